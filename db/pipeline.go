@@ -1,0 +1,44 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// AppendInTurn sends LockConversation and AppendMessage in one pipeline: one
+// round trip and, outside a transaction, one commit. The second statement's
+// snapshot is taken when the first has the lock, so it sees what the
+// conversation's writer before it committed.
+//
+// It returns pgx.ErrNoRows where either statement has no row: the caller then
+// asks what is missing.
+func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node, error) {
+	var b pgx.Batch
+	b.Queue(lockConversation, arg.ConversationID, arg.TenantID)
+	b.Queue(appendMessage, arg.ConversationID, arg.ParentID, arg.TenantID, arg.ID, arg.Role, arg.Tokens,
+		arg.Pinned, arg.CreatedAt, arg.Body, arg.SearchText, arg.Metadata, arg.MoveHead)
+	results := h.SendBatch(ctx, &b)
+	if _, err := results.Exec(); err != nil {
+		results.Close()
+		return Node{}, err
+	}
+	rows, _ := results.Query() // its error is the rows' as well
+	node, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Node])
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return node, err
+}
+
+// StreamTreeRows is StreamTree row by row, for trees that are not to be held
+// in memory.
+func StreamTreeRows(ctx context.Context, h Handle, arg StreamTreeParams) (pgx.Rows, error) {
+	return h.Query(ctx, streamTree, arg.Preview, arg.ConversationID)
+}
+
+// StreamNodeRows is StreamNodes row by row.
+func StreamNodeRows(ctx context.Context, h Handle, conversationID pgtype.UUID) (pgx.Rows, error) {
+	return h.Query(ctx, streamNodes, conversationID)
+}

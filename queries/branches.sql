@@ -1,0 +1,170 @@
+-- name: GetTranscript :many
+-- From @head_id towards the root, @row_limit messages at most. The cost is that
+-- of the page, wherever on the path it lies. A page's cursor is the parent of
+-- its last message, which is where the next page's walk starts.
+with recursive path as (
+    select n.id, n.parent_id, 1 as position
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select p.id, p.parent_id, path.position + 1
+    from path
+    join nodes p on p.conversation_id = @conversation_id and p.id = path.parent_id
+    where path.position < @row_limit::integer
+)
+select sqlc.embed(n),
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count
+from path
+join nodes n on n.conversation_id = @conversation_id and n.id = path.id
+order by path.position;
+
+-- name: ListBranches :many
+-- Messages without child messages, newest first. Reads the conversation's part
+-- of two indexes.
+select sqlc.embed(n),
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count
+from nodes n
+where n.conversation_id = @conversation_id and n.kind = 'message'
+  and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+  and not exists (
+      select from nodes child
+      where child.conversation_id = @conversation_id and child.parent_id = n.id and child.sibling_index is not null)
+order by n.created_at desc, n.id desc
+limit @row_limit;
+
+-- name: GetNewestLeaf :one
+-- Among the leaves at or below @id. Walks the subtree.
+with recursive below as (
+    select n.id, n.created_at
+    from nodes n
+    where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
+    union all
+    select child.id, child.created_at
+    from below
+    join nodes child on child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null
+)
+select below.id
+from below
+where not exists (
+    select from nodes child
+    where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null)
+order by below.created_at desc, below.id desc
+limit 1;
+
+-- name: StreamTree :many
+-- Every node without its body, a parent before its children. @preview is the
+-- length of the text to bring along, in characters; 0 leaves bodies unread.
+select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
+       (case when @preview::integer > 0 then left(coalesce(n.search_text, n.body ->> 'content', ''), @preview) else '' end)::text as preview
+from nodes n
+where n.conversation_id = @conversation_id
+order by n.depth, n.created_at, n.id;
+
+-- name: StreamNodes :many
+-- The same, whole, in the order in which they can be inserted again: siblings
+-- by their index, a summary after its prior.
+select n.*
+from nodes n
+where n.conversation_id = @conversation_id
+order by n.depth, n.sibling_index, n.created_at, n.id;
+
+-- name: DeleteSubtree :one
+-- A summary that saw a deleted message is anchored at it or below, hence in
+-- the subtree. Foreign keys are checked when the statement ends.
+with recursive doomed as (
+    select n.id
+    from nodes n
+    where n.conversation_id = @conversation_id and n.id = @id
+    union all
+    select child.id
+    from doomed
+    join nodes child on child.conversation_id = @conversation_id and child.parent_id = doomed.id
+), deleted as (
+    delete from nodes n
+    using doomed
+    where n.conversation_id = @conversation_id and n.id = doomed.id
+    returning n.id, n.kind
+)
+select count(*) filter (where deleted.kind = 'message') as messages,
+       count(*) filter (where deleted.kind = 'summary') as summaries,
+       coalesce(bool_or(deleted.id = @head_id::uuid), false)::boolean as had_head
+from deleted;
+
+-- name: ShiftSiblings :exec
+-- Closes the gap that a deleted child leaves. Indexes turn negative first and
+-- positive in RestoreSiblings, because uniqueness is checked row by row.
+update nodes n
+set sibling_index = -(n.sibling_index - 1)
+where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index > @deleted_index::integer;
+
+-- name: ShiftRoots :exec
+update nodes n
+set sibling_index = -(n.sibling_index - 1)
+where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index > @deleted_index::integer;
+
+-- name: RestoreSiblings :exec
+update nodes n
+set sibling_index = -n.sibling_index
+where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index < 0;
+
+-- name: RestoreRoots :exec
+update nodes n
+set sibling_index = -n.sibling_index
+where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index < 0;
+
+-- name: ListPathIDs :many
+-- Root to @head_id, and the summaries anchored on the way, each after its
+-- anchor and oldest first.
+with recursive path as (
+    select n.id, n.parent_id, n.depth
+    from nodes n
+    where n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+    union all
+    select p.id, p.parent_id, p.depth
+    from path
+    join nodes p on p.conversation_id = @conversation_id and p.id = path.parent_id
+), branch as (
+    select path.id, path.depth, false as is_summary, null::timestamptz as created_at
+    from path
+    union all
+    select s.id, path.depth, true, s.created_at
+    from path
+    join nodes s on s.conversation_id = @conversation_id and s.parent_id = path.id and s.sibling_index is null
+)
+select branch.id
+from branch
+order by branch.depth, branch.is_summary, branch.created_at, branch.id;
+
+-- name: CopyPath :execrows
+-- The nodes @old_ids of one conversation become @new_ids of another. Every id
+-- that a node names is translated; one that was not copied (a summary undone
+-- long ago) becomes null.
+with ids as (
+    select unnest(@old_ids::uuid[]) as old_id, unnest(@new_ids::uuid[]) as new_id
+)
+insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
+                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model)
+select @to_conversation_id::uuid, ids.new_id, parent.new_id, n.kind, n.role,
+       case when n.kind = 'message' then 1 end,
+       n.depth, n.tokens, n.path_tokens, prefix.new_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata,
+       cutoff.new_id, prior.new_id,
+       case when n.kind = 'summary' then array(
+           select k.new_id
+           from unnest(n.kept_ids) with ordinality as kept (id, position)
+           join ids k on k.old_id = kept.id
+           order by kept.position) end,
+       n.model
+from ids
+join nodes n on n.conversation_id = @from_conversation_id and n.id = ids.old_id
+left join ids parent on parent.old_id = n.parent_id
+left join ids prefix on prefix.old_id = n.prefix_id
+left join ids cutoff on cutoff.old_id = n.last_summarized_id
+left join ids prior on prior.old_id = n.prior_summary_id;

@@ -1,0 +1,66 @@
+-- name: InsertConversation :one
+-- No row where the id is taken: the caller compares what stands there.
+insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
+values (@id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at)
+on conflict (id) do nothing
+returning *;
+
+-- name: GetConversation :one
+select * from conversations where id = @id and tenant_id = @tenant_id;
+
+-- name: LockConversation :one
+-- Writers of one conversation take their turns here. A statement that follows
+-- in the same transaction sees all that the writer before it committed.
+-- "no key", so that a foreign key's check of another row doesn't wait.
+select * from conversations where id = @id and tenant_id = @tenant_id for no key update;
+
+-- name: ListConversations :many
+-- Last touched first. The row comparison is one range of conversations_recent.
+select * from conversations
+where tenant_id = @tenant_id
+  and (updated_at, id) < (@before_updated_at::timestamptz, @before_id::uuid)
+order by updated_at desc, id desc
+limit @row_limit;
+
+-- name: FindConversations :many
+-- The same, of conversations whose title contains the words, case aside, or a
+-- message of which matches them. The messages are found first, by their index.
+with matching as (
+    select distinct n.conversation_id
+    from nodes n
+    where n.kind = 'message'
+      and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', @query::text)
+)
+select c.* from conversations c
+where c.tenant_id = @tenant_id
+  and (c.updated_at, c.id) < (@before_updated_at::timestamptz, @before_id::uuid)
+  and (strpos(lower(c.title), lower(@query::text)) > 0 or c.id in (select m.conversation_id from matching m))
+order by c.updated_at desc, c.id desc
+limit @row_limit;
+
+-- name: UpdateConversation :one
+-- Null leaves a column as it is. It runs after LockConversation, so that a
+-- prune can't delete the message that becomes the head; a head that is no
+-- message of the conversation leaves no row.
+update conversations c
+set title      = coalesce(sqlc.narg(title), c.title),
+    metadata   = coalesce(sqlc.narg(metadata), c.metadata),
+    settings   = coalesce(sqlc.narg(settings), c.settings),
+    head_id    = coalesce(sqlc.narg(head_id), c.head_id),
+    updated_at = @updated_at
+where c.id = @id and c.tenant_id = @tenant_id
+  and (sqlc.narg(head_id)::uuid is null
+       or exists (select from nodes n where n.conversation_id = @id and n.id = sqlc.narg(head_id) and n.kind = 'message'))
+returning *;
+
+-- name: DeleteConversation :execrows
+-- Its nodes go with it, by their foreign key.
+delete from conversations where id = @id and tenant_id = @tenant_id;
+
+-- name: AllowLongStatements :exec
+-- For deletes and forks, whose cost grows with the tree. A bound all the same.
+set local statement_timeout = '10min';
+
+-- name: MoveHead :exec
+-- After LockConversation. Null where no message is left.
+update conversations set head_id = sqlc.narg(head_id), updated_at = @updated_at where id = @id;

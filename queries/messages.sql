@@ -1,0 +1,113 @@
+-- name: AppendMessage :one
+-- Inserts one message from its parent's row and touches the conversation, in
+-- one statement. It runs right after LockConversation in one pipeline, hence
+-- with a snapshot in which no other writer of the conversation is under way:
+-- the sibling index it takes is free. No row: the caller finds out why.
+with place as (
+    select p.id as parent_id,
+           coalesce(p.depth + 1, 0) as depth,
+           coalesce(p.path_tokens, 0) as path_tokens,
+           p.prefix_id,
+           -- a system message extends the prefix while nothing else was said
+           (p.id is null or p.prefix_id = p.id) as in_prefix
+    from conversations c
+    left join nodes p on p.conversation_id = @conversation_id and p.id = sqlc.narg(parent_id) and p.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+      and (p.id is not null or sqlc.narg(parent_id)::uuid is null)
+      and not exists (select from nodes d where d.conversation_id = @conversation_id and d.id = @id)
+), inserted as (
+    insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
+                       pinned, created_at, body, search_text, metadata)
+    select @conversation_id, @id, place.parent_id, 'message', @role::text,
+           case when place.parent_id is null
+               then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+               else (select coalesce(max(s.sibling_index), 0) + 1 from nodes s where s.conversation_id = @conversation_id and s.parent_id = place.parent_id)
+           end,
+           place.depth, @tokens::integer, place.path_tokens + @tokens::integer,
+           case when place.in_prefix and @role::text in ('system', 'developer') then @id else place.prefix_id end,
+           @pinned, @created_at, @body, sqlc.narg(search_text), sqlc.narg(metadata)
+    from place
+    returning *
+), touched as (
+    update conversations c
+    set head_id = case when @move_head::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, @created_at)
+    from inserted
+    where c.id = @conversation_id
+)
+select sqlc.embed(nodes) from inserted nodes;
+
+-- name: GetNode :one
+select sqlc.embed(n),
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.id = @id
+where c.id = @conversation_id and c.tenant_id = @tenant_id;
+
+-- name: ListChildren :many
+-- In sibling order, from after a sibling index. The parent's own row tells an
+-- absent parent from a childless one.
+select sqlc.embed(n)
+from nodes n
+where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index > @after_index::integer
+order by n.sibling_index
+limit @row_limit;
+
+-- name: ListRoots :many
+select sqlc.embed(n)
+from nodes n
+where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index > @after_index::integer
+order by n.sibling_index
+limit @row_limit;
+
+-- name: CountSiblings :one
+-- Indexes have no gaps, so the highest is the count; one look into the index
+-- however many there are.
+select coalesce(case when sqlc.narg(parent_id)::uuid is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = sqlc.narg(parent_id))
+       end, 0)::integer as sibling_count;
+
+-- name: GetCalls :many
+-- The tool calls that a tool message under @parent_id may answer: those of the
+-- nearest assistant message, which only other tool results may stand between.
+-- Also those results, to tell which calls are answered already. The walk is as
+-- long as the run of results.
+with recursive run as (
+    select n.id, n.parent_id, n.role, 1 as position
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = @parent_id and n.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select p.id, p.parent_id, p.role, run.position + 1
+    from run
+    join nodes p on p.conversation_id = @conversation_id and p.id = run.parent_id
+    where run.role = 'tool'
+)
+select run.role, coalesce(n.body -> 'tool_calls', 'null')::json as tool_calls, (coalesce(n.body ->> 'tool_call_id', ''))::text as tool_call_id
+from run
+join nodes n on n.conversation_id = @conversation_id and n.id = run.id
+order by run.position;
+
+-- name: ListPlaces :many
+-- What inserting below existing nodes needs to know of them.
+select id, parent_id, kind, role, depth, path_tokens, prefix_id, sibling_index, created_at
+from nodes
+where conversation_id = @conversation_id;
+
+-- name: CopyNodes :copyfrom
+insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
+                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model)
+values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
+        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model);
+
+-- name: TouchConversation :exec
+-- After LockConversation. Null leaves the head where it is.
+update conversations c
+set head_id = coalesce(sqlc.narg(head_id), c.head_id), updated_at = greatest(c.updated_at, @updated_at)
+where c.id = @id;
+
+-- name: ListTakenIDs :many
+select id from nodes where conversation_id = @conversation_id and id = any (@ids::uuid[]) limit 1;

@@ -1,0 +1,80 @@
+-- The two searches differ in one line. They are two because a plan for one
+-- conversation and a plan for a tenant's all have little in common.
+
+-- name: SearchConversation :many
+-- Newest first. leaf_id is the newest leaf below a hit: the branch to open.
+-- The walk to it costs what lies below the hit.
+with recursive hit as (
+    select n.conversation_id, n.id, n.created_at
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+      and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', @query::text)
+      and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+    order by n.created_at desc, n.id desc
+    limit @row_limit
+), below as (
+    select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
+    from hit
+    union all
+    select below.conversation_id, below.hit_id, child.id, child.created_at
+    from below
+    join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+), leaf as (
+    select distinct on (below.conversation_id, below.hit_id) below.conversation_id, below.hit_id, below.id
+    from below
+    where not exists (
+        select from nodes child
+        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
+    order by below.conversation_id, below.hit_id, below.created_at desc, below.id desc
+)
+select sqlc.embed(n), leaf.id as leaf_id, c.title,
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = n.conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = n.conversation_id and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count,
+       ts_headline('simple', coalesce(n.search_text, n.body ->> 'content'), websearch_to_tsquery('simple', @query::text),
+                   'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
+from leaf
+join conversations c on c.id = leaf.conversation_id
+join nodes n on n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id
+order by n.created_at desc, n.id desc;
+
+-- name: SearchTenant :many
+-- Across conversations, so this is the one query of nodes that Citus sends to
+-- every shard.
+with recursive hit as (
+    select n.conversation_id, n.id, n.created_at
+    from conversations c
+    join nodes n on n.conversation_id = c.id and n.kind = 'message'
+    where c.tenant_id = @tenant_id
+      and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', @query::text)
+      and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+    order by n.created_at desc, n.id desc
+    limit @row_limit
+), below as (
+    select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
+    from hit
+    union all
+    select below.conversation_id, below.hit_id, child.id, child.created_at
+    from below
+    join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+), leaf as (
+    select distinct on (below.conversation_id, below.hit_id) below.conversation_id, below.hit_id, below.id
+    from below
+    where not exists (
+        select from nodes child
+        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
+    order by below.conversation_id, below.hit_id, below.created_at desc, below.id desc
+)
+select sqlc.embed(n), leaf.id as leaf_id, c.title,
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = n.conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = n.conversation_id and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count,
+       ts_headline('simple', coalesce(n.search_text, n.body ->> 'content'), websearch_to_tsquery('simple', @query::text),
+                   'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
+from leaf
+join conversations c on c.id = leaf.conversation_id
+join nodes n on n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id
+order by n.created_at desc, n.id desc;

@@ -1,0 +1,81 @@
+-- The whole schema as it stands. db/migrations leads here step by step, and a
+-- test holds the two equal.
+--
+-- Rules every table of the tree keeps, so that the same schema runs on plain
+-- Postgres 14 and later and, distributed by conversation, on Citus:
+-- a primary key, foreign key or unique constraint contains the conversation's
+-- id; ids (UUIDv7) and timestamps are made by the program; no triggers.
+
+create table conversations (
+    id         uuid        primary key,
+    tenant_id  text        not null,       -- whose it is; 'default' where nobody made a key
+    title      text        not null,       -- '' until somebody names it
+    metadata   json        not null,       -- the client's own object, given back as it came
+    settings   json        not null,       -- compaction settings that differ from the server's
+    head_id    uuid,                       -- the active head, null while there is no message; no foreign key, as a prune moves it under the row's lock
+    created_at timestamptz not null,
+    updated_at timestamptz not null        -- last append, prune or change of the columns above
+);
+
+-- A tenant's conversations, the one touched last first.
+create index conversations_recent on conversations (tenant_id, updated_at desc, id desc);
+
+create table nodes (
+    conversation_id uuid        not null references conversations (id) on delete cascade,
+    id              uuid        not null,
+    parent_id       uuid,                  -- message before this one, null for a root; for a summary, its anchor
+    kind            text        not null,  -- 'message' or 'summary'
+    role            text        not null,  -- of the message; 'user' for a summary, as a context shows it
+    sibling_index   integer,               -- 1 for the first child message of the parent (or first root), 2 for the next, no gaps; null for a summary
+    depth           integer     not null,  -- messages above this one: 0 for a root
+    tokens          integer     not null,  -- of this message, counted once, when it was appended
+    path_tokens     bigint      not null,  -- sum of tokens from the root to this message, both included
+    prefix_id       uuid,                  -- last of the leading system and developer messages of the path, null if it has none;
+                                           -- inherited from the parent, so that a context finds its prefix without walking to the root
+    pinned          boolean     not null,  -- stays verbatim when it is folded
+    created_at      timestamptz not null,
+    body            json        not null,  -- chat-completions message object, byte for byte as it was given
+    search_text     text,                  -- text to search where it isn't just body.content: message parts, or a content too long to index
+    metadata        json,                  -- the client's own object, null for none
+    -- summaries only
+    last_summarized_id uuid,               -- cutoff: last message that the summary replaces; the anchor or an ancestor of it
+    prior_summary_id   uuid,               -- summary that was merged into this one; no foreign key, as that one may be undone
+    kept_ids           uuid[],             -- folded messages that stay verbatim, oldest first
+    model              text,               -- what wrote it
+
+    primary key (conversation_id, id),
+    constraint nodes_parent foreign key (conversation_id, parent_id) references nodes (conversation_id, id),
+    constraint nodes_cutoff foreign key (conversation_id, last_summarized_id) references nodes (conversation_id, id),
+    -- Two appends under one parent can't take the same index. It is also the
+    -- index by which children are found, and a message's summaries: they are
+    -- the children whose sibling_index is null.
+    constraint nodes_siblings unique (conversation_id, parent_id, sibling_index),
+    constraint nodes_kind check (kind in ('message', 'summary')),
+    constraint nodes_role check (role in ('system', 'developer', 'user', 'assistant', 'tool')),
+    constraint nodes_message check (kind <> 'message' or
+        (sibling_index is not null and last_summarized_id is null and prior_summary_id is null and kept_ids is null and model is null)),
+    constraint nodes_summary check (kind <> 'summary' or
+        (sibling_index is null and parent_id is not null and last_summarized_id is not null and kept_ids is not null and model is not null
+         and not pinned and role = 'user'))
+);
+
+-- The same for roots, whose null parents the constraint above holds distinct.
+create unique index nodes_roots on nodes (conversation_id, sibling_index) where parent_id is null;
+
+-- For the check that a message about to go is no summary's cutoff.
+create index nodes_cutoffs on nodes (conversation_id, last_summarized_id) where last_summarized_id is not null;
+
+-- Full text, without stemming so that it serves every language. search_text
+-- stands in where content is not one plain string of a bounded size.
+create index nodes_search on nodes using gin (to_tsvector('simple', coalesce(search_text, body ->> 'content')))
+    where kind = 'message';
+
+create table api_keys (
+    id           uuid        primary key,
+    tenant_id    text        not null,
+    name         text        not null,     -- for people: what the key is used for
+    key_hash     bytea       not null unique, -- SHA-256 of the whole key; the key itself is shown once and not stored
+    created_at   timestamptz not null,
+    last_used_at timestamptz,              -- to about a minute
+    revoked_at   timestamptz               -- null while the key is good
+);

@@ -1,0 +1,314 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// An AppendOption changes what an append does besides storing.
+type AppendOption func(*appendOptions)
+
+type appendOptions struct{ keepHead bool }
+
+// KeepHead leaves the conversation's active head where it is. Without it an
+// append moves the head to the new message.
+func KeepHead() AppendOption { return func(o *appendOptions) { o.keepHead = true } }
+
+// Append stores a message under parentID, or as a new root where that is
+// uuid.Nil. An edit appends to the parent of the edited message, a
+// regeneration to the user message once more.
+//
+// Appending an id that is there returns the stored message and created false
+// if parent and content are the same, else an ErrConflict. A parent that is
+// absent or a summary is an ErrNotFound, a body that is no chat-completions
+// message an ErrInvalid or ErrTooLarge.
+//
+// One round trip and one commit, whatever the tree's size. A tool message
+// takes another round trip, to find the call it answers.
+func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, m NewMessage, opts ...AppendOption) (_ Message, created bool, err error) {
+	defer wrap(&err, nil, "Append(%s, parent %s)", conversationID, parentID)
+	var o appendOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	d, err := s.draft(m)
+	if err != nil {
+		return Message{}, false, err
+	}
+	if d.Role == RoleTool {
+		if stored, found, err := s.replayed(ctx, conversationID, parentID, d); found || err != nil {
+			return stored, false, err
+		}
+		calls, err := s.callsAt(ctx, conversationID, parentID)
+		if err != nil {
+			return Message{}, false, err
+		}
+		if err := calls.answer(d.body); err != nil {
+			return Message{}, false, err
+		}
+	}
+	node, err := db.AppendInTurn(ctx, s.h, db.AppendMessageParams{
+		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
+		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
+		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, MoveHead: !o.keepHead,
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s.whyNotAppended(ctx, conversationID, parentID, d)
+	}
+	if err != nil {
+		return Message{}, false, err
+	}
+	// The newest sibling's index is their count.
+	return fromMessage(node, node.SiblingIndex.Int32), true, nil
+}
+
+// whyNotAppended finds what kept AppendMessage from inserting. What it reads
+// may have changed since, so the last answer is to try again.
+func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uuid.UUID, d *draft) (Message, bool, error) {
+	if stored, found, err := s.replayed(ctx, conversationID, parentID, d); found || err != nil {
+		return stored, false, err
+	}
+	if err := s.checkParent(ctx, conversationID, parentID); err != nil {
+		return Message{}, false, err
+	}
+	return Message{}, false, &Error{Kind: ErrConflict, Code: "changed_meanwhile", Detail: "The conversation changed while this was stored. Send it again."}
+}
+
+// replayed looks whether the draft's id is there already: found with the
+// stored message where it says the same, or with an error where it doesn't.
+func (s *Store) replayed(ctx context.Context, conversationID, parentID uuid.UUID, d *draft) (_ Message, found bool, err error) {
+	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(d.ID), TenantID: s.tenant})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Message{}, false, nil
+	}
+	if err != nil {
+		return Message{}, false, err
+	}
+	if !d.same(row.Node, parentID) {
+		return Message{}, true, conflict("id", "The id %s is taken by another message. Send a new id, or none.", d.ID)
+	}
+	return fromMessage(row.Node, row.SiblingCount), true, nil
+}
+
+// checkParent tells an absent conversation from an absent parent, and a
+// summary from both.
+func (s *Store) checkParent(ctx context.Context, conversationID, parentID uuid.UUID) error {
+	if _, err := s.Conversation(ctx, conversationID); err != nil || parentID == uuid.Nil {
+		return err
+	}
+	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return &Error{Kind: ErrNotFound, Code: "parent_not_found", Field: "parent_id",
+			Detail: "The conversation has no message with this id. Append under one that it has, or send null to start a new root."}
+	}
+	if err == nil && row.Node.Kind == string(KindSummary) {
+		return &Error{Kind: ErrInvalid, Code: "parent_is_summary", Field: "parent_id",
+			Detail: "A summary has no children. Append under the message that it is anchored at."}
+	}
+	return err
+}
+
+// AppendChain stores messages as one path: the first under parentID, each
+// other under the one before it. All are stored or none. It takes MaxChain
+// messages, moves the active head to the last, and is idempotent like Append
+// where every message brings its id.
+//
+// A fixed number of round trips, and one commit.
+func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.UUID, ms []NewMessage, opts ...AppendOption) (_ []Message, created bool, err error) {
+	defer wrap(&err, nil, "AppendChain(%s, parent %s, %d messages)", conversationID, parentID, len(ms))
+	var o appendOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	switch {
+	case len(ms) == 0:
+		return nil, false, invalid("empty_chain", "messages", "The chain is empty. Send one message or more.")
+	case len(ms) > MaxChain:
+		return nil, false, tooLarge("chain_too_long", "messages", "The chain has %d messages, and %d is the most. Send the rest under the last one.", len(ms), MaxChain)
+	}
+	drafts := make([]*draft, len(ms))
+	seen := make(map[uuid.UUID]bool, len(ms))
+	for i, m := range ms {
+		if drafts[i], err = s.draft(m); err != nil {
+			return nil, false, at(err, fmt.Sprintf("messages[%d]", i))
+		}
+		if seen[drafts[i].ID] {
+			return nil, false, invalid("duplicate_id", fmt.Sprintf("messages[%d].id", i), "Two messages of the chain have this id.")
+		}
+		seen[drafts[i].ID] = true
+	}
+	var out []Message
+	err = s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, conversationID); err != nil {
+			return err
+		}
+		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts); out != nil || err != nil {
+			return err
+		}
+		out, err = s.insertChain(ctx, conversationID, parentID, drafts, !o.keepHead)
+		created = err == nil
+		return err
+	})
+	return out, created, err
+}
+
+// replayedChain gives the stored chain where every id is there and says the
+// same. Some ids there and some not is a conflict.
+func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft) ([]Message, error) {
+	var out []Message
+	for i, d := range drafts {
+		stored, found, err := s.replayed(ctx, conversationID, parentID, d)
+		if err != nil {
+			return nil, at(err, fmt.Sprintf("messages[%d]", i))
+		}
+		if !found {
+			if i == 0 {
+				return nil, s.noneStored(ctx, conversationID, drafts)
+			}
+			return nil, conflict(fmt.Sprintf("messages[%d].id", i), "The messages before this one are stored, and this one isn't. Send those that are missing as a chain of their own.")
+		}
+		out = append(out, stored)
+		parentID = d.ID
+	}
+	return out, nil
+}
+
+// noneStored refuses a chain that has a stored message behind a new one.
+func (s *Store) noneStored(ctx context.Context, conversationID uuid.UUID, drafts []*draft) error {
+	ids := make([]pgtype.UUID, len(drafts))
+	for i, d := range drafts {
+		ids[i] = toUUID(d.ID)
+	}
+	taken, err := s.q.ListTakenIDs(ctx, db.ListTakenIDsParams{ConversationID: toUUID(conversationID), Ids: ids})
+	if err != nil || len(taken) == 0 {
+		return err
+	}
+	return conflict("messages", "The id %s is taken by another message. Send a new id, or none.", uuid.UUID(taken[0].Bytes))
+}
+
+func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, moveHead bool) ([]Message, error) {
+	calls, err := s.callsAt(ctx, conversationID, parentID)
+	if err != nil {
+		return nil, err
+	}
+	p := root
+	if parentID != uuid.Nil {
+		row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant})
+		if err != nil {
+			return nil, err
+		}
+		p = placeOf(row.Node)
+	}
+	count, err := s.q.CountSiblings(ctx, db.CountSiblingsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID)})
+	if err != nil {
+		return nil, err
+	}
+	index := count + 1
+	rows := make([]db.CopyNodesParams, len(drafts))
+	out := make([]Message, len(drafts))
+	for i, d := range drafts {
+		if err := calls.answer(d.body); err != nil {
+			return nil, at(err, fmt.Sprintf("messages[%d]", i))
+		}
+		rows[i], p = d.row(conversationID, p, index)
+		out[i] = fromMessage(db.Node(rows[i]), index)
+		index = 1
+	}
+	if _, err := s.q.CopyNodes(ctx, rows); err != nil {
+		return nil, err
+	}
+	last := drafts[len(drafts)-1]
+	touch := db.TouchConversationParams{ID: toUUID(conversationID), UpdatedAt: last.CreatedAt}
+	if moveHead {
+		touch.HeadID = toUUID(last.ID)
+	}
+	return out, s.q.TouchConversation(ctx, touch)
+}
+
+// A draft is a checked message, ready to be placed.
+type draft struct {
+	NewMessage
+	*body
+	tokenCount int
+	search     pgtype.Text
+}
+
+func (s *Store) draft(m NewMessage) (*draft, error) {
+	b, err := parseBody(m.Body)
+	if err != nil {
+		return nil, err
+	}
+	if m.Metadata, err = checkExtra(m.Metadata, "metadata"); err != nil {
+		return nil, err
+	}
+	if m.ID == uuid.Nil {
+		m.ID = newID()
+	}
+	if m.CreatedAt.IsZero() {
+		m.CreatedAt = now()
+	}
+	m.CreatedAt = stamp(m.CreatedAt)
+	text, ok := b.searchText()
+	return &draft{NewMessage: m, body: b, tokenCount: b.tokens(s.counter), search: pgtype.Text{String: text, Valid: ok}}, nil
+}
+
+// same tells whether the stored node says what the draft says. Times are left
+// out: a retry is made later.
+func (d *draft) same(n db.Node, parentID uuid.UUID) bool {
+	return n.Kind == string(KindMessage) && uuid.UUID(n.ParentID.Bytes) == parentID && n.Pinned == d.Pinned &&
+		sameJSON(n.Body, d.Body) && sameJSON(n.Metadata, d.Metadata)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// row places the draft under p and gives its own place.
+func (d *draft) row(conversationID uuid.UUID, p place, index int32) (db.CopyNodesParams, place) {
+	own := p.child(d.ID, d.Role, d.tokenCount)
+	return db.CopyNodesParams{
+		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(p.id),
+		Kind: string(KindMessage), Role: string(d.Role), SiblingIndex: pgtype.Int4{Int32: index, Valid: true},
+		Depth: int32(own.depth), Tokens: int32(d.tokenCount), PathTokens: own.pathTokens, PrefixID: toUUID(own.prefixID),
+		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata,
+	}, own
+}
+
+// A place is what a child inherits from its parent: all that AppendMessage
+// reads of the parent's row.
+type place struct {
+	id         uuid.UUID
+	depth      int
+	pathTokens int64
+	prefixID   uuid.UUID
+}
+
+// root is above every root.
+var root = place{depth: -1}
+
+func placeOf(n db.Node) place {
+	return place{uuid.UUID(n.ID.Bytes), int(n.Depth), n.PathTokens, uuid.UUID(n.PrefixID.Bytes)}
+}
+
+// child is the place of a new message under p. A system or developer message
+// extends the prefix while nothing else was said.
+func (p place) child(id uuid.UUID, role Role, tokens int) place {
+	c := place{id: id, depth: p.depth + 1, pathTokens: p.pathTokens + int64(tokens), prefixID: p.prefixID}
+	if p.prefixID == p.id && (role == RoleSystem || role == RoleDeveloper) {
+		c.prefixID = id
+	}
+	return c
+}

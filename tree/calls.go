@@ -1,0 +1,70 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// calls are the tool calls that the next message of a path may answer: those
+// of the nearest assistant message, while nothing but results stands after it.
+// The value tells whether a call is answered.
+type calls map[string]bool
+
+// callsAt reads the calls open to a child of parentID, which it finds absent if
+// it is.
+func (s *Store) callsAt(ctx context.Context, conversationID, parentID uuid.UUID) (calls, error) {
+	if parentID == uuid.Nil {
+		return nil, s.checkParent(ctx, conversationID, parentID)
+	}
+	run, err := s.q.GetCalls(ctx, db.GetCallsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant})
+	if err != nil {
+		return nil, err
+	}
+	if len(run) == 0 {
+		return nil, s.checkParent(ctx, conversationID, parentID)
+	}
+	var made []toolCall
+	caller := run[len(run)-1]
+	if caller.Role == string(RoleAssistant) {
+		if err := json.Unmarshal(caller.ToolCalls, &made); err != nil {
+			return nil, err
+		}
+	}
+	open := openCalls(made)
+	for _, result := range run[:len(run)-1] {
+		open[result.ToolCallID] = true
+	}
+	return open, nil
+}
+
+func openCalls(made []toolCall) calls {
+	c := make(calls, len(made))
+	for _, call := range made {
+		c[call.ID] = false
+	}
+	return c
+}
+
+// answer takes the path's next message: a tool message must answer an open
+// call, any other closes those there are and an assistant's opens its own.
+func (c *calls) answer(b *body) error {
+	if b.Role != RoleTool {
+		*c = openCalls(b.ToolCalls)
+		return nil
+	}
+	answered, made := (*c)[*b.ToolCallID]
+	switch {
+	case !made:
+		return invalid("tool_call_not_found", "tool_call_id",
+			"The assistant message above makes no call with the id %q. A tool message follows the assistant message whose call it answers; only results of its other calls may stand between.", clip(*b.ToolCallID))
+	case answered:
+		return invalid("tool_call_answered", "tool_call_id",
+			"The call %q has its result on this branch. To replace that result, append under its parent instead.", clip(*b.ToolCallID))
+	}
+	(*c)[*b.ToolCallID] = true
+	return nil
+}

@@ -1,0 +1,181 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+var none = json.RawMessage("{}")
+
+// CreateConversation makes a conversation without messages. An id of this
+// tenant's that is there returns that conversation and created false if title,
+// metadata and settings are the same, else an ErrConflict.
+func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Conversation, created bool, err error) {
+	defer wrap(&err, nil, "CreateConversation(%s)", n.ID)
+	if n, err = checkNew(n); err != nil {
+		return Conversation{}, false, err
+	}
+	row, err := s.q.InsertConversation(ctx, db.InsertConversationParams{
+		ID: toUUID(n.ID), TenantID: s.tenant, Title: n.Title, Metadata: n.Metadata, Settings: n.Settings,
+		CreatedAt: n.CreatedAt, UpdatedAt: n.CreatedAt,
+	})
+	if err == nil {
+		return fromConversation(row), true, nil
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return Conversation{}, false, err
+	}
+	there, err := s.Conversation(ctx, n.ID)
+	if err == nil && there.Title == n.Title && sameJSON(there.Metadata, n.Metadata) && sameJSON(there.Settings, n.Settings) {
+		return there, false, nil
+	}
+	// The id may be another tenant's: what that one holds stays unsaid.
+	if err == nil || errors.Is(err, ErrNotFound) {
+		err = conflict("id", "The id %s is taken. Send a new id, or none.", n.ID)
+	}
+	return Conversation{}, false, err
+}
+
+// checkNew checks what a caller says of a new conversation and fills in what
+// it leaves out.
+func checkNew(n NewConversation) (_ NewConversation, err error) {
+	if err = checkTitle(n.Title); err != nil {
+		return n, err
+	}
+	if n.Metadata, err = checkExtra(n.Metadata, "metadata"); err != nil {
+		return n, err
+	}
+	if n.Settings, err = checkExtra(n.Settings, "settings"); err != nil {
+		return n, err
+	}
+	if n.Metadata == nil {
+		n.Metadata = none
+	}
+	if n.Settings == nil {
+		n.Settings = none
+	}
+	if n.ID == uuid.Nil {
+		n.ID = newID()
+	}
+	if n.CreatedAt.IsZero() {
+		n.CreatedAt = now()
+	}
+	n.CreatedAt = stamp(n.CreatedAt)
+	return n, nil
+}
+
+// Conversation reads one conversation.
+func (s *Store) Conversation(ctx context.Context, id uuid.UUID) (_ Conversation, err error) {
+	defer wrap(&err, errConversationNotFound, "Conversation(%s)", id)
+	row, err := s.q.GetConversation(ctx, db.GetConversationParams{ID: toUUID(id), TenantID: s.tenant})
+	if err != nil {
+		return Conversation{}, err
+	}
+	return fromConversation(row), nil
+}
+
+// Head gives a conversation's active head. It is an ErrNotFound while there is
+// no message.
+func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID, err error) {
+	c, err := s.Conversation(ctx, conversationID)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if c.HeadID == uuid.Nil {
+		return uuid.Nil, &Error{Kind: ErrNotFound, Code: "no_active_head",
+			Detail: "The conversation has no message yet, so no branch is active. Append one first."}
+	}
+	return c.HeadID, nil
+}
+
+// Conversations lists conversations, the one updated last first. A query
+// keeps those whose title contains it, case aside, or one of whose messages
+// matches it in full text, in the syntax of Search.
+//
+// A page without a query costs its rows; with one, the tenant's conversations
+// and the messages that match.
+func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Page[Conversation], err error) {
+	defer wrap(&err, nil, "Conversations(%+v)", p)
+	limit, after, err := p.page()
+	if err != nil {
+		return Page[Conversation]{}, err
+	}
+	if err := checkText(query, "query", maxQueryBytes); err != nil {
+		return Page[Conversation]{}, err
+	}
+	var rows []db.Conversation
+	if query == "" {
+		rows, err = s.q.ListConversations(ctx, db.ListConversationsParams{
+			TenantID: s.tenant, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
+		})
+	} else {
+		rows, err = s.q.FindConversations(ctx, db.FindConversationsParams{
+			TenantID: s.tenant, Query: query, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
+		})
+	}
+	if err != nil {
+		return Page[Conversation]{}, err
+	}
+	out := make([]Conversation, len(rows))
+	for i, row := range rows {
+		out[i] = fromConversation(row)
+	}
+	return paged(out, limit, func(c Conversation) cursor { return timed(c.UpdatedAt, c.ID) }), nil
+}
+
+// UpdateConversation changes the title, metadata, settings or active head. A
+// head that is no message of the conversation is an ErrInvalid.
+func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u ConversationUpdate) (_ Conversation, err error) {
+	defer wrap(&err, nil, "UpdateConversation(%s)", id)
+	params := db.UpdateConversationParams{ID: toUUID(id), TenantID: s.tenant, HeadID: toUUID(u.HeadID), UpdatedAt: now()}
+	if u.Title != nil {
+		if err := checkTitle(*u.Title); err != nil {
+			return Conversation{}, err
+		}
+		params.Title = pgtype.Text{String: *u.Title, Valid: true}
+	}
+	if params.Metadata, err = checkExtra(u.Metadata, "metadata"); err != nil {
+		return Conversation{}, err
+	}
+	if params.Settings, err = checkExtra(u.Settings, "settings"); err != nil {
+		return Conversation{}, err
+	}
+	var row db.Conversation
+	err = s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, id); err != nil {
+			return err
+		}
+		row, err = s.q.UpdateConversation(ctx, params)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = invalid("head_not_found", "head_id", "The conversation has no message with this id, so it can't be the active head.")
+		}
+		return err
+	})
+	if err != nil {
+		return Conversation{}, err
+	}
+	return fromConversation(row), nil
+}
+
+// DeleteConversation deletes a conversation with all its nodes. The cost grows
+// with them, at about 50,000 a second.
+func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error) {
+	defer wrap(&err, nil, "DeleteConversation(%s)", id)
+	return s.inTx(ctx, func(s *Store) error {
+		if err := s.q.AllowLongStatements(ctx); err != nil {
+			return err
+		}
+		deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})
+		if err == nil && deleted == 0 {
+			err = errConversationNotFound
+		}
+		return err
+	})
+}

@@ -1,0 +1,179 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The JSON of these types is the REST API's, so that the server, the command
+// line and a program that imports this package all show the same. Bodies and
+// metadata are spliced in as they are stored.
+
+// AppendJSON appends the message's JSON to dst: {id, conversation_id,
+// parent_id, the members of the body, pinned, metadata, tokens, depth,
+// siblings, created_at}.
+func (m Message) AppendJSON(dst []byte) []byte {
+	dst = appendID(dst, `{"id":`, m.ID)
+	dst = appendID(dst, `,"conversation_id":`, m.ConversationID)
+	dst = appendID(dst, `,"parent_id":`, m.ParentID)
+	dst = append(append(dst, ','), bodyMembers(m.Body)...)
+	dst = strconv.AppendBool(append(dst, `,"pinned":`...), m.Pinned)
+	dst = appendObject(dst, `,"metadata":`, m.Metadata)
+	dst = appendInt(dst, `,"tokens":`, m.Tokens)
+	dst = appendInt(dst, `,"depth":`, m.Depth)
+	dst = appendInt(dst, `,"siblings":{"index":`, m.Siblings.Index)
+	dst = appendInt(dst, `,"count":`, m.Siblings.Count)
+	dst = appendTime(dst, `},"created_at":`, m.CreatedAt)
+	return append(dst, '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil), nil }
+
+// bodyMembers is an object's text between its braces. A stored body has a role
+// at least.
+func bodyMembers(body json.RawMessage) []byte {
+	body = bytes.TrimSpace(body)
+	return bytes.TrimSpace(body[1 : len(body)-1])
+}
+
+// AppendJSON appends {id, title, metadata, settings, head_id,
+// created_at, updated_at}. It leaves out the tenant: a client knows its own.
+func (c Conversation) AppendJSON(dst []byte) []byte {
+	dst = appendID(dst, `{"id":`, c.ID)
+	dst = appendString(dst, `,"title":`, c.Title)
+	dst = appendObject(dst, `,"metadata":`, c.Metadata)
+	dst = appendObject(dst, `,"settings":`, c.Settings)
+	dst = appendID(dst, `,"head_id":`, c.HeadID)
+	dst = appendTime(dst, `,"created_at":`, c.CreatedAt)
+	dst = appendTime(dst, `,"updated_at":`, c.UpdatedAt)
+	return append(dst, '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (c Conversation) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
+
+// AppendJSON appends {id, parent_id, kind, role, depth, tokens, pinned,
+// sibling_index, created_at}, of a summary also {last_summarized_id,
+// prior_summary_id, kept_ids, model}, and preview where one was asked for.
+func (n Node) AppendJSON(dst []byte) []byte {
+	dst = appendID(dst, `{"id":`, n.ID)
+	dst = appendID(dst, `,"parent_id":`, n.ParentID)
+	dst = appendString(dst, `,"kind":`, string(n.Kind))
+	dst = appendString(dst, `,"role":`, string(n.Role))
+	dst = appendInt(dst, `,"depth":`, n.Depth)
+	dst = appendInt(dst, `,"tokens":`, n.Tokens)
+	dst = strconv.AppendBool(append(dst, `,"pinned":`...), n.Pinned)
+	if n.Kind == KindMessage {
+		dst = appendInt(dst, `,"sibling_index":`, n.Index)
+	}
+	dst = appendTime(dst, `,"created_at":`, n.CreatedAt)
+	if n.Summary != nil {
+		dst = n.Summary.appendMembers(dst)
+	}
+	if n.Preview != "" {
+		dst = appendString(dst, `,"preview":`, n.Preview)
+	}
+	return append(dst, '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (n Node) MarshalJSON() ([]byte, error) { return n.AppendJSON(nil), nil }
+
+func (r SummaryRange) appendMembers(dst []byte) []byte {
+	dst = appendID(dst, `,"last_summarized_id":`, r.LastSummarizedID)
+	dst = appendID(dst, `,"prior_summary_id":`, r.PriorSummaryID)
+	dst = append(dst, `,"kept_ids":[`...)
+	for i, id := range r.KeptIDs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendID(dst, "", id)
+	}
+	return appendString(dst, `],"model":`, r.Model)
+}
+
+// AppendJSON appends {id, conversation_id, parent_id, last_summarized_id,
+// prior_summary_id, kept_ids, model, the members of the body, metadata,
+// tokens, created_at}.
+func (s Summary) AppendJSON(dst []byte) []byte {
+	dst = appendID(dst, `{"id":`, s.ID)
+	dst = appendID(dst, `,"conversation_id":`, s.ConversationID)
+	dst = appendID(dst, `,"parent_id":`, s.AnchorID)
+	dst = s.Range.appendMembers(dst)
+	dst = append(append(dst, ','), bodyMembers(s.Body)...)
+	dst = appendObject(dst, `,"metadata":`, s.Metadata)
+	dst = appendInt(dst, `,"tokens":`, s.Tokens)
+	dst = appendTime(dst, `,"created_at":`, s.CreatedAt)
+	return append(dst, '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (s Summary) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil), nil }
+
+// MarshalJSON gives {message, head_id, title, snippet}.
+func (h Hit) MarshalJSON() ([]byte, error) {
+	dst := h.Message.AppendJSON([]byte(`{"message":`))
+	dst = appendID(dst, `,"head_id":`, h.LeafID)
+	dst = appendString(dst, `,"title":`, h.Title)
+	dst = appendString(dst, `,"snippet":`, h.Snippet)
+	return append(dst, '}'), nil
+}
+
+// MarshalJSON gives {messages, summaries, head_id}.
+func (p Pruned) MarshalJSON() ([]byte, error) {
+	dst := appendInt(nil, `{"messages":`, p.Messages)
+	dst = appendInt(dst, `,"summaries":`, p.Summaries)
+	dst = appendID(dst, `,"head_id":`, p.HeadID)
+	return append(dst, '}'), nil
+}
+
+// MarshalJSON gives {data, next_cursor}, next_cursor null on the last page.
+func (p Page[T]) MarshalJSON() ([]byte, error) {
+	data := p.Data
+	if data == nil {
+		data = []T{}
+	}
+	var next *string
+	if p.Next != "" {
+		next = &p.Next
+	}
+	return json.Marshal(struct {
+		Data []T     `json:"data"`
+		Next *string `json:"next_cursor"`
+	}{data, next})
+}
+
+func appendID(dst []byte, name string, id uuid.UUID) []byte {
+	dst = append(dst, name...)
+	if id == uuid.Nil {
+		return append(dst, "null"...)
+	}
+	dst = append(append(dst, '"'), id.String()...)
+	return append(dst, '"')
+}
+
+func appendInt(dst []byte, name string, n int) []byte {
+	return strconv.AppendInt(append(dst, name...), int64(n), 10)
+}
+
+func appendTime(dst []byte, name string, t time.Time) []byte {
+	dst = append(append(dst, name...), '"')
+	return append(t.UTC().AppendFormat(dst, time.RFC3339Nano), '"')
+}
+
+func appendObject(dst []byte, name string, object json.RawMessage) []byte {
+	if len(object) == 0 {
+		object = none
+	}
+	return append(append(dst, name...), object...)
+}
+
+func appendString(dst []byte, name, s string) []byte {
+	quoted, _ := json.Marshal(s) // a string always marshals
+	return append(append(dst, name...), quoted...)
+}

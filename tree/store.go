@@ -1,0 +1,156 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/tokens"
+)
+
+// DefaultTenant owns what is stored where nobody made tenants.
+const DefaultTenant = "default"
+
+// A Store reads and writes one tenant's conversations. It holds no state but
+// its handle, and is safe for use by several goroutines where that is (a pool
+// is, a connection or a transaction isn't).
+type Store struct {
+	h       db.Handle
+	q       *db.Queries
+	tenant  string
+	counter tokens.Counter
+}
+
+// An Option sets up a Store.
+type Option func(*Store)
+
+// WithTokenCounter counts with another tokenizer than o200k. Counts are stored
+// when a message is appended, so one database is best counted by one counter.
+func WithTokenCounter(c tokens.Counter) Option {
+	return func(s *Store) { s.counter = c }
+}
+
+// New gives a Store of DefaultTenant's conversations over a pool, a connection
+// or a transaction. Over a transaction its writes are the caller's to commit;
+// a method that fails has then changed nothing, and the transaction goes on.
+func New(h db.Handle, opts ...Option) *Store {
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k()}
+	for _, o := range opts {
+		o(s)
+	}
+	return s
+}
+
+// ForTenant gives the same Store for another tenant's conversations.
+func (s *Store) ForTenant(tenantID string) *Store {
+	c := *s
+	c.tenant = tenantID
+	return &c
+}
+
+// TenantID names the tenant whose conversations the Store sees.
+func (s *Store) TenantID() string { return s.tenant }
+
+// Ping asks the database for a sign of life.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.h.Exec(ctx, "select 1")
+	return err
+}
+
+// inTx runs f in a transaction of its own, or in a savepoint of the caller's.
+func (s *Store) inTx(ctx context.Context, f func(*Store) error) error {
+	return pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
+		c := *s
+		c.h, c.q = tx, db.New(tx)
+		return f(&c)
+	})
+}
+
+// lock makes the transaction the conversation's one writer until it ends.
+func (s *Store) lock(ctx context.Context, conversationID uuid.UUID) (db.Conversation, error) {
+	c, err := s.q.LockConversation(ctx, db.LockConversationParams{ID: toUUID(conversationID), TenantID: s.tenant})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errConversationNotFound
+	}
+	return c, err
+}
+
+// wrap names the method and its arguments, once, and turns "no rows" into what
+// is missing. An *Error stays findable by errors.As.
+func wrap(err *error, missing *Error, format string, args ...any) {
+	if *err == nil {
+		return
+	}
+	if missing != nil && errors.Is(*err, pgx.ErrNoRows) {
+		*err = missing
+	}
+	*err = fmt.Errorf("tree."+format+": %w", append(args, *err)...)
+}
+
+// now is the time as Postgres stores it, so that what a write returns equals
+// what a read gives.
+func now() time.Time { return stamp(time.Now()) }
+
+func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+
+func toUUID(id uuid.UUID) pgtype.UUID {
+	return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil}
+}
+
+func toUUIDs(ids []uuid.UUID) []pgtype.UUID {
+	out := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		out[i] = toUUID(id)
+	}
+	return out
+}
+
+func fromUUIDs(ids []pgtype.UUID) []uuid.UUID {
+	out := make([]uuid.UUID, len(ids))
+	for i, id := range ids {
+		out[i] = uuid.UUID(id.Bytes)
+	}
+	return out
+}
+
+// fromConversation is the one converter of conversation rows.
+func fromConversation(c db.Conversation) Conversation {
+	return Conversation{
+		ID: uuid.UUID(c.ID.Bytes), TenantID: c.TenantID, Title: c.Title, Metadata: c.Metadata, Settings: c.Settings,
+		HeadID: uuid.UUID(c.HeadID.Bytes), CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(),
+	}
+}
+
+// fromMessage is the one converter of message rows.
+func fromMessage(n db.Node, siblings int32) Message {
+	return Message{
+		ConversationID: uuid.UUID(n.ConversationID.Bytes), ID: uuid.UUID(n.ID.Bytes), ParentID: uuid.UUID(n.ParentID.Bytes),
+		Role: Role(n.Role), Body: n.Body, Metadata: n.Metadata, Pinned: n.Pinned,
+		Tokens: int(n.Tokens), PathTokens: n.PathTokens, Depth: int(n.Depth),
+		Siblings: Siblings{Index: int(n.SiblingIndex.Int32), Count: int(siblings)}, CreatedAt: n.CreatedAt.UTC(),
+	}
+}
+
+// fromSummary is the one converter of summary rows.
+func fromSummary(n db.Node) Summary {
+	return Summary{
+		ConversationID: uuid.UUID(n.ConversationID.Bytes), ID: uuid.UUID(n.ID.Bytes), AnchorID: uuid.UUID(n.ParentID.Bytes),
+		Range: fromRange(n.LastSummarizedID, n.PriorSummaryID, n.KeptIds, n.Model),
+		Body:  n.Body, Metadata: n.Metadata, Tokens: int(n.Tokens), Depth: int(n.Depth), CreatedAt: n.CreatedAt.UTC(),
+	}
+}
+
+func fromRange(cutoff, prior pgtype.UUID, kept []pgtype.UUID, model pgtype.Text) SummaryRange {
+	return SummaryRange{
+		LastSummarizedID: uuid.UUID(cutoff.Bytes), PriorSummaryID: uuid.UUID(prior.Bytes),
+		KeptIDs: fromUUIDs(kept), Model: model.String,
+	}
+}

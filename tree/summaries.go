@@ -1,0 +1,74 @@
+package tree
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// AddSummary inserts a summary node. Its anchor must be a message of the
+// conversation, its cutoff the anchor or an ancestor of it, and its body a
+// user message; else it is an ErrInvalid. The cost grows with the messages
+// between anchor and cutoff.
+func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewSummary) (_ Summary, err error) {
+	defer wrap(&err, nil, "AddSummary(%s, anchor %s)", conversationID, n.AnchorID)
+	d, err := s.summaryDraft(n)
+	if err != nil {
+		return Summary{}, err
+	}
+	var node db.Node
+	err = s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, conversationID); err != nil {
+			return err
+		}
+		row, err := s.q.InsertSummary(ctx, db.InsertSummaryParams{
+			ConversationID: toUUID(conversationID), ID: toUUID(d.ID), AnchorID: toUUID(n.AnchorID), CutoffID: toUUID(n.Range.LastSummarizedID),
+			Tokens: int32(d.tokenCount), CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata,
+			PriorSummaryID: toUUID(n.Range.PriorSummaryID), KeptIds: toUUIDs(n.Range.KeptIDs), Model: n.Range.Model,
+		})
+		if isNoRows(err) {
+			return errCutoff
+		}
+		node = row.Node
+		return err
+	})
+	if err != nil {
+		return Summary{}, err
+	}
+	return fromSummary(node), nil
+}
+
+var errCutoff = &Error{
+	Kind: ErrInvalid, Code: "invalid_cutoff", Field: "last_summarized_id",
+	Detail: "A summary's anchor must be a message of the conversation, and its cutoff that message or an ancestor of it.",
+}
+
+func (s *Store) summaryDraft(n NewSummary) (*draft, error) {
+	d, err := s.draft(NewMessage{ID: n.ID, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
+	switch {
+	case err != nil:
+		return nil, err
+	case d.Role != RoleUser:
+		return nil, invalid("invalid_role", "role", "A context shows a summary as a user message; this one's role is %s.", d.Role)
+	case n.Range.Model == "":
+		return nil, invalid("missing_model", "model", "Say what wrote the summary.")
+	}
+	return d, checkText(n.Range.Model, "model", maxModelBytes)
+}
+
+const maxModelBytes = 200
+
+// summaryRow places a summary's draft under its anchor.
+func (d *draft) summaryRow(conversationID uuid.UUID, anchor place, r SummaryRange) db.CopyNodesParams {
+	return db.CopyNodesParams{
+		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(anchor.id),
+		Kind: string(KindSummary), Role: string(RoleUser),
+		Depth: int32(anchor.depth + 1), Tokens: int32(d.tokenCount), PathTokens: anchor.pathTokens + int64(d.tokenCount), PrefixID: toUUID(anchor.prefixID),
+		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata,
+		LastSummarizedID: toUUID(r.LastSummarizedID), PriorSummaryID: toUUID(r.PriorSummaryID), KeptIds: toUUIDs(r.KeptIDs),
+		Model: pgtype.Text{String: r.Model, Valid: true},
+	}
+}

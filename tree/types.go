@@ -1,0 +1,204 @@
+package tree
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Limits of what one call takes. A server may set a lower body limit of its
+// own.
+const (
+	MaxChain         = 1000    // messages of one AppendChain
+	MaxBodyBytes     = 1 << 20 // one message's body
+	MaxMetadataBytes = 1 << 16 // metadata or settings of one thing
+	MaxTitleBytes    = 1000
+	MaxNesting       = 64   // arrays and objects within each other, in any JSON
+	MaxPage          = 1000 // rows of one page
+	DefaultPage      = 50   // rows of a page whose limit is 0
+)
+
+// Role is who said a message, in chat-completions' terms.
+type Role string
+
+const (
+	RoleSystem    Role = "system"
+	RoleDeveloper Role = "developer"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// A Conversation is one tree of nodes.
+type Conversation struct {
+	ID        uuid.UUID
+	TenantID  string
+	Title     string
+	Metadata  json.RawMessage // an object, as the client gave it
+	Settings  json.RawMessage // an object: compaction settings that differ from the server's
+	HeadID    uuid.UUID       // the active head; uuid.Nil while there is no message
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// NewConversation is what a caller may say of a conversation to be made. The
+// zero value is a good one.
+type NewConversation struct {
+	ID        uuid.UUID       // uuid.Nil: a new UUIDv7
+	Title     string          // MaxTitleBytes at most
+	Metadata  json.RawMessage // nil: {}
+	Settings  json.RawMessage // nil: {}
+	CreatedAt time.Time       // zero: now
+}
+
+// ConversationUpdate changes what is not nil.
+type ConversationUpdate struct {
+	Title    *string
+	Metadata json.RawMessage
+	Settings json.RawMessage
+	HeadID   uuid.UUID // uuid.Nil leaves the active head
+}
+
+// A Message is a node that somebody said. It never changes: an edit is a
+// sibling, a regeneration another child of the same parent.
+type Message struct {
+	ConversationID uuid.UUID
+	ID             uuid.UUID
+	ParentID       uuid.UUID // uuid.Nil for a root
+	Role           Role
+	Body           json.RawMessage // chat-completions message object, byte for byte as it was given
+	Metadata       json.RawMessage // nil for none
+	Pinned         bool            // stays verbatim when a compaction folds it
+	Tokens         int             // of this message
+	PathTokens     int64           // sum of Tokens from the root to this message
+	Depth          int             // messages above it
+	Siblings       Siblings
+	CreatedAt      time.Time
+}
+
+// Siblings tells where a message stands among the children of its parent, or
+// among the roots: "2 of 3".
+type Siblings struct {
+	Index int `json:"index"` // from 1, by creation
+	Count int `json:"count"`
+}
+
+// NewMessage is a message to be appended.
+type NewMessage struct {
+	ID        uuid.UUID       // uuid.Nil: a new UUIDv7. A client's own id makes the append idempotent
+	Body      json.RawMessage // chat-completions message object: role, content, tool_calls, tool_call_id, name, and what else the model's provider defines
+	Metadata  json.RawMessage // an object; nil for none
+	Pinned    bool
+	CreatedAt time.Time // zero: now
+}
+
+// A Node is a message or a summary as the skeleton of a tree shows it,
+// without its body.
+type Node struct {
+	ID        uuid.UUID
+	ParentID  uuid.UUID // for a summary its anchor; uuid.Nil for a root
+	Kind      Kind
+	Role      Role
+	Depth     int
+	Tokens    int
+	Pinned    bool
+	Index     int // among the siblings, from 1, by creation; 0 for a summary
+	CreatedAt time.Time
+	Preview   string        // start of the text, where it was asked for
+	Summary   *SummaryRange // nil for a message
+}
+
+// Kind tells the two sorts of node apart.
+type Kind string
+
+const (
+	KindMessage Kind = "message"
+	KindSummary Kind = "summary"
+)
+
+// SummaryRange is what a summary node says besides its text.
+type SummaryRange struct {
+	LastSummarizedID uuid.UUID   `json:"last_summarized_id"` // the cutoff: last message it replaces
+	PriorSummaryID   uuid.UUID   `json:"prior_summary_id"`   // summary merged into it; uuid.Nil for none
+	KeptIDs          []uuid.UUID `json:"kept_ids"`           // folded messages that stay verbatim, oldest first
+	Model            string      `json:"model"`              // what wrote it
+}
+
+// A Summary is a node that stands for the older part of a branch. It has no
+// children and is no sibling, head or leaf.
+type Summary struct {
+	ConversationID uuid.UUID
+	ID             uuid.UUID
+	AnchorID       uuid.UUID // deepest message whose text the summarizer saw; the node's parent
+	Range          SummaryRange
+	Body           json.RawMessage // the user message that a context shows
+	Metadata       json.RawMessage
+	Tokens         int
+	Depth          int
+	CreatedAt      time.Time
+}
+
+// NewSummary is a summary to be inserted.
+type NewSummary struct {
+	ID        uuid.UUID // uuid.Nil: a new UUIDv7
+	AnchorID  uuid.UUID
+	Range     SummaryRange
+	Body      json.RawMessage
+	Metadata  json.RawMessage
+	CreatedAt time.Time
+}
+
+// A Page is one page of a list. Next is "" on the last page, else the cursor
+// of the one after it.
+type Page[T any] struct {
+	Data []T
+	Next string
+}
+
+// Paging asks for one page.
+type Paging struct {
+	Limit  int    // 1 to MaxPage; 0 stands for DefaultPage
+	Cursor string // Next of the page before; "" for the first
+}
+
+// A Hit is a message that a search found.
+type Hit struct {
+	Message Message
+	LeafID  uuid.UUID // newest leaf below it: the branch to open
+	Title   string    // of its conversation
+	Snippet string    // the words around the match, plain text
+}
+
+// Pruned counts what a prune deleted.
+type Pruned struct {
+	Messages  int
+	Summaries int
+	HeadID    uuid.UUID // the active head after it; uuid.Nil where no message is left
+}
+
+// A Bundle is a whole conversation on its way in: what an import brings.
+type Bundle struct {
+	Conversation NewConversation // its ID must be given
+	HeadID       uuid.UUID       // the active head; uuid.Nil: the newest leaf
+	Nodes        []BundleNode    // a parent before its children, a cutoff before its summary
+}
+
+// A BundleNode is a message or a summary of a Bundle.
+type BundleNode struct {
+	ID        uuid.UUID // must be given
+	ParentID  uuid.UUID // uuid.Nil for a root; for a summary its anchor
+	Body      json.RawMessage
+	Metadata  json.RawMessage
+	Pinned    bool
+	CreatedAt time.Time
+	Summary   *SummaryRange // nil for a message
+}
+
+// Imported tells what became of a Bundle.
+type Imported struct {
+	ConversationID uuid.UUID
+	Created        bool // false: the conversation was there, and only missing nodes were added
+	Added          int  // nodes
+	Present        int  // nodes that were there before
+}

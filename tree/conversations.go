@@ -165,7 +165,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 }
 
 // DeleteConversation deletes a conversation with all its nodes. The cost grows
-// with them, at about 50,000 a second.
+// with them, at about 25,000 a second.
 func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error) {
 	defer wrap(&err, nil, "DeleteConversation(%s)", id)
 	return s.inTx(ctx, func(s *Store) error {

@@ -17,7 +17,7 @@ import (
 // and theirs, so that the same fork with the same id again changes nothing
 // and returns created false.
 //
-// The cost grows with the path, at about 50,000 messages a second.
+// The cost grows with the path, at about 25,000 messages a second.
 func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n NewConversation) (_ Conversation, created bool, err error) {
 	defer wrap(&err, nil, "Fork(%s, %s)", conversationID, messageID)
 	var out Conversation

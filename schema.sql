@@ -6,23 +6,25 @@
 -- a primary key, foreign key or unique constraint contains the conversation's
 -- id; ids (UUIDv7) and timestamps are made by the program; no triggers.
 
+-- One tree of messages and summaries.
 create table conversations (
-    id         uuid        primary key,
+    id         uuid        primary key,    -- UUIDv7, or the client's own
     tenant_id  text        not null,       -- whose it is; 'default' where nobody made a key
     title      text        not null,       -- '' until somebody names it
     metadata   json        not null,       -- the client's own object, given back as it came
     settings   json        not null,       -- compaction settings that differ from the server's
     head_id    uuid,                       -- the active head, null while there is no message; no foreign key, as a prune moves it under the row's lock
-    created_at timestamptz not null,
+    created_at timestamptz not null,       -- when it was made, here or where it was imported from
     updated_at timestamptz not null        -- last append, prune or change of the columns above
 );
 
 -- A tenant's conversations, the one touched last first.
 create index conversations_recent on conversations (tenant_id, updated_at desc, id desc);
 
+-- What was said, and the summaries of it.
 create table nodes (
-    conversation_id uuid        not null references conversations (id) on delete cascade,
-    id              uuid        not null,
+    conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is: ids are unique within it
+    id              uuid        not null,  -- UUIDv7, or the client's own
     parent_id       uuid,                  -- message before this one, null for a root; for a summary, its anchor
     kind            text        not null,  -- 'message' or 'summary'
     role            text        not null,  -- of the message; 'user' for a summary, as a context shows it
@@ -33,7 +35,7 @@ create table nodes (
     prefix_id       uuid,                  -- last of the leading system and developer messages of the path, null if it has none;
                                            -- inherited from the parent, so that a context finds its prefix without walking to the root
     pinned          boolean     not null,  -- stays verbatim when it is folded
-    created_at      timestamptz not null,
+    created_at      timestamptz not null,  -- when it was said, here or where it was imported from
     body            json        not null,  -- chat-completions message object, byte for byte as it was given
     search_text     text,                  -- text to search where it isn't just body.content: message parts, or a content too long to index
     metadata        json,                  -- the client's own object, null for none
@@ -70,12 +72,49 @@ create index nodes_cutoffs on nodes (conversation_id, last_summarized_id) where 
 create index nodes_search on nodes using gin (to_tsvector('simple', coalesce(search_text, body ->> 'content')))
     where kind = 'message';
 
+-- One row for every compaction that ran, whatever came of it. It names nodes
+-- without foreign keys, because it outlives them.
+create table compactions (
+    conversation_id   uuid        not null references conversations (id) on delete cascade, -- whose it is
+    id                uuid        not null,  -- UUIDv7; the fence around what its summarizer reads derives from it
+    head_id           uuid        not null,  -- branch that was compacted
+    anchor_id         uuid,                  -- of the plan; null where there was none
+    cutoff_id         uuid,                  -- of the plan; null where there was none
+    summary_id        uuid,                  -- node that was saved, null for other outcomes
+    prior_summary_id  uuid,                  -- summary that was to be merged
+    trigger           text        not null,  -- 'append', 'reply' or 'request': what asked for it
+    outcome           text        not null,  -- 'saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale' or 'failed'
+    reason            text        not null,  -- why that outcome, for people
+    model             text        not null,  -- what wrote the summary, '' where nothing did
+    instructions      text        not null,  -- of the caller, '' for none
+    settings          json        not null,  -- budget and settings it was planned with, so that a replay plans the same
+    attempts          json        not null,  -- [{model, error, prompt_tokens, completion_tokens, duration_ms}], every call of a model
+    messages_before   integer     not null,  -- messages in the context before it
+    messages_after    integer     not null,  -- and after it
+    tokens_before     bigint      not null,  -- tokens in the context before it
+    tokens_after      bigint      not null,  -- and after it
+    folded_messages   integer     not null,  -- messages that it newly folded
+    folded_tokens     bigint      not null,  -- and their tokens
+    prompt_tokens     bigint      not null,  -- tokens that all attempts sent
+    completion_tokens bigint      not null,  -- and got
+    duration_ms       bigint      not null,  -- from reading the branch to saving, in milliseconds
+    created_at        timestamptz not null,  -- when it ended
+
+    primary key (conversation_id, id),
+    constraint compactions_trigger check (trigger in ('append', 'reply', 'request')),
+    constraint compactions_outcome check (outcome in ('saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale', 'failed'))
+);
+
+-- A conversation's compactions, newest first.
+create index compactions_recent on compactions (conversation_id, created_at desc, id desc);
+
+-- Keys that clients show. Only their hashes are stored.
 create table api_keys (
-    id           uuid        primary key,
-    tenant_id    text        not null,
+    id           uuid        primary key,  -- names the key where it is listed or revoked
+    tenant_id    text        not null,     -- whose conversations it opens
     name         text        not null,     -- for people: what the key is used for
     key_hash     bytea       not null unique, -- SHA-256 of the whole key; the key itself is shown once and not stored
-    created_at   timestamptz not null,
+    created_at   timestamptz not null,     -- when it was made
     last_used_at timestamptz,              -- to about a minute
     revoked_at   timestamptz               -- null while the key is good
 );

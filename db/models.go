@@ -20,6 +20,33 @@ type ApiKey struct {
 	RevokedAt  pgtype.Timestamptz
 }
 
+type Compaction struct {
+	ConversationID   pgtype.UUID
+	ID               pgtype.UUID
+	HeadID           pgtype.UUID
+	AnchorID         pgtype.UUID
+	CutoffID         pgtype.UUID
+	SummaryID        pgtype.UUID
+	PriorSummaryID   pgtype.UUID
+	Trigger          string
+	Outcome          string
+	Reason           string
+	Model            string
+	Instructions     string
+	Settings         []byte
+	Attempts         []byte
+	MessagesBefore   int32
+	MessagesAfter    int32
+	TokensBefore     int64
+	TokensAfter      int64
+	FoldedMessages   int32
+	FoldedTokens     int64
+	PromptTokens     int64
+	CompletionTokens int64
+	DurationMs       int64
+	CreatedAt        time.Time
+}
+
 type Conversation struct {
 	ID        pgtype.UUID
 	TenantID  string

@@ -12,6 +12,174 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const getApplicableSummary = `-- name: GetApplicableSummary :one
+with recursive walk as (
+    select n.id, n.parent_id, s.id as summary_id
+    from nodes n
+    left join lateral (
+        select a.id from nodes a
+        where a.conversation_id = $1 and a.parent_id = n.id and a.sibling_index is null
+        order by a.created_at desc, a.id desc limit 1) s on true
+    where n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    union all
+    select p.id, p.parent_id, s.id
+    from walk
+    join nodes p on p.conversation_id = $1 and p.id = walk.parent_id
+    left join lateral (
+        select a.id from nodes a
+        where a.conversation_id = $1 and a.parent_id = p.id and a.sibling_index is null
+        order by a.created_at desc, a.id desc limit 1) s on true
+    where walk.summary_id is null
+)
+select walk.summary_id from walk where walk.summary_id is not null
+`
+
+type GetApplicableSummaryParams struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+}
+
+// The summary that applies at a message. The walk ends at its anchor.
+func (q *Queries) GetApplicableSummary(ctx context.Context, arg GetApplicableSummaryParams) (pgtype.UUID, error) {
+	row := q.db.QueryRow(ctx, getApplicableSummary, arg.ConversationID, arg.ID)
+	var summary_id pgtype.UUID
+	err := row.Scan(&summary_id)
+	return summary_id, err
+}
+
+const getView = `-- name: GetView :many
+with recursive walk as (
+    select n.id, n.parent_id, n.prefix_id, n.role, n.tokens::bigint as tail_tokens, s.id as summary_id, s.last_summarized_id as cutoff_id
+    from conversations c
+    join nodes n on n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
+    left join lateral (
+        select a.id, a.last_summarized_id from nodes a
+        where a.conversation_id = $2 and a.parent_id = n.id and a.sibling_index is null
+        order by a.created_at desc, a.id desc limit 1) s on true
+    where c.id = $2 and c.tenant_id = $4
+    union all
+    select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens, coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
+    from walk
+    join nodes p on p.conversation_id = $2 and p.id = walk.parent_id
+    left join lateral (
+        select a.id, a.last_summarized_id from nodes a
+        where walk.summary_id is null
+          and a.conversation_id = $2 and a.parent_id = p.id and a.sibling_index is null
+        order by a.created_at desc, a.id desc limit 1) s on true
+    where walk.id is distinct from walk.cutoff_id
+      and walk.id is distinct from walk.prefix_id
+      and (walk.tail_tokens <= $5::bigint or walk.role = 'tool') -- a result brings its call along
+), found as (
+    select w.summary_id from walk w where w.summary_id is not null limit 1
+), prefix as (
+    select n.id, n.parent_id
+    from nodes n
+    where n.conversation_id = $2 and n.id = (select w.prefix_id from walk w limit 1)
+    union all
+    select p.id, p.parent_id
+    from prefix
+    join nodes p on p.conversation_id = $2 and p.id = prefix.parent_id
+), parts as (
+    select 1 as part, prefix.id from prefix
+    union all
+    select 2, found.summary_id from found
+    union all
+    select 3, unnest(s.kept_ids) from found join nodes s on s.conversation_id = $2 and s.id = found.summary_id
+    union all
+    select 4, s.last_summarized_id from found join nodes s on s.conversation_id = $2 and s.id = found.summary_id
+    union all
+    select 5, w.id from walk w where w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
+)
+select parts.part::integer as part,
+       n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at,
+       (case when $1::boolean or parts.part = 2 then n.body end)::json as body,
+       (case when not $1 and n.role = 'assistant' and json_typeof(n.body -> 'tool_calls') = 'array'
+           then json_array_length(n.body -> 'tool_calls') else 0 end)::integer as calls,
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
+       (select c.settings from conversations c where c.id = $2)::json as settings
+from parts
+join nodes n on n.conversation_id = $2 and n.id = parts.id
+order by parts.part, n.depth
+`
+
+type GetViewParams struct {
+	WithBodies     bool
+	ConversationID pgtype.UUID
+	HeadID         pgtype.UUID
+	TenantID       string
+	Budget         int64
+}
+
+type GetViewRow struct {
+	Part             int32
+	ID               pgtype.UUID
+	ParentID         pgtype.UUID
+	Role             string
+	Depth            int32
+	Tokens           int32
+	PathTokens       int64
+	Pinned           bool
+	CreatedAt        time.Time
+	Body             []byte
+	Calls            int32
+	LastSummarizedID pgtype.UUID
+	PriorSummaryID   pgtype.UUID
+	KeptIds          []pgtype.UUID
+	Model            pgtype.Text
+	Metadata         []byte
+	Settings         []byte
+}
+
+// What a context of @head_id is made of, in one walk from the head up: the
+// tail, the applicable summary (the first one met; of several at one anchor
+// the newest), the messages that it keeps, the prefix, and the cutoff's own
+// row, whose depth tells how much is folded. The walk ends at the cutoff, at
+// the prefix, or when the tail has more than @budget tokens; it reads nothing
+// above. Without bodies it counts the tool calls instead.
+func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow, error) {
+	rows, err := q.db.Query(ctx, getView,
+		arg.WithBodies,
+		arg.ConversationID,
+		arg.HeadID,
+		arg.TenantID,
+		arg.Budget,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []GetViewRow
+	for rows.Next() {
+		var i GetViewRow
+		if err := rows.Scan(
+			&i.Part,
+			&i.ID,
+			&i.ParentID,
+			&i.Role,
+			&i.Depth,
+			&i.Tokens,
+			&i.PathTokens,
+			&i.Pinned,
+			&i.CreatedAt,
+			&i.Body,
+			&i.Calls,
+			&i.LastSummarizedID,
+			&i.PriorSummaryID,
+			&i.KeptIds,
+			&i.Model,
+			&i.Metadata,
+			&i.Settings,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const insertSummary = `-- name: InsertSummary :one
 with recursive path as (
     select n.id, n.parent_id, n.depth, n.path_tokens, n.prefix_id, n.id as anchor_id
@@ -92,4 +260,56 @@ func (q *Queries) InsertSummary(ctx context.Context, arg InsertSummaryParams) (I
 		&i.Node.Model,
 	)
 	return i, err
+}
+
+const listSummaries = `-- name: ListSummaries :many
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+from nodes n
+where n.conversation_id = $1 and n.kind = 'summary'
+order by n.created_at desc, n.id desc
+`
+
+type ListSummariesRow struct {
+	Node Node
+}
+
+// A conversation's summaries, newest first.
+func (q *Queries) ListSummaries(ctx context.Context, conversationID pgtype.UUID) ([]ListSummariesRow, error) {
+	rows, err := q.db.Query(ctx, listSummaries, conversationID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListSummariesRow
+	for rows.Next() {
+		var i ListSummariesRow
+		if err := rows.Scan(
+			&i.Node.ConversationID,
+			&i.Node.ID,
+			&i.Node.ParentID,
+			&i.Node.Kind,
+			&i.Node.Role,
+			&i.Node.SiblingIndex,
+			&i.Node.Depth,
+			&i.Node.Tokens,
+			&i.Node.PathTokens,
+			&i.Node.PrefixID,
+			&i.Node.Pinned,
+			&i.Node.CreatedAt,
+			&i.Node.Body,
+			&i.Node.SearchText,
+			&i.Node.Metadata,
+			&i.Node.LastSummarizedID,
+			&i.Node.PriorSummaryID,
+			&i.Node.KeptIds,
+			&i.Node.Model,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -21,3 +21,92 @@ with recursive path as (
     returning *
 )
 select sqlc.embed(nodes) from inserted nodes;
+
+-- name: GetView :many
+-- What a context of @head_id is made of, in one walk from the head up: the
+-- tail, the applicable summary (the first one met; of several at one anchor
+-- the newest), the messages that it keeps, the prefix, and the cutoff's own
+-- row, whose depth tells how much is folded. The walk ends at the cutoff, at
+-- the prefix, or when the tail has more than @budget tokens; it reads nothing
+-- above. Without bodies it counts the tool calls instead.
+with recursive walk as (
+    select n.id, n.parent_id, n.prefix_id, n.role, n.tokens::bigint as tail_tokens, s.id as summary_id, s.last_summarized_id as cutoff_id
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+    left join lateral (
+        select a.id, a.last_summarized_id from nodes a
+        where a.conversation_id = @conversation_id and a.parent_id = n.id and a.sibling_index is null
+        order by a.created_at desc, a.id desc limit 1) s on true
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens, coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
+    from walk
+    join nodes p on p.conversation_id = @conversation_id and p.id = walk.parent_id
+    left join lateral (
+        select a.id, a.last_summarized_id from nodes a
+        where walk.summary_id is null
+          and a.conversation_id = @conversation_id and a.parent_id = p.id and a.sibling_index is null
+        order by a.created_at desc, a.id desc limit 1) s on true
+    where walk.id is distinct from walk.cutoff_id
+      and walk.id is distinct from walk.prefix_id
+      and (walk.tail_tokens <= @budget::bigint or walk.role = 'tool') -- a result brings its call along
+), found as (
+    select w.summary_id from walk w where w.summary_id is not null limit 1
+), prefix as (
+    select n.id, n.parent_id
+    from nodes n
+    where n.conversation_id = @conversation_id and n.id = (select w.prefix_id from walk w limit 1)
+    union all
+    select p.id, p.parent_id
+    from prefix
+    join nodes p on p.conversation_id = @conversation_id and p.id = prefix.parent_id
+), parts as (
+    select 1 as part, prefix.id from prefix
+    union all
+    select 2, found.summary_id from found
+    union all
+    select 3, unnest(s.kept_ids) from found join nodes s on s.conversation_id = @conversation_id and s.id = found.summary_id
+    union all
+    select 4, s.last_summarized_id from found join nodes s on s.conversation_id = @conversation_id and s.id = found.summary_id
+    union all
+    select 5, w.id from walk w where w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
+)
+select parts.part::integer as part,
+       n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at,
+       (case when @with_bodies::boolean or parts.part = 2 then n.body end)::json as body,
+       (case when not @with_bodies and n.role = 'assistant' and json_typeof(n.body -> 'tool_calls') = 'array'
+           then json_array_length(n.body -> 'tool_calls') else 0 end)::integer as calls,
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
+       (select c.settings from conversations c where c.id = @conversation_id)::json as settings
+from parts
+join nodes n on n.conversation_id = @conversation_id and n.id = parts.id
+order by parts.part, n.depth;
+
+-- name: GetApplicableSummary :one
+-- The summary that applies at a message. The walk ends at its anchor.
+with recursive walk as (
+    select n.id, n.parent_id, s.id as summary_id
+    from nodes n
+    left join lateral (
+        select a.id from nodes a
+        where a.conversation_id = @conversation_id and a.parent_id = n.id and a.sibling_index is null
+        order by a.created_at desc, a.id desc limit 1) s on true
+    where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
+    union all
+    select p.id, p.parent_id, s.id
+    from walk
+    join nodes p on p.conversation_id = @conversation_id and p.id = walk.parent_id
+    left join lateral (
+        select a.id from nodes a
+        where a.conversation_id = @conversation_id and a.parent_id = p.id and a.sibling_index is null
+        order by a.created_at desc, a.id desc limit 1) s on true
+    where walk.summary_id is null
+)
+select walk.summary_id from walk where walk.summary_id is not null;
+
+-- name: ListSummaries :many
+-- A conversation's summaries, newest first.
+select sqlc.embed(n)
+from nodes n
+where n.conversation_id = @conversation_id and n.kind = 'summary'
+order by n.created_at desc, n.id desc;

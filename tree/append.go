@@ -56,7 +56,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 			return Message{}, false, err
 		}
 	}
-	node, err := db.AppendInTurn(ctx, s.h, db.AppendMessageParams{
+	stored, err := s.insert(ctx, db.AppendMessageParams{
 		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
 		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, MoveHead: !o.keepHead,
@@ -64,11 +64,28 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s.whyNotAppended(ctx, conversationID, parentID, d)
 	}
-	if err != nil {
-		return Message{}, false, err
+	return stored, err == nil, err
+}
+
+// insert runs AppendMessage, and the hook in its transaction where that wants
+// to know.
+func (s *Store) insert(ctx context.Context, params db.AppendMessageParams) (m Message, err error) {
+	add := func(h db.Handle) error {
+		node, err := db.AppendInTurn(ctx, h, params)
+		m = fromMessage(node, node.SiblingIndex.Int32) // the newest sibling's index is their count
+		return err
 	}
-	// The newest sibling's index is their count.
-	return fromMessage(node, node.SiblingIndex.Int32), true, nil
+	if s.hook == nil || !s.hook.Wants(uuid.UUID(params.ConversationID.Bytes), uuid.UUID(params.ParentID.Bytes), uuid.UUID(params.ID.Bytes), int(params.Tokens)) {
+		err = add(s.h)
+		return m, err
+	}
+	err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
+		if err := add(tx); err != nil {
+			return err
+		}
+		return s.hook.Appended(ctx, tx, s.over(tx), m)
+	})
+	return m, err
 }
 
 // whyNotAppended finds what kept AppendMessage from inserting. What it reads
@@ -147,18 +164,32 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		seen[drafts[i].ID] = true
 	}
 	var out []Message
-	err = s.inTx(ctx, func(s *Store) error {
+	err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
+		s := s.over(tx)
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}
 		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts); out != nil || err != nil {
 			return err
 		}
-		out, err = s.insertChain(ctx, conversationID, parentID, drafts, !o.keepHead)
-		created = err == nil
-		return err
+		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, !o.keepHead); err != nil {
+			return err
+		}
+		created = true
+		last := out[len(out)-1]
+		if s.hook == nil || !s.hook.Wants(conversationID, parentID, last.ID, sumTokens(drafts)) {
+			return nil
+		}
+		return s.hook.Appended(ctx, tx, s, last)
 	})
-	return out, created, err
+	return out, created && err == nil, err
+}
+
+func sumTokens(drafts []*draft) (sum int) {
+	for _, d := range drafts {
+		sum += d.tokenCount
+	}
+	return sum
 }
 
 // replayedChain gives the stored chain where every id is there and says the

@@ -317,7 +317,10 @@ func (s *machine) Reimport(t *rapid.T) {
 	if !fresh[0].Created || fresh[0].Added != len(m.nodes) {
 		t.Fatalf("importing anew: %+v, want %d added", fresh[0], len(m.nodes))
 	}
-	// Only the last few conversations are kept in play.
+	// An import makes some branch active, also where none was.
+	if leaves := other.leaves(uuid.Nil); other.head == uuid.Nil && len(leaves) > 0 {
+		other.head = leaves[0].id
+	}
 	s.convs = append(s.convs, &other)
 }
 
@@ -341,6 +344,7 @@ func (s *machine) Check(t *rapid.T) {
 	for _, m := range s.convs[max(0, len(s.convs)-2):] {
 		s.check(t, m)
 	}
+	// Only the last few conversations stay in play.
 	for len(s.convs) > 6 {
 		s.must(t, s.store.DeleteConversation(s.ctx, s.convs[0].id))
 		s.convs = s.convs[1:]

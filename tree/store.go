@@ -25,6 +25,7 @@ type Store struct {
 	q       *db.Queries
 	tenant  string
 	counter tokens.Counter
+	hook    AppendHook
 }
 
 // An Option sets up a Store.
@@ -34,6 +35,24 @@ type Option func(*Store)
 // when a message is appended, so one database is best counted by one counter.
 func WithTokenCounter(c tokens.Counter) Option {
 	return func(s *Store) { s.counter = c }
+}
+
+// An AppendHook does its own work in the transaction of an append, so that
+// both are there or neither.
+type AppendHook interface {
+	// Wants tells before the append of a message whether Appended is to be
+	// called. It must not wait: it is asked on every append.
+	Wants(conversationID, parentID, id uuid.UUID, tokens int) bool
+
+	// Appended is called with the stored message and its transaction. Its
+	// error undoes the append.
+	Appended(ctx context.Context, tx pgx.Tx, s *Store, m Message) error
+}
+
+// WithAppendHook calls h with appends. An append that h wants takes a
+// transaction of several round trips, any other stays at one.
+func WithAppendHook(h AppendHook) Option {
+	return func(s *Store) { s.hook = h }
 }
 
 // New gives a Store of DefaultTenant's conversations over a pool, a connection
@@ -65,11 +84,14 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // inTx runs f in a transaction of its own, or in a savepoint of the caller's.
 func (s *Store) inTx(ctx context.Context, f func(*Store) error) error {
-	return pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
-		c := *s
-		c.h, c.q = tx, db.New(tx)
-		return f(&c)
-	})
+	return pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error { return f(s.over(tx)) })
+}
+
+// over is the same Store over a transaction.
+func (s *Store) over(tx pgx.Tx) *Store {
+	c := *s
+	c.h, c.q = tx, db.New(tx)
+	return &c
 }
 
 // lock makes the transaction the conversation's one writer until it ends.

@@ -56,6 +56,9 @@ func (s *Store) summaryDraft(n NewSummary) (*draft, error) {
 	case n.Range.Model == "":
 		return nil, invalid("missing_model", "model", "Say what wrote the summary.")
 	}
+	if n.Tokens > 0 {
+		d.tokenCount = n.Tokens
+	}
 	return d, checkText(n.Range.Model, "model", maxModelBytes)
 }
 

@@ -146,6 +146,7 @@ type NewSummary struct {
 	Range     SummaryRange
 	Body      json.RawMessage
 	Metadata  json.RawMessage
+	Tokens    int // what its message costs in a context, kept text and all; 0: what Body costs
 	CreatedAt time.Time
 }
 

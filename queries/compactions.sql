@@ -1,0 +1,16 @@
+-- name: InsertCompaction :exec
+insert into compactions (conversation_id, id, head_id, anchor_id, cutoff_id, summary_id, prior_summary_id, trigger, outcome, reason, model,
+                         instructions, settings, attempts, messages_before, messages_after, tokens_before, tokens_after, folded_messages,
+                         folded_tokens, prompt_tokens, completion_tokens, duration_ms, created_at)
+values (@conversation_id, @id, @head_id, @anchor_id, @cutoff_id, @summary_id, @prior_summary_id, @trigger, @outcome, @reason, @model,
+        @instructions, @settings, @attempts, @messages_before, @messages_after, @tokens_before, @tokens_after, @folded_messages,
+        @folded_tokens, @prompt_tokens, @completion_tokens, @duration_ms, @created_at);
+
+-- name: ListCompactions :many
+-- Newest first.
+select k.* from compactions k
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+where k.conversation_id = @conversation_id
+  and (k.created_at, k.id) < (@before_created_at::timestamptz, @before_id::uuid)
+order by k.created_at desc, k.id desc
+limit @row_limit;

@@ -1,0 +1,206 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// Outcome is what came of a compaction.
+type Outcome string
+
+const (
+	OutcomeSaved       Outcome = "saved"
+	OutcomeNothingToDo Outcome = "nothing_to_do" // below the trigger, or nothing worth folding
+	OutcomeNoGain      Outcome = "no_gain"       // the summary was no smaller than what it would replace
+	OutcomeSuperseded  Outcome = "superseded"    // another summary landed first
+	OutcomeStale       Outcome = "stale"         // the anchor or the cutoff was pruned meanwhile
+	OutcomeFailed      Outcome = "failed"        // no summarizer gave a summary
+)
+
+// A Compaction is the record of one that ran, whatever came of it.
+type Compaction struct {
+	ConversationID   uuid.UUID
+	ID               uuid.UUID
+	HeadID           uuid.UUID // branch that was compacted
+	AnchorID         uuid.UUID // of the plan; uuid.Nil where there was none
+	CutoffID         uuid.UUID
+	SummaryID        uuid.UUID // node that was saved; uuid.Nil for other outcomes
+	PriorSummaryID   uuid.UUID // summary that was to be merged; uuid.Nil for none
+	Trigger          string    // append, reply or request
+	Outcome          Outcome
+	Reason           string // why that outcome, for people
+	Model            string // what wrote the summary
+	Instructions     string
+	Settings         json.RawMessage
+	Attempts         json.RawMessage
+	MessagesBefore   int // in the context
+	MessagesAfter    int
+	TokensBefore     int
+	TokensAfter      int
+	FoldedMessages   int // newly folded
+	FoldedTokens     int
+	PromptTokens     int // that all attempts cost
+	CompletionTokens int
+	Duration         time.Duration
+	CreatedAt        time.Time
+}
+
+// RecordCompaction stores the record of a compaction, and its summary where n
+// is not nil, in one transaction.
+//
+// The summary lands by compare-and-swap: only if its anchor and cutoff are
+// still there, and the summary that applies at the anchor is still the one it
+// merged, k.PriorSummaryID. Otherwise the outcome becomes OutcomeStale or
+// OutcomeSuperseded and no node is made, so a late result never hides a newer
+// one. It returns the record as it was stored.
+//
+// The cost grows with the messages between the anchor and the prior summary's.
+func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummary) (_ Compaction, err error) {
+	defer wrap(&err, nil, "RecordCompaction(%s, %s)", k.ConversationID, k.ID)
+	err = s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, k.ConversationID); err != nil {
+			return err
+		}
+		if n != nil {
+			if err := s.land(ctx, &k, *n); err != nil {
+				return err
+			}
+		}
+		k.CreatedAt = now()
+		return s.q.InsertCompaction(ctx, db.InsertCompactionParams{
+			ConversationID: toUUID(k.ConversationID), ID: toUUID(k.ID), HeadID: toUUID(k.HeadID), AnchorID: toUUID(k.AnchorID),
+			CutoffID: toUUID(k.CutoffID), SummaryID: toUUID(k.SummaryID), PriorSummaryID: toUUID(k.PriorSummaryID),
+			Trigger: k.Trigger, Outcome: string(k.Outcome), Reason: k.Reason, Model: k.Model, Instructions: k.Instructions,
+			Settings: k.Settings, Attempts: k.Attempts, MessagesBefore: int32(k.MessagesBefore), MessagesAfter: int32(k.MessagesAfter),
+			TokensBefore: int64(k.TokensBefore), TokensAfter: int64(k.TokensAfter), FoldedMessages: int32(k.FoldedMessages),
+			FoldedTokens: int64(k.FoldedTokens), PromptTokens: int64(k.PromptTokens), CompletionTokens: int64(k.CompletionTokens),
+			DurationMs: k.Duration.Milliseconds(), CreatedAt: k.CreatedAt,
+		})
+	})
+	if err != nil {
+		return Compaction{}, err
+	}
+	return k, nil
+}
+
+// land inserts the summary if it still may, and notes what became of it.
+func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
+	applicable, err := s.q.GetApplicableSummary(ctx, db.GetApplicableSummaryParams{ConversationID: toUUID(k.ConversationID), ID: toUUID(n.AnchorID)})
+	if err != nil && !isNoRows(err) {
+		return err
+	}
+	if uuid.UUID(applicable.Bytes) != k.PriorSummaryID {
+		k.Outcome, k.Reason = OutcomeSuperseded, "Another summary was saved or undone on this branch meanwhile."
+	}
+	n.Range.PriorSummaryID = k.PriorSummaryID
+	_, err = s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(k.ConversationID), ID: toUUID(n.AnchorID), TenantID: s.tenant})
+	if isNoRows(err) {
+		k.Outcome, k.Reason = OutcomeStale, "The messages that it summarizes were deleted meanwhile."
+	} else if err != nil {
+		return err
+	}
+	if k.Outcome != OutcomeSaved {
+		k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
+		return nil
+	}
+	if err := s.newerThan(ctx, k, &n); err != nil {
+		return err
+	}
+	saved, err := s.AddSummary(ctx, k.ConversationID, n)
+	k.SummaryID = saved.ID
+	return err
+}
+
+// newerThan dates a summary after the one it merges, whatever the clocks of two
+// servers say: of several at one anchor the newest applies.
+func (s *Store) newerThan(ctx context.Context, k *Compaction, n *NewSummary) error {
+	n.CreatedAt = now()
+	if k.PriorSummaryID == uuid.Nil {
+		return nil
+	}
+	prior, err := s.Summary(ctx, k.ConversationID, k.PriorSummaryID)
+	if err == nil && !n.CreatedAt.After(prior.CreatedAt) {
+		n.CreatedAt = prior.CreatedAt.Add(time.Microsecond)
+	}
+	return err
+}
+
+// Compactions lists the compactions of a conversation that ran, newest first.
+func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Compaction], err error) {
+	defer wrap(&err, nil, "Compactions(%s)", conversationID)
+	limit, before, err := p.page()
+	if err != nil {
+		return Page[Compaction]{}, err
+	}
+	if _, err := s.Conversation(ctx, conversationID); err != nil {
+		return Page[Compaction]{}, err
+	}
+	rows, err := s.q.ListCompactions(ctx, db.ListCompactionsParams{
+		ConversationID: toUUID(conversationID), TenantID: s.tenant,
+		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
+	})
+	if err != nil {
+		return Page[Compaction]{}, err
+	}
+	out := make([]Compaction, len(rows))
+	for i, row := range rows {
+		out[i] = fromCompaction(row)
+	}
+	return paged(out, limit, func(k Compaction) cursor { return timed(k.CreatedAt, k.ID) }), nil
+}
+
+// fromCompaction is the one converter of compaction rows.
+func fromCompaction(row db.Compaction) Compaction {
+	return Compaction{
+		ConversationID: uuid.UUID(row.ConversationID.Bytes), ID: uuid.UUID(row.ID.Bytes), HeadID: uuid.UUID(row.HeadID.Bytes),
+		AnchorID: uuid.UUID(row.AnchorID.Bytes), CutoffID: uuid.UUID(row.CutoffID.Bytes), SummaryID: uuid.UUID(row.SummaryID.Bytes),
+		PriorSummaryID: uuid.UUID(row.PriorSummaryID.Bytes), Trigger: row.Trigger, Outcome: Outcome(row.Outcome), Reason: row.Reason,
+		Model: row.Model, Instructions: row.Instructions, Settings: row.Settings, Attempts: row.Attempts,
+		MessagesBefore: int(row.MessagesBefore), MessagesAfter: int(row.MessagesAfter),
+		TokensBefore: int(row.TokensBefore), TokensAfter: int(row.TokensAfter),
+		FoldedMessages: int(row.FoldedMessages), FoldedTokens: int(row.FoldedTokens),
+		PromptTokens: int(row.PromptTokens), CompletionTokens: int(row.CompletionTokens),
+		Duration: time.Duration(row.DurationMs) * time.Millisecond, CreatedAt: row.CreatedAt.UTC(),
+	}
+}
+
+// Summaries lists a conversation's summaries, newest first, whichever branch
+// they serve.
+func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
+	defer wrap(&err, nil, "Summaries(%s)", conversationID)
+	if _, err := s.Conversation(ctx, conversationID); err != nil {
+		return nil, err
+	}
+	rows, err := s.q.ListSummaries(ctx, toUUID(conversationID))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Summary, len(rows))
+	for i, row := range rows {
+		out[i] = fromSummary(row.Node)
+	}
+	return out, nil
+}
+
+// Summary reads one summary. A message's id is an ErrNotFound.
+func (s *Store) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ Summary, err error) {
+	defer wrap(&err, errSummaryNotFound, "Summary(%s, %s)", conversationID, id)
+	row, err := s.node(ctx, conversationID, id)
+	if err != nil {
+		return Summary{}, err
+	}
+	if row.Node.Kind != string(KindSummary) {
+		return Summary{}, errSummaryNotFound
+	}
+	return fromSummary(row.Node), nil
+}
+
+var errSummaryNotFound = &Error{
+	Kind: ErrNotFound, Code: "summary_not_found",
+	Detail: "The conversation has no summary with this id. Read its tree to see which there are.",
+}

@@ -323,6 +323,65 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 	return items, nil
 }
 
+const listMessages = `-- name: ListMessages :many
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+from unnest($1::uuid[]) with ordinality as wanted (id, position)
+join conversations c on c.id = $2 and c.tenant_id = $3
+join nodes n on n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message'
+order by wanted.position
+`
+
+type ListMessagesParams struct {
+	Ids            []pgtype.UUID
+	ConversationID pgtype.UUID
+	TenantID       string
+}
+
+type ListMessagesRow struct {
+	Node Node
+}
+
+// In the order of @ids.
+func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {
+	rows, err := q.db.Query(ctx, listMessages, arg.Ids, arg.ConversationID, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListMessagesRow
+	for rows.Next() {
+		var i ListMessagesRow
+		if err := rows.Scan(
+			&i.Node.ConversationID,
+			&i.Node.ID,
+			&i.Node.ParentID,
+			&i.Node.Kind,
+			&i.Node.Role,
+			&i.Node.SiblingIndex,
+			&i.Node.Depth,
+			&i.Node.Tokens,
+			&i.Node.PathTokens,
+			&i.Node.PrefixID,
+			&i.Node.Pinned,
+			&i.Node.CreatedAt,
+			&i.Node.Body,
+			&i.Node.SearchText,
+			&i.Node.Metadata,
+			&i.Node.LastSummarizedID,
+			&i.Node.PriorSummaryID,
+			&i.Node.KeptIds,
+			&i.Node.Model,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listPlaces = `-- name: ListPlaces :many
 select id, parent_id, kind, role, depth, path_tokens, prefix_id, sibling_index, created_at
 from nodes

@@ -8,9 +8,12 @@ import (
 	"io/fs"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
 )
 
 //go:embed migrations/*.sql
@@ -65,5 +68,34 @@ func Migrate(ctx context.Context, url string) (before, after int64, err error) {
 		return before, before, err
 	}
 	after, err = provider.GetDBVersion(ctx)
-	return before, after, err
+	if err != nil {
+		return before, after, err
+	}
+	return before, after, migrateJobs(ctx, url)
+}
+
+// jobsLock is the key of the advisory lock under which River's tables are
+// migrated: any number, as long as it stays the same.
+const jobsLock = 0x636f7070696365
+
+// migrateJobs makes River's own tables, which hold the background jobs. River
+// keeps their version itself, but doesn't mind others who migrate.
+func migrateJobs(ctx context.Context, url string) error {
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return pool.AcquireFunc(ctx, func(locker *pgxpool.Conn) error {
+		if _, err := locker.Exec(ctx, "select pg_advisory_lock($1)", jobsLock); err != nil {
+			return err
+		}
+		// The lock goes with the connection, which goes with the pool.
+		migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+		if err != nil {
+			return err
+		}
+		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+		return err
+	})
 }

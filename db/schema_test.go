@@ -73,4 +73,3 @@ func unexplained(schema string) (names []string) {
 func isComment(line string) bool {
 	return strings.HasPrefix(strings.TrimSpace(line), "--")
 }
-

@@ -262,6 +262,47 @@ func (q *Queries) InsertSummary(ctx context.Context, arg InsertSummaryParams) (I
 	return i, err
 }
 
+const listBranchSummaries = `-- name: ListBranchSummaries :many
+with recursive path as (
+    select n.id, n.parent_id
+    from nodes n
+    where n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    union all
+    select p.id, p.parent_id
+    from path
+    join nodes p on p.conversation_id = $1 and p.id = path.parent_id
+)
+select s.id
+from path
+join nodes s on s.conversation_id = $1 and s.parent_id = path.id and s.sibling_index is null
+`
+
+type ListBranchSummariesParams struct {
+	ConversationID pgtype.UUID
+	HeadID         pgtype.UUID
+}
+
+// The summaries anchored on root to @head_id. Walks the whole path.
+func (q *Queries) ListBranchSummaries(ctx context.Context, arg ListBranchSummariesParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listBranchSummaries, arg.ConversationID, arg.HeadID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSummaries = `-- name: ListSummaries :many
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
 from nodes n

@@ -111,3 +111,11 @@ where c.id = @id;
 
 -- name: ListTakenIDs :many
 select id from nodes where conversation_id = @conversation_id and id = any (@ids::uuid[]) limit 1;
+
+-- name: ListMessages :many
+-- In the order of @ids.
+select sqlc.embed(n)
+from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+join nodes n on n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message'
+order by wanted.position;

@@ -110,3 +110,18 @@ select sqlc.embed(n)
 from nodes n
 where n.conversation_id = @conversation_id and n.kind = 'summary'
 order by n.created_at desc, n.id desc;
+
+-- name: ListBranchSummaries :many
+-- The summaries anchored on root to @head_id. Walks the whole path.
+with recursive path as (
+    select n.id, n.parent_id
+    from nodes n
+    where n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+    union all
+    select p.id, p.parent_id
+    from path
+    join nodes p on p.conversation_id = @conversation_id and p.id = path.parent_id
+)
+select s.id
+from path
+join nodes s on s.conversation_id = @conversation_id and s.parent_id = path.id and s.sibling_index is null;

@@ -187,6 +187,17 @@ func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Su
 	return out, nil
 }
 
+// SummariesOnBranch gives the ids of the summaries that are anchored on root →
+// headID. It walks the whole path.
+func (s *Store) SummariesOnBranch(ctx context.Context, conversationID, headID uuid.UUID) (_ []uuid.UUID, err error) {
+	defer wrap(&err, nil, "SummariesOnBranch(%s, head %s)", conversationID, headID)
+	if _, err := s.Message(ctx, conversationID, headID); err != nil {
+		return nil, err
+	}
+	ids, err := s.q.ListBranchSummaries(ctx, db.ListBranchSummariesParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID)})
+	return fromUUIDs(ids), err
+}
+
 // Summary reads one summary. A message's id is an ErrNotFound.
 func (s *Store) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ Summary, err error) {
 	defer wrap(&err, errSummaryNotFound, "Summary(%s, %s)", conversationID, id)

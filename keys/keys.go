@@ -1,0 +1,262 @@
+// Package keys makes, lists, revokes and verifies the API keys of tenants.
+//
+// A key is 256 random bits behind the prefix "cop_", by which secret scanners
+// and people know it. It is shown once; the database has its SHA-256, which
+// needs no salt and no slow hash, as 256 random bits can't be guessed.
+//
+// The package is not about HTTP: which requests need a key, and what the
+// holder of one may do, is package server's business.
+package keys
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// Prefix begins every key.
+const Prefix = "cop_"
+
+// digits is the length of 256 bits in base 62, which a double click selects
+// whole and a URL or a shell takes as it is.
+const digits = 43
+
+// CacheTTL is how long Verify trusts what it read: a revoked key stops working
+// within it, and a server that was open because nobody had made a key closes
+// within it after the first one is made.
+const CacheTTL = 5 * time.Second
+
+// touchInterval is how exact last_used_at is, and how often at most a key in
+// use costs a write.
+const touchInterval = time.Minute
+
+// MaxLength is how many characters the id of a tenant and the name of a key
+// may have.
+const MaxLength = 200
+
+var (
+	ErrUnknown  = errors.New("the key is unknown or revoked")
+	ErrNotFound = errors.New("there is no key with this id: list the keys to see which there are")
+	ErrInvalid  = errors.New("invalid")
+)
+
+// A Key is what is known of a key besides the key itself.
+type Key struct {
+	ID         uuid.UUID
+	TenantID   string // whose conversations it opens
+	Name       string // for people: what the key is used for
+	CreatedAt  time.Time
+	LastUsedAt time.Time // to about a minute; zero if never
+	RevokedAt  time.Time // zero while the key is good
+}
+
+// Keys reads and writes keys. It is safe for use by several goroutines where
+// its handle is.
+type Keys struct {
+	q     *db.Queries
+	cache cache
+	now   func() time.Time
+
+	anyMade   atomic.Bool  // some key was seen, and keys are never deleted
+	noneUntil atomic.Int64 // Unix nanoseconds: until then, trust that there was none
+}
+
+// New gives Keys over a pool, a connection or a transaction.
+func New(h db.Handle) *Keys {
+	return &Keys{q: db.New(h), now: time.Now}
+}
+
+// Create makes a key for a tenant and returns its secret, which is stored
+// nowhere. A tenant is made by its first key. Ids and names that are over
+// MaxLength or have control characters, and an empty tenant id, are an
+// ErrInvalid.
+func (k *Keys) Create(ctx context.Context, tenantID, name string) (_ Key, secret string, err error) {
+	defer wrap(&err, "Create(%q, %q)", tenantID, name)
+	if tenantID == "" {
+		return Key{}, "", fmt.Errorf("%w: the tenant id is empty", ErrInvalid)
+	}
+	if err := checkText("tenant id", tenantID); err != nil {
+		return Key{}, "", err
+	}
+	if err := checkText("name", name); err != nil {
+		return Key{}, "", err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Key{}, "", err
+	}
+	secret = newSecret()
+	hash := sha256.Sum256([]byte(secret))
+	row, err := k.q.InsertKey(ctx, db.InsertKeyParams{
+		ID: toUUID(id), TenantID: tenantID, Name: name, KeyHash: hash[:], CreatedAt: stamp(k.now()),
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	k.anyMade.Store(true)
+	return fromRow(row), secret, nil
+}
+
+// List gives a tenant's keys, newest first, revoked ones included; of every
+// tenant where tenantID is "".
+func (k *Keys) List(ctx context.Context, tenantID string) (_ []Key, err error) {
+	defer wrap(&err, "List(%q)", tenantID)
+	rows, err := k.q.ListKeys(ctx, pgtype.Text{String: tenantID, Valid: tenantID != ""})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Key, len(rows))
+	for i, row := range rows {
+		out[i] = fromRow(row)
+	}
+	return out, nil
+}
+
+// Revoke ends a key. Servers that have it in their cache honor it for CacheTTL
+// more. Revoking twice keeps the first time. An id that there isn't is an
+// ErrNotFound.
+func (k *Keys) Revoke(ctx context.Context, id uuid.UUID) (_ Key, err error) {
+	defer wrap(&err, "Revoke(%s)", id)
+	row, err := k.q.RevokeKey(ctx, db.RevokeKeyParams{ID: toUUID(id), RevokedAt: toTime(stamp(k.now()))})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Key{}, ErrNotFound
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	k.cache.remove(sum(row.KeyHash))
+	return fromRow(row), nil
+}
+
+// Verify gives the key that a secret is, or ErrUnknown. What it read it trusts
+// for CacheTTL, so that a key in use costs a query in five seconds and a write
+// in a minute. Unknown secrets are not cached: the cache is for those who have
+// a key.
+func (k *Keys) Verify(ctx context.Context, secret string) (_ Key, err error) {
+	if !wellFormed(secret) {
+		return Key{}, ErrUnknown
+	}
+	hash := sha256.Sum256([]byte(secret))
+	now := k.now()
+	if key, ok := k.cache.get(hash, now); ok {
+		return key, nil
+	}
+	defer wrap(&err, "Verify") // no argument of it belongs in a log
+	row, err := k.q.GetKeyByHash(ctx, hash[:])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Key{}, ErrUnknown
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	if subtle.ConstantTimeCompare(row.KeyHash, hash[:]) != 1 || row.RevokedAt.Valid {
+		return Key{}, ErrUnknown
+	}
+	k.anyMade.Store(true)
+	key := fromRow(row)
+	if now.Sub(key.LastUsedAt) >= touchInterval {
+		used := stamp(now)
+		// The key is good whether or not this is written down: a database
+		// that only reads must not lock everybody out.
+		if k.q.TouchKey(ctx, db.TouchKeyParams{
+			ID: row.ID, UsedAt: toTime(used), StaleAt: toTime(used.Add(-touchInterval / 2)),
+		}) == nil {
+			key.LastUsedAt = used
+		}
+	}
+	k.cache.put(hash, key, now)
+	return key, nil
+}
+
+// Any tells whether a key was ever made. Revoked ones count, lest a server
+// whose last key is revoked turn open. That there is none it trusts for
+// CacheTTL, that there is one forever.
+func (k *Keys) Any(ctx context.Context) (_ bool, err error) {
+	if k.anyMade.Load() {
+		return true, nil
+	}
+	now := k.now()
+	if now.UnixNano() < k.noneUntil.Load() {
+		return false, nil
+	}
+	defer wrap(&err, "Any")
+	found, err := k.q.HasKeys(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case found:
+		k.anyMade.Store(true)
+	default:
+		k.noneUntil.Store(now.Add(CacheTTL).UnixNano())
+	}
+	return found, nil
+}
+
+func newSecret() string {
+	var bits [32]byte
+	rand.Read(bits[:]) // never fails
+	text := new(big.Int).SetBytes(bits[:]).Text(62)
+	return Prefix + strings.Repeat("0", digits-len(text)) + text
+}
+
+// wellFormed saves the database from looking up what can't be a key.
+func wellFormed(secret string) bool {
+	rest, ok := strings.CutPrefix(secret, Prefix)
+	return ok && len(rest) == digits && !strings.ContainsFunc(rest, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+}
+
+func checkText(what, s string) error {
+	switch {
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%w: the %s is not valid UTF-8", ErrInvalid, what)
+	case utf8.RuneCountInString(s) > MaxLength:
+		return fmt.Errorf("%w: the %s has over %d characters", ErrInvalid, what, MaxLength)
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Errorf("%w: the %s has a control character", ErrInvalid, what)
+	}
+	return nil
+}
+
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("keys."+format+": %w", append(args, *err)...)
+	}
+}
+
+// stamp is a time as Postgres stores it.
+func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+func toUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+
+func toTime(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: true} }
+
+// fromRow is the one converter of key rows.
+func fromRow(row db.ApiKey) Key {
+	key := Key{
+		ID: uuid.UUID(row.ID.Bytes), TenantID: row.TenantID, Name: row.Name, CreatedAt: row.CreatedAt.UTC(),
+	}
+	if row.LastUsedAt.Valid {
+		key.LastUsedAt = row.LastUsedAt.Time.UTC()
+	}
+	if row.RevokedAt.Valid {
+		key.RevokedAt = row.RevokedAt.Time.UTC()
+	}
+	return key
+}

@@ -1,0 +1,361 @@
+package keys
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func newKeys(t *testing.T) (*Keys, *pgxpool.Pool, *clock) {
+	t.Helper()
+	pool := dbtest.New(t)
+	k := New(pool)
+	c := &clock{t: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	k.now = c.now
+	return k, pool, c
+}
+
+func mustCreate(t *testing.T, k *Keys, tenant, name string) (Key, string) {
+	t.Helper()
+	key, secret, err := k.Create(t.Context(), tenant, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, secret
+}
+
+func TestCreateAndVerify(t *testing.T) {
+	t.Parallel()
+	k, pool, c := newKeys(t)
+	made, secret := mustCreate(t, k, "acme", "laptop")
+	if made.TenantID != "acme" || made.Name != "laptop" || !made.CreatedAt.Equal(c.now()) || !made.RevokedAt.IsZero() || !made.LastUsedAt.IsZero() {
+		t.Errorf("Create gave %+v", made)
+	}
+	if made.ID.Version() != 7 {
+		t.Errorf("id %s has version %d, want 7", made.ID, made.ID.Version())
+	}
+	if !strings.HasPrefix(secret, "cop_") || len(secret) != len("cop_")+43 {
+		t.Errorf("secret %q has not the documented form", secret)
+	}
+	// From elsewhere, too: another program's Keys has nothing in its cache.
+	for name, verifier := range map[string]*Keys{"same": k, "other": New(pool)} {
+		got, err := verifier.Verify(t.Context(), secret)
+		if err != nil || got.ID != made.ID || got.TenantID != "acme" {
+			t.Errorf("%s: Verify gave %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestSecretIsStoredHashed(t *testing.T) {
+	t.Parallel()
+	k, pool, _ := newKeys(t)
+	made, secret := mustCreate(t, k, "acme", "")
+	var row string
+	var hash []byte
+	if err := pool.QueryRow(t.Context(), "select api_keys::text, key_hash from api_keys where id = $1", made.ID).Scan(&row, &hash); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(row, strings.TrimPrefix(secret, Prefix)) {
+		t.Error("the row holds the secret")
+	}
+	if want := sha256.Sum256([]byte(secret)); !bytes.Equal(hash, want[:]) {
+		t.Errorf("key_hash is %x, want the SHA-256 %x", hash, want)
+	}
+}
+
+func TestSecretsDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 1000 {
+		s := newSecret()
+		if !wellFormed(s) {
+			t.Fatalf("%q is not well formed", s)
+		}
+		if seen[s] {
+			t.Fatalf("%q came twice", s)
+		}
+		seen[s] = true
+	}
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	t.Parallel()
+	k, _, _ := newKeys(t)
+	_, secret := mustCreate(t, k, "acme", "")
+	last := secret[len(secret)-1:]
+	other := "a"
+	if last == "a" {
+		other = "b"
+	}
+	for name, s := range map[string]string{
+		"empty":            "",
+		"prefix only":      Prefix,
+		"no prefix":        strings.TrimPrefix(secret, Prefix),
+		"another prefix":   "sk_" + strings.TrimPrefix(secret, Prefix),
+		"one off":          secret[:len(secret)-1] + other,
+		"cut":              secret[:len(secret)-1],
+		"longer":           secret + "a",
+		"space":            secret + " ",
+		"other alphabet":   Prefix + strings.Repeat("-", digits),
+		"NUL":              secret[:len(secret)-1] + "\x00",
+		"another's random": newSecret(),
+		"very long":        Prefix + strings.Repeat("a", 1<<20),
+	} {
+		if _, err := k.Verify(t.Context(), s); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%s: Verify gave %v, want ErrUnknown", name, err)
+		}
+	}
+	if got := len(k.cache.entries); got != 0 {
+		t.Errorf("%d refusals are cached, want none", got)
+	}
+}
+
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	k, pool, c := newKeys(t)
+	made, secret := mustCreate(t, k, "acme", "")
+	other := New(pool)
+	other.now = c.now
+	for _, verifier := range []*Keys{k, other} {
+		if _, err := verifier.Verify(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revoked, err := k.Revoke(t.Context(), made.ID)
+	if err != nil || !revoked.RevokedAt.Equal(c.now()) {
+		t.Fatalf("Revoke gave %+v, %v", revoked, err)
+	}
+	if _, err := k.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) {
+		t.Errorf("where it was revoked: Verify gave %v, want ErrUnknown at once", err)
+	}
+	c.pass(CacheTTL)
+	if _, err := other.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) {
+		t.Errorf("elsewhere, after CacheTTL: Verify gave %v, want ErrUnknown", err)
+	}
+	again, err := k.Revoke(t.Context(), made.ID)
+	if err != nil || !again.RevokedAt.Equal(revoked.RevokedAt) {
+		t.Errorf("revoking twice gave %s, %v; want the first time, %s", again.RevokedAt, err, revoked.RevokedAt)
+	}
+	if _, err := k.Revoke(t.Context(), uuid.New()); !errors.Is(err, ErrNotFound) {
+		t.Errorf("revoking an absent key gave %v, want ErrNotFound", err)
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	k, _, c := newKeys(t)
+	var ids []uuid.UUID
+	for i, tenant := range []string{"acme", "acme", "globex"} {
+		c.pass(time.Second)
+		key, _ := mustCreate(t, k, tenant, fmt.Sprint(i))
+		ids = append(ids, key.ID)
+	}
+	if _, err := k.Revoke(t.Context(), ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	for tenant, want := range map[string][]uuid.UUID{
+		"":       {ids[2], ids[1], ids[0]},
+		"acme":   {ids[1], ids[0]},
+		"globex": {ids[2]},
+		"none":   {},
+	} {
+		list, err := k.List(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []uuid.UUID{}
+		for _, key := range list {
+			got = append(got, key.ID)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("List(%q) gave %v, want %v", tenant, got, want)
+		}
+	}
+}
+
+func TestNamesAreChecked(t *testing.T) {
+	t.Parallel()
+	k, _, _ := newKeys(t)
+	for name, c := range map[string]struct{ tenant, name string }{
+		"no tenant":      {"", "n"},
+		"long tenant":    {strings.Repeat("é", MaxLength+1), "n"},
+		"NUL in tenant":  {"a\x00b", "n"},
+		"tab in tenant":  {"a\tb", "n"},
+		"C1 in tenant":   {"a\u0085b", "n"},
+		"invalid tenant": {"a\xff", "n"},
+		"long name":      {"t", strings.Repeat("n", MaxLength+1)},
+		"newline":        {"t", "a\nb"},
+		"invalid name":   {"t", "\xc3\x28"},
+	} {
+		if _, _, err := k.Create(t.Context(), c.tenant, c.name); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: Create gave %v, want ErrInvalid", name, err)
+		}
+	}
+	if list, err := k.List(t.Context(), ""); err != nil || len(list) != 0 {
+		t.Errorf("refused keys left %v, %v", list, err)
+	}
+	mustCreate(t, k, strings.Repeat("é", MaxLength), "")
+}
+
+func TestAny(t *testing.T) {
+	t.Parallel()
+	k, pool, c := newKeys(t)
+	server := New(pool)
+	server.now = c.now
+	want := func(when string, want bool) {
+		t.Helper()
+		if got, err := server.Any(t.Context()); err != nil || got != want {
+			t.Errorf("%s: Any gave %v, %v, want %v", when, got, err, want)
+		}
+	}
+	want("at first", false)
+	made, _ := mustCreate(t, k, "acme", "")
+	c.pass(CacheTTL)
+	want("after CacheTTL", true)
+	if _, err := k.Revoke(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(time.Hour)
+	want("after the last key is revoked", true)
+	if got, err := New(pool).Any(t.Context()); err != nil || !got {
+		t.Errorf("a server that starts now: Any gave %v, %v, want true", got, err)
+	}
+}
+
+func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
+	t.Parallel()
+	k, pool, c := newKeys(t)
+	made, secret := mustCreate(t, k, "acme", "")
+	start := c.now()
+	for i, step := range []struct {
+		pass time.Duration
+		want time.Duration // last_used_at, after start
+	}{
+		{0, 0},
+		{30 * time.Second, 0},
+		{40 * time.Second, 70 * time.Second},
+		{59 * time.Second, 70 * time.Second},
+		{time.Hour, time.Hour + 129*time.Second},
+	} {
+		c.pass(step.pass)
+		if _, err := k.Verify(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		var used time.Time
+		if err := pool.QueryRow(t.Context(), "select last_used_at from api_keys where id = $1", made.ID).Scan(&used); err != nil {
+			t.Fatal(err)
+		}
+		if want := start.Add(step.want); !used.Equal(want) {
+			t.Errorf("step %d: last_used_at is %s, want %s", i, used.UTC(), want)
+		}
+	}
+}
+
+func TestVerifyWorksWhereTheDatabaseOnlyReads(t *testing.T) {
+	t.Parallel()
+	k, pool, _ := newKeys(t)
+	_, secret := mustCreate(t, k, "acme", "")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), "set transaction read only"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(tx).Verify(t.Context(), secret); err != nil {
+		t.Errorf("Verify gave %v", err)
+	}
+}
+
+func TestDatabaseErrorsAreNotRefusals(t *testing.T) {
+	t.Parallel()
+	k, pool, _ := newKeys(t)
+	_, secret := mustCreate(t, k, "acme", "")
+	server := New(pool)
+	pool.Close()
+	if _, err := server.Verify(t.Context(), secret); err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("Verify gave %v, want the database's error", err)
+	} else if strings.Contains(err.Error(), secret) {
+		t.Errorf("the error %q holds the secret", err)
+	}
+	if _, err := server.Any(t.Context()); err == nil {
+		t.Error("Any gave no error, and so an open server")
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	var c cache
+	now := time.Now()
+	for i := range 3 * maxCached {
+		c.put(sha256.Sum256(fmt.Append(nil, i)), Key{}, now)
+		if len(c.entries) > maxCached {
+			t.Fatalf("%d entries, want %d at most", len(c.entries), maxCached)
+		}
+	}
+	// The expired go first.
+	c = cache{}
+	for i := range maxCached - 1 {
+		c.put(sha256.Sum256(fmt.Append(nil, i)), Key{}, now)
+	}
+	kept := sha256.Sum256([]byte("kept"))
+	c.put(kept, Key{Name: "kept"}, now.Add(CacheTTL/2))
+	c.put(sha256.Sum256([]byte("one more")), Key{}, now.Add(CacheTTL))
+	if key, ok := c.get(kept, now.Add(CacheTTL)); !ok || key.Name != "kept" {
+		t.Error("a good entry was dropped while expired ones stood")
+	}
+	if len(c.entries) != 2 {
+		t.Errorf("%d entries stand, want 2", len(c.entries))
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	k, _, _ := newKeys(t)
+	_, secret := mustCreate(t, k, "acme", "")
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 50 {
+				if _, err := k.Verify(t.Context(), secret); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := k.Any(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

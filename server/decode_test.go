@@ -1,0 +1,141 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+)
+
+func TestParseObject(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]object{
+		`{}`:             {},
+		" \n{ } ":        {},
+		`{"a":1}`:        {{"a", json.RawMessage(`1`)}},
+		`{"a":-1.5e+3 }`: {{"a", json.RawMessage(`-1.5e+3`)}},
+		`{"a":{"b":[1,{"c":"}]\""}]},"d":null}`: {
+			{"a", json.RawMessage(`{"b":[1,{"c":"}]\""}]}`)}, {"d", json.RawMessage(`null`)}},
+		"{\t\"a\" :\r\n[ ] , \"b\\n\" : \"\\\\\" }": {{"a", json.RawMessage(`[ ]`)}, {"b\n", json.RawMessage(`"\\"`)}},
+		`{"a":1,"a":true}`:                          {{"a", json.RawMessage(`1`)}, {"a", json.RawMessage(`true`)}},
+		`{"":false}`:                                {{"", json.RawMessage(`false`)}},
+	} {
+		got, err := parseObject([]byte(text))
+		if err != nil || !slices.EqualFunc(got, want, func(a, b member) bool { return a.name == b.name && string(a.value) == string(b.value) }) {
+			t.Errorf("%s: %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// TestBodyKeepsBytes holds that what was said is kept as it was written.
+func TestBodyKeepsBytes(t *testing.T) {
+	t.Parallel()
+	var body appendBody
+	bind(t, &body, `{"metadata":{ "n" : 1.0 },"content":[ {"type":"text", "text":"\u00e9 <&> 1.0e0"} ],"parent_id":null,"role":"user","name":null}`)
+	m := body.messages[0]
+	if got, want := string(m.Body), `{"role":"user","content":[ {"type":"text", "text":"\u00e9 <&> 1.0e0"} ],"name":null}`; got != want {
+		t.Errorf("body\n%s, want\n%s", got, want)
+	}
+	if got, want := string(m.Metadata), `{ "n" : 1.0 }`; got != want {
+		t.Errorf("metadata %s, want %s", got, want)
+	}
+	if body.chain || body.keepHead || body.parentID != uuid.Nil || m.ID != uuid.Nil || m.Pinned {
+		t.Errorf("%+v", body)
+	}
+}
+
+// TestSchemaNamesAreRead holds that every member of a message in openapi.yaml
+// is read, as what was said or as what stands around it.
+func TestSchemaNamesAreRead(t *testing.T) {
+	t.Parallel()
+	want := append([]string{"id", "pinned", "metadata"}, said...)
+	slices.Sort(want)
+	if got := slices.Sorted(slices.Values(shapeOf(reflect.TypeFor[ChainMessage]()).names)); !slices.Equal(got, want) {
+		t.Errorf("openapi.yaml's ChainMessage has %v, and append.go reads %v", got, want)
+	}
+	want = append(want, "parent_id", "move_head")
+	slices.Sort(want)
+	if got := slices.Sorted(slices.Values(shapeOf(reflect.TypeFor[NewMessage]()).names)); !slices.Equal(got, want) {
+		t.Errorf("openapi.yaml's NewMessage has %v, and append.go reads %v", got, want)
+	}
+}
+
+func bind(t *testing.T, target any, body string) {
+	t.Helper()
+	if err := tryBind(target, []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tryBind(target any, body []byte) error {
+	req := httptest.NewRequest("POST", "/", strings.NewReader(string(body)))
+	req.Header.Set("Content-Type", "application/json")
+	return binder{DefaultMaxBodyBytes}.Bind(target, echo.New().NewContext(req, httptest.NewRecorder()))
+}
+
+// FuzzRequest gives every request body any bytes. What is taken must be what
+// encoding/json reads, and what isn't must be a problem of the client's.
+func FuzzRequest(f *testing.F) {
+	for _, b := range badBodies {
+		if len(b.body) < 2000 {
+			f.Add([]byte(fill(b.body)))
+		}
+	}
+	for _, s := range writes {
+		f.Add([]byte(fill(s.body)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, target := range []any{new(appendBody), new(NewConversation), new(ConversationUpdate)} {
+			err := tryBind(target, data)
+			if err != nil {
+				if p := toProblem(err); p.Status >= 500 || !p.Code.Valid() {
+					t.Fatalf("%T: %s: %v", target, p.Code, err)
+				}
+				continue
+			}
+			var read map[string]json.RawMessage
+			if err := json.Unmarshal(data, &read); err != nil {
+				t.Fatalf("%T took what is no JSON object: %v", target, err)
+			}
+			if body, ok := target.(*appendBody); ok {
+				sameMessages(t, body, read)
+			}
+		}
+	})
+}
+
+// sameMessages compares messages with what encoding/json reads of the request.
+func sameMessages(t *testing.T, body *appendBody, read map[string]json.RawMessage) {
+	given := []json.RawMessage{nil}
+	if body.chain {
+		if err := json.Unmarshal(read["messages"], &given); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(given) != len(body.messages) {
+		t.Fatalf("%d messages, want %d", len(body.messages), len(given))
+	}
+	for i, m := range body.messages {
+		want := read
+		if body.chain {
+			want = nil
+			if err := json.Unmarshal(given[i], &want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got map[string]json.RawMessage
+		if err := json.Unmarshal(m.Body, &got); err != nil {
+			t.Fatalf("message %d became %s: %v", i, m.Body, err)
+		}
+		for _, name := range said {
+			if string(got[name]) != string(want[name]) {
+				t.Fatalf("message %d: %s is %s, want %s", i, name, got[name], want[name])
+			}
+		}
+	}
+}

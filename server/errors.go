@@ -1,0 +1,214 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A problem is an error of the server's own. The status follows from the code.
+type problem struct {
+	code   Code
+	field  string // "" for none
+	detail string // for the client: what is wrong and how to mend it
+	cause  error  // for the log; nil for none
+}
+
+func (p *problem) Error() string {
+	if p.cause != nil {
+		return fmt.Sprintf("%s: %v", p.code, p.cause)
+	}
+	return fmt.Sprintf("%s: %s", p.code, p.detail)
+}
+
+func (p *problem) Unwrap() error { return p.cause }
+
+func problemf(code Code, field, format string, args ...any) *problem {
+	return &problem{code: code, field: field, detail: fmt.Sprintf(format, args...)}
+}
+
+// asError is errors.As in the form that a switch's case can use.
+func asError[T error](err error, target *T) bool { return errors.As(err, target) }
+
+// statuses are those of the server's own codes. Codes that the tree gives get
+// theirs by kind.
+var statuses = map[Code]int{
+	CodeInvalidUTF8:           http.StatusBadRequest,
+	CodeInvalidJSON:           http.StatusBadRequest,
+	CodeInvalidCharacter:      http.StatusBadRequest,
+	CodeTooDeep:               http.StatusBadRequest,
+	CodeWrongType:             http.StatusBadRequest,
+	CodeMissingBody:           http.StatusBadRequest,
+	CodeIncompleteBody:        http.StatusBadRequest,
+	CodeEmptyFile:             http.StatusBadRequest,
+	CodeUnknownFormat:         http.StatusBadRequest,
+	CodeInvalidFile:           http.StatusBadRequest,
+	CodeUnknownField:          http.StatusBadRequest,
+	CodeDuplicateField:        http.StatusBadRequest,
+	CodeMissingField:          http.StatusBadRequest,
+	CodeInvalidID:             http.StatusBadRequest,
+	CodeInvalidLimit:          http.StatusBadRequest,
+	CodeInvalidCursor:         http.StatusBadRequest,
+	CodeInvalidPreview:        http.StatusBadRequest,
+	CodeInvalidIdempotencyKey: http.StatusBadRequest,
+	CodeInvalidQuery:          http.StatusBadRequest,
+	CodeInvalidParameter:      http.StatusBadRequest,
+	CodeUnknownParameter:      http.StatusBadRequest,
+	CodeDuplicateParameter:    http.StatusBadRequest,
+	CodeMissingKey:            http.StatusUnauthorized,
+	CodeInvalidKey:            http.StatusUnauthorized,
+	CodeForbiddenHost:         http.StatusForbidden,
+	CodeCrossOrigin:           http.StatusForbidden,
+	CodeRouteNotFound:         http.StatusNotFound,
+	CodeMethodNotAllowed:      http.StatusMethodNotAllowed,
+	CodeBodyTooLarge:          http.StatusRequestEntityTooLarge,
+	CodeUnsupportedMediaType:  http.StatusUnsupportedMediaType,
+	CodeRequestCanceled:       statusClientClosed,
+	CodeInternalError:         http.StatusInternalServerError,
+	CodeDatabaseUnavailable:   http.StatusServiceUnavailable,
+	CodeNotReady:              http.StatusServiceUnavailable,
+	CodeTimeout:               http.StatusServiceUnavailable,
+}
+
+// statusClientClosed is for the log: the client went away before its answer.
+const statusClientClosed = 499
+
+// kinds are the statuses of the tree's kinds of error.
+var kinds = []struct {
+	kind   error
+	status int
+}{
+	{tree.ErrNotFound, http.StatusNotFound},
+	{tree.ErrConflict, http.StatusConflict},
+	{tree.ErrInvalid, http.StatusBadRequest},
+	{tree.ErrTooLarge, http.StatusRequestEntityTooLarge},
+}
+
+// toProblem is the one place where errors become answers. What it doesn't know
+// is an internal error, whose cause only the log tells.
+func toProblem(err error) Problem {
+	var own *problem
+	var fromTree *tree.Error
+	var fromEcho *echo.HTTPError
+	switch {
+	case errors.As(err, &own):
+		return own.answer(statuses[own.code])
+	case errors.As(err, &fromTree):
+		for _, k := range kinds {
+			if errors.Is(fromTree, k.kind) {
+				p := problem{code: Code(fromTree.Code), field: fromTree.Field, detail: fromTree.Detail}
+				return p.answer(k.status)
+			}
+		}
+	case errors.Is(err, keys.ErrUnknown):
+		return answerOf(CodeInvalidKey, "The key is unknown or revoked.")
+	case errors.Is(err, context.Canceled):
+		return answerOf(CodeRequestCanceled, "The client went away.")
+	case errors.Is(err, context.DeadlineExceeded):
+		return answerOf(CodeTimeout, "The request took too long and was given up. If it was to change something, send it again with the same id.")
+	case errors.As(err, &fromEcho):
+		return fromRouter(fromEcho)
+	}
+	return fromDatabase(err)
+}
+
+func (p *problem) answer(status int) Problem {
+	out := Problem{
+		Type: "urn:coppice:problem:" + string(p.code), Title: titleOf(p.code), Status: status,
+		Detail: p.detail, Code: p.code,
+	}
+	if p.field != "" {
+		out.Field = &p.field
+	}
+	return out
+}
+
+func answerOf(code Code, detail string) Problem {
+	p := problem{code: code, detail: detail}
+	return p.answer(statuses[code])
+}
+
+// titleOf says a code in words: "parent_not_found" is "Parent not found".
+func titleOf(code Code) string {
+	words := strings.ReplaceAll(string(code), "_", " ")
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+// fromRouter takes what echo and the generated code refuse by themselves.
+func fromRouter(err *echo.HTTPError) Problem {
+	switch err.Code {
+	case http.StatusNotFound:
+		return answerOf(CodeRouteNotFound, "There is nothing at this path. /openapi.yaml describes what there is.")
+	case http.StatusMethodNotAllowed:
+		return answerOf(CodeMethodNotAllowed, "The path doesn't take this method. The header Allow says which it takes.")
+	case http.StatusBadRequest:
+		return answerOf(CodeInvalidParameter, fmt.Sprint(err.Message))
+	}
+	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")
+}
+
+// fromDatabase takes errors of the database, which it knows by their SQLSTATE,
+// and all others.
+func fromDatabase(err error) Problem {
+	var state interface {
+		error
+		SQLState() string
+	}
+	var network net.Error
+	code := ""
+	if errors.As(err, &state) {
+		code = state.SQLState()
+	}
+	switch {
+	case code == "57014": // query_canceled, by statement_timeout
+		return answerOf(CodeTimeout, "The database took too long and the request was given up. If it was to change something, send it again with the same id.")
+	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), // connection, resources, shutdown
+		code == "" && (errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)):
+		return answerOf(CodeDatabaseUnavailable, "The database doesn't answer. If the request was to change something, send it again with the same id.")
+	}
+	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")
+}
+
+// fail answers a request with the problem that an error is. An answer that has
+// begun can't turn into one: its connection is cut, lest it pass for a whole
+// answer.
+func (s *Server) fail(err error, c echo.Context) {
+	p := toProblem(err)
+	ctx := c.Request().Context()
+	if errors.Is(ctx.Err(), context.Canceled) { // whatever broke then broke because of that
+		p = toProblem(ctx.Err())
+	}
+	callOf(ctx).note(err, p)
+	if c.Response().Committed {
+		panic(http.ErrAbortHandler)
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // a struct of strings
+	}
+	h := c.Response().Header()
+	h.Del("Content-Length")
+	h.Del("Content-Disposition")
+	h.Set("Content-Type", "application/problem+json")
+	switch p.Status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="coppice"`)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
+	}
+	c.Response().WriteHeader(p.Status)
+	if _, err := c.Response().Write(body); err != nil {
+		s.log.LogAttrs(ctx, slog.LevelDebug, "the client went away before its answer", slog.Any("error", err))
+	}
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// guard keeps web pages out that aren't the server's own. A page can make its
+// reader's browser send requests to a loopback server, and learn the answers
+// by pointing a name of its own at 127.0.0.1. So the host must be one that the
+// server is known by, and a browser must not say that another origin asks.
+// http.CrossOriginProtection lets every GET pass; here a GET gives away what
+// was said, so none does.
+func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+
+		req := c.Request()
+		if !s.knownHost(req.Host) {
+			return problemf(CodeForbiddenHost, "Host", "This server doesn't answer for the host %q. Allow it by --allow-host, or use the address that the server logs.", clip(req.Host))
+		}
+		if origin := req.Header.Get("Origin"); origin != "" && slices.Contains(s.cfg.AllowedOrigins, origin) {
+			return s.crossOrigin(next, c, origin)
+		}
+		if crossSite(req) {
+			return problemf(CodeCrossOrigin, "Origin", "A page of another origin sent this. Allow its origin by --allow-origin.")
+		}
+		return next(c)
+	}
+}
+
+// crossOrigin lets a page of an allowed origin read the answer, and answers
+// its browser's question beforehand.
+func (s *Server) crossOrigin(next echo.HandlerFunc, c echo.Context, origin string) error {
+	h := c.Response().Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "Location, X-Request-Id")
+	h.Add("Vary", "Origin")
+	req := c.Request()
+	if req.Method != http.MethodOptions || req.Header.Get("Access-Control-Request-Method") == "" {
+		return next(c)
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, X-Request-Id")
+	h.Set("Access-Control-Max-Age", "600")
+	return c.NoContent(http.StatusNoContent)
+}
+
+// crossSite tells whether a browser says that another origin's page sent the
+// request. What isn't a browser sends neither header.
+func crossSite(req *http.Request) bool {
+	switch req.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return true
+	}
+	origin := req.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || !strings.EqualFold(u.Host, req.Host) // "null" has no host
+}
+
+// knownHost tells whether a Host header names this server. The port doesn't
+// matter, as a page that may choose the name may choose the port.
+func (s *Server) knownHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	if name == "" {
+		return false
+	}
+	if slices.Contains(s.hosts, name) || slices.Contains(s.hosts, "*") {
+		return true
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(name)
+	switch {
+	case err == nil && address.Unmap().IsLoopback():
+		return true
+	case s.cfg.Loopback:
+		return false
+	case err == nil:
+		return true // a name can be pointed here, an address is what it is
+	}
+	// A page has no key, and a browser sends none by itself.
+	return s.cfg.RequireKey && len(s.hosts) == 0
+}

@@ -1,0 +1,324 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// spec is openapi.yaml, checked, with a router over its paths.
+var spec = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(Spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		return nil, err
+	}
+	openapi3filter.RegisterBodyDecoder("application/yaml", openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/markdown", openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("application/jsonl", openapi3filter.FileBodyDecoder)
+	return gorillamux.NewRouter(doc)
+})
+
+// A testAPI is a server on a database of its own. Every answer that passes
+// through it is held against openapi.yaml, and every request that the server
+// took.
+type testAPI struct {
+	t      testing.TB
+	pool   *pgxpool.Pool
+	store  *tree.Store
+	keys   *keys.Keys
+	server *Server
+	url    string
+	log    *lockedBuffer
+	router routers.Router
+}
+
+func newAPI(t testing.TB, changes ...func(*Config)) *testAPI {
+	t.Helper()
+	return newAPIOn(t, dbtest.New(t), changes...)
+}
+
+func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testAPI {
+	t.Helper()
+	router, err := spec()
+	if err != nil {
+		t.Fatalf("openapi.yaml: %v", err)
+	}
+	a := &testAPI{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(lockedBuffer), router: router}
+	cfg := Config{
+		Store: a.store, Keys: a.keys, Loopback: true, Version: "test",
+		Logger: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	if a.server, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	// As cmd/coppice serves it, with all timeouts.
+	web := httptest.NewUnstartedServer(nil)
+	web.Config = a.server.HTTPServer("")
+	web.Start()
+	t.Cleanup(web.Close)
+	a.url = web.URL
+	return a
+}
+
+// A request of a test. Body is a string as it is, or anything else as JSON.
+type request struct {
+	method, path string
+	body         any
+	header       map[string]string
+	host         string
+}
+
+type response struct {
+	*http.Response
+	body      []byte
+	operation string // of openapi.yaml; "" where it has none
+}
+
+// send sends a request and holds the exchange against openapi.yaml.
+func (a *testAPI) send(r request) response {
+	a.t.Helper()
+	req := a.newRequest(r)
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		a.t.Fatalf("%s %s: %v", r.method, r.path, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		a.t.Fatalf("%s %s: reading the answer: %v", r.method, r.path, err)
+	}
+	out := response{Response: res, body: body}
+	out.operation = a.conforms(r, out)
+	return out
+}
+
+func (a *testAPI) newRequest(r request) *http.Request {
+	a.t.Helper()
+	var body io.Reader
+	switch b := r.body.(type) {
+	case nil:
+	case string:
+		body = strings.NewReader(b)
+	default:
+		encoded, err := json.Marshal(b)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		body = bytes.NewReader(encoded)
+	}
+	req, err := http.NewRequestWithContext(a.t.Context(), r.method, a.url+r.path, body)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range r.header {
+		req.Header.Set(name, value)
+		if value == "" {
+			req.Header.Del(name)
+		}
+	}
+	req.Host = r.host
+	return req
+}
+
+// conforms holds an exchange against openapi.yaml and names its operation.
+func (a *testAPI) conforms(r request, res response) (operation string) {
+	a.t.Helper()
+	if res.Header.Get("X-Request-Id") == "" {
+		a.t.Errorf("%s %s: no X-Request-Id", r.method, r.path)
+	}
+	req := a.newRequest(r)
+	route, params, err := a.router.FindRoute(req)
+	if err != nil { // a path or method that there isn't, or HEAD or OPTIONS
+		if res.StatusCode >= 400 && r.method != http.MethodHead {
+			a.problem(res)
+		}
+		return ""
+	}
+	input := &openapi3filter.RequestValidationInput{
+		Request: req, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true},
+	}
+	if res.StatusCode < 400 {
+		if err := openapi3filter.ValidateRequest(a.t.Context(), input); err != nil {
+			a.t.Errorf("%s %s: the server took a request that openapi.yaml doesn't allow: %v", r.method, r.path, err)
+		}
+	}
+	output := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: res.StatusCode, Header: res.Header, Options: input.Options,
+	}
+	output.SetBodyBytes(res.body)
+	if err := openapi3filter.ValidateResponse(a.t.Context(), output); err != nil {
+		a.t.Errorf("%s %s: the answer is not what openapi.yaml says: %v", r.method, r.path, err)
+	}
+	if res.StatusCode >= 400 {
+		a.problem(res)
+	}
+	return route.Operation.OperationID
+}
+
+// problem reads a problem answer.
+func (a *testAPI) problem(res response) Problem {
+	a.t.Helper()
+	var p Problem
+	if err := json.Unmarshal(res.body, &p); err != nil {
+		a.t.Fatalf("%d: no problem answer: %q", res.StatusCode, res.body)
+	}
+	if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
+		a.t.Errorf("a problem came as %q", got)
+	}
+	if p.Status != res.StatusCode || p.Type != "urn:coppice:problem:"+string(p.Code) || p.Title == "" || p.Detail == "" || !p.Code.Valid() {
+		a.t.Errorf("%d: an odd problem: %s", res.StatusCode, res.body)
+	}
+	return p
+}
+
+// must sends a request that should get this status, and decodes the answer
+// into out unless that is nil.
+func (a *testAPI) must(status int, out any, r request) response {
+	a.t.Helper()
+	res := a.send(r)
+	if res.StatusCode != status {
+		a.t.Fatalf("%s %s: status %d, want %d: %s", r.method, r.path, res.StatusCode, status, res.body)
+	}
+	if out != nil {
+		if err := json.Unmarshal(res.body, out); err != nil {
+			a.t.Fatalf("%s %s: %v in %s", r.method, r.path, err, res.body)
+		}
+	}
+	return res
+}
+
+// refused sends a request that should get this problem.
+func (a *testAPI) refused(status int, code Code, r request) Problem {
+	a.t.Helper()
+	res := a.must(status, nil, r)
+	p := a.problem(res)
+	if p.Code != code {
+		a.t.Errorf("%s %s: code %s, want %s: %s", r.method, r.path, p.Code, code, res.body)
+	}
+	return p
+}
+
+// state is a digest of all that is stored.
+func (a *testAPI) state() (digest string) {
+	a.t.Helper()
+	const query = `select md5(concat(
+		(select string_agg(c::text, '|' order by c.id) from conversations c), '#',
+		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n)))`
+	if err := a.pool.QueryRow(a.t.Context(), query).Scan(&digest); err != nil {
+		a.t.Fatal(err)
+	}
+	return digest
+}
+
+// named gives the id that a test calls by this name.
+func named(name string) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)) }
+
+// fill replaces {name} in a path or body by the id of that name.
+func fill(s string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "{{")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		name, after, _ := strings.Cut(rest, "}}")
+		out.WriteString(named(name).String())
+		s = after
+	}
+}
+
+// plant stores a small tree in the store's tenant: a conversation of the given
+// name, and in it
+//
+//	system ─ question ┬ answer ─ thanks
+//	                  ├ other ─ call ─ result
+//	                  └ third
+//
+// and a summary at thanks with question as its cutoff. The active head is
+// thanks.
+func plant(t testing.TB, store *tree.Store, conversation string) {
+	t.Helper()
+	ctx := t.Context()
+	id := named(conversation)
+	if _, _, err := store.CreateConversation(ctx, tree.NewConversation{ID: id, Title: "Coppicing"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []struct{ parent, name, body string }{
+		{"", "system", `{"role":"system","content":"Be brief."}`},
+		{"system", "question", `{"role":"user","content":"What is a coppice & why <cut> it?"}`},
+		{"question", "answer", `{"role":"assistant","content":"A wood that is cut so that it grows again."}`},
+		{"question", "other", `{"role":"assistant","content":"Let me look."}`},
+		{"other", "call", `{"role":"assistant","tool_calls":[{"id":"call_1","type":"function","function":{"name":"look_up","arguments":"{\"word\":\"coppice\"}"}}]}`},
+		{"call", "result", `{"role":"tool","tool_call_id":"call_1","content":"hazel, ash, oak"}`},
+		{"question", "third", `{"role":"assistant","content":"No idea."}`},
+		{"answer", "thanks", `{"role":"user","content":[{"type":"text","text":"Thank you, hazel!"}]}`},
+	} {
+		parent := uuid.Nil
+		if m.parent != "" {
+			parent = named(conversation + "." + m.parent)
+		}
+		if _, _, err := store.Append(ctx, id, parent, tree.NewMessage{ID: named(conversation + "." + m.name), Body: json.RawMessage(m.body)}); err != nil {
+			t.Fatalf("plant %s: %v", m.name, err)
+		}
+	}
+	if _, err := store.AddSummary(ctx, id, tree.NewSummary{
+		ID: named(conversation + ".summary"), AnchorID: named(conversation + ".thanks"), Body: json.RawMessage(`{"role":"user","content":"Coppicing was explained."}`),
+		Range: tree.SummaryRange{LastSummarizedID: named(conversation + ".question"), Model: "test", KeptIDs: []uuid.UUID{named(conversation + ".question")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lockedBuffer is a log that handlers write and tests read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// with gives the same server to a subtest.
+func (a *testAPI) with(t testing.TB) *testAPI {
+	b := *a
+	b.t = t
+	return &b
+}

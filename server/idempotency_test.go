@@ -1,0 +1,170 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// creates are the requests that make something, with %s where an id may stand.
+var creates = []struct {
+	name, path, body, otherBody string
+	rows                        int // that it adds
+}{
+	{"conversation", "/v1/conversations", `{%s"title":"A"}`, `{%s"title":"B"}`, 1},
+	{"message", appendPath, `{%s"parent_id":"{{c.thanks}}","role":"user","content":"A"}`, `{%s"parent_id":"{{c.thanks}}","role":"user","content":"B"}`, 1},
+	{"root", appendPath, `{%s"parent_id":null,"role":"user","content":"A"}`, `{%s"parent_id":null,"role":"user","content":"A","pinned":true}`, 1},
+	{"result", appendPath, `{%s"parent_id":"{{c.call}}","role":"tool","tool_call_id":"call_1","content":"A"}`, `{%s"parent_id":"{{c.call}}","role":"tool","tool_call_id":"call_1","content":"B"}`, 1},
+	{"chain", appendPath, `{"parent_id":"{{c.thanks}}","messages":[{%s"role":"user","content":"A"},{"role":"assistant","content":"B"}]}`,
+		`{"parent_id":"{{c.thanks}}","messages":[{%s"role":"user","content":"A"},{"role":"assistant","content":"C"}]}`, 2},
+	{"fork", conversationPathOf + "/messages/{{c.thanks}}/fork", `{%s"title":"A"}`, `{%s"title":"B"}`, 5},
+}
+
+func (a *testAPI) rows() (n int) {
+	a.t.Helper()
+	if err := a.pool.QueryRow(a.t.Context(), "select (select count(*) from conversations) + (select count(*) from nodes where kind = 'message')").Scan(&n); err != nil {
+		a.t.Fatal(err)
+	}
+	return n
+}
+
+func TestCreatesAreIdempotent(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, c := range creates {
+		for _, how := range []string{"id", "Idempotency-Key", "both"} {
+			if c.name == "chain" && how == "id" {
+				continue // a chain needs an id for each message; see TestRoutes
+			}
+			t.Run(c.name+" by "+how, func(t *testing.T) {
+				a := a.with(t)
+				plant(t, a.store, t.Name())
+				fill := func(s string) string { return fill(strings.ReplaceAll(s, "{{c", "{{"+t.Name())) }
+				id, header := "", map[string]string{}
+				if how != "Idempotency-Key" {
+					id = fmt.Sprintf(`"id":"%s",`, named(t.Name()+" given"))
+				}
+				if how != "id" {
+					header["Idempotency-Key"] = "a key: " + t.Name()
+				}
+				r := request{method: "POST", path: fill(c.path), body: fill(fmt.Sprintf(c.body, id)), header: header}
+				before := a.rows()
+				first := a.must(201, nil, r)
+				if got := a.rows() - before; got != c.rows {
+					t.Errorf("it added %d rows, want %d", got, c.rows)
+				}
+				state := a.state()
+				again := a.must(200, nil, r)
+				if string(again.body) != string(first.body) {
+					t.Errorf("the same again answers\n%s\nafter\n%s", again.body, first.body)
+				}
+				r.body = fill(fmt.Sprintf(c.otherBody, id))
+				a.refused(409, CodeIDConflict, r)
+				if a.state() != state {
+					t.Error("the same again changed something")
+				}
+				if how != "Idempotency-Key" && !strings.Contains(string(first.body), named(t.Name()+" given").String()) {
+					t.Errorf("the body's id didn't count: %s", first.body)
+				}
+				if how == "Idempotency-Key" {
+					r.header = map[string]string{"Idempotency-Key": "another: " + t.Name()}
+					a.must(201, nil, r)
+				}
+			})
+		}
+	}
+}
+
+// TestConcurrentRetries sends the same create many times at once: one makes
+// it, and all get it.
+func TestConcurrentRetries(t *testing.T) {
+	t.Parallel()
+	a := newAPIOn(t, dbtest.New(t, dbtest.MaxConns(8)))
+	for _, c := range creates {
+		t.Run(c.name, func(t *testing.T) {
+			a := a.with(t)
+			plant(t, a.store, t.Name())
+			fill := func(s string) string { return fill(strings.ReplaceAll(s, "{{c", "{{"+t.Name())) }
+			r := request{method: "POST", path: fill(c.path), body: fill(fmt.Sprintf(c.body, "")), header: map[string]string{"Idempotency-Key": "k"}}
+			before := a.rows()
+			const times = 16
+			answers := make([]response, times)
+			var wg sync.WaitGroup
+			for i := range times {
+				wg.Go(func() { answers[i] = a.send(r) })
+			}
+			wg.Wait()
+			made := 0
+			for _, res := range answers {
+				switch {
+				case res.StatusCode == 201:
+					made++
+				case res.StatusCode != 200:
+					t.Errorf("status %d: %s", res.StatusCode, res.body)
+				}
+				if idOf(t, res.body) != idOf(t, answers[0].body) {
+					t.Errorf("two answers:\n%s\n%s", res.body, answers[0].body)
+				}
+			}
+			if made != 1 {
+				t.Errorf("%d requests made it, want 1", made)
+			}
+			if got := a.rows() - before; got != c.rows {
+				t.Errorf("%d rows were added, want %d", got, c.rows)
+			}
+		})
+	}
+}
+
+// idOf gives the id in an answer, or those in a list.
+func idOf(t *testing.T, body []byte) string {
+	t.Helper()
+	var one struct {
+		ID   string
+		Data []struct{ ID string }
+	}
+	if err := json.Unmarshal(body, &one); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(one)
+}
+
+// TestDerivedIDsDiffer holds that one Idempotency-Key names different things
+// in different places, and that ids that derive from it are stable.
+func TestDerivedIDsDiffer(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	tenants := map[string]map[string]string{}
+	for _, tenant := range []string{"one", "two"} {
+		plant(t, a.store.ForTenant(tenant), tenant)
+		_, secret := a.newKey(tenant)
+		tenants[tenant] = bearer(secret)
+		tenants[tenant]["Idempotency-Key"] = "same"
+	}
+	seen := map[string]string{}
+	for tenant, header := range tenants {
+		conversation := "/v1/conversations/" + named(tenant).String()
+		for path, body := range map[string]string{
+			"/v1/conversations":        `{}`,
+			conversation + "/messages": `{"parent_id":null,"role":"user","content":"x"}`,
+			conversation + "/messages/" + named(tenant+".third").String() + "/fork":  `{}`,
+			conversation + "/messages/" + named(tenant+".thanks").String() + "/fork": `{}`,
+		} {
+			res := a.must(201, nil, request{method: "POST", path: path, body: body, header: header})
+			id := idOf(t, res.body)
+			if before, ok := seen[id]; ok {
+				t.Errorf("%s %s and %s got the same id", tenant, path, before)
+			}
+			seen[id] = tenant + " " + path
+		}
+	}
+	// Clients may compute or keep these: they must not change between versions.
+	ctx := contextOf(&call{tenant: "default"})
+	if got, want := deriveID(ctx, "k", "conversations", 0).String(), "f72d8d5f-2462-5687-900b-8526cbce3fc9"; got != want {
+		t.Errorf("the derived id is %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func (h handlers) CreateImport(ctx context.Context, r CreateImportRequestObject) (CreateImportResponseObject, error) {
+	opts := transfer.Options{Format: deref(r.Params.Format), TenantID: callOf(ctx).tenant}
+	switch deref(r.Params.DryRun) {
+	case "", "false":
+	case "true":
+		opts.DryRun = true
+	default:
+		return nil, problemf(CodeInvalidParameter, "dry_run", "This must be true or false.")
+	}
+	if kind, _, _ := mime.ParseMediaType(r.ContentType); kind == "multipart/form-data" {
+		return nil, problemf(CodeUnsupportedMediaType, "", "Send the file itself as the body, not in a form.")
+	}
+	source := &bounded{from: http.MaxBytesReader(nil, io.NopCloser(r.Body), h.cfg.MaxImportBytes)}
+	store := &watched{to: h.store(ctx)}
+	report, err := transfer.Import(ctx, store, source, opts)
+	if err != nil {
+		return nil, importProblem(err, report, source.err, store.err, h.cfg.MaxImportBytes)
+	}
+	body, err := json.Marshal(importReport(report))
+	return answer{status: http.StatusOK, body: body}, err
+}
+
+// importProblem tells who is to blame for a failed import: the store, the
+// connection, or else the file.
+func importProblem(err error, report transfer.Report, read, store error, limit int64) error {
+	var over *http.MaxBytesError
+	stored := "Nothing was stored."
+	if report.Added+report.Present > 0 {
+		stored = fmt.Sprintf("The %d conversations before that were stored.", report.Conversations)
+	}
+	switch {
+	case store != nil:
+		return store
+	case errors.As(read, &over):
+		return problemf(CodeBodyTooLarge, "", "The file has over %d bytes, which is the most this server imports. %s", limit, stored)
+	case read != nil:
+		return &problem{code: CodeIncompleteBody, detail: "The file ended before its time. " + stored + " Send it again: what is there is not added twice.", cause: read}
+	case errors.Is(err, transfer.ErrEmpty):
+		return problemf(CodeEmptyFile, "", "The file has nothing in it.")
+	case errors.Is(err, transfer.ErrFormat):
+		return problemf(CodeUnknownFormat, "", "The file can't be imported: %s.", clipTo(err.Error(), 300))
+	}
+	return problemf(CodeInvalidFile, "", "The file can't be read on: %s. %s", clipTo(err.Error(), 300), stored)
+}
+
+// bounded remembers the error that reading the request ended in.
+type bounded struct {
+	from io.Reader
+	err  error
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+	}
+	return n, err
+}
+
+// watched remembers the error of a store that broke. That it refuses a
+// conversation is part of an import.
+type watched struct {
+	to  *tree.Store
+	err error
+}
+
+func (w *watched) Import(ctx context.Context, bundles ...tree.Bundle) ([]tree.Imported, error) {
+	imported, err := w.to.Import(ctx, bundles...)
+	var refused *tree.Error
+	if err != nil && !errors.As(err, &refused) {
+		w.err = err
+	}
+	return imported, err
+}
+
+func importReport(r transfer.Report) ImportReport {
+	out := ImportReport{
+		Format: r.Format, Conversations: r.Conversations, Messages: r.Messages, Summaries: r.Summaries,
+		BranchPoints: r.BranchPoints, Leaves: r.Leaves, Added: r.Added, Present: r.Present,
+		Notes: make([]ImportNote, len(r.Notes)),
+	}
+	for i, n := range r.Notes {
+		out.Notes[i] = ImportNote{Action: string(n.Action), Kind: string(n.Kind), Conversation: n.Conversation, Place: n.Place, Detail: n.Detail}
+	}
+	return out
+}

@@ -1,0 +1,251 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+func contextOf(c *call) context.Context { return context.WithValue(context.Background(), callKey{}, c) }
+
+// lines are the log's lines, decoded.
+func (a *testAPI) lines() (out []map[string]any) {
+	a.t.Helper()
+	scanner := bufio.NewScanner(strings.NewReader(a.log.String()))
+	for scanner.Scan() {
+		var line map[string]any
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+			a.t.Fatal(err)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestRequestLog(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	const secret = "zebra-in-the-text"
+	named := map[string]string{"X-Request-Id": "trace-1/span:2"}
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"` + secret + `"`)), header: named})
+	a.must(400, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"role":"` + secret + `","content":"` + secret + `"`))})
+	a.must(400, nil, request{method: "POST", path: fill(appendPath), body: `{"` + secret})
+	a.must(200, nil, request{method: "GET", path: "/v1/search?query=" + secret})
+	a.must(404, nil, request{method: "GET", path: "/" + secret})
+	a.must(200, nil, request{method: "GET", path: "/healthz"})
+	if log := a.log.String(); strings.Contains(log, "zebra") {
+		t.Errorf("the log has the text: %s", log)
+	}
+	lines := a.lines()
+	if len(lines) != 6 {
+		t.Fatalf("%d lines for 6 requests: %s", len(lines), a.log)
+	}
+	for i, want := range []map[string]any{
+		{"level": "INFO", "method": "POST", "route": "/v1/conversations/{conversation_id}/messages", "status": 201.0, "request_id": "trace-1/span:2", "tenant_id": "default"},
+		{"level": "INFO", "status": 400.0, "code": "invalid_role"},
+		{"status": 400.0, "code": "invalid_json"},
+		{"method": "GET", "route": "/v1/search", "status": 200.0},
+		{"route": "none", "status": 404.0, "code": "route_not_found"},
+		{"level": "DEBUG", "route": "/healthz"},
+	} {
+		for name, value := range want {
+			if lines[i][name] != value {
+				t.Errorf("line %d: %s is %v, want %v", i, name, lines[i][name], value)
+			}
+		}
+		if lines[i]["bytes"].(float64) <= 0 || lines[i]["duration_ms"].(float64) < 0 {
+			t.Errorf("line %d: %v", i, lines[i])
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	for given, kept := range map[string]bool{
+		"abc-123": true, strings.Repeat("a", 128): true, "a/b:c_d.e+f=": true,
+		"": false, strings.Repeat("a", 129): false, "a b": false, "a\nb": false, "é": false, `"`: false, "{}": false,
+	} {
+		got := requestID(given)
+		if (got == given) != kept || got == "" {
+			t.Errorf("requestID(%q) gave %q", given, got)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "coppice_pool_connections", Help: "Of the caller's."}, func() float64 { return 7 }))
+	a := newAPI(t, func(c *Config) { c.Registry = registry })
+	plant(t, a.store, "c")
+	path := fill(appendPath)
+	for _, r := range []struct {
+		status int
+		body   string
+	}{
+		{201, fill(message(`"id":"{{m}}","role":"user","content":"x"`))},
+		{200, fill(message(`"id":"{{m}}","role":"user","content":"x"`))},
+		{409, fill(message(`"id":"{{m}}","role":"user","content":"y"`))},
+		{201, chainOf(3)},
+		{400, `{`},
+	} {
+		a.must(r.status, nil, request{method: "POST", path: path, body: r.body})
+	}
+	a.must(404, nil, request{method: "GET", path: "/made-up/1"})
+	a.must(404, nil, request{method: "GET", path: "/made-up/2"})
+	a.must(405, nil, request{method: "MADEUP", path: "/healthz"})
+	text := string(a.must(200, nil, request{method: "GET", path: "/metrics", header: map[string]string{"Accept-Encoding": "gzip", "Accept": "application/openmetrics-text"}}).body)
+	for _, want := range []string{
+		`coppice_http_requests_total{method="POST",route="/v1/conversations/{conversation_id}/messages",status="201"} 2`,
+		`coppice_http_requests_total{method="POST",route="/v1/conversations/{conversation_id}/messages",status="409"} 1`,
+		`coppice_http_requests_total{method="GET",route="none",status="404"} 2`,
+		`coppice_http_requests_total{method="other",`,
+		`coppice_http_request_duration_seconds_count{method="POST",route="/v1/conversations/{conversation_id}/messages"} 5`,
+		`coppice_appends_total{outcome="created"} 2`,
+		`coppice_appends_total{outcome="replayed"} 1`,
+		`coppice_appends_total{outcome="refused"} 1`,
+		`coppice_appends_total{outcome="failed"} 0`,
+		`coppice_appended_messages_total 4`,
+		`coppice_http_requests_in_flight 1`,
+		`coppice_pool_connections 7`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the figures lack %s:\n%s", want, text)
+		}
+	}
+	if _, err := New(Config{Store: emptyStore, Keys: noKeys{}, Registry: registry}); err == nil {
+		t.Error("two servers share one registry")
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	ready := errors.New("the schema is newer")
+	a := newAPI(t, func(c *Config) { c.Ready = func(context.Context) error { return ready } })
+	p := a.refused(503, CodeNotReady, request{method: "GET", path: "/readyz"})
+	if strings.Contains(p.Detail, "newer") || !strings.Contains(a.log.String(), "the schema is newer") {
+		t.Errorf("the cause belongs in the log and not in the answer: %s\n%s", p.Detail, a.log)
+	}
+	a.must(200, nil, request{method: "GET", path: "/healthz"})
+	ready = nil
+	a.must(200, nil, request{method: "GET", path: "/readyz"})
+}
+
+func TestPanicIsAProblem(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) { c.Ready = func(context.Context) error { panic("a bug") } })
+	res := a.must(500, nil, request{method: "GET", path: "/readyz"})
+	if strings.Contains(string(res.body), "a bug") {
+		t.Errorf("the answer tells the cause: %s", res.body)
+	}
+	if log := a.log.String(); !strings.Contains(log, "a bug") || !strings.Contains(log, "TestPanicIsAProblem") || !strings.Contains(log, res.Header.Get("X-Request-Id")) {
+		t.Errorf("the log lacks the panic, its place or the request: %s", log)
+	}
+	a.must(200, nil, request{method: "GET", path: "/healthz"})
+}
+
+// TestTimeouts holds a conversation's lock, so that a write can't get on.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		request   time.Duration
+		statement time.Duration
+	}{
+		{"of the request", 100 * time.Millisecond, 0},
+		{"of the statement", 10 * time.Second, 100 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAPIOn(t, dbtest.New(t, dbtest.StatementTimeout(c.statement)), func(cfg *Config) { cfg.RequestTimeout = c.request })
+			plant(t, a.store, "c")
+			before := a.state()
+			tx, err := a.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(context.WithoutCancel(t.Context()))
+			if _, err := tx.Exec(t.Context(), "select from conversations for update"); err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range []request{
+				{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"x"`))},
+				{method: "PATCH", path: fill(conversationPathOf), body: `{"title":"x"}`},
+			} {
+				a.refused(503, CodeTimeout, r)
+				if res := a.send(r); res.Header.Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if a.state() != before {
+				t.Error("what timed out changed something")
+			}
+		})
+	}
+}
+
+// sqlError is an error with an SQLSTATE, as pgx has it.
+type sqlError string
+
+func (e sqlError) Error() string    { return "duplicate key value, says the database" }
+func (e sqlError) SQLState() string { return string(e) }
+
+func TestUnknownErrorsStayInside(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err    error
+		status int
+		code   Code
+	}{
+		{errors.New("boom"), 500, CodeInternalError},
+		{fmt.Errorf("tree.Append: %w", sqlError("23505")), 500, CodeInternalError},
+		{sqlError("57014"), 503, CodeTimeout},
+		{sqlError("57P01"), 503, CodeDatabaseUnavailable},
+		{sqlError("53300"), 503, CodeDatabaseUnavailable},
+		{sqlError("08006"), 503, CodeDatabaseUnavailable},
+		{fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), 503, CodeDatabaseUnavailable},
+		{fmt.Errorf("x: %w", context.DeadlineExceeded), 503, CodeTimeout},
+		{fmt.Errorf("x: %w", context.Canceled), 499, CodeRequestCanceled},
+	} {
+		p := toProblem(c.err)
+		if p.Status != c.status || p.Code != c.code {
+			t.Errorf("%v: %d %s, want %d %s", c.err, p.Status, p.Code, c.status, c.code)
+		}
+		if strings.Contains(p.Detail, "duplicate") || strings.Contains(p.Detail, "boom") {
+			t.Errorf("%v: the answer tells the cause: %s", c.err, p.Detail)
+		}
+	}
+}
+
+func TestHTTPServerHasTimeouts(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Store: emptyStore, Keys: noKeys{}, RequestTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := s.HTTPServer("127.0.0.1:0")
+	if h.Handler != http.Handler(s) || h.ReadHeaderTimeout <= 0 || h.ReadTimeout <= 0 || h.IdleTimeout <= 0 || h.WriteTimeout <= time.Second {
+		t.Errorf("%+v", h)
+	}
+	if _, err := New(Config{Keys: noKeys{}}); err == nil {
+		t.Error("a server without a store")
+	}
+	if _, err := New(Config{Store: emptyStore}); err == nil {
+		t.Error("a server without keys")
+	}
+}

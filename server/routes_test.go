@@ -1,0 +1,266 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// A scenario is one request that works. {{name}} in a path, a body or a wanted
+// text stands for the id of that name; see plant.
+type scenario struct {
+	name         string
+	method, path string
+	body         string
+	header       map[string]string
+	status       int
+	want         []string // parts of the answer, or of the headers where they begin with "Name: "
+	wantNot      []string
+}
+
+const conversationPathOf = "/v1/conversations/{{c}}"
+
+var reads = []scenario{
+	{name: "list", method: "GET", path: "/v1/conversations", status: 200,
+		want: []string{`{"data":[{"id":"{{c}}","title":"Coppicing"`, `"next_cursor":null}`}},
+	{name: "list a page", method: "GET", path: "/v1/conversations?limit=1000&query=coppic", status: 200, want: []string{`"id":"{{c}}"`}},
+	{name: "list by a message", method: "GET", path: "/v1/conversations?query=hazel", status: 200, want: []string{`"id":"{{c}}"`}},
+	{name: "list nothing", method: "GET", path: "/v1/conversations?query=absent", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
+	{name: "read", method: "GET", path: conversationPathOf, status: 200,
+		want: []string{`"id":"{{c}}"`, `"head_id":"{{c.thanks}}"`, `"metadata":{}`, "Cache-Control: no-store", "Content-Type: application/json"}},
+	{name: "upper case id", method: "GET", path: "/v1/conversations/" + strings.ToUpper(fill("{{c}}")), status: 200, want: []string{`"id":"{{c}}"`}},
+
+	{name: "message", method: "GET", path: conversationPathOf + "/messages/{{c.question}}", status: 200,
+		want: []string{`"parent_id":"{{c.system}}"`, `"content":"What is a coppice & why <cut> it?"`, `"siblings":{"index":1,"count":1}`, `"depth":1`}},
+	{name: "message with siblings", method: "GET", path: conversationPathOf + "/messages/{{c.other}}", status: 200, want: []string{`"siblings":{"index":2,"count":3}`}},
+	{name: "message with a call", method: "GET", path: conversationPathOf + "/messages/{{c.call}}", status: 200, want: []string{`"tool_calls":[{"id":"call_1"`}},
+	{name: "root", method: "GET", path: conversationPathOf + "/messages/{{c.system}}", status: 200, want: []string{`"parent_id":null`, `"depth":0`}},
+	{name: "children", method: "GET", path: conversationPathOf + "/messages/{{c.question}}/children", status: 200,
+		want: []string{`"id":"{{c.answer}}"`, `"id":"{{c.other}}"`, `"id":"{{c.third}}"`, `"next_cursor":null`}},
+	{name: "no children", method: "GET", path: conversationPathOf + "/messages/{{c.thanks}}/children", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
+	{name: "newest leaf", method: "GET", path: conversationPathOf + "/messages/{{c.question}}/newest-leaf", status: 200, want: []string{`{"id":"{{c.thanks}}"`}},
+	{name: "newest leaf of a sibling", method: "GET", path: conversationPathOf + "/messages/{{c.other}}/newest-leaf", status: 200, want: []string{`{"id":"{{c.result}}"`}},
+	{name: "newest leaf of a leaf", method: "GET", path: conversationPathOf + "/messages/{{c.third}}/newest-leaf", status: 200, want: []string{`{"id":"{{c.third}}"`}},
+
+	{name: "tree", method: "GET", path: conversationPathOf + "/tree", status: 200,
+		want:    []string{`{"conversation_id":"{{c}}","head_id":"{{c.thanks}}","data":[{"id":"{{c.system}}","parent_id":null`, `"kind":"summary"`, `"last_summarized_id":"{{c.question}}"`, `"next_cursor":null}`},
+		wantNot: []string{"preview", "Be brief"}},
+	{name: "tree with previews", method: "GET", path: conversationPathOf + "/tree?preview=8", status: 200, want: []string{`"preview":"Be brief"`}, wantNot: []string{"Be brief."}},
+	{name: "branches", method: "GET", path: conversationPathOf + "/branches", status: 200,
+		want: []string{`"id":"{{c.thanks}}"`, `"id":"{{c.third}}"`, `"id":"{{c.result}}"`}, wantNot: []string{"{{c.summary}}"}},
+	{name: "transcript", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/transcript", status: 200,
+		want: []string{`{"data":[{"id":"{{c.system}}"`, `"next_cursor":null`}, wantNot: []string{`"id":"{{c.answer}}"`}},
+	{name: "active transcript", method: "GET", path: conversationPathOf + "/branches/active/transcript?limit=2", status: 200,
+		want: []string{`{"data":[{"id":"{{c.answer}}"`, `"next_cursor":"`}, wantNot: []string{"{{c.system}}"}},
+	{name: "transcript of an inner message", method: "GET", path: conversationPathOf + "/branches/{{c.question}}/transcript", status: 200, want: []string{`"id":"{{c.question}}"`}},
+
+	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
+		want: []string{`"head_id":"{{c.result}}"`, `"head_id":"{{c.thanks}}"`, `"title":"Coppicing"`, `"snippet":"`}},
+	{name: "search a conversation", method: "GET", path: "/v1/search?query=wood+-oak&conversation_id={{c}}&limit=5", status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
+	{name: "find nothing", method: "GET", path: "/v1/search?query=%22hazel%20wood%22", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
+
+	{name: "export", method: "GET", path: conversationPathOf + "/export", status: 200,
+		want: []string{`"type":"conversation"`, `"id":"{{c.summary}}"`, `"head_id":"{{c.thanks}}"`, "Content-Type: application/jsonl", `Content-Disposition: attachment; filename="{{c}}.jsonl"`}},
+	{name: "export a branch", method: "GET", path: conversationPathOf + "/export?format=markdown&head_id={{c.result}}", status: 200,
+		want: []string{"# Coppicing\n", "hazel, ash, oak", "Content-Type: text/markdown"}, wantNot: []string{"Thank you"}},
+	{name: "export the active branch", method: "GET", path: conversationPathOf + "/export?format=markdown", status: 200, want: []string{"Thank you, hazel"}, wantNot: []string{"hazel, ash, oak"}},
+
+	{name: "health", method: "GET", path: "/healthz", status: 200, want: []string{`{"status":"ok","version":"test"}`}},
+	{name: "readiness", method: "GET", path: "/readyz", status: 200, want: []string{`"status":"ok"`}},
+	{name: "metrics", method: "GET", path: "/metrics", status: 200, want: []string{"coppice_http_requests_total{", "coppice_http_requests_in_flight 1", "coppice_appends_total{"}},
+	{name: "description", method: "GET", path: "/openapi.yaml", status: 200, want: []string{"openapi: 3.1.0", "Content-Type: application/yaml"}},
+}
+
+var writes = []scenario{
+	{name: "create", method: "POST", path: "/v1/conversations", body: `{"title":"New","metadata":{"a":[1, 2]},"settings":{"keep_ratio":0.3}}`, status: 201,
+		want: []string{`"title":"New"`, `"metadata":{"a":[1, 2]}`, `"settings":{"keep_ratio":0.3}`, `"head_id":null`, "Location: /v1/conversations/"}},
+	{name: "create with nothing", method: "POST", path: "/v1/conversations", status: 201, want: []string{`"title":""`, `"metadata":{}`}},
+	{name: "create with an empty object", method: "POST", path: "/v1/conversations", body: ` { } `, status: 201},
+	{name: "create with an id", method: "POST", path: "/v1/conversations", body: `{"id":"{{new}}"}`, status: 201, want: []string{`"id":"{{new}}"`, "Location: /v1/conversations/{{new}}"}},
+	{name: "create what is there", method: "POST", path: "/v1/conversations", body: `{"id":"{{c}}","title":"Coppicing"}`, status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
+	{name: "rename", method: "PATCH", path: conversationPathOf, body: `{"title":"Wälder 🌳"}`, status: 200, want: []string{`"title":"Wälder 🌳"`, `"head_id":"{{c.thanks}}"`}},
+	{name: "switch", method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.result}}"}`, status: 200, want: []string{`"head_id":"{{c.result}}"`, `"title":"Coppicing"`}},
+	{name: "change nothing", method: "PATCH", path: conversationPathOf, body: `{}`, status: 200, want: []string{`"title":"Coppicing"`}},
+	{name: "replace metadata and settings", method: "PATCH", path: conversationPathOf, body: `{"metadata":{"x":1},"settings":{"keep_ratio":0.1}}`, status: 200, want: []string{`"metadata":{"x":1}`, `"settings":{"keep_ratio":0.1}`}},
+	{name: "delete", method: "DELETE", path: conversationPathOf, status: 204},
+
+	{name: "append", method: "POST", path: conversationPathOf + "/messages", body: `{"parent_id":"{{c.thanks}}","role":"assistant","content":"You're welcome <3"}`, status: 201,
+		want: []string{`"parent_id":"{{c.thanks}}"`, `"role":"assistant","content":"You're welcome <3"`, `"siblings":{"index":1,"count":1}`, `"depth":4`, "Location: " + conversationPathOf + "/messages/"}},
+	{name: "append all there is", method: "POST", path: conversationPathOf + "/messages", status: 201,
+		body: `{"id":"{{m}}","parent_id":"{{c.thanks}}","role":"assistant","reasoning_content":"Hm.","content":null,"name":"helper","refusal":"I would rather not.","audio":null,"annotations":[],"pinned":true,"metadata":{"rating": 5},"move_head":false}`,
+		want: []string{`{"id":"{{m}}"`, `"content":null,"name":"helper","refusal":"I would rather not.","audio":null,"annotations":[],"reasoning_content":"Hm."`, `"pinned":true`, `"metadata":{"rating": 5}`}},
+	{name: "edit", method: "POST", path: conversationPathOf + "/messages", body: `{"parent_id":"{{c.system}}","role":"user","content":"What is pollarding?"}`, status: 201, want: []string{`"siblings":{"index":2,"count":2}`}},
+	{name: "regenerate", method: "POST", path: conversationPathOf + "/messages", body: `{"parent_id":"{{c.question}}","role":"assistant","content":"Once more."}`, status: 201, want: []string{`"siblings":{"index":4,"count":4}`}},
+	{name: "another root", method: "POST", path: conversationPathOf + "/messages", body: `{"parent_id":null,"role":"developer","content":[{"type":"text","text":"Be long."}]}`, status: 201,
+		want: []string{`"parent_id":null`, `"content":[{"type":"text","text":"Be long."}]`, `"siblings":{"index":2,"count":2}`}},
+	{name: "append what is there", method: "POST", path: conversationPathOf + "/messages", body: `{"id":"{{c.third}}","parent_id":"{{c.question}}","content":"No idea.","role":"assistant"}`, status: 200, want: []string{`{"id":"{{c.third}}"`}},
+	{name: "chain", method: "POST", path: conversationPathOf + "/messages", status: 201,
+		body: `{"parent_id":"{{c.thanks}}","messages":[
+			{"role":"assistant","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]},
+			{"id":"{{m2}}","role":"tool","tool_call_id":"x","content":""},
+			{"id":"{{m3}}","role":"assistant","content":"Done."}]}`,
+		want: []string{`{"data":[{"id":"`, `"parent_id":"{{m2}}"`, `"depth":6`, `"next_cursor":null`, "Location: " + conversationPathOf + "/messages/{{m3}}"}},
+	{name: "chain that is there", method: "POST", path: conversationPathOf + "/messages", status: 200,
+		body: `{"parent_id":"{{c.question}}","messages":[{"id":"{{c.answer}}","role":"assistant","content":"A wood that is cut so that it grows again."},{"id":"{{c.thanks}}","role":"user","content":[{"type":"text","text":"Thank you, hazel!"}]}]}`,
+		want: []string{`{"data":[{"id":"{{c.answer}}"`}},
+	{name: "prune", method: "DELETE", path: conversationPathOf + "/messages/{{c.answer}}", status: 200, want: []string{`{"messages":2,"summaries":1,"head_id":"{{c.third}}"}`}},
+	{name: "prune all", method: "DELETE", path: conversationPathOf + "/messages/{{c.system}}", status: 200, want: []string{`{"messages":8,"summaries":1,"head_id":null}`}},
+	{name: "undo a summary", method: "DELETE", path: conversationPathOf + "/messages/{{c.summary}}", status: 200, want: []string{`{"messages":0,"summaries":1,"head_id":"{{c.thanks}}"}`}},
+	{name: "fork", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", status: 201,
+		want: []string{`"title":"Coppicing"`, `"forked_from":{"conversation_id":"{{c}}","message_id":"{{c.thanks}}"}`, "Location: /v1/conversations/"}},
+	{name: "import", method: "POST", path: "/v1/imports", status: 200, header: map[string]string{"Content-Type": "application/octet-stream"},
+		body: `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}`,
+		want: []string{`"format":"messages"`, `"conversations":1`, `"messages":2`, `"added":2`, `"notes":[]`}},
+	{name: "import in a dry run", method: "POST", path: "/v1/imports?dry_run=true&format=messages", status: 200, header: map[string]string{"Content-Type": "application/json"},
+		body: `[{"role":"user","content":"Hello"}]`, want: []string{`"messages":1`, `"added":0`}},
+	{name: "fork with a title", method: "POST", path: conversationPathOf + "/messages/{{c.question}}/fork", body: `{"id":"{{f}}","title":"Elsewhere","metadata":{}}`, status: 201, want: []string{`"id":"{{f}}","title":"Elsewhere","metadata":{}`}},
+}
+
+// TestRoutes drives every operation of openapi.yaml.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	covered := map[string]bool{}
+	shared := newAPI(t)
+	plant(t, shared.store, "c")
+	for _, s := range reads {
+		before := shared.state()
+		s.run(t, shared, covered)
+		if shared.state() != before {
+			t.Errorf("%s changed something", s.name)
+		}
+	}
+	for i, s := range writes {
+		name := fmt.Sprint("w", i)
+		plant(t, shared.store, name)
+		before := shared.state()
+		s.of(name).run(t, shared, covered)
+		same := strings.Contains(s.name, "that is there") || strings.Contains(s.name, "what is there") || strings.Contains(s.name, "dry run")
+		if changed := shared.state() != before; changed == same {
+			t.Errorf("%s: that it changed something is %v", s.name, changed)
+		}
+	}
+
+	// A second fork of the same id is the same.
+	fork := scenario{name: "fork twice", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", body: `{"id":"{{g}}"}`, status: 201}
+	fork.run(t, shared, covered)
+	fork.status = 200
+	fork.run(t, shared, covered)
+
+	doc, err := openapi3.NewLoader().LoadFromData(Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for status := range operation.Responses.Map() {
+				if status != "default" && !covered[operation.OperationID+" "+status] {
+					t.Errorf("no scenario has %s %s answer %s", method, path, status)
+				}
+			}
+		}
+	}
+}
+
+// of is the same scenario about a conversation of another name.
+func (s scenario) of(name string) scenario {
+	rename := func(text string) string {
+		return strings.NewReplacer("{{c}}", "{{"+name+"}}", "{{c.", "{{"+name+".").Replace(text)
+	}
+	s.path, s.body, s.want = rename(s.path), rename(s.body), slices.Clone(s.want)
+	for i := range s.want {
+		s.want[i] = rename(s.want[i])
+	}
+	return s
+}
+
+func (s scenario) run(t *testing.T, a *testAPI, covered map[string]bool) {
+	t.Run(s.name, func(t *testing.T) {
+		a := a.with(t)
+		r := request{method: s.method, path: fill(s.path), header: s.header}
+		if s.body != "" {
+			r.body = fill(s.body)
+		}
+		res := a.must(s.status, nil, r)
+		covered[res.operation+" "+fmt.Sprint(s.status)] = true
+		for _, want := range s.want {
+			want = fill(want)
+			if name, value, ok := strings.Cut(want, ": "); ok && !strings.HasPrefix(want, "{") && !strings.HasPrefix(want, `"`) && name != "openapi" {
+				if got := res.Header.Get(name); !strings.HasPrefix(got, value) {
+					t.Errorf("header %s is %q, want %q", name, got, value)
+				}
+				continue
+			}
+			if !strings.Contains(string(res.body), want) {
+				t.Errorf("the answer lacks %s: %s", want, res.body)
+			}
+		}
+		for _, not := range s.wantNot {
+			if strings.Contains(string(res.body), fill(not)) {
+				t.Errorf("the answer has %s: %s", fill(not), res.body)
+			}
+		}
+	})
+}
+
+func TestHeadIsAnsweredWhereGetIs(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	for _, s := range reads {
+		get := a.must(s.status, nil, request{method: http.MethodGet, path: fill(s.path)})
+		head := a.must(s.status, nil, request{method: http.MethodHead, path: fill(s.path)})
+		if len(head.body) != 0 || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
+			t.Errorf("HEAD %s: %d bytes of %q, want none of %q", s.path, len(head.body), head.Header.Get("Content-Type"), get.Header.Get("Content-Type"))
+		}
+	}
+}
+
+// TestPages walks lists page by page and compares them with the list in one.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	plant(t, a.store, "d")
+	type list struct {
+		Data []json.RawMessage `json:"data"`
+		Next *string           `json:"next_cursor"`
+	}
+	for path, want := range map[string]int{
+		"/v1/conversations?": 2,
+		fill(conversationPathOf + "/messages/{{c.question}}/children?"): 3,
+		fill(conversationPathOf + "/branches?"):                         3,
+		fill(conversationPathOf + "/branches/active/transcript?"):       4,
+		fill(conversationPathOf + "/branches/{{c.result}}/transcript?"): 5,
+		"/v1/search?query=hazel&":                                       4,
+		fill("/v1/search?query=hazel&conversation_id={{c}}&"):           2,
+	} {
+		var whole list
+		a.must(200, &whole, request{method: "GET", path: path + "limit=1000"})
+		if len(whole.Data) != want || whole.Next != nil {
+			t.Errorf("%s: %d rows, next %v, want %d and none", path, len(whole.Data), whole.Next, want)
+		}
+		var got []json.RawMessage
+		cursor := ""
+		for {
+			var p list
+			a.must(200, &p, request{method: "GET", path: path + "limit=1" + cursor})
+			if strings.Contains(path, "transcript") {
+				got = append(p.Data, got...)
+			} else {
+				got = append(got, p.Data...)
+			}
+			if p.Next == nil {
+				break
+			}
+			cursor = "&cursor=" + *p.Next
+		}
+		if fmt.Sprintf("%s", got) != fmt.Sprintf("%s", whole.Data) {
+			t.Errorf("%s: page by page\n%s\nin one\n%s", path, got, whole.Data)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+// Package server serves package tree over HTTP, as openapi.yaml describes it.
+//
+// The description comes first: types and routes are generated from it, and
+// the tests hold every request and answer against it. A handler takes a
+// request apart, calls the store, and returns an answer or an error; one place
+// turns errors into answers (errors.go). Around the handlers stand, from the
+// outside in: naming, timing, logging and counting of requests (observe.go),
+// the checks that keep foreign web pages out (guard.go), and keys (auth.go).
+//
+// The package opens no database and reads no environment: cmd/coppice hands it
+// a store and says what is allowed.
+package server
+
+//go:generate go tool -modfile=../tools/go.mod oapi-codegen -config oapi-codegen.yaml openapi.yaml
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Spec is openapi.yaml.
+//
+//go:embed openapi.yaml
+var Spec []byte
+
+// Defaults of a Config.
+const (
+	DefaultRequestTimeout = 30 * time.Second
+	DefaultMaxBodyBytes   = 1 << 20
+	DefaultMaxImportBytes = 1 << 30
+)
+
+// Config says what a Server serves, and to whom.
+type Config struct {
+	Store *tree.Store // of any tenant; requests see their own tenant's part
+	Keys  KeyVerifier
+
+	RequireKey     bool     // refuse requests without a key even while none was made
+	Loopback       bool     // the server listens on loopback only: other addresses are no names of it
+	AllowedHosts   []string // names, besides loopback's, that clients know the server by; "*" is any
+	AllowedOrigins []string // origins, such as https://chat.example.com, whose pages may use the API
+
+	RequestTimeout time.Duration // of a request that isn't streamed; 0 is DefaultRequestTimeout
+	MaxBodyBytes   int64         // of a request body; 0 is DefaultMaxBodyBytes
+	MaxImportBytes int64         // of a file to import; 0 is DefaultMaxImportBytes
+
+	Ready    func(context.Context) error // whether the database answers as it should; nil asks the store
+	Registry *prometheus.Registry        // what /metrics shows; nil is a new one
+	Logger   *slog.Logger                // nil discards
+	Version  string                      // of the program, as /healthz tells it
+}
+
+// A Server is the HTTP API. It is an http.Handler.
+type Server struct {
+	cfg     Config
+	echo    *echo.Echo
+	routes  map[string]route // by echo's pattern
+	hosts   []string         // AllowedHosts in lower case
+	log     *slog.Logger
+	metrics *metrics
+}
+
+// New makes a Server. It fails where Store or Keys is missing, or where the
+// registry has figures of another Server.
+func New(cfg Config) (*Server, error) {
+	if cfg.Store == nil || cfg.Keys == nil {
+		return nil, errors.New("server.New: Store and Keys must be set")
+	}
+	if cfg.RequestTimeout == 0 {
+		cfg.RequestTimeout = DefaultRequestTimeout
+	}
+	if cfg.MaxBodyBytes == 0 {
+		cfg.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if cfg.MaxImportBytes == 0 {
+		cfg.MaxImportBytes = DefaultMaxImportBytes
+	}
+	if cfg.Ready == nil {
+		cfg.Ready = cfg.Store.Ping
+	}
+	if cfg.Registry == nil {
+		cfg.Registry = prometheus.NewRegistry()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	m, err := newMetrics(cfg.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("server.New: %w", err)
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route)}
+	for _, host := range cfg.AllowedHosts {
+		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
+	}
+	s.echo = s.newEcho()
+	return s, nil
+}
+
+func (s *Server) newEcho() *echo.Echo {
+	e := echo.New()
+	e.Logger.SetOutput(io.Discard) // observe logs
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.Binder = binder{s.cfg.MaxBodyBytes}
+	e.HTTPErrorHandler = s.fail
+	e.Use(s.observe, s.guard, s.authenticate, checkQuery)
+	RegisterHandlers(headRouter{e}, NewStrictHandler(handlers{s}, []StrictMiddlewareFunc{strictQuery}))
+	for _, r := range e.Routes() {
+		s.routes[r.Path] = newRoute(r.Path)
+	}
+	return e
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+// HTTPServer gives an http.Server for this handler with timeouts that keep
+// slow and silent clients from holding connections. What is streamed moves its
+// deadlines along (patience.go).
+func (s *Server) HTTPServer(addr string) *http.Server {
+	return &http.Server{
+		Addr:              addr,
+		Handler:           s,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       2 * s.cfg.RequestTimeout,
+		WriteTimeout:      3 * s.cfg.RequestTimeout,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+}
+
+// headRouter answers HEAD wherever GET is answered. net/http leaves the body
+// out.
+type headRouter struct{ *echo.Echo }
+
+func (r headRouter) GET(path string, h echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
+	r.Echo.HEAD(path, h, m...)
+	return r.Echo.GET(path, h, m...)
+}
+
+// A route is what the layers around the handlers ask about one.
+type route struct {
+	pattern string // as openapi.yaml writes it
+	api     bool   // it serves conversations, not the server's operation
+	streams bool   // its request or answer is of any size, and so takes any time
+}
+
+var pathParameter = regexp.MustCompile(`:(\w+)`)
+
+func newRoute(path string) route {
+	return route{
+		pattern: pathParameter.ReplaceAllString(path, "{$1}"),
+		api:     strings.HasPrefix(path, "/v1/"),
+		streams: slices.ContainsFunc([]string{"/tree", "/export", "/imports"}, func(end string) bool { return strings.HasSuffix(path, end) }),
+	}
+}
+
+// routeOf gives the route of a request; "none" where nothing is at its path,
+// so that made-up paths make no figures of their own.
+func (s *Server) routeOf(c echo.Context) route {
+	if r, ok := s.routes[c.Path()]; ok {
+		return r
+	}
+	return route{pattern: "none", api: true}
+}

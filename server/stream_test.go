@@ -1,0 +1,152 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// line stores n messages, one under the other, and gives the last.
+func line(t testing.TB, store *tree.Store, conversationID uuid.UUID, n int) (head uuid.UUID) {
+	t.Helper()
+	if _, _, err := store.CreateConversation(t.Context(), tree.NewConversation{ID: conversationID}); err != nil {
+		t.Fatal(err)
+	}
+	body := json.RawMessage(`{"role":"user","content":"` + strings.Repeat("Tell me about hazel, ash and oak. ", 10) + `"}`)
+	for n > 0 {
+		chain := make([]tree.NewMessage, min(n, tree.MaxChain))
+		for i := range chain {
+			chain[i].Body = body
+		}
+		stored, _, err := store.AppendChain(t.Context(), conversationID, head, chain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n -= len(stored)
+		head = stored[len(stored)-1].ID
+	}
+	return head
+}
+
+// TestTreeThatEndsEarly reads a tree that is larger than the buffers between
+// server and reader, whose reader leaves and whose database goes away.
+func TestTreeThatEndsEarly(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	id := uuid.New()
+	line(t, a.store, id, 15_000)
+	read := func(a *testAPI) *http.Response {
+		res, err := http.DefaultTransport.RoundTrip(a.newRequest(request{method: "GET", path: "/v1/conversations/" + id.String() + "/tree?preview=200"}))
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		if res.StatusCode != 200 {
+			a.t.Fatalf("status %d", res.StatusCode)
+		}
+		return res
+	}
+	// logged waits for the line of the n-th request.
+	logged := func(t *testing.T, n int) map[string]any {
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			if lines := a.lines(); len(lines) >= n {
+				return lines[n-1]
+			}
+		}
+		t.Fatal("the tree didn't end")
+		return nil
+	}
+
+	t.Run("with its reader", func(t *testing.T) {
+		a := a.with(t)
+		read(a).Body.Close()
+		if l := logged(t, 1); l["cut"] != true || l["level"] != "INFO" || l["code"] != "request_canceled" {
+			t.Errorf("the log says %v", l)
+		}
+		for deadline := time.Now().Add(10 * time.Second); a.pool.Stat().AcquiredConns() > 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("its connection is still in use")
+			}
+		}
+	})
+
+	// The answer must not end like a whole one.
+	t.Run("with its database", func(t *testing.T) {
+		a := a.with(t)
+		res := read(a)
+		defer res.Body.Close()
+		if _, err := io.CopyN(io.Discard, res.Body, 1000); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.pool.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, res.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("after %d bytes more the answer ended with %v, want a cut", n, err)
+		}
+		if l := logged(t, 2); l["cut"] != true || l["level"] != "ERROR" || l["error"] == nil || l["code"] != "database_unavailable" {
+			t.Errorf("the log says %v", l)
+		}
+	})
+}
+
+// TestTreeTakesNoMemory writes trees of two sizes and compares what that
+// allocates and holds.
+func TestTreeTakesNoMemory(t *testing.T) {
+	nodes := func(n int) iter.Seq2[tree.Node, error] {
+		return func(yield func(tree.Node, error) bool) {
+			node := tree.Node{ID: uuid.New(), ParentID: uuid.New(), Kind: tree.KindMessage, Role: tree.RoleUser, CreatedAt: time.Now()}
+			for range n {
+				if !yield(node, nil) {
+					return
+				}
+			}
+		}
+	}
+	held := func(n int) uint64 {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		w := discardResponse{}
+		if err := (treeAnswer{conversation: tree.Conversation{ID: uuid.New()}, nodes: nodes(n)}).VisitGetTreeResponse(w); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.HeapSys - min(before.HeapSys, after.HeapSys)
+	}
+	held(1000)
+	if grown := held(200_000); grown > 16<<20 {
+		t.Errorf("a tree of 200,000 nodes made the heap grow by %d bytes", grown)
+	}
+}
+
+type discardResponse struct{}
+
+func (discardResponse) Header() http.Header         { return http.Header{} }
+func (discardResponse) Write(p []byte) (int, error) { return len(p), nil }
+func (discardResponse) WriteHeader(int)             {}
+
+func TestTreeThatFailsAtOnceIsAProblem(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Store: emptyStore, Keys: noKeys{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := treeAnswer{nodes: func(yield func(tree.Node, error) bool) { yield(tree.Node{}, errors.New("boom")) }}
+	rec := httptest.NewRecorder()
+	c := s.echo.NewContext(httptest.NewRequest("GET", "/", nil).WithContext(contextOf(new(call))), rec)
+	s.fail(failing.VisitGetTreeResponse(c.Response()), c)
+	if rec.Code != 500 || rec.Header().Get("Content-Type") != "application/problem+json" || !json.Valid(rec.Body.Bytes()) {
+		t.Errorf("%d %v: %s", rec.Code, rec.Header(), rec.Body)
+	}
+}

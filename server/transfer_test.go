@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// TestExportedFileCanBeImported moves a conversation from one server to
+// another, and back to where it came from.
+func TestExportedFileCanBeImported(t *testing.T) {
+	t.Parallel()
+	from, to := newAPI(t), newAPI(t)
+	plant(t, from.store, "c")
+	export := request{method: "GET", path: fill(conversationPathOf + "/export")}
+	file := string(from.must(200, nil, export).body)
+	put := request{method: "POST", path: "/v1/imports", body: file, header: octets}
+	var report ImportReport
+	to.must(200, &report, put)
+	if report.Format != "coppice" || report.Messages != 8 || report.Summaries != 1 || report.Added != 9 || report.Leaves != 3 || report.BranchPoints != 1 || len(report.Notes) != 0 {
+		t.Errorf("%+v", report)
+	}
+	if again := string(to.must(200, nil, export).body); again != file {
+		t.Errorf("the same conversation exported there is\n%s\nwant\n%s", again, file)
+	}
+	for _, a := range []*testAPI{from, to} {
+		before := a.state()
+		a.must(200, &report, put)
+		if report.Added != 0 || report.Present != 9 || a.state() != before {
+			t.Errorf("importing what is there: %+v", report)
+		}
+	}
+}
+
+func TestImportTellsWhatItRepaired(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	var report ImportReport
+	a.must(200, &report, request{method: "POST", path: "/v1/imports", header: octets,
+		body: `[{"role":"user","content":"a\u0000b"},{"role":"assistant","content":"c"}]`})
+	if report.Added != 2 || len(report.Notes) != 1 || report.Notes[0].Action != "repaired" || report.Notes[0].Kind != "text" {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestImportLimit(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) { c.MaxImportBytes = 1000 })
+	before := a.state()
+	a.refused(413, CodeBodyTooLarge, request{method: "POST", path: "/v1/imports", header: octets,
+		body: `[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]`})
+	if a.state() != before {
+		t.Error("it changed something")
+	}
+}
+
+// TestImportThatBreaksOff ends the request amid the file.
+func TestImportThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	body, file := io.Pipe()
+	req := a.newRequest(request{method: "POST", path: "/v1/imports", header: octets})
+	req.Body, req.ContentLength = body, -1
+	go func() {
+		_, _ = io.WriteString(file, `[{"role":"user","content":"x"},`)
+		file.CloseWithError(io.ErrClosedPipe)
+	}()
+	if res, err := http.DefaultTransport.RoundTrip(req); err == nil {
+		res.Body.Close()
+		t.Fatalf("status %d", res.StatusCode)
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(a.lines()) == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the import didn't end with its client")
+		}
+	}
+	if l := a.lines()[0]; l["level"] != "INFO" {
+		t.Errorf("the log says %v", l)
+	}
+}
+
+// TestSlowClientsAreWaitedFor streams both ways for longer than any of the
+// server's timeouts, with pauses that are shorter.
+func TestSlowClientsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	const patience = 1500 * time.Millisecond // 3 for a request's body, 4.5 for an answer
+	const pause, pauses = 200 * time.Millisecond, 25
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = patience })
+
+	t.Run("import", func(t *testing.T) {
+		t.Parallel()
+		a := a.with(t)
+		body, file := io.Pipe()
+		req := a.newRequest(request{method: "POST", path: "/v1/imports", header: octets})
+		req.Body, req.ContentLength = body, -1
+		go func() {
+			_, _ = io.WriteString(file, `[{"role":"user","content":"`)
+			for range pauses {
+				time.Sleep(pause)
+				_, _ = io.WriteString(file, "x")
+			}
+			_, _ = io.WriteString(file, `"}]`)
+			file.Close()
+		}()
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if answer, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 200 || !strings.Contains(string(answer), `"added":1`) {
+			t.Errorf("status %d, %v: %s", res.StatusCode, err, answer)
+		}
+	})
+
+	t.Run("tree", func(t *testing.T) {
+		t.Parallel()
+		a := a.with(t)
+		id := uuid.New()
+		line(t, a.store, id, 15_000)
+		res, err := http.DefaultTransport.RoundTrip(a.newRequest(request{method: "GET", path: "/v1/conversations/" + id.String() + "/tree?preview=200"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		for range pauses {
+			time.Sleep(pause)
+			if _, err := io.CopyN(io.Discard, res.Body, 200_000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rest, err := io.ReadAll(res.Body)
+		if err != nil || !strings.HasSuffix(string(rest), "\"next_cursor\":null}\n") {
+			t.Errorf("the answer ended with %v", err)
+		}
+	})
+}
+
+func TestBranchIsReadFromTheRoot(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	id := uuid.New()
+	head := line(t, a.store, id, 2500) // three pages
+	depth := 0
+	for m, err := range branch(t.Context(), a.store, id, head) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Depth != depth {
+			t.Fatalf("depth %d after %d messages", m.Depth, depth)
+		}
+		depth++
+	}
+	if depth != 2500 {
+		t.Errorf("%d messages", depth)
+	}
+	for range branch(t.Context(), a.store, id, uuid.Nil) {
+		t.Error("a message of no branch")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range branch(ctx, a.store, id, head) {
+		if err == nil {
+			t.Error("a message after the context was done")
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package transfer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// ChatGPT data exports: an array of conversations, each with a mapping from
+// node ids to nodes.
+
+func detectChatGPT(s shape) bool {
+	return s.is("mapping", "{") || s.has("create_time", "conversation_id") || s.has("create_time", "current_node")
+}
+
+func parseChatGPT(r io.Reader, emit func(Conversation) error, note func(Note)) error {
+	return eachElement(r, func(place string, raw json.RawMessage) error {
+		var c Conversation
+		o := objectOf(raw)
+		if o == nil {
+			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
+			return nil
+		}
+		c.readTitle(o["title"])
+		if c.SourceID = o.str("conversation_id"); c.SourceID == "" {
+			c.SourceID = o.str("id")
+		}
+		nodes := membersOf(o["mapping"])
+		if nodes == nil {
+			note(Note{LeftOut, KindConversation, c.name(), place, "the conversation has no mapping, so no messages"})
+			return nil
+		}
+		if c.SourceID == "" {
+			c.SourceID = contentID("chatgpt", c.Title, string(o["create_time"]))
+			c.repaired(KindConversation, "", "it has no id; one was made from title and time")
+		}
+		c.readChatGPT(o, nodes)
+		return emit(c)
+	})
+}
+
+func (c *Conversation) readChatGPT(o object, nodes []member) {
+	var sound bool
+	if c.CreatedAt, sound = o.time("create_time"); !sound {
+		c.repaired(KindTime, "", "create_time %s can't be read", clip(string(o["create_time"])))
+	}
+	c.Metadata = source{"format": "chatgpt", "id": c.SourceID}.
+		copy(o, "update_time", "default_model_slug", "gizmo_id", "conversation_template_id", "is_archived", "is_starred", "conversation_origin", "voice").
+		metadata()
+	if c.HeadID = o.str("current_node"); c.HeadID == "" {
+		c.repaired(KindHead, "", "it has no current_node; the newest leaf became the active head")
+	}
+	g := chatgptGraph{c: c, byID: map[string]*chatgptNode{}}
+	for _, m := range nodes {
+		g.add(m)
+	}
+	for _, n := range g.nodes {
+		if up := n.above(&g); up != nil {
+			up.replies++
+		}
+	}
+	for _, n := range g.inTreeOrder() {
+		g.read(n)
+	}
+	for _, n := range g.nodes {
+		c.Messages = append(c.Messages, n.message())
+	}
+}
+
+// A chatgptGraph is the mapping of one conversation.
+type chatgptGraph struct {
+	c     *Conversation
+	nodes []*chatgptNode
+	byID  map[string]*chatgptNode
+}
+
+type chatgptNode struct {
+	id, parent string
+	children   []string // as the node says, which gives their order
+	replies    int      // as they say themselves
+	said       object   // the message; nil for none
+
+	out      Message
+	role     tree.Role
+	parts    []json.RawMessage
+	source   source
+	call     *toolCall    // that the message makes
+	answers  *chatgptNode // call that it answers
+	skipped  bool         // nothing of it is a message
+	thoughts []string     // said by the skipped nodes right above
+}
+
+// add takes a node in, as the mapping has it.
+func (g *chatgptGraph) add(m member) {
+	o := g.c.object(m.value, m.name)
+	n := &chatgptNode{id: m.name, source: source{"id": m.name}}
+	if o == nil {
+		g.c.leftOut(KindContent, m.name, "the node is no object")
+		n.skipped = true
+	} else {
+		n.parent = o.str("parent")
+		n.said = o.object("message")
+		for _, raw := range o.list("children") {
+			if id, ok := stringOf(raw); ok {
+				n.children = append(n.children, id)
+			}
+		}
+	}
+	g.nodes = append(g.nodes, n)
+	if g.byID[n.id] == nil {
+		g.byID[n.id] = n
+	}
+}
+
+// inTreeOrder gives the nodes parents first where the mapping allows, with
+// siblings in the order of their parent's children, and leaves them so.
+func (g *chatgptGraph) inTreeOrder() []*chatgptNode {
+	ordered := make([]*chatgptNode, 0, len(g.nodes))
+	seen := map[*chatgptNode]bool{}
+	visit := func(start *chatgptNode) {
+		waiting := []*chatgptNode{start}
+		for len(waiting) > 0 {
+			n := waiting[len(waiting)-1]
+			waiting = waiting[:len(waiting)-1]
+			if seen[n] {
+				continue
+			}
+			seen[n] = true
+			ordered = append(ordered, n)
+			for _, id := range slices.Backward(n.children) {
+				if child := g.byID[id]; child != nil && child.parent == n.id {
+					waiting = append(waiting, child)
+				}
+			}
+		}
+	}
+	for _, n := range g.nodes {
+		if g.byID[n.parent] == nil {
+			visit(n)
+		}
+	}
+	for _, n := range g.nodes { // on a cycle, or not among the children of its parent
+		visit(n)
+	}
+	g.nodes = ordered
+	return ordered
+}
+
+// read makes a message of a node whose parent has been read.
+func (g *chatgptGraph) read(n *chatgptNode) {
+	n.out = Message{SourceID: n.id, ParentID: n.parent}
+	if n.said == nil {
+		if !n.skipped {
+			g.c.leftOut(KindEmpty, n.id, "a node without a message")
+			g.skip(n)
+		}
+		return
+	}
+	at, sound := n.said.time("create_time")
+	if !sound {
+		g.c.repaired(KindTime, n.id, "create_time %s can't be read", clip(string(n.said["create_time"])))
+	}
+	n.out.CreatedAt = at
+	author, meta := n.said.object("author"), n.said.object("metadata")
+	n.role = tree.Role(author.str("role"))
+	g.describe(n, author, meta)
+	g.content(n, n.said.object("content"), meta)
+	if n.skipped {
+		return
+	}
+	switch n.role {
+	case tree.RoleAssistant:
+		if to := n.said.str("recipient"); to != "" && to != "all" {
+			n.makeCall(to)
+		}
+	case tree.RoleTool:
+		g.answer(n)
+	}
+	if len(n.parts) == 0 && n.call == nil && n.role != tree.RoleTool {
+		g.c.leftOut(KindEmpty, n.id, "%s", emptyDetail(n))
+		g.skip(n)
+		return
+	}
+	n.source.put("thoughts", n.above(g).takeThoughts())
+}
+
+func emptyDetail(n *chatgptNode) string {
+	if n.source["hidden"] == true {
+		return fmt.Sprintf("a hidden %s message without text", n.role)
+	}
+	return fmt.Sprintf("a %s message without text", n.role)
+}
+
+// skip leaves the node out. Its children go to its parent.
+func (g *chatgptGraph) skip(n *chatgptNode) {
+	n.skipped = true
+	n.thoughts = append(n.above(g).takeThoughts(), n.thoughts...)
+}
+
+// above is the node's parent; nil for none.
+func (n *chatgptNode) above(g *chatgptGraph) *chatgptNode { return g.byID[n.parent] }
+
+// takeThoughts gives the reasoning that waits for the message after it.
+func (n *chatgptNode) takeThoughts() []string {
+	if n == nil || !n.skipped {
+		return nil
+	}
+	return slices.Clone(n.thoughts)
+}
+
+// describe keeps what the export says of the message beside its content.
+func (g *chatgptGraph) describe(n *chatgptNode, author, meta object) {
+	n.source.put("model", meta.str("model_slug")).put("hidden", meta.flag("is_visually_hidden_from_conversation")).
+		put("author", author.str("name")).copy(meta, "attachments", "citations", "gizmo_id").
+		copy(n.said, "channel")
+	if weight := n.said["weight"]; n.said.has("weight") && !slices.Contains([]string{"1", "1.0"}, string(weight)) {
+		n.source.put("weight", weight)
+	}
+	if finish := meta.object("finish_details").str("type"); finish != "stop" && finish != "unknown" {
+		n.source.put("finish", finish)
+	}
+	if status := n.said.str("status"); status != "finished_successfully" {
+		n.source.put("status", status)
+	}
+}
+
+// makeCall makes a call of what the assistant sent to a tool.
+func (n *chatgptNode) makeCall(recipient string) {
+	n.source.put("recipient", recipient)
+	text := make([]string, 0, len(n.parts))
+	for _, raw := range n.parts {
+		var p part
+		_ = json.Unmarshal(raw, &p) // a part as content made it
+		text = append(text, p.Text)
+	}
+	call := newToolCall(callID(n.id), recipient, encode(strings.Join(text, "\n")))
+	n.call, n.parts = &call, nil
+}
+
+// answer finds the call that a tool's message answers: the one right above it,
+// with nothing but left out nodes between. A second answer to the same call is
+// joined to the first, where that has no other branch below it.
+func (g *chatgptGraph) answer(n *chatgptNode) {
+	up, alone := n.above(g), true
+	for range g.nodes { // at most: the mapping may have a cycle
+		if up == nil {
+			return
+		}
+		alone = alone && up.replies == 1
+		if !up.skipped {
+			break
+		}
+		up = up.above(g)
+	}
+	switch {
+	case up.call != nil:
+		n.answers = up
+	case up.answers != nil && alone:
+		up.parts = append(up.parts, n.parts...)
+		g.c.repaired(KindTool, n.id, "a second answer to the same tool call was joined to the first, %s", clip(up.id))
+		g.skip(n)
+	}
+}
+
+// message writes the node.
+func (n *chatgptNode) message() Message {
+	if n.skipped {
+		return n.out
+	}
+	b := piece{role: n.role, parts: n.parts}
+	if n.call != nil {
+		b.calls = []toolCall{*n.call}
+	}
+	if n.answers != nil {
+		b.answers = n.answers.call.ID
+	}
+	n.out.Body = b.body()
+	n.out.Metadata = n.source.metadata()
+	return n.out
+}

@@ -1,0 +1,179 @@
+package transfer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Coppice's own JSONL, as Export writes it. Ids stay as they are, and so does
+// every byte of a sound body.
+
+func detectCoppice(s shape) bool {
+	return s.is("version", "0") && s.has("type", "id", "head_id", "settings")
+}
+
+func parseCoppice(r io.Reader, emit func(Conversation) error, note func(Note)) error {
+	f := coppiceFile{emit: emit, note: note}
+	if err := eachLine(r, f.read); err != nil {
+		return err
+	}
+	return f.flush()
+}
+
+// A coppiceFile is a file up to a line, with the conversation that the line
+// belongs to.
+type coppiceFile struct {
+	emit    func(Conversation) error
+	note    func(Note)
+	current *Conversation // nil before the first
+	skip    string        // why the nodes of this conversation are left out; "" where they are not
+	skipped lineSet
+}
+
+func (f *coppiceFile) read(place string, line []byte) error {
+	var o object
+	if err := json.Unmarshal(line, &o); err != nil || o == nil {
+		f.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
+		return nil
+	}
+	switch kind := o.str("type"); kind {
+	case "conversation":
+		if err := f.flush(); err != nil {
+			return err
+		}
+		f.begin(o, place)
+	case "message", "summary":
+		f.add(o, place, kind == "summary")
+	default:
+		f.note(Note{LeftOut, KindSyntax, "", place, fmt.Sprintf("a line of the unknown type %q", clip(kind))})
+	}
+	return nil
+}
+
+// begin starts the conversation whose line o is.
+func (f *coppiceFile) begin(o object, place string) {
+	f.skip = ""
+	if v := o.id("version"); v != fmt.Sprint(coppiceVersion) {
+		f.skip = fmt.Sprintf("this Coppice reads version %d of its format and not %q; a newer one may", coppiceVersion, clip(v))
+		f.note(Note{LeftOut, KindConversation, o.str("title"), place, f.skip})
+		return
+	}
+	if !isID(o.str("id")) {
+		f.skip = fmt.Sprintf("the conversation's id %q is no UUID", clip(o.str("id")))
+		f.note(Note{LeftOut, KindConversation, o.str("title"), place, f.skip})
+		return
+	}
+	c := Conversation{SourceID: lowerID(o, "id"), OwnIDs: true, HeadID: lowerID(o, "head_id")}
+	c.Title = c.textOf(o, "title", place)
+	c.Metadata = unquoted(o["metadata"])
+	c.Settings = unquoted(o["settings"])
+	c.CreatedAt = c.timeAt(o, place)
+	f.current = &c
+}
+
+// add takes the node o into the current conversation.
+func (f *coppiceFile) add(o object, place string, summary bool) {
+	if f.current == nil {
+		if f.skip == "" {
+			f.skip = "no line of a conversation stands above"
+		}
+		f.skipped.add(place)
+		return
+	}
+	c := f.current
+	id := lowerID(o, "id")
+	if !isID(id) {
+		c.leftOut(KindSyntax, place, "the id %q is no UUID; the line is left out", clip(id))
+		return
+	}
+	m := Message{
+		SourceID: id, ParentID: lowerID(o, "parent_id"), Body: unquoted(o["body"]), Metadata: unquoted(o["metadata"]),
+		Pinned: o.flag("pinned"), CreatedAt: c.timeAt(o, id),
+	}
+	if m.Body == nil {
+		m.Body = json.RawMessage("null") // for normalizing to note: the parser leaves nothing out here
+	}
+	if summary {
+		m.Summary = &Summary{LastSummarizedID: lowerID(o, "last_summarized_id"), PriorSummaryID: lowerID(o, "prior_summary_id"), Model: c.modelOf(o, id)}
+		for _, raw := range o.list("kept_ids") {
+			m.Summary.KeptIDs = append(m.Summary.KeptIDs, lowerID(object{"id": raw}, "id"))
+		}
+	}
+	c.Messages = append(c.Messages, m)
+}
+
+// flush emits the conversation that was being read.
+func (f *coppiceFile) flush() error {
+	if len(f.skipped.lines) > 0 {
+		f.note(Note{LeftOut, KindConversation, "", f.skipped.String(), f.skip + "; these nodes are left out"})
+		f.skipped = lineSet{}
+	}
+	c := f.current
+	f.current = nil
+	if c == nil {
+		return nil
+	}
+	return f.emit(c.named())
+}
+
+// timeAt reads created_at, and notes where it can't.
+func (c *Conversation) timeAt(o object, place string) time.Time {
+	t, sound := o.time("created_at")
+	if !sound {
+		c.repaired(KindTime, place, "created_at %s can't be read", clip(string(o["created_at"])))
+	}
+	return t
+}
+
+// textOf gives a member that is text, mended where the store can't hold it.
+func (c *Conversation) textOf(o object, name, place string) (text string) {
+	if len(o[name]) > 0 && c.decode(o[name], place, &text) != nil {
+		c.leftOut(KindMetadata, place, "%s that is no text", name)
+	}
+	return text
+}
+
+// modelOf gives what wrote a summary, which the store wants to know in a line
+// of 200 bytes at most.
+func (c *Conversation) modelOf(o object, id string) string {
+	was := c.textOf(o, "model", id)
+	model := cutEnd(oneLine(was), 200)
+	if model == "" {
+		model = "unknown"
+	}
+	if model != was {
+		c.repaired(KindMetadata, id, "the summary's model %q became %q", clip(was), clip(model))
+	}
+	return model
+}
+
+func isID(s string) bool {
+	id, err := uuid.Parse(s)
+	return err == nil && id != uuid.Nil
+}
+
+// lowerID writes an id the one way that Coppice does, so that ids can be
+// compared. What is no UUID stays as it is.
+func lowerID(o object, name string) string {
+	s := o.str(name)
+	if id, err := uuid.Parse(s); err == nil {
+		return id.String()
+	}
+	return s
+}
+
+// unquoted gives an object, also one that stands in a line as a string. It is
+// nil for null.
+func unquoted(raw json.RawMessage) json.RawMessage {
+	if s, ok := stringOf(raw); ok {
+		return json.RawMessage(s)
+	}
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,213 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A stored conversation, as a store gives it out.
+type stored struct {
+	conversation tree.Conversation
+	nodes        []tree.BundleNode
+}
+
+func (s stored) Export(context.Context, uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error) {
+	return s.conversation, func(yield func(tree.BundleNode, error) bool) {
+		for _, n := range s.nodes {
+			if !yield(n, nil) {
+				return
+			}
+		}
+	}, nil
+}
+
+// drawBody draws a body that the store takes, of all the ways to write one.
+func drawBody(t *rapid.T, role tree.Role, call string, answers string) json.RawMessage {
+	text := rapid.SampledFrom([]string{`"plain"`, `"<b>&\u00e9 \ud83c\udf33 \/"`, `"two\nlines ` + "\u2028" + `"`, `[{"type":"text"}]`,
+		`[{"type":"text","text":null},{"type":"image_url","image_url":{"url":"data:,"}}]`}).Draw(t, "text")
+	var body string
+	switch {
+	case answers != "":
+		body = fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":""}`, answers)
+	case call != "":
+		calls := rapid.SampledFrom([]string{
+			`[{"id":%q,"type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]`,
+			`[{"id":%q,"function":{"name":"f"}}]`,
+			`[ {"id":%q,"type":"custom","custom":{"name":"g","input":"x"}} ]`,
+		}).Draw(t, "calls")
+		body = fmt.Sprintf(`{"content":null,"role":"assistant","tool_calls":`+calls+`}`, call)
+	default:
+		body = fmt.Sprintf(`{"role":%q,"content":%s,"tool_calls":null,"tool_call_id":null,"name":null,"extra":{"b":1.0,"a":[]}}`, role, text)
+	}
+	space := rapid.SampledFrom([]string{"", " ", "\n", "\r\n\t"}).Draw(t, "space")
+	body = strings.Replace(body, ",", ","+space, 1)
+	return json.RawMessage(space + body + rapid.SampledFrom([]string{"", " ", "\n"}).Draw(t, "end"))
+}
+
+func drawObject(t *rapid.T, name string) json.RawMessage {
+	return json.RawMessage(rapid.SampledFrom([]string{`{}`, `{"a":"<&>","n":1e3}`, "{\n  \"lines\": [1, 2]\n}", ` {"b": null}`}).Draw(t, name))
+}
+
+func drawTime(t *rapid.T) time.Time {
+	return time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "time")).UTC()
+}
+
+// drawStored draws a conversation with branches, tool calls and summaries, in
+// the order in which a store exports it.
+func drawStored(t *rapid.T) stored {
+	newID := func() uuid.UUID { return uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")) }
+	s := stored{conversation: tree.Conversation{
+		ID: uuid.New(), Title: rapid.SampledFrom([]string{"", "A title", `<"é">`}).Draw(t, "title"),
+		Metadata: drawObject(t, "metadata"), Settings: drawObject(t, "settings"), CreatedAt: drawTime(t),
+	}}
+	seen := map[uuid.UUID]bool{uuid.Nil: true}
+	open := map[uuid.UUID]string{} // the call that a message leaves open
+	var messages []tree.BundleNode
+	for range rapid.IntRange(1, 30).Draw(t, "messages") {
+		n := tree.BundleNode{ID: newID(), CreatedAt: drawTime(t), Pinned: rapid.Bool().Draw(t, "pinned")}
+		if seen[n.ID] {
+			continue
+		}
+		seen[n.ID] = true
+		if at := rapid.IntRange(-1, len(messages)-1).Draw(t, "parent"); at >= 0 {
+			n.ParentID = messages[at].ID
+		}
+		role := rapid.SampledFrom([]tree.Role{tree.RoleSystem, tree.RoleDeveloper, tree.RoleUser, tree.RoleAssistant}).Draw(t, "role")
+		call, answers := "", ""
+		if rapid.Bool().Draw(t, "tool") {
+			if answers = open[n.ParentID]; answers == "" {
+				call = "call-" + n.ID.String()
+				open[n.ID] = call
+			}
+		}
+		n.Body = drawBody(t, role, call, answers)
+		if rapid.Bool().Draw(t, "with metadata") {
+			n.Metadata = drawObject(t, "metadata")
+		}
+		messages = append(messages, n)
+	}
+	s.conversation.HeadID = rapid.SampledFrom(messages).Draw(t, "head").ID
+	s.nodes = append(messages, drawSummaries(t, messages, newID, seen)...)
+	return s
+}
+
+func drawSummaries(t *rapid.T, messages []tree.BundleNode, newID func() uuid.UUID, seen map[uuid.UUID]bool) (all []tree.BundleNode) {
+	up := map[uuid.UUID]uuid.UUID{}
+	for _, m := range messages {
+		up[m.ID] = m.ParentID
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "summaries") {
+		n := tree.BundleNode{ID: newID(), ParentID: rapid.SampledFrom(messages).Draw(t, "anchor").ID, CreatedAt: drawTime(t), Metadata: drawObject(t, "metadata")}
+		if seen[n.ID] {
+			continue
+		}
+		seen[n.ID] = true
+		var path []uuid.UUID
+		for id := n.ParentID; id != uuid.Nil; id = up[id] {
+			path = append(path, id)
+		}
+		n.Body = drawBody(t, tree.RoleUser, "", "")
+		n.Summary = &tree.SummaryRange{
+			LastSummarizedID: rapid.SampledFrom(path).Draw(t, "cutoff"), Model: rapid.SampledFrom([]string{"model-a", "offline \"digest\""}).Draw(t, "model"),
+			KeptIDs: rapid.SliceOfDistinct(rapid.SampledFrom(path), func(id uuid.UUID) uuid.UUID { return id }).Draw(t, "kept"),
+		}
+		if len(all) > 0 && rapid.Bool().Draw(t, "prior") {
+			n.Summary.PriorSummaryID = all[len(all)-1].ID
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// What is exported and read again is the same: every id, byte and time.
+func TestCoppiceRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var file bytes.Buffer
+		var want []stored
+		for range rapid.IntRange(1, 3).Draw(t, "conversations") {
+			s := drawStored(t)
+			want = append(want, s)
+			if err := Export(context.Background(), s, s.conversation.ID, &file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b bundles
+		report, err := Import(context.Background(), &b, bytes.NewReader(file.Bytes()), Options{})
+		if err != nil || len(report.Notes) > 0 || len(b) != len(want) {
+			t.Fatalf("%d bundles, %v, %s\n%s", len(b), err, notesOf(report), file.Bytes())
+		}
+		for i, got := range b {
+			c := want[i].conversation
+			if n := got.Conversation; n.ID != c.ID || n.Title != c.Title || string(n.Metadata) != string(c.Metadata) ||
+				string(n.Settings) != string(c.Settings) || !n.CreatedAt.Equal(c.CreatedAt) || got.HeadID != c.HeadID {
+				t.Fatalf("%+v\nwant %+v", got, c)
+			}
+			for j, n := range got.Nodes {
+				if got, want := fmt.Sprintf("%+v", plain(n)), fmt.Sprintf("%+v", plain(want[i].nodes[j])); got != want {
+					t.Fatalf("%s\nwant\n%s", got, want)
+				}
+			}
+		}
+	})
+}
+
+// plain is a node as comparable text.
+func plain(n tree.BundleNode) string {
+	s := fmt.Sprintf("%s under %s, %v, pinned %t, %q, %q", n.ID, n.ParentID, n.CreatedAt.UTC(), n.Pinned, n.Body, n.Metadata)
+	if n.Summary != nil {
+		s += fmt.Sprintf(", %+v", *n.Summary)
+	}
+	return s
+}
+
+// The same through a real store: what the store took in goes out and comes in
+// elsewhere byte for byte, and a second time adds nothing.
+func TestCoppiceThroughStore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	from, to := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawStored(rt)
+		_, err := from.Import(ctx, tree.Bundle{
+			Conversation: tree.NewConversation{
+				ID: s.conversation.ID, Title: s.conversation.Title, Metadata: s.conversation.Metadata,
+				Settings: s.conversation.Settings, CreatedAt: s.conversation.CreatedAt,
+			},
+			HeadID: s.conversation.HeadID, Nodes: s.nodes,
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var out, again bytes.Buffer
+		if err := Export(ctx, from, s.conversation.ID, &out); err != nil {
+			rt.Fatal(err)
+		}
+		first, err := Import(ctx, to, bytes.NewReader(out.Bytes()), Options{})
+		if err != nil || first.Added != len(s.nodes) || len(first.Notes) > 0 {
+			rt.Fatalf("added %d of %d, %v, %s", first.Added, len(s.nodes), err, notesOf(first))
+		}
+		if err := Export(ctx, to, s.conversation.ID, &again); err != nil {
+			rt.Fatal(err)
+		}
+		if out.String() != again.String() {
+			rt.Fatalf("exported\n%s\nand after the import\n%s", &out, &again)
+		}
+		second, err := Import(ctx, to, bytes.NewReader(out.Bytes()), Options{})
+		if err != nil || second.Added != 0 || second.Present != len(s.nodes) {
+			rt.Fatalf("the second time added %d, found %d of %d, %v", second.Added, second.Present, len(s.nodes), err)
+		}
+	})
+}

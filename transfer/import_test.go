@@ -1,0 +1,316 @@
+package transfer
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// The store takes every fixture as normalizing makes it; a second import adds
+// nothing; another tenant can have the same.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	files, err := filepath.Glob("../testdata/*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []string{tree.DefaultTenant, "other"} {
+		store := tree.New(pool).ForTenant(tenant)
+		for _, file := range files {
+			if !slices.Contains([]string{".json", ".jsonl", ".traj"}, filepath.Ext(file)) {
+				continue
+			}
+			if tenant == "other" && strings.Contains(file, "coppice") {
+				continue // its ids are its own, and there is one conversation of each id
+			}
+			first := importFile(t, store, file, Options{TenantID: tenant})
+			if first.Added+first.Present != first.Messages+first.Summaries || first.Added == 0 {
+				t.Errorf("%s, first import: %d added and %d present of %d", file, first.Added, first.Present, first.Messages)
+			}
+			for _, n := range first.Notes {
+				if strings.Contains(n.Detail, "refused") {
+					t.Errorf("%s: %s", file, n.Detail)
+				}
+			}
+			again := importFile(t, store, file, Options{TenantID: tenant})
+			if again.Added != 0 || again.Present != first.Added+first.Present {
+				t.Errorf("%s, second import: %d added and %d present of %d", file, again.Added, again.Present, first.Messages)
+			}
+		}
+	}
+}
+
+func importFile(t *testing.T, store Store, file string, opts Options) Report {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	report, err := Import(t.Context(), store, f, opts)
+	if err != nil {
+		t.Errorf("%s: %v", file, err)
+	}
+	return report
+}
+
+// What was stored is what the bundle says.
+func TestImportStores(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	file := filepath.Join("..", "testdata", "demo.json")
+	report := importFile(t, store, file, Options{})
+	same(t, "report", count(report), "chatgpt: 1 conversations, 30 messages, 7 branch points, 9 leaves")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := parsed(t, formats[0], data).bundles[0]
+	c, nodes, err := store.Export(t.Context(), want.Conversation.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, HeadID: c.HeadID}
+	for n, err := range nodes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Nodes = append(got.Nodes, n)
+	}
+	same(t, "tree", outline(got), outline(want))
+	if c.Title != "A hedge that grows back" || !c.CreatedAt.Equal(want.Conversation.CreatedAt) {
+		t.Errorf("conversation %+v", c)
+	}
+}
+
+// A later export of the same conversation adds what is new.
+func TestImportLater(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	export := func(replies ...string) io.Reader {
+		messages := []map[string]any{{"uuid": "m0", "sender": "human", "text": "hi", "parent_message_uuid": nil}}
+		for _, r := range replies {
+			messages = append(messages, map[string]any{"uuid": r, "sender": "assistant", "text": r, "parent_message_uuid": "m0"})
+		}
+		return bytes.NewReader(encode(map[string]any{"uuid": "c", "name": "n", "chat_messages": messages}))
+	}
+	for i, want := range []struct{ added, present int }{{2, 0}, {2, 2}, {0, 4}} {
+		report, err := Import(t.Context(), store, export([]string{"a", "b", "c"}[:min(1+2*i, 3)]...), Options{})
+		if err != nil || report.Added != want.added || report.Present != want.present {
+			t.Errorf("import %d: %d added, %d present, %v; want %+v", i+1, report.Added, report.Present, err, want)
+		}
+	}
+}
+
+// One conversation that the store refuses doesn't keep the others out.
+func TestImportRefused(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	export := func(ids ...string) io.Reader {
+		var all []any
+		for _, id := range ids {
+			all = append(all, map[string]any{"uuid": id, "name": "name of " + id, "chat_messages": []any{map[string]any{"uuid": "m", "sender": "human", "text": id}}})
+		}
+		return bytes.NewReader(encode(all))
+	}
+	// Ids of the other tenant's conversations, as if they were Coppice's own.
+	if _, err := Import(t.Context(), tree.New(pool).ForTenant("other"), export("b"), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Import(t.Context(), tree.New(pool), export("a", "b", "c"), Options{})
+	if err != nil || report.Conversations != 2 || report.Added != 2 {
+		t.Errorf("%d conversations, %d added, %v", report.Conversations, report.Added, err)
+	}
+	if len(report.Notes) == 0 || report.Notes[len(report.Notes)-1].Kind != KindConversation || !strings.Contains(notesOf(report), "name of b) : the store refused it") {
+		t.Errorf("notes: %v", notesOf(report))
+	}
+}
+
+func TestImportDryRun(t *testing.T) {
+	t.Parallel()
+	report := importFile(t, nil, "../testdata/demo.json", Options{DryRun: true})
+	if report.Messages != 30 || report.Added != 0 || report.Present != 0 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// What comes before a broken place comes in, and the error says where it is.
+func TestImportBroken(t *testing.T) {
+	t.Parallel()
+	const good = `{"uuid": "a", "name": "A", "chat_messages": [{"uuid": "m", "sender": "human", "text": "hi"}]}`
+	tests := []struct {
+		name, in      string
+		conversations int
+		want          string
+	}{
+		{"cut off", `[` + good + `, {"uuid": "b", "chat_m`, 1, "transfer.Import: claude: element 2, near byte 95: unexpected EOF"},
+		{"cut off between", `[` + good + `,`, 1, "transfer.Import: claude: element 2, near byte 95: unexpected EOF"},
+		{"not closed", `[` + good, 1, "transfer.Import: claude: element 2, near byte 94: unexpected EOF"},
+		{"no JSON in the middle", `[` + good + `, nonsense, ` + good + `]`, 1, "transfer.Import: claude: element 2, near byte 95: invalid character 'o' in literal null (expecting 'u')"},
+		{"one after the other", good + "\n" + strings.ReplaceAll(good, `"a"`, `"b"`), 2, ""},
+		{"with a byte order mark", "\uFEFF" + good, 1, ""},
+		{"empty", "", 0, "transfer.Import: the file is empty"},
+		{"blank", " \n", 0, "transfer.Import: the file is empty"},
+		{"no format", `{"a": 1}`, 0, "transfer.Import: the content is of no format that is read here; these are: chatgpt, claude, "},
+		{"no JSON", "Dear diary", 0, "transfer.Import: the content is of no format that is read here"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			report, err := Import(t.Context(), nil, strings.NewReader(tt.in), Options{DryRun: true})
+			if report.Conversations != tt.conversations {
+				t.Errorf("%d conversations", report.Conversations)
+			}
+			if got := fmt.Sprint(err); err == nil && tt.want != "" || err != nil && (tt.want == "" || !strings.HasPrefix(got, tt.want)) {
+				t.Errorf("error %q, want %q", got, tt.want)
+			}
+		})
+	}
+	_, err := Import(t.Context(), nil, strings.NewReader(good), Options{Format: "word", DryRun: true})
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), `"word" is no format; there are chatgpt, claude, `) {
+		t.Errorf("a format by a wrong name: %v", err)
+	}
+	if report, err := Import(t.Context(), nil, strings.NewReader(good), Options{Format: "chatgpt", DryRun: true}); err != nil || report.Format != "chatgpt" || len(report.Notes) != 1 {
+		t.Errorf("a format by another's name: %v, %+v", err, report)
+	}
+}
+
+func TestImportStops(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Import(ctx, nil, strings.NewReader(`[{"uuid": "a", "chat_messages": []}]`), Options{DryRun: true}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestImportZip(t *testing.T) {
+	t.Parallel()
+	conversation := func(id string) string {
+		return `[{"id": "` + id + `", "title": "` + id + `", "create_time": 1, "current_node": "a", "mapping": {"a": {"id": "a", "parent": null, "message": {"author": {"role": "user"}, "create_time": 1, "content": {"content_type": "text", "parts": ["hi"]}}}}}]`
+	}
+	tests := []struct {
+		name   string
+		files  [][2]string
+		titles string
+		err    error
+	}{
+		{"one file", [][2]string{{"user.json", "{}"}, {"conversations.json", conversation("a")}, {"chat.html", "<p>"}}, "a", nil},
+		{"in parts and a folder", [][2]string{{"x/conversations-001.json", conversation("b")}, {"x/conversations-000.json", conversation("a")}}, "a b", nil},
+		{"no conversations", [][2]string{{"user.json", "{}"}}, "", ErrFormat},
+		{"an empty part", [][2]string{{"conversations-000.json", conversation("a")}, {"conversations-001.json", ""}}, "a", ErrEmpty},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var archive bytes.Buffer
+			w := zip.NewWriter(&archive)
+			for _, f := range tt.files {
+				part, err := w.Create(f[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.WriteString(part, f[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "export.zip")
+			if err := os.WriteFile(file, archive.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for _, in := range []io.Reader{f, bytes.NewReader(archive.Bytes())} { // a file, and a stream
+				var b bundles
+				var last int64
+				report, err := Import(t.Context(), &b, in, Options{Progress: func(read int64) { last = read }})
+				if !errors.Is(err, tt.err) {
+					t.Errorf("error %v", err)
+				}
+				var titles []string
+				for _, one := range b {
+					titles = append(titles, one.Conversation.Title)
+				}
+				same(t, "conversations", strings.Join(titles, " "), tt.titles)
+				if last == 0 {
+					t.Error("no progress")
+				}
+				if others := len(tt.files) - 1; tt.name == "one file" && (len(report.Notes) != 1 || report.Notes[0].Detail != fmt.Sprintf("%d files of the archive besides the conversations don't come along", others)) {
+					t.Errorf("notes %v", report.Notes)
+				}
+			}
+		})
+	}
+}
+
+// The same file gives the same bundles, whatever was read before.
+func TestImportIsDeterministic(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../testdata/*.json*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		var all [2][]byte
+		for i := range all {
+			var b bundles
+			importFile(t, &b, file, Options{})
+			raw, err := json.Marshal(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i] = raw
+		}
+		if !bytes.Equal(all[0], all[1]) {
+			t.Errorf("%s gave two different results", file)
+		}
+	}
+}
+
+// Small conversations go to the store several at a time, a large one alone,
+// and one that stands in the file twice in a call of its own.
+func TestImportBatches(t *testing.T) {
+	t.Parallel()
+	var calls batches
+	line := func(id string, messages int) string {
+		prompt := map[string]any{"message_id": id, "text": "hi", "role": "prompter"}
+		for i := range messages - 1 {
+			prompt = map[string]any{"message_id": fmt.Sprint(id, i), "text": "hi", "role": "prompter", "replies": []any{prompt}}
+		}
+		return string(encode(map[string]any{"message_tree_id": id, "prompt": prompt})) + "\n"
+	}
+	in := line("a", 400) + line("b", 400) + line("c", 400) + line("d", 1500) + line("e", 1) + line("f", 1) + line("e", 2)
+	report, err := Import(t.Context(), &calls, strings.NewReader(in), Options{})
+	if err != nil || report.Conversations != 7 {
+		t.Fatal(report.Conversations, err)
+	}
+	same(t, "conversations of each call", fmt.Sprint(calls), "[2 1 1 2 1]")
+	same(t, "notes", notesOf(report), "repaired duplicate (hi) : the conversation stands in the file more than once; what is new in this one was added")
+}
+
+// batches counts the bundles of each call.
+type batches []int
+
+func (b *batches) Import(_ context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
+	*b = append(*b, len(in))
+	return nil, nil
+}

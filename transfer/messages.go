@@ -1,0 +1,270 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Lists of chat-completions messages, as programs keep and log them and as
+// OpenAI's fine-tuning takes them:
+//
+//   - a JSON array of messages, or JSONL with a message a line: one conversation
+//   - an array or JSONL of {"messages": [...]} objects or of arrays of
+//     messages: a conversation each
+//
+// A message's body stays as it is, but for function_call and the role function,
+// which the API replaced by tool calls. Nothing in such a file names a message,
+// so ids derive from all that is said up to it, and a conversation's from all
+// of it, or from its own id where that is a UUID.
+
+func detectMessages(s shape) bool {
+	return s.has("role", "content") || s.has("messages[].role")
+}
+
+func parseMessages(r io.Reader, emit func(Conversation) error, note func(Note)) error {
+	f := messagesFile{emit: emit, note: note}
+	in := bufio.NewReader(r)
+	first, err := firstByte(in)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	case first == '[':
+		err = f.arrays(json.NewDecoder(in))
+	default:
+		err = f.objects(in)
+	}
+	// What stands before an error is sound, and comes in.
+	if flushed := f.flush(); flushed != nil {
+		return flushed
+	}
+	return err
+}
+
+// A messagesFile is a file up to an element, with the messages that stand in
+// it one by one and are a conversation together.
+type messagesFile struct {
+	emit    func(Conversation) error
+	note    func(Note)
+	current *messagesList
+}
+
+// arrays reads one array, or one a line.
+func (f *messagesFile) arrays(dec *json.Decoder) error {
+	for n := 1; ; n++ {
+		t, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		place := fmt.Sprintf("array %d", n)
+		if err != nil {
+			return broken(dec, place, err)
+		}
+		if t != json.Delim('[') {
+			return fmt.Errorf("%s, near byte %d: not an array like the one before", place, dec.InputOffset())
+		}
+		if err := elements(dec, true, f.element); err != nil {
+			return err
+		}
+		if err := f.flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// objects reads JSONL, whose lines stand alone, or else one object of several
+// lines.
+func (f *messagesFile) objects(in *bufio.Reader) error {
+	line, err := in.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	all := io.MultiReader(bytes.NewReader(line), in)
+	if !json.Valid(line) {
+		return eachElement(all, f.element)
+	}
+	return eachLine(all, func(place string, line []byte) error {
+		if !json.Valid(line) {
+			f.note(Note{LeftOut, KindSyntax, "", place, "no JSON; the line is left out"})
+			return nil
+		}
+		return f.element(place, line)
+	})
+}
+
+// element takes a message, or a conversation of its own.
+func (f *messagesFile) element(place string, raw json.RawMessage) error {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && list != nil {
+		return f.conversation(place, nil, list)
+	}
+	var o object
+	if json.Unmarshal(raw, &o) == nil && o.list("messages") != nil {
+		return f.conversation(place, o, o.list("messages"))
+	}
+	if o.str("role") == "" {
+		f.note(Note{LeftOut, KindSyntax, "", place, "neither a message with a role nor an object with messages"})
+		return nil
+	}
+	if f.current == nil {
+		f.current = &messagesList{}
+	}
+	f.current.add(place, raw)
+	return nil
+}
+
+func (f *messagesFile) conversation(place string, about object, messages []json.RawMessage) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	l := &messagesList{}
+	l.describe(about)
+	for i, raw := range messages {
+		l.add(fmt.Sprintf("%s, message %d", place, i+1), raw)
+	}
+	f.current = l
+	return f.flush()
+}
+
+// flush emits the conversation that was being read.
+func (f *messagesFile) flush() error {
+	l := f.current
+	f.current = nil
+	if l == nil {
+		return nil
+	}
+	return f.emit(l.conversation())
+}
+
+// A messagesList is a list of messages becoming a conversation.
+type messagesList struct {
+	conv Conversation
+	last string // source id of the last message
+	call string // id of the last function_call, which a role function answers
+	said string // start of what a user said first
+}
+
+// describe takes what stands beside the messages.
+func (l *messagesList) describe(about object) {
+	if about == nil {
+		return
+	}
+	c := &l.conv
+	if id := about.str("id"); isID(id) {
+		c.SourceID = id
+	}
+	if about.has("title") {
+		c.Title = c.textOf(about, "title", "title")
+	}
+	from := source{}
+	for _, name := range slices.Sorted(maps.Keys(about)) {
+		switch name {
+		case "messages", "title":
+		case "metadata":
+			if c.Metadata = about[name]; c.Metadata[0] != '{' {
+				c.Metadata = nil
+				from.put(name, about[name])
+			}
+		case "created_at", "created", "create_time":
+			var sound bool
+			if c.CreatedAt, sound = about.time(name); !sound {
+				from.put(name, about[name])
+			}
+		default:
+			from.put(name, about[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		c.Metadata = addSource(c.Metadata, name, from[name])
+	}
+}
+
+// add takes the next message.
+func (l *messagesList) add(place string, raw json.RawMessage) {
+	m := Message{SourceID: contentID(l.last, compacted(raw)), ParentID: l.last, Body: raw}
+	var o object
+	if json.Unmarshal(raw, &o) != nil || o == nil {
+		l.conv.leftOut(KindSyntax, place, "no message object but %s", clip(string(raw)))
+		return
+	}
+	l.takeAside(&m, o)
+	l.mendFunctions(&m, o, place)
+	if l.said == "" && o.str("role") == "user" {
+		l.said = partsText(o["content"])
+	}
+	l.last = m.SourceID
+	l.conv.Messages = append(l.conv.Messages, m)
+}
+
+// takeAside moves what the store keeps beside a body out of it.
+func (l *messagesList) takeAside(m *Message, o object) {
+	taken := false
+	if value := o["metadata"]; len(value) > 0 && value[0] == '{' {
+		m.Metadata = value
+		taken = true
+		delete(o, "metadata")
+	}
+	for _, name := range reservedMembers {
+		value, there := o[name]
+		if !there {
+			continue
+		}
+		taken = true
+		delete(o, name)
+		if t, sound := timeOf(value); name == "created_at" && sound {
+			m.CreatedAt = t
+		} else {
+			m.Metadata = addSource(m.Metadata, name, value)
+		}
+	}
+	if taken {
+		m.Body = encode(map[string]json.RawMessage(o))
+	}
+}
+
+// mendFunctions writes function_call and the role function, which the API had
+// before tools, as a tool call and its result.
+func (l *messagesList) mendFunctions(m *Message, o object, place string) {
+	if call := o.object("function_call"); call != nil && !o.has("tool_calls") {
+		l.call = callID(m.SourceID)
+		delete(o, "function_call")
+		o["tool_calls"] = encode([]toolCall{newToolCall(l.call, call.str("name"), call["arguments"])})
+		l.conv.repaired(KindTool, place, "function_call became tool_calls with the id %s", l.call)
+		m.Body = encode(map[string]json.RawMessage(o))
+	}
+	if o.str("role") == "function" {
+		o["role"], o["tool_call_id"] = encode("tool"), encode(l.call)
+		l.conv.repaired(KindTool, place, "the role function became tool, and answers the function_call above")
+		m.Body = encode(map[string]json.RawMessage(o))
+	}
+}
+
+func (l *messagesList) conversation() Conversation {
+	c := &l.conv
+	if c.SourceID == "" {
+		c.SourceID = contentID("messages", l.last)
+	}
+	if c.Title == "" {
+		c.Title = titleFrom(textBody(tree.RoleUser, l.said))
+	}
+	return c.named()
+}
+
+// compacted is valid JSON without white space, so that an id which derives from
+// it doesn't depend on how a file is indented.
+func compacted(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}

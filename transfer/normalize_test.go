@@ -1,0 +1,222 @@
+package transfer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// one is one message of a source: its id, its parent's, and what it says, as
+// "role: text", "calls a b" (an assistant's calls) or "answers a: text" (a
+// tool's).
+func one(id, parent, what string) Message {
+	m := Message{SourceID: id, ParentID: parent}
+	head, text, _ := strings.Cut(what, ": ")
+	switch words := strings.Fields(head); {
+	case len(words) == 0:
+	case words[0] == "calls":
+		p := piece{role: tree.RoleAssistant}
+		for _, call := range words[1:] {
+			p.calls = append(p.calls, newToolCall(call, "f", nil))
+		}
+		m.Body = p.body()
+	case words[0] == "answers":
+		p := piece{role: tree.RoleTool, answers: strings.Join(words[1:], ""), parts: []json.RawMessage{encode(part{"text", text})}}
+		m.Body = p.body()
+	default:
+		m.Body = textBody(tree.Role(head), text)
+	}
+	return m
+}
+
+// chat is a source conversation of such messages; head may be "".
+func chat(head string, messages ...Message) Conversation {
+	return Conversation{SourceID: "c", Title: "T", HeadID: head, Messages: messages}
+}
+
+func TestNormalizeTree(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name        string
+		in          Conversation
+		tree, notes string
+	}{
+		{"nothing", chat(""), "", ""},
+		{"sound, and no head named", chat("", one("a", "", "user: 1"), one("b", "a", "assistant: 2")),
+			"user: 1\n*assistant: 2", ""},
+		{"children before parents", chat("a", one("b", "a", "assistant: 2"), one("a", "", "user: 1")),
+			"*user: 1\nassistant: 2", ""},
+		{"a node without a message", chat("root", one("root", "", ""), one("a", "root", "user: 1"), one("b", "root", "user: 2")),
+			"user: 1\n*user: 2", "repaired head (T) root: the active head is no message that was kept; b became it"},
+		{"the head says nothing", chat("b", one("a", "", "user: 1"), one("b", "a", "assistant: "), one("c", "", "user: 2")),
+			"*user: 1\nuser: 2", "left out empty (T) b: it says nothing\nrepaired head (T) b: the active head is no message that was kept; a became it"},
+		{"a missing head", chat("x", one("a", "", "user: 1")),
+			"*user: 1", "repaired head (T) x: the active head is not there; the newest leaf became it"},
+		{"a missing parent", chat("", one("a", "x", "user: 1")),
+			"*user: 1", "repaired orphan (T) a: its parent x is not there; it became a root"},
+		{"a cycle with a tail", chat("", one("tail", "b", "user: 3"), one("b", "a", "user: 2"), one("a", "b", "user: 1")),
+			"user: 2\n  user: 3\n  *user: 1", "repaired cycle (T) b: its parent a is also below it; it became a root"},
+		{"the same twice", chat("", one("a", "", "user: 1"), one("a", "", "user: 1"), one("a", "", "user: other")),
+			"*user: 1", "left out duplicate (T) a: the same message stands there twice\nleft out duplicate (T) a: another message with this id stands before it"},
+		{"empty in the middle", chat("", one("a", "", "user: 1"), one("b", "a", "assistant:  "), one("c", "b", "user: 2"), one("d", "b", "user: 3")),
+			"user: 1\n  user: 2\n  *user: 3", "left out empty (T) b: it says nothing; what replied to it now replies to the message before it"},
+		{"no ids", chat("", one("", "", "user: 1"), one("", "", "user: 2")),
+			"user: 1\n*user: 2", ""},
+		{"roles of other programs", chat("", one("a", "", "human: 1"), one("b", "a", "Bot: 2")),
+			"user: 1\n*assistant: 2", "repaired role (T) a: role \"human\" became user\nrepaired role (T) b: role \"Bot\" became assistant"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			checkNormalize(t, tt.in, tt.tree, tt.notes)
+		})
+	}
+}
+
+func checkNormalize(t *testing.T, in Conversation, wantTree, wantNotes string) {
+	t.Helper()
+	b, notes := normalize(in, "test", "")
+	if err := checkBundle(b); err != nil {
+		t.Error(err)
+	}
+	checkBodies(t, b)
+	same(t, "tree", outline(b), wantTree)
+	same(t, "notes", notesOf(Report{Notes: notes}), wantNotes)
+}
+
+func TestNormalizeAnswers(t *testing.T) {
+	t.Parallel()
+	call, both := one("c", "", "calls x"), one("c", "", "calls x y")
+	const moved = "repaired tool (T) %s: moved up to right below its call x; other messages stood between"
+	const said = "repaired tool (T) %s: a tool result without a call that it could answer became an assistant message"
+	tests := []struct {
+		name        string
+		messages    []Message
+		tree, notes string
+	}{
+		{"sound", []Message{both, one("r", "c", "answers y: 1"), one("s", "r", "answers x: 2")},
+			"assistant: [x f{}] [y f{}]\ntool y: 1\n*tool x: 2", ""},
+		{"each branch answers for itself", []Message{call, one("r", "c", "answers x: 1"), one("s", "c", "answers x: 2")},
+			"assistant: [x f{}]\n  tool x: 1\n  *tool x: 2", ""},
+		{"never answered", []Message{call, one("q", "c", "user: well?")},
+			"assistant: [x f{}]\n*user: well?", ""},
+		{"names no call", []Message{both, one("r", "c", "answers : 1"), one("s", "r", "answers : 2")},
+			"assistant: [x f{}] [y f{}]\ntool x: 1\n*tool y: 2",
+			"repaired tool (T) r: a tool result that names no call was taken as the answer to x, the first open one\n" +
+				"repaired tool (T) s: a tool result that names no call was taken as the answer to y, the first open one"},
+		{"too late", []Message{call, one("a", "c", "assistant: wait"), one("u", "a", "user: hm"), one("r", "u", "answers x: 1"), one("e", "r", "user: ah")},
+			"assistant: [x f{}]\ntool x: 1\nassistant: wait\nuser: hm\n*user: ah", fmt.Sprintf(moved, "r")},
+		{"too late, behind another answer", []Message{both, one("r", "c", "answers y: 1"), one("a", "r", "assistant: wait"), one("s", "a", "answers x: 2")},
+			"assistant: [x f{}] [y f{}]\ntool y: 1\ntool x: 2\n*assistant: wait", fmt.Sprintf(moved, "s")},
+		{"too late, and another branch would see it", []Message{call, one("a", "c", "assistant: wait"), one("r", "a", "answers x: 1"), one("o", "a", "user: other")},
+			"assistant: [x f{}]\nassistant: wait\n  assistant: 1\n  *user: other", fmt.Sprintf(said, "r")},
+		{"the call is below", []Message{one("r", "", "answers x: 1"), one("d", "r", "calls x")},
+			"assistant: 1\n*assistant: [x f{}]", fmt.Sprintf(said, "r")},
+		{"answered twice", []Message{call, one("r", "c", "answers x: 1"), one("s", "r", "answers x: 2")},
+			"assistant: [x f{}]\ntool x: 1\n*assistant: 2", fmt.Sprintf(said, "s")},
+		{"no such call, and no text", []Message{call, one("r", "c", "answers z: "), one("s", "r", "answers x: 1")},
+			"assistant: [x f{}]\n*tool x: 1", "left out tool (T) r: a tool result without a call that it could answer, and without text; what replied to it now replies to the message before it"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			checkNormalize(t, chat("", tt.messages...), tt.tree, tt.notes)
+		})
+	}
+}
+
+// A result that became an assistant message says so in its metadata.
+func TestNormalizeKeepsTheRole(t *testing.T) {
+	t.Parallel()
+	m := one("r", "", "answers x: 1")
+	m.Metadata = json.RawMessage(`{"a": 1, "source": {"id": "r"}}`)
+	b, _ := normalize(chat("", m), "test", "")
+	same(t, "metadata", string(b.Nodes[0].Metadata), `{"a":1,"source":{"id":"r","role":"tool"}}`)
+}
+
+func TestNormalizeTimes(t *testing.T) {
+	t.Parallel()
+	at := func(m Message, second int) Message {
+		m.CreatedAt = time.Date(2025, 1, 1, 0, 0, second, 0, time.UTC)
+		return m
+	}
+	c := chat("",
+		one("a", "", "user: no time"), at(one("b", "a", "assistant: late"), 9), at(one("c", "a", "assistant: early"), 3), one("d", "b", "user: like b"),
+		Message{SourceID: "e", ParentID: "a", Body: textBody("user", "year 20000"), CreatedAt: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)},
+	)
+	b, notes := normalize(c, "test", "")
+	var got strings.Builder
+	for _, n := range b.Nodes {
+		fmt.Fprintf(&got, "%s %s\n", n.CreatedAt.Format("05"), bodyLine(n.Body))
+	}
+	same(t, "order", got.String(), "03 user: no time\n03 assistant: early\n03 user: year 20000\n09 assistant: late\n09 user: like b")
+	if want := at(Message{}, 3).CreatedAt; !b.Conversation.CreatedAt.Equal(want) {
+		t.Errorf("the conversation was made at %v, not at its first message's %v", b.Conversation.CreatedAt, want)
+	}
+	if len(notes) != 3 || notes[0].Kind != KindTime {
+		t.Errorf("notes: %v", notes)
+	}
+
+	untimed, notes := normalize(chat("", one("a", "", "user: 1"), one("b", "a", "user: 2")), "test", "")
+	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
+		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
+	}
+}
+
+// One line of many messages must cost neither stack nor quadratic time.
+func TestNormalizeDeep(t *testing.T) {
+	t.Parallel()
+	c := Conversation{SourceID: "deep"}
+	const n = 200_000
+	for i := n; i > 0; i-- { // the worst order
+		m := one(fmt.Sprint(i), fmt.Sprint(i-1), "user: x")
+		if i%3 == 0 {
+			m.Body = nil
+		}
+		if i == 1 {
+			m.ParentID = ""
+		}
+		c.Messages = append(c.Messages, m)
+	}
+	b, _ := normalize(c, "test", "")
+	if len(b.Nodes) != n-n/3 {
+		t.Errorf("%d nodes", len(b.Nodes))
+	}
+	for i, node := range b.Nodes[1:] {
+		if node.ParentID != b.Nodes[i].ID {
+			t.Fatalf("node %d is not below the one before it", i+1)
+		}
+	}
+}
+
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	id := func(change func(*Conversation), format, tenant string) string {
+		c := chat("", one("a", "", "user: 1"))
+		change(&c)
+		b, _ := normalize(c, format, tenant)
+		return b.Conversation.ID.String()
+	}
+	with := func(sourceID string) func(*Conversation) { return func(c *Conversation) { c.SourceID = sourceID } }
+	const u = "f2bd1e6e-4a39-4f2c-9d1e-0f0c6f3d2a11"
+	if id(with(u), "x", "") != id(with(u), "y", tree.DefaultTenant) {
+		t.Error("a UUID names the same conversation in every format")
+	}
+	if id(with(strings.ToUpper(u)), "x", "") != id(with(u), "x", "") {
+		t.Error("a UUID is the same in capitals")
+	}
+	if id(with("1"), "x", "") == id(with("1"), "y", "") {
+		t.Error("an id that is no UUID names different conversations in different formats")
+	}
+	if id(with(u), "x", "") == id(with(u), "x", "other") {
+		t.Error("two tenants have the same id")
+	}
+	own := func(c *Conversation) { c.SourceID, c.OwnIDs = u, true }
+	if id(own, "x", "other") != u {
+		t.Error("Coppice's own id did not stay")
+	}
+}

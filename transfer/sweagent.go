@@ -1,0 +1,142 @@
+package transfer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// SWE-agent writes a trajectory file for each task it worked on: history is
+// what was said, a list of messages close to those of the chat-completions
+// API; trajectory is the same step by step with the state of the environment.
+// The history is imported; from a file without one, the responses and
+// observations of the trajectory. What the program keeps on a message besides
+// (agent, thought, action) stands in its metadata.
+
+func detectSWEAgent(s shape) bool {
+	return s.is("trajectory", "[") && s.has("trajectory[].action") || s.is("history", "[") && s.has("history[].role")
+}
+
+func parseSWEAgent(r io.Reader, emit func(Conversation) error, note func(Note)) error {
+	return eachElement(r, func(place string, raw json.RawMessage) error {
+		var o object
+		if json.Unmarshal(raw, &o) != nil || o == nil {
+			note(Note{LeftOut, KindSyntax, "", place, "no object with a history or a trajectory"})
+			return nil
+		}
+		return emit(sweAgentConversation(o))
+	})
+}
+
+func sweAgentConversation(o object) Conversation {
+	c := Conversation{
+		Title:    o.str("instance_id"),
+		Metadata: sourceMetadata(source{}.copy(o, "environment", "info")),
+	}
+	history, steps := o.list("history"), o.objects("trajectory")
+	for i, raw := range history {
+		c.addSWEAgent(raw, fmt.Sprintf("history %d", i+1))
+	}
+	switch {
+	case len(history) > 0 && len(steps) > 0:
+		c.leaveTrajectory(steps)
+	case len(history) == 0:
+		for i, step := range steps {
+			c.addSWEAgentStep(step, fmt.Sprintf("trajectory %d", i+1))
+		}
+	}
+	for name, value := range o {
+		switch name {
+		case "history", "trajectory", "environment", "info", "instance_id":
+		default:
+			c.Metadata = addSource(c.Metadata, name, value)
+		}
+	}
+	for _, m := range c.Messages {
+		var body object
+		if c.Title == "" && json.Unmarshal(m.Body, &body) == nil && body.str("role") == string(tree.RoleUser) {
+			c.Title = titleFrom(textBody(tree.RoleUser, partsText(body["content"])))
+		}
+	}
+	c.SourceID = contentID("swe-agent", c.lastID())
+	return c.named()
+}
+
+// leaveTrajectory notes the steps of a trajectory beside a history. An answer
+// that the program made the model give again stands only in a step.
+func (c *Conversation) leaveTrajectory(steps []object) {
+	said := map[string]bool{}
+	for _, m := range c.Messages {
+		var body object
+		if json.Unmarshal(m.Body, &body) == nil {
+			said[partsText(body["content"])] = true
+		}
+	}
+	c.leftOut(KindMetadata, "trajectory", "%d steps, with the state of the environment at each; what was said stands in the history", len(steps))
+	for i, step := range steps {
+		if response := step.str("response"); response != "" && !said[response] {
+			c.leftOut(KindContent, fmt.Sprintf("trajectory %d", i+1), "a response that is not in the history: %s", clip(oneLine(response)))
+		}
+	}
+}
+
+// lastID is the id of the last message so far, below which the next goes.
+func (c *Conversation) lastID() string {
+	if len(c.Messages) == 0 {
+		return ""
+	}
+	return c.Messages[len(c.Messages)-1].SourceID
+}
+
+// addSWEAgent takes the next message of a history.
+func (c *Conversation) addSWEAgent(raw json.RawMessage, place string) {
+	o := c.object(raw, place)
+	if o == nil {
+		c.leftOut(KindSyntax, place, "no message object")
+		return
+	}
+	body, about := map[string]json.RawMessage{}, source{}
+	for name, value := range o {
+		switch name {
+		case "role", "content", "tool_calls", "tool_call_id", "name":
+			body[name] = value
+		default:
+			about.put(name, value)
+		}
+	}
+	if string(body["tool_calls"]) == "null" {
+		delete(body, "tool_calls")
+	}
+	if answers := o.list("tool_call_ids"); len(answers) > 0 && !o.has("tool_call_id") {
+		body["tool_call_id"] = answers[0]
+		delete(about, "tool_call_ids")
+		if len(answers) > 1 {
+			c.leftOut(KindTool, place, "the message answers %d calls at once and was taken as the answer to the first; the others stay open", len(answers))
+		}
+	}
+	c.Messages = append(c.Messages, Message{
+		SourceID: contentID(c.lastID(), compacted(raw)), ParentID: c.lastID(),
+		Body: encode(body), Metadata: sourceMetadata(about),
+	})
+}
+
+// addSWEAgentStep takes the next step of a trajectory without a history.
+func (c *Conversation) addSWEAgentStep(step object, place string) {
+	for _, said := range []struct {
+		role tree.Role
+		text string
+	}{{tree.RoleAssistant, step.str("response")}, {tree.RoleUser, step.str("observation")}} {
+		if said.text == "" {
+			c.leftOut(KindEmpty, place, "the %s says nothing", said.role)
+			continue
+		}
+		body := textBody(said.role, said.text)
+		m := Message{SourceID: contentID(c.lastID(), string(body)), ParentID: c.lastID(), Body: body}
+		if said.role == tree.RoleAssistant {
+			m.Metadata = sourceMetadata(source{}.copy(step, "action", "thought", "state"))
+		}
+		c.Messages = append(c.Messages, m)
+	}
+}

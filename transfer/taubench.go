@@ -1,0 +1,110 @@
+package transfer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// tau-bench writes one array of trials, each a run of one task: {task_id,
+// trial, reward, info, traj}, where traj is a list of chat-completions
+// messages. Trials of a task that begin alike share those messages, so that a
+// task becomes one tree and each of its trials a branch; the task's trials
+// from another file, of another model say, are more branches of it. How a
+// trial ended stands in the metadata of its last message.
+//
+// The trials of a task stand far apart in a file, so trees are held until its
+// end. Result files are a few megabytes.
+
+func detectTauBench(s shape) bool {
+	return s.has("task_id") && (s.is("traj", "[") || s.has("reward", "info"))
+}
+
+func parseTauBench(r io.Reader, emit func(Conversation) error, note func(Note)) error {
+	tasks := map[string]*tauTask{}
+	var order []*tauTask
+	readErr := eachElement(r, func(place string, raw json.RawMessage) error {
+		var trial object
+		if json.Unmarshal(raw, &trial) != nil || trial.list("traj") == nil {
+			note(Note{LeftOut, KindSyntax, "", place, "no trial with a list of messages (traj)"})
+			return nil
+		}
+		task := trial.object("info")["task"]
+		id := contentID("tau-bench", trial.id("task_id"), compacted(task))
+		t := tasks[id]
+		if t == nil {
+			t = newTauTask(id, trial, task)
+			tasks[id] = t
+			order = append(order, t)
+		}
+		t.add(trial, place)
+		return nil
+	})
+	// What stands before a syntax error is sound, and comes in.
+	for _, t := range order {
+		c := t.conversation()
+		if len(c.Messages) == 0 {
+			for _, n := range c.Notes {
+				note(n)
+			}
+			continue
+		}
+		if err := emit(c); err != nil {
+			return err
+		}
+	}
+	return readErr
+}
+
+// A tauTask is the trials of a task, merged where they begin alike.
+type tauTask struct {
+	conv   Conversation
+	at     map[string]int      // index of a message in conv.Messages
+	trials map[string][]source // how trials ended, by their last message
+}
+
+func newTauTask(id string, trial object, task json.RawMessage) *tauTask {
+	name := "Task " + trial.id("task_id")
+	var about object
+	if json.Unmarshal(task, &about) == nil && about.str("instruction") != "" {
+		name += ": " + clip(oneLine(about.str("instruction")))
+	}
+	return &tauTask{
+		conv: Conversation{
+			SourceID: id, Title: name,
+			Metadata: source{}.put("task_id", trial["task_id"]).put("task", task).metadata(),
+		},
+		at: map[string]int{}, trials: map[string][]source{},
+	}
+}
+
+func (t *tauTask) add(trial object, place string) {
+	l := &messagesList{}
+	for i, raw := range trial.list("traj") {
+		l.add(fmt.Sprintf("%s, message %d", place, i+1), raw)
+	}
+	t.conv.Notes = append(t.conv.Notes, l.conv.Notes...)
+	if l.last == "" {
+		t.conv.leftOut(KindEmpty, place, "a trial without messages")
+		return
+	}
+	for _, m := range l.conv.Messages {
+		if _, there := t.at[m.SourceID]; !there {
+			t.at[m.SourceID] = len(t.conv.Messages)
+			t.conv.Messages = append(t.conv.Messages, m)
+		}
+	}
+	ended := source{}.copy(trial, "trial", "reward")
+	if info := trial.object("info"); info != nil {
+		ended.copy(info, "source", "user_cost", "reward_info", "error")
+	}
+	t.trials[l.last] = append(t.trials[l.last], ended)
+}
+
+func (t *tauTask) conversation() Conversation {
+	for id, ended := range t.trials {
+		m := &t.conv.Messages[t.at[id]]
+		m.Metadata = addSource(m.Metadata, "trials", ended)
+	}
+	return t.conv.named()
+}

@@ -1,0 +1,165 @@
+package transfer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// replacement stands for what is no text: U+FFFD.
+const replacement = "\uFFFD"
+
+// mendText replaces what Postgres can't store as text in a piece of JSON: NUL
+// characters, halves of surrogate pairs and invalid UTF-8. found names what
+// there was, and is "" where raw is sound and comes back as it is.
+func mendText(raw []byte) (sound []byte, found string) {
+	var what []string
+	if !utf8.Valid(raw) {
+		raw = bytes.ToValidUTF8(raw, []byte(replacement))
+		what = append(what, "invalid UTF-8")
+	}
+	if !bytes.Contains(raw, []byte(`\u`)) {
+		return raw, strings.Join(what, ", ")
+	}
+	var nul, half bool
+	owned := len(what) > 0
+	replace := func(i int) {
+		if !owned {
+			raw, owned = bytes.Clone(raw), true
+		}
+		copy(raw[i:], `\ufffd`)
+	}
+	// In valid JSON a backslash stands in strings only.
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if raw[i+1] != 'u' || i+6 > len(raw) {
+			i++
+			continue
+		}
+		unit := codeUnit(raw[i+2 : i+6])
+		switch {
+		case unit == 0:
+			nul = true
+			replace(i)
+		case isHigh(unit) && i+12 <= len(raw) && raw[i+6] == '\\' && raw[i+7] == 'u' && isLow(codeUnit(raw[i+8:i+12])):
+			i += 6
+		case isHigh(unit) || isLow(unit):
+			half = true
+			replace(i)
+		}
+		i += 5
+	}
+	if nul {
+		what = append(what, "NUL characters")
+	}
+	if half {
+		what = append(what, "halves of surrogate pairs")
+	}
+	return raw, strings.Join(what, ", ")
+}
+
+// codeUnit reads four hexadecimal digits; -1 where they are none.
+func codeUnit(digits []byte) int {
+	unit := 0
+	for _, c := range digits {
+		unit <<= 4
+		switch {
+		case c >= '0' && c <= '9':
+			unit |= int(c - '0')
+		case c >= 'a' && c <= 'f':
+			unit |= int(c-'a') + 10
+		case c >= 'A' && c <= 'F':
+			unit |= int(c-'A') + 10
+		default:
+			return -1
+		}
+	}
+	return unit
+}
+
+func isHigh(unit int) bool { return unit >= 0xD800 && unit < 0xDC00 }
+func isLow(unit int) bool  { return unit >= 0xDC00 && unit < 0xE000 }
+
+// nesting is how deep arrays and objects stand within each other in valid
+// JSON.
+func nesting(raw []byte) int {
+	depth, most := 0, 0
+	inString := false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+			most = max(most, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return most
+}
+
+// cutMiddle shortens s to about keep bytes, at the borders of characters, and
+// puts a mark where something is missing.
+func cutMiddle(s string, keep int) string {
+	if len(s) <= keep {
+		return s
+	}
+	head, tail := keep/2, len(s)-keep/2
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return s[:head] + fmt.Sprintf("\n[… %d bytes cut out by the import …]\n", tail-head) + s[tail:]
+}
+
+// oneLine makes s fit for a title: control characters become spaces.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// clip shortens s for a note.
+func clip(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return cutEnd(s, most) + "…"
+}
+
+// encode marshals v as it stands, where json.Marshal would escape <, > and &.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("transfer: encoding %T: %v", v, err)) // only a programmer's mistake: nothing here marshals itself
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// cutEnd shortens s to at most keep bytes, at the border of a character.
+func cutEnd(s string, keep int) string {
+	if len(s) <= keep {
+		return s
+	}
+	for keep > 0 && !utf8.RuneStart(s[keep]) {
+		keep--
+	}
+	return s[:keep]
+}

@@ -1,0 +1,85 @@
+package transfer
+
+import (
+	"archive/zip"
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// zipMagic is how every zip archive with a file in it begins.
+const zipMagic = "PK\x03\x04"
+
+func isZip(r io.ReaderAt) bool {
+	head := make([]byte, len(zipMagic))
+	_, err := r.ReadAt(head, 0)
+	return err == nil && string(head) == zipMagic
+}
+
+// conversationParts are the names under which exports put conversations into
+// an archive: in one file, or in numbered parts.
+var conversationParts = regexp.MustCompile(`^conversations(-\d+)?\.json$`)
+
+// zip reads the conversations out of an archive, part by part in the order of
+// their names.
+func (im *importer) zip(r io.ReaderAt, size int64) error {
+	archive, err := zip.NewReader(r, size)
+	if err != nil {
+		return err
+	}
+	var parts []*zip.File
+	var others []string
+	for _, f := range archive.File {
+		switch name := path.Base(f.Name); {
+		case strings.HasSuffix(f.Name, "/"):
+		case conversationParts.MatchString(name):
+			parts = append(parts, f)
+		default:
+			others = append(others, f.Name)
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Errorf("the archive has no conversations.json: %w", ErrFormat)
+	}
+	if len(others) > 0 {
+		im.note(Note{LeftOut, KindAttachment, "", strings.Join(others[:min(len(others), 5)], ", "),
+			fmt.Sprintf("%d files of the archive besides the conversations don't come along", len(others))})
+	}
+	slices.SortStableFunc(parts, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
+	for _, f := range parts {
+		if err := im.part(f); err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+func (im *importer) part(f *zip.File) error {
+	in, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return im.stream(bufio.NewReaderSize(in, headBytes))
+}
+
+// spooledZip reads an archive from a stream. Its directory stands at the end,
+// so it has to be kept somewhere, and it may be larger than memory.
+func (im *importer) spooledZip(r io.Reader) error {
+	f, err := os.CreateTemp("", "coppice-import-*.zip")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	size, err := io.Copy(f, r)
+	if err != nil {
+		return err
+	}
+	return im.zip(f, size)
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"", 10, ""},
+		{"short", 10, "short"},
+		{"exactly te", 10, "exactly te"},
+		{"a word too many", 10, "a word to…"},
+		{"cut at a blank here", 10, "cut at a…"},
+		{"two\nlines\tand\r\n tabs", 40, "two lines and tabs"},
+		{"日本語のテキスト", 7, "日本語…"},
+		{"日本語のテキスト", 8, "日本語…"},
+		{"👩‍👩‍👧‍👦👩‍👩‍👧‍👦", 3, "👩‍👩‍👧‍👦…"},
+		{"\x1b]0;title\x07bell", 40, "�]0;title�bell"},
+		{"left\u202eright", 40, "left�right"},
+		{"anything", 0, ""},
+		{"anything", 1, "…"},
+	}
+	for _, tt := range tests {
+		if got := oneLine(tt.text, tt.width); got != tt.want {
+			t.Errorf("oneLine(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		count(0, "message"):       "0 messages",
+		count(1, "leaf"):          "1 leaf",
+		count(2, "leaf"):          "2 leaves",
+		count(3, "summary"):       "3 summaries",
+		count(1000, "message"):    "1,000 messages",
+		count(1234567, "message"): "1,234,567 messages",
+		thousands(-123456):        "-123,456",
+		thousands(-1234567):       "-1,234,567",
+	}
+	for got, want := range tests {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestJSONList(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		lead  string
+		items []any
+		next  string
+		want  string
+	}{
+		{"", nil, "", `{"data": [], "next_cursor": null}` + "\n"},
+		{`"a": 1, `, nil, "x", `{"a": 1, "data": [], "next_cursor": "x"}` + "\n"},
+		{"", []any{1, "<b>"}, "", "{\"data\": [\n1,\n\"<b>\"\n], \"next_cursor\": null}\n"},
+	}
+	for _, tt := range tests {
+		var b strings.Builder
+		l := jsonList{w: &b, lead: tt.lead}
+		for _, item := range tt.items {
+			if err := l.add(item); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.end(tt.next); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != tt.want {
+			t.Errorf("got %q, want %q", b.String(), tt.want)
+		}
+	}
+}
+
+// What people read is one line that says what is wrong and what to do, without
+// the way through the program.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	refused := &tree.Error{Kind: tree.ErrInvalid, Code: "c", Field: "title", Detail: "It is too long."}
+	tests := []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("tree.UpdateConversation(1): %w", refused), "title: It is too long."},
+		{fmt.Errorf("embedded.Start(%q): %w", "/d", &embedded.InUseError{DataDir: "/d", PID: 7}), (&embedded.InUseError{DataDir: "/d", PID: 7}).Error()},
+		{fmt.Errorf("embedded.Start(%q): %w", "/d", embedded.ErrNoPostgres), embedded.ErrNoPostgres.Error()},
+		{fmt.Errorf("db.Migrate: %w", db.ErrSchemaNewer), db.ErrSchemaNewer.Error()},
+		{fmt.Errorf("transfer.Import: chatgpt: %w", errors.New("offset 7: odd")), "chatgpt: offset 7: odd"},
+		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}, "/x: there is no such file"},
+		{fmt.Errorf("tree.Import: %w", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
+		{&unreachableError{"postgres://ada:secret@db.example:5432/x", context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
+		{&unreachableError{"postgres://ada:secret@db.example/x", &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
+	}
+	for _, tt := range tests {
+		if got := explain(tt.err); got != tt.want {
+			t.Errorf("explain(%v)\n got %s\nwant %s", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestStartsID(t *testing.T) {
+	t.Parallel()
+	id := uuid.MustParse("01990000-0007-7000-8000-00000000abcd")
+	for text, want := range map[string]bool{
+		"019": false, "0199": true, "01990000-00": true, "0199000000077": true, "01990000-0007-7000-8000-00000000ABCD": true,
+		"": false, "1990": false, "01990000-0008": false,
+	} {
+		if got := startsID(id, text); got != want {
+			t.Errorf("startsID(%q) = %v", text, got)
+		}
+	}
+}
+
+// Without a terminal progress is a line now and then, and nothing for what is
+// done quickly.
+func TestProgressLines(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	p := newProgress(&console{Writer: bufio.NewWriter(&b), errors: &b}, "big.json", 4_000_000)
+	p.read(1_000_000)
+	if b.Len() > 0 {
+		t.Errorf("at once it says %q", b.String())
+	}
+	p.shown = time.Now().Add(-2 * progressInterval)
+	p.read(2_000_000)
+	p.read(3_000_000)
+	p.end()
+	if want := "big.json: read 2.0 MB of 4.0 MB, 50%\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}

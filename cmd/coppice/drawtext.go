@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/rivo/uniseg"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Columns of a drawing. Rows that lie deeper than maxMarks push theirs to the
+// right.
+const (
+	maxMarks = 44
+	minText  = 16
+)
+
+// write writes the rows as text: marks, role and place among the siblings;
+// tokens; the start of the text; and at the end of a branch the id that names
+// it.
+func (d drawing) write(c *console, idLength int) {
+	marks := 0
+	for _, r := range d.rows {
+		marks = max(marks, uniseg.StringWidth(r.lines)+2+uniseg.StringWidth(r.label()))
+	}
+	marks = min(marks, maxMarks)
+	for _, r := range d.rows {
+		left := pad(r.lines+r.mark()+" "+r.label(), marks)
+		tokens := fmt.Sprintf("%7s  ", thousands(int64(r.node.Tokens)))
+		id := r.tag(idLength)
+		text := c.width - uniseg.StringWidth(left) - len(tokens) - uniseg.StringWidth(id)
+		if id != "" {
+			text -= 2
+		}
+		preview := oneLine(r.node.Preview, max(text, minText))
+		if id != "" {
+			preview += "  "
+		}
+		if preview == "" && id == "" {
+			tokens = strings.TrimRight(tokens, " ")
+		}
+		if r.active {
+			c.Line("%s%s%s%s", r.styledMarks(c, left), c.dim(tokens), preview, c.bold(id))
+		} else {
+			c.Line("%s%s", left, c.dim(tokens+preview+id))
+		}
+	}
+}
+
+// styledMarks makes the marks of an active row bold, and the lines beside them
+// not.
+func (r row) styledMarks(c *console, left string) string {
+	return r.lines + c.bold(strings.TrimPrefix(left, r.lines))
+}
+
+func (r row) mark() string {
+	switch {
+	case r.node.Kind == tree.KindSummary:
+		return "◆"
+	case r.active:
+		return "●"
+	}
+	return "○"
+}
+
+// label says what a node is: "assistant ‹2/3›".
+func (r row) label() string {
+	if r.node.Kind == tree.KindSummary {
+		return "summary of the first " + thousands(int64(r.folded))
+	}
+	label := string(r.node.Role)
+	if r.count > 1 {
+		label += fmt.Sprintf(" ‹%d/%d›", r.node.Index, r.count)
+	}
+	if r.node.Pinned {
+		label += " pinned"
+	}
+	return label
+}
+
+// tag names the branch that ends at a row; "" for a row in the middle of one.
+func (r row) tag(idLength int) string {
+	id := r.node.ID.String()[:idLength]
+	switch {
+	case r.head:
+		return "← " + id + " active"
+	case r.leaf:
+		return "← " + id
+	}
+	return ""
+}
+
+// String is the totals as a line.
+func (t totals) String() string {
+	parts := []string{count(t.messages, "message")}
+	if t.summaries > 0 {
+		parts = append(parts, count(t.summaries, "summary"))
+	}
+	parts = append(parts, count(t.branchPoints, "branch point"), count(t.leaves, "leaf"), count(int(t.tokens), "token"))
+	return strings.Join(parts, ", ")
+}
+
+// minID is how many characters of an id are shown at least.
+const minID = 8
+
+// idLength returns how many leading characters tell ids apart.
+func idLength(ids []uuid.UUID) int {
+	sorted := slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return strings.Compare(string(a[:]), string(b[:])) })
+	n := minID
+	for i := 1; i < len(sorted); i++ {
+		a, b := sorted[i-1].String(), sorted[i].String()
+		same := 0
+		for same < len(a) && a[same] == b[same] {
+			same++
+		}
+		if same < len(a) {
+			n = max(n, same+1)
+		}
+	}
+	return n
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type importCommand struct {
+	dataFlags
+	outputFlags
+	Files   []string `arg:"" name:"file" help:"Files to import, zip archives as they were exported included; - is standard input."`
+	Format  string   `enum:"auto,${formats}" default:"auto" placeholder:"FORMAT" help:"What the files are: ${enum}. By default the content tells."`
+	DryRun  bool     `help:"Read, check and report, but store nothing. Needs no database."`
+	Verbose bool     `short:"v" help:"List every single thing that was repaired or left out."`
+}
+
+func (cmd *importCommand) Help() string {
+	return `Importing a file again adds nothing, and importing a later export of the same chats adds what is new. A file comes in as far as it is sound; the report names what was repaired or left out.`
+}
+
+func (cmd *importCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	if cmd.DryRun {
+		return cmd.importFiles(ctx, out, nil)
+	}
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		return cmd.importFiles(ctx, out, d.store(cmd.Tenant))
+	})
+}
+
+// importFiles imports one file after the other. One that fails doesn't stop
+// the rest.
+func (cmd *importCommand) importFiles(ctx context.Context, out *console, store *tree.Store) error {
+	list := jsonList{w: out}
+	var failures []string
+	for _, path := range cmd.Files {
+		file := imported{File: path}
+		file.report, file.err = cmd.importFile(ctx, out, store, path)
+		if r := file.report; file.err == nil && r.Conversations == 0 && len(r.Notes) > 0 {
+			file.err = errors.New("nothing in this file could be imported")
+		}
+		switch {
+		case cmd.JSON:
+			if err := list.add(file); err != nil {
+				return err
+			}
+		case file.report.Format != "":
+			file.write(out, cmd.DryRun, cmd.Verbose)
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if file.err != nil {
+			failures = append(failures, path+": "+explain(file.err))
+		}
+	}
+	if cmd.JSON {
+		if err := list.end(""); err != nil {
+			return err
+		}
+	}
+	if len(failures) > 0 {
+		return errors.New(strings.Join(failures, "\ncoppice: "))
+	}
+	return nil
+}
+
+func (cmd *importCommand) importFile(ctx context.Context, out *console, store *tree.Store, path string) (transfer.Report, error) {
+	var in io.Reader = os.Stdin
+	name, size := "standard input", int64(-1)
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return transfer.Report{}, errors.Unwrap(err) // who reports it names the file
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return transfer.Report{}, err
+		}
+		if info.IsDir() {
+			return transfer.Report{}, errors.New("this is a folder: name the files in it")
+		}
+		if info.Mode().IsRegular() {
+			size = info.Size()
+		}
+		in, name = f, path
+	}
+	progress := newProgress(out, name, size)
+	defer progress.end()
+	options := transfer.Options{TenantID: cmd.Tenant, DryRun: cmd.DryRun, Progress: progress.read}
+	if cmd.Format != "auto" {
+		options.Format = cmd.Format
+	}
+	// A nil *tree.Store would be a Store that is not nil.
+	if store == nil {
+		return transfer.Import(ctx, nil, in, options)
+	}
+	return transfer.Import(ctx, store, in, options)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/coppice-chat/coppice/transfer"
+)
+
+// shownNotes is how many notes of one sort a report lists before it counts the
+// rest.
+const shownNotes = 5
+
+// imported is what became of a file.
+type imported struct {
+	File   string
+	report transfer.Report
+	err    error
+}
+
+// write prints the report for people: what the file holds, what of it is new,
+// and what was not as it should be. An error is not the report's to tell.
+func (f imported) write(out *console, dryRun, verbose bool) {
+	r := f.report
+	out.Line("%s  %s", out.bold(f.File), r.Format)
+	out.Line("  %s", f.holds())
+	if dryRun {
+		out.Line("  dry run: nothing was stored")
+	} else {
+		out.Line("  %s added, %s already there", thousands(int64(r.Added)), thousands(int64(r.Present)))
+	}
+	f.writeNotes(out, verbose)
+}
+
+func (f imported) holds() string {
+	r := f.report
+	parts := []string{count(r.Conversations, "conversation"), count(r.Messages, "message")}
+	if r.Summaries > 0 {
+		parts = append(parts, count(r.Summaries, "summary"))
+	}
+	parts = append(parts, count(r.BranchPoints, "branch point"), count(r.Leaves, "leaf"))
+	return strings.Join(parts, ", ")
+}
+
+// writeNotes lists the notes by what was done and the sort of thing it was done
+// to, in the order in which the sorts came up. What it doesn't list it counts.
+func (f imported) writeNotes(out *console, verbose bool) {
+	type sort struct {
+		action transfer.Action
+		kind   transfer.Kind
+	}
+	var sorts []sort
+	bySort := map[sort][]transfer.Note{}
+	for _, n := range f.report.Notes {
+		s := sort{n.Action, n.Kind}
+		if bySort[s] == nil {
+			sorts = append(sorts, s)
+		}
+		bySort[s] = append(bySort[s], n)
+	}
+	for _, s := range sorts {
+		notes := bySort[s]
+		out.Line("  %s, %s: %s", s.action, s.kind, thousands(int64(len(notes))))
+		for i, n := range notes {
+			if i == shownNotes && !verbose {
+				out.Line("    … and %s more (--verbose lists all)", thousands(int64(len(notes)-i)))
+				break
+			}
+			out.Line("    %s", noteLine(n))
+		}
+	}
+}
+
+// noteLine names the place and says what was found there.
+func noteLine(n transfer.Note) string {
+	var where []string
+	for _, s := range []string{n.Conversation, n.Place} {
+		if s != "" {
+			where = append(where, oneLine(s, 60))
+		}
+	}
+	if len(where) == 0 {
+		return oneLine(n.Detail, 500)
+	}
+	return strings.Join(where, ", ") + ": " + oneLine(n.Detail, 500)
+}
+
+// MarshalJSON gives the report for programs, with every note.
+func (f imported) MarshalJSON() ([]byte, error) {
+	type note struct {
+		Action       transfer.Action `json:"action"`
+		Kind         transfer.Kind   `json:"kind"`
+		Conversation string          `json:"conversation"`
+		Place        string          `json:"place"`
+		Detail       string          `json:"detail"`
+	}
+	notes := make([]note, len(f.report.Notes))
+	for i, n := range f.report.Notes {
+		notes[i] = note(n)
+	}
+	var failure *string
+	if f.err != nil {
+		text := explain(f.err)
+		failure = &text
+	}
+	r := f.report
+	return json.Marshal(struct {
+		File          string  `json:"file"`
+		Format        string  `json:"format"`
+		Conversations int     `json:"conversations"`
+		Messages      int     `json:"messages"`
+		Summaries     int     `json:"summaries"`
+		BranchPoints  int     `json:"branch_points"`
+		Leaves        int     `json:"leaves"`
+		Added         int     `json:"added"`
+		Present       int     `json:"present"`
+		Notes         []note  `json:"notes"`
+		Error         *string `json:"error"`
+	}{f.File, r.Format, r.Conversations, r.Messages, r.Summaries, r.BranchPoints, r.Leaves, r.Added, r.Present, notes, failure})
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/keys"
+)
+
+type keysCommand struct {
+	Create keysCreateCommand `cmd:"" help:"Make a key, and print it. It is shown this once."`
+	List   keysListCommand   `cmd:"" help:"List the keys, without the keys themselves."`
+	Revoke keysRevokeCommand `cmd:"" help:"Revoke a key, for good."`
+}
+
+type keysCreateCommand struct {
+	databaseFlags `group:"Database"`
+	outputFlags
+	Tenant string `default:"default" placeholder:"ID" help:"Tenant whose conversations the key opens. Its first key makes a tenant."`
+	Name   string `arg:"" help:"What the key is for."`
+}
+
+func (cmd *keysCreateCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		key, secret, err := keys.New(d.pool).Create(ctx, cmd.Tenant, cmd.Name)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return out.JSON(keyJSON(key, secret))
+		}
+		// The key alone goes to standard output, for a script to catch.
+		out.Remark("Key %s (%s) for tenant %s. Keep it: it is shown this once.", key.ID, key.Name, key.TenantID)
+		out.Line("%s", secret)
+		return nil
+	})
+}
+
+type keysListCommand struct {
+	databaseFlags `group:"Database"`
+	outputFlags
+	Tenant string `placeholder:"ID" help:"Only this tenant's keys."`
+}
+
+func (cmd *keysListCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		list, err := keys.New(d.pool).List(ctx, cmd.Tenant)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			l := jsonList{w: out}
+			for _, k := range list {
+				if err := l.add(keyJSON(k, "")); err != nil {
+					return err
+				}
+			}
+			return l.end("")
+		}
+		if len(list) == 0 {
+			out.Remark("There is no key. Make one with coppice keys create NAME.")
+			return nil
+		}
+		const format = "%s  %s  %s  %s  %s  %s"
+		const idWidth, stateWidth = 36, len("revoked")
+		out.Line("%s", out.dim(fmt.Sprintf(format, pad("ID", idWidth), pad("STATE", stateWidth),
+			pad("CREATED", len(shortTime)), pad("LAST USED", len(shortTime)), pad("TENANT", 12), "NAME")))
+		for _, k := range list {
+			state, used := "good", "never"
+			if !k.RevokedAt.IsZero() {
+				state = "revoked"
+			}
+			if !k.LastUsedAt.IsZero() {
+				used = clock(k.LastUsedAt)
+			}
+			out.Line(format, k.ID, pad(state, stateWidth), clock(k.CreatedAt), pad(used, len(shortTime)), pad(k.TenantID, 12), k.Name)
+		}
+		return nil
+	})
+}
+
+type keysRevokeCommand struct {
+	databaseFlags `group:"Database"`
+	outputFlags
+	ID string `arg:"" name:"id" help:"The key's id, as coppice keys list shows it, or the start of it."`
+}
+
+func (cmd *keysRevokeCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		all := keys.New(d.pool)
+		id, err := findKey(ctx, all, cmd.ID)
+		if err != nil {
+			return err
+		}
+		key, err := all.Revoke(ctx, id)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return out.JSON(keyJSON(key, ""))
+		}
+		out.Line("Revoked %s (%s) of tenant %s. Running servers heed it within %v.", key.ID, key.Name, key.TenantID, keys.CacheTTL)
+		return nil
+	})
+}
+
+func findKey(ctx context.Context, all *keys.Keys, name string) (uuid.UUID, error) {
+	if id, err := uuid.Parse(name); err == nil {
+		return id, nil
+	}
+	list, err := all.List(ctx, "")
+	if err != nil {
+		return uuid.Nil, err
+	}
+	var found []uuid.UUID
+	for _, k := range list {
+		if startsID(k.ID, name) {
+			found = append(found, k.ID)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return uuid.Nil, keys.ErrNotFound
+	}
+	return uuid.Nil, errors.New("several keys have an id that starts so: give more of it")
+}
+
+// keyJSON is a key for programs.
+func keyJSON(k keys.Key, secret string) any {
+	orNull := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	return struct {
+		ID         uuid.UUID  `json:"id"`
+		TenantID   string     `json:"tenant_id"`
+		Name       string     `json:"name"`
+		Key        string     `json:"key,omitempty"` // the key itself, when it is made
+		CreatedAt  time.Time  `json:"created_at"`
+		LastUsedAt *time.Time `json:"last_used_at"`
+		RevokedAt  *time.Time `json:"revoked_at"`
+	}{k.ID, k.TenantID, k.Name, secret, k.CreatedAt, orNull(k.LastUsedAt), orNull(k.RevokedAt)}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type listCommand struct {
+	dataFlags
+	outputFlags
+	pageFlags
+	Query string `short:"q" help:"Only conversations whose title or messages match."`
+}
+
+// pageFlags say how much of a long list to print.
+type pageFlags struct {
+	Limit  int    `default:"50" placeholder:"N" help:"Print at most this many; 0 for all."`
+	Cursor string `placeholder:"CURSOR" help:"Go on from here: next_cursor of an earlier answer."`
+}
+
+func (cmd *listCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		store := d.store(cmd.Tenant)
+		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
+			return store.Conversations(ctx, cmd.Query, p)
+		})
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return writePage(out, page)
+		}
+		if len(page.Data) == 0 {
+			out.Remark("%s", noConversations(cmd.Query))
+			return nil
+		}
+		writeConversations(out, page.Data)
+		remarkMore(out, page.Next)
+		return nil
+	})
+}
+
+func noConversations(query string) string {
+	if query != "" {
+		return "No conversation matches. Without --query, the list has them all."
+	}
+	return "There is no conversation yet. Bring some in with coppice import FILE, or try coppice serve --demo."
+}
+
+func writeConversations(out *console, list []tree.Conversation) {
+	ids := make([]uuid.UUID, len(list))
+	for i, c := range list {
+		ids[i] = c.ID
+	}
+	length := idLength(ids)
+	out.Line("%s", out.dim(pad("ID", length)+"  "+pad("UPDATED", len(shortTime))+"  TITLE"))
+	for _, c := range list {
+		out.Line("%s  %s  %s", c.ID.String()[:length], clock(c.UpdatedAt), oneLine(title(c), out.width-length-len(shortTime)-4))
+	}
+}
+
+// shortTime is how times are shown to people, in their own zone.
+const shortTime = "2006-01-02 15:04"
+
+func clock(t time.Time) string { return t.Local().Format(shortTime) }
+
+// readPages reads as many pages as the flags ask for, as one page.
+func readPages[T any](f pageFlags, read func(tree.Paging) (tree.Page[T], error)) (tree.Page[T], error) {
+	if f.Limit < 0 {
+		return tree.Page[T]{}, usagef("--limit is negative: give 0 for all, or a number")
+	}
+	all := tree.Page[T]{Data: []T{}, Next: f.Cursor}
+	for {
+		p := tree.Paging{Limit: tree.MaxPage, Cursor: all.Next}
+		if f.Limit > 0 {
+			p.Limit = min(p.Limit, f.Limit-len(all.Data))
+		}
+		page, err := read(p)
+		if err != nil {
+			return all, err
+		}
+		all.Data = append(all.Data, page.Data...)
+		all.Next = page.Next
+		if all.Next == "" || f.Limit > 0 && len(all.Data) >= f.Limit {
+			return all, nil
+		}
+	}
+}
+
+// remarkMore says that a list goes on.
+func remarkMore(out *console, next string) {
+	if next != "" {
+		out.Remark("There are more: --limit 0 shows all.")
+	}
+}

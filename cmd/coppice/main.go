@@ -1,0 +1,98 @@
+// Command coppice stores conversations with language models as trees in
+// Postgres: it serves them over REST, and imports, exports, draws and searches
+// them from a terminal.
+//
+// It is flags, environment and wiring: what a command does stands in the
+// packages that it calls, and no other package reads a flag or a variable.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-chat/coppice/transfer"
+)
+
+const description = `Stores conversations with language models as trees in Postgres, so that an edit or a regeneration is a new branch and nothing is lost.
+
+Without a database URL the data lies in a private Postgres under the data directory. Commands start it themselves, or use the one that a running "coppice serve" has.`
+
+// commands is the whole command line. Every flag has a twin in the environment:
+// --data-dir is COPPICE_DATA_DIR.
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Run the server."`
+	Import  importCommand  `cmd:"" help:"Import conversations from files."`
+	Export  exportCommand  `cmd:"" help:"Export conversations, or a branch to read."`
+	List    listCommand    `cmd:"" help:"List the conversations, the one touched last first."`
+	Tree    treeCommand    `cmd:"" help:"Draw a conversation's tree."`
+	Show    showCommand    `cmd:"" help:"Show a branch's transcript."`
+	Search  searchCommand  `cmd:"" help:"Search the text of messages."`
+	Keys    keysCommand    `cmd:"" help:"Make, list and revoke API keys."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+
+	logFlags `group:"Logs"`
+}
+
+// Exit codes.
+const (
+	exitFailed     = 1
+	exitUsage      = 2
+	exitBrokenPipe = 128 + int(syscall.SIGPIPE) // as if the signal had ended the program
+	exitInterrupt  = 128 + int(syscall.SIGINT)
+)
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// run carries out one command line and returns the exit code. Whatever the
+// command opened is closed when it returns.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// After the first signal the program winds up; the second ends it at once.
+	context.AfterFunc(ctx, stop)
+	// A reader that went away is an error of the write, and not the sudden end
+	// of a program that may have a Postgres to stop. The signal is caught and
+	// not ignored, because child processes would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	var cli commands
+	parser, err := newParser(&cli)
+	if err != nil {
+		panic(err) // the tags above are wrong
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "coppice: %v\nSee coppice --help.\n", err)
+		return exitUsage
+	}
+	out := newConsole(os.Stdout, os.Stderr)
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	err = parsed.Run(out, &cli.logFlags)
+	if flushErr := out.Flush(); err == nil {
+		err = flushErr
+	}
+	return report(ctx, err)
+}
+
+func newParser(cli *commands) (*kong.Kong, error) {
+	return kong.New(cli,
+		kong.Name("coppice"),
+		kong.Description(description),
+		kong.DefaultEnvars("COPPICE"),
+		kong.Vars{
+			"data_dir":  defaultDataDir(),
+			"cache_dir": defaultCacheDir(),
+			"formats":   strings.Join(transfer.Formats(), ","),
+		},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// report prints what went wrong, for people, and returns the exit code.
+func report(ctx context.Context, err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, syscall.EPIPE):
+		return exitBrokenPipe // who doesn't read on doesn't want to hear of it
+	case interrupted(ctx, err):
+		fmt.Fprintln(os.Stderr, "coppice: interrupted")
+		return exitInterrupt
+	}
+	fmt.Fprintf(os.Stderr, "coppice: %s\n", explain(err))
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// interrupted tells whether an error is what a signal led to.
+func interrupted(ctx context.Context, err error) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	var answer *pgconn.PgError
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)) ||
+		errors.As(err, &answer) && answer.Code == "57014" // query_canceled
+}
+
+// A usageError is a mistake in the command line that only the command could
+// see.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// explain says what is wrong and how to mend it. Of an error that was made for
+// people it leaves out where in the program it arose.
+func explain(err error) string {
+	var (
+		input       *tree.Error
+		inUse       *embedded.InUseError
+		version     *embedded.VersionError
+		usage       *usageError
+		answer      *pgconn.PgError
+		unreachable *unreachableError
+		path        *fs.PathError
+	)
+	switch {
+	case errors.As(err, &usage):
+		return usage.text
+	case errors.As(err, &input):
+		return input.Error()
+	case errors.As(err, &inUse):
+		return inUse.Error()
+	case errors.As(err, &version):
+		return version.Error()
+	case errors.Is(err, embedded.ErrNoPostgres):
+		return embedded.ErrNoPostgres.Error()
+	case errors.As(err, &unreachable):
+		return unreachable.Error()
+	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
+		return "the database was shut down under this command. What it had finished is kept; run it again"
+	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
+		return path.Path + ": there is no such file"
+	}
+	return origin.ReplaceAllString(err.Error(), "")
+}
+
+// origin is what functions of this program put before an error: their name,
+// with arguments.
+var origin = regexp.MustCompile(`^((db|embedded|keys|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
+
+// An unreachableError says that the database could not be opened.
+type unreachableError struct {
+	url string
+	err error
+}
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// Error names the server, and never the password.
+func (e *unreachableError) Error() string {
+	const mend = "check --database-url, or the variable DATABASE_URL"
+	config, err := pgconn.ParseConfig(e.url)
+	if err != nil {
+		return "the database URL can't be read: give it as postgres://user:password@host/database, by --database-url or the variable DATABASE_URL"
+	}
+	var (
+		answer *pgconn.PgError
+		dial   *net.OpError
+		reason = e.err.Error()
+	)
+	switch {
+	case errors.As(e.err, &answer):
+		return fmt.Sprintf("the database server %s:%d refuses the connection: %s: %s", config.Host, config.Port, answer.Message, mend)
+	case errors.As(e.err, &dial):
+		reason = dial.Err.Error()
+	case errors.Is(e.err, context.DeadlineExceeded):
+		reason = "it took too long"
+	}
+	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, oneLine(reason, 300), mend)
+}

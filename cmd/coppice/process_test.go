@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/db/embedded"
+)
+
+// patience bounds what must come in the end, on the slowest machine.
+const patience = 60 * time.Second
+
+// buildProgram builds the command once.
+var buildProgram = sync.OnceValues(func() (path string, err error) {
+	programDir, err = os.MkdirTemp("", "coppice-test-")
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(programDir, "coppice")
+	args := append(append([]string{"build", "-o", path}, buildFlags...), ".")
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+var (
+	programDir string   // "" unless something was built
+	buildFlags []string // -race where the tests have it
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(programDir)
+	os.Exit(code)
+}
+
+// newDataDir is a data directory that isn't there yet. Where tests run as root,
+// Postgres runs as somebody else, who must be let through to it.
+func newDataDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if os.Geteuid() == 0 {
+		for _, d := range []string{dir, filepath.Dir(dir)} {
+			if err := os.Chmod(d, 0o711); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return filepath.Join(dir, "data")
+}
+
+// command prepares a run of the program in an environment of its own.
+func command(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := buildProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(append(cmd.Env, "TZ=UTC"), env...)
+	return cmd
+}
+
+// A result is what a run of the program came to.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// runProgram runs the program to its end.
+func runProgram(t *testing.T, env []string, stdin io.Reader, args ...string) result {
+	t.Helper()
+	cmd := command(t, env, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+	err := cmd.Run()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// mustRun is runProgram for runs that have to succeed, and returns standard output.
+func mustRun(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	r := runProgram(t, env, nil, args...)
+	if r.code != 0 {
+		t.Fatalf("coppice %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// A served is a running coppice serve.
+type served struct {
+	url  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+// serve starts coppice serve on a free port and returns when it is ready.
+func serve(t *testing.T, env []string, args ...string) *served {
+	t.Helper()
+	s := &served{done: make(chan struct{})}
+	s.cmd = command(t, env, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, args...)...)
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan string, 1)
+	go func() {
+		defer close(s.done)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			s.mu.Lock()
+			s.log.Write(append(lines.Bytes(), '\n'))
+			s.mu.Unlock()
+			var line struct{ Msg, URL string }
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+				ready <- line.URL
+			}
+		}
+		s.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		s.cmd.Process.Kill()
+		<-s.done
+		if t.Failed() {
+			t.Logf("log of coppice serve:\n%s", s.logged())
+		}
+	})
+	select {
+	case s.url = <-ready:
+	case <-s.done:
+		t.Fatalf("coppice serve ended: %v\n%s", s.cmd.ProcessState, s.logged())
+	case <-time.After(patience):
+		t.Fatalf("coppice serve is not ready after %v\n%s", patience, s.logged())
+	}
+	return s
+}
+
+func (s *served) logged() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+// signal sends a signal.
+func (s *served) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait returns the exit code when the server has ended.
+func (s *served) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-s.done:
+		return s.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		t.Fatalf("coppice serve did not end\n%s", s.logged())
+		return 0
+	}
+}
+
+// call sends a request and decodes the answer, which has to have the given
+// status, into out where that is not nil.
+func call(t *testing.T, method, url string, body any, status int, out any) {
+	t.Helper()
+	got, answer, err := try(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != status {
+		t.Fatalf("%s %s: status %d, want %d\n%s", method, url, got, status, answer)
+	}
+	if out != nil {
+		if err := json.Unmarshal(answer, out); err != nil {
+			t.Fatalf("%s %s: %v\n%s", method, url, err, answer)
+		}
+	}
+}
+
+// try sends a request that may fail.
+func try(ctx context.Context, method, url string, body any) (status int, answer []byte, err error) {
+	var content io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		content = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, content)
+	if err != nil {
+		return 0, nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+// attachURL is how to reach the private Postgres that a program runs on a data
+// directory.
+func attachURL(t *testing.T, dataDir string) string {
+	t.Helper()
+	url, err := embedded.Attach(dataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url
+}

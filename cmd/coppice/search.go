@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type searchCommand struct {
+	dataFlags
+	outputFlags
+	pageFlags
+	Conversation string   `short:"c" placeholder:"CONVERSATION" help:"Search in one conversation only: its id, the start of its id, or its title."`
+	Words        []string `arg:"" name:"query" help:"Words to find, \"a phrase\", this OR that; after --, a -word to leave out."`
+}
+
+func (cmd *searchCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		store := d.store(cmd.Tenant)
+		var in uuid.UUID
+		if cmd.Conversation != "" {
+			c, err := findConversation(ctx, store, cmd.Conversation)
+			if err != nil {
+				return err
+			}
+			in = c.ID
+		}
+		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Hit], error) {
+			return store.Search(ctx, strings.Join(cmd.Words, " "), in, p)
+		})
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return writePage(out, page)
+		}
+		if len(page.Data) == 0 {
+			out.Remark("Nothing found.")
+			return nil
+		}
+		writeHits(out, page.Data)
+		remarkMore(out, page.Next)
+		return nil
+	})
+}
+
+// writeHits prints each hit as two lines: the words around it, and the branch
+// to open, as coppice show takes it.
+func writeHits(out *console, hits []tree.Hit) {
+	for i, h := range hits {
+		if i > 0 {
+			out.Line("")
+		}
+		name := title(tree.Conversation{Title: h.Title})
+		head := string(h.Message.Role) + ", " + clock(h.Message.CreatedAt)
+		out.Line("%s  %s", out.bold(oneLine(name, out.width-len(head)-2)), out.dim(head))
+		out.Line("  %s", oneLine(h.Snippet, out.width-2))
+		out.Line("%s", out.dim("  coppice show "+h.Message.ConversationID.String()+" "+h.LeafID.String()))
+	}
+}

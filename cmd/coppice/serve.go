@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type serveCommand struct {
+	databaseFlags    `group:"Database"`
+	MaxConns         int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
+	Addr             string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
+	Insecure         bool          `help:"Serve other machines although no API key was made: whoever reaches the server reads and writes everything."`
+	AllowHost        []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
+	AllowOrigin      []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
+	Demo             bool          `help:"Import a small demonstration conversation first."`
+	RequestTimeout   time.Duration `default:"30s" placeholder:"DURATION" group:"Limits" help:"Time that a request may take (${default})."`
+	StatementTimeout time.Duration `default:"20s" placeholder:"DURATION" group:"Limits" help:"Time that a statement in the database may take (${default})."`
+	ShutdownTimeout  time.Duration `default:"10s" placeholder:"DURATION" group:"Limits" help:"Time that running requests get to finish when the server stops (${default})."`
+	MaxBodyBytes     int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
+	MaxImportBytes   int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
+}
+
+func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	log := logs.logger(out.errors, slog.LevelInfo)
+	// First of all, so that a port that is taken shows before anything is done.
+	// Clients that come early wait until the server is ready.
+	listener, err := listen(ctx, cmd.Addr)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	d, err := cmd.openDatabase(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	if err := cmd.checkOpen(ctx, d, listener, log); err != nil {
+		return err
+	}
+	if cmd.Demo {
+		if err := importDemo(ctx, d.store(tree.DefaultTenant), log); err != nil {
+			return err
+		}
+	}
+	api, err := cmd.api(d, listener, log)
+	if err != nil {
+		return err
+	}
+	return cmd.serve(ctx, d, listener, api.HTTPServer(cmd.Addr), log)
+}
+
+// openDatabase opens and migrates the database. The private Postgres has to be
+// this program's own: one server owns it.
+func (cmd *serveCommand) openDatabase(ctx context.Context, log *slog.Logger) (*database, error) {
+	config := db.Config{URL: cmd.DatabaseURL, MaxConns: cmd.MaxConns, StatementTimeout: cmd.StatementTimeout}
+	if config.URL == "" {
+		return startPrivate(ctx, &cmd.databaseFlags, config, log)
+	}
+	if _, _, err := migrate(ctx, config.URL, log); err != nil {
+		return nil, err
+	}
+	return connect(ctx, config, log)
+}
+
+// checkOpen refuses to serve other machines while there is no key that they
+// would need.
+func (cmd *serveCommand) checkOpen(ctx context.Context, d *database, listener net.Listener, log *slog.Logger) error {
+	if loopback(listener) {
+		return nil
+	}
+	made, err := keys.New(d.pool).Any(ctx)
+	if err != nil || made {
+		return err
+	}
+	if !cmd.Insecure {
+		return fmt.Errorf("%s can be reached from other machines, and no API key was made yet, so anybody could read and write everything. "+
+			"Make a key first (coppice keys create NAME), listen on 127.0.0.1, or accept it by --insecure", cmd.Addr)
+	}
+	log.Warn("serving other machines without API keys: whoever reaches this server reads and writes everything", "addr", cmd.Addr)
+	return nil
+}
+
+// api makes the HTTP API on the database.
+func (cmd *serveCommand) api(d *database, listener net.Listener, log *slog.Logger) (*server.Server, error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(poolCollector{d.pool}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return server.New(server.Config{
+		Store:          tree.New(d.pool),
+		Keys:           keys.New(d.pool),
+		RequireKey:     !loopback(listener) && !cmd.Insecure,
+		Loopback:       loopback(listener),
+		AllowedHosts:   cmd.AllowHost,
+		AllowedOrigins: cmd.AllowOrigin,
+		RequestTimeout: cmd.RequestTimeout,
+		MaxBodyBytes:   cmd.MaxBodyBytes,
+		MaxImportBytes: cmd.MaxImportBytes,
+		Ready:          func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
+		Registry:       registry,
+		Logger:         log,
+		Version:        readBuildInfo().Version,
+	})
+}
+
+// serve serves until ctx is done or the private Postgres ends, and then lets
+// running requests finish.
+func (cmd *serveCommand) serve(ctx context.Context, d *database, listener net.Listener, server *http.Server, log *slog.Logger) error {
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	log.Info("listening", "url", baseURL(listener), "version", readBuildInfo().Version)
+
+	var failure error
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving %s: %w", cmd.Addr, err)
+	case <-d.lost():
+		failure = d.lossError()
+	case <-ctx.Done():
+		log.Info("stopping: running requests finish first", "timeout", cmd.ShutdownTimeout)
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmd.ShutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		log.Warn("requests were cut off", "error", err)
+		server.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return errors.Join(failure, err)
+	}
+	log.Info("stopped serving")
+	return failure
+}

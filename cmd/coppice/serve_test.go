@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// A server makes its data directory, stops on a signal with exit code 0, and
+// finds its data on the next start.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	dir := newDataDir(t)
+	s := serve(t, nil, "--data-dir", dir, "--demo")
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.yaml"} {
+		if status, answer, err := try(t.Context(), http.MethodGet, s.url+path, nil); err != nil || status != http.StatusOK {
+			t.Errorf("GET %s: status %d, error %v\n%s", path, status, err, answer)
+		}
+	}
+	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"coppice_pool_acquired_connections", "coppice_http_requests_total", "process_resident_memory_bytes", "go_goroutines"} {
+		if !bytes.Contains(metrics, []byte("\n"+name)) {
+			t.Errorf("/metrics lacks %s", name)
+		}
+	}
+	call(t, http.MethodPost, s.url+"/v1/conversations", map[string]any{"title": "Kept"}, http.StatusCreated, nil)
+	s.signal(t, syscall.SIGTERM)
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d after SIGTERM\n%s", code, s.logged())
+	}
+
+	s = serve(t, nil, "--data-dir", dir, "--demo")
+	var list struct {
+		Data []struct{ Title string } `json:"data"`
+	}
+	call(t, http.MethodGet, s.url+"/v1/conversations", nil, http.StatusOK, &list)
+	if len(list.Data) != 2 {
+		t.Errorf("after a restart there are %d conversations, want the demo and the one made: %v", len(list.Data), list.Data)
+	}
+	s.signal(t, os.Interrupt.(syscall.Signal))
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d after SIGINT", code)
+	}
+}
+
+// A slowRequest is one whose body is still on its way.
+type slowRequest struct {
+	body     *io.PipeWriter
+	answered chan slowAnswer
+}
+
+type slowAnswer struct {
+	status int
+	err    error
+}
+
+// begin sends half of a request and returns when the server has it.
+func begin(t *testing.T, s *served) slowRequest {
+	t.Helper()
+	body, feed := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/conversations", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	slow := slowRequest{feed, make(chan slowAnswer, 1)}
+	go func() {
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			slow.answered <- slowAnswer{err: err}
+			return
+		}
+		res.Body.Close()
+		slow.answered <- slowAnswer{status: res.StatusCode}
+	}()
+	if _, err := io.WriteString(feed, `{"title": `); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(metrics, []byte("coppice_http_requests_in_flight 2")) { // the slow one, and the one that asks
+			return slow
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// awaitLog returns when the server has logged some text.
+func (s *served) awaitLog(t *testing.T, text string) {
+	t.Helper()
+	for !strings.Contains(s.logged(), text) {
+		select {
+		case <-s.done:
+			t.Fatalf("the server ended without logging %q", text)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// A request that is under way when the server is told to stop is answered.
+func TestServeFinishesRequests(t *testing.T) {
+	t.Parallel()
+	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t)})
+	slow := begin(t, s)
+	s.signal(t, syscall.SIGTERM)
+	s.awaitLog(t, "stopping")
+	if _, err := io.WriteString(slow.body, `"Late"}`); err != nil {
+		t.Fatal(err)
+	}
+	slow.body.Close()
+	if a := <-slow.answered; a.err != nil || a.status != http.StatusCreated {
+		t.Errorf("the request under way came to status %d, error %v", a.status, a.err)
+	}
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// It is waited for no longer than was said, and not at all after a second
+// signal.
+func TestServeDoesNotWaitForever(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	s := serve(t, env, "--shutdown-timeout", "100ms")
+	slow := begin(t, s)
+	s.signal(t, syscall.SIGTERM)
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	slow.body.Close()
+	if a := <-slow.answered; a.err == nil {
+		t.Errorf("the request that was cut off came to status %d", a.status)
+	}
+
+	s = serve(t, env, "--shutdown-timeout", "1h")
+	slow = begin(t, s)
+	s.signal(t, syscall.SIGTERM)
+	s.awaitLog(t, "stopping")
+	s.signal(t, syscall.SIGTERM)
+	if code := s.wait(t); code == 0 {
+		t.Error("after two signals the exit code is 0")
+	}
+	slow.body.Close()
+	<-slow.answered
+}
+
+// Commands work on a data directory with and without a server on it; a second
+// server doesn't.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	dir := newDataDir(t)
+	env := []string{"COPPICE_DATA_DIR=" + dir}
+	if out := mustRun(t, env, "import", hedgeFile); !strings.Contains(out, "13 added, 0 already there") {
+		t.Errorf("import without a server says:\n%s", out)
+	}
+	s := serve(t, env)
+	if out := mustRun(t, env, "import", hedgeFile, "testdata/cli/agent.jsonl"); !strings.Contains(out, "0 added, 13 already there") || !strings.Contains(out, "8 added") {
+		t.Errorf("import beside a server says:\n%s", out)
+	}
+	call(t, http.MethodGet, s.url+"/v1/conversations/01990000-0000-7000-8000-00000000000a", nil, http.StatusOK, nil)
+
+	r := runProgram(t, env, nil, "serve", "--addr", "127.0.0.1:0")
+	if r.code != exitFailed || !strings.Contains(r.stderr, "in use by process") {
+		t.Errorf("a second server: exit code %d\n%s", r.code, r.stderr)
+	}
+	s.signal(t, syscall.SIGTERM)
+	s.wait(t)
+	if out := mustRun(t, env, "list"); !strings.Contains(out, "Night watch") {
+		t.Errorf("list after the server says:\n%s", out)
+	}
+}
+
+// Commands that start at once on a data directory share the Postgres that one
+// of them starts, and that one waits for the others.
+func TestCommandsAtOnce(t *testing.T) {
+	t.Parallel()
+	env := []string{"COPPICE_DATA_DIR=" + newDataDir(t)}
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			args := []string{"import", hedgeFile}
+			if i%2 == 1 {
+				args = []string{"list"}
+			}
+			if r := runProgram(t, env, nil, args...); r.code != 0 {
+				t.Errorf("coppice %s: exit code %d\n%s", args[0], r.code, r.stderr)
+			}
+		})
+	}
+	wg.Wait()
+	if out := mustRun(t, env, "tree", "A hedge for the shade"); !strings.Contains(out, "13 messages") {
+		t.Errorf("the tree is not whole:\n%s", out)
+	}
+}
+
+// Other machines are served only with keys, unless one insists.
+func TestServeOthers(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	others := []string{"serve", "--addr", "0.0.0.0:0"}
+	r := runProgram(t, env, nil, others...)
+	if r.code != exitFailed || !strings.Contains(r.stderr, "coppice keys create") {
+		t.Fatalf("without a key: exit code %d\n%s", r.code, r.stderr)
+	}
+	local := func(s *served) string {
+		return strings.Replace(s.url, "localhost", "127.0.0.1", 1) + "/v1/conversations"
+	}
+	s := serve(t, env, "--addr", "0.0.0.0:0", "--insecure")
+	call(t, http.MethodGet, local(s), nil, http.StatusOK, nil)
+	s.signal(t, syscall.SIGTERM)
+	s.wait(t)
+
+	key := strings.TrimSpace(mustRun(t, env, "keys", "create", "a phone"))
+	s = serve(t, env, "--addr", "0.0.0.0:0")
+	call(t, http.MethodGet, local(s), nil, http.StatusUnauthorized, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, local(s), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("with a key: status %d", res.StatusCode)
+	}
+}
+
+// A schema that is not the program's own is refused, with what to do.
+func TestSchemaVersions(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, url, change, want string
+		serves                  bool
+	}{
+		{"none", dbtest.Empty(t), "select 1", "no Coppice schema yet: run coppice migrate", true},
+		{"newer", dbtest.URL(t), "insert into goose_db_version (version_id, is_applied) values (9999, true)", "newer than this program", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := pgx.Connect(t.Context(), tt.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(t.Context())
+			if _, err := conn.Exec(t.Context(), tt.change); err != nil {
+				t.Fatal(err)
+			}
+			env := []string{"DATABASE_URL=" + tt.url}
+			if r := runProgram(t, env, nil, "list"); r.code != exitFailed || !strings.Contains(r.stderr, tt.want) {
+				t.Errorf("list: exit code %d\n%s", r.code, r.stderr)
+			}
+			if tt.serves {
+				serve(t, env)
+				mustRun(t, env, "list")
+				return
+			}
+			if r := runProgram(t, env, nil, "serve", "--addr", "127.0.0.1:0"); r.code != exitFailed || !strings.Contains(r.stderr, tt.want) {
+				t.Errorf("serve: exit code %d\n%s", r.code, r.stderr)
+			}
+		})
+	}
+}
+
+// A reader that goes away ends a command quietly.
+func TestBrokenPipe(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	mustRun(t, env, "import", hedgeFile)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	cmd := command(t, env, "export", "--all")
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = write, &stderr
+	cmd.Run()
+	write.Close()
+	if code := cmd.ProcessState.ExitCode(); code != exitBrokenPipe || stderr.Len() > 0 {
+		t.Errorf("exit code %d, want %d\n%s", code, exitBrokenPipe, stderr.String())
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t)})
+	addr := strings.TrimPrefix(s.url, "http://")
+	r := runProgram(t, []string{"DATABASE_URL=postgres://127.0.0.1:1/none"}, nil, "serve", "--addr", addr)
+	if r.code != exitFailed || !strings.Contains(r.stderr, "another address by --addr") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+	r = runProgram(t, nil, nil, "serve", "--addr", "8787")
+	if r.code != exitUsage || !strings.Contains(r.stderr, "HOST:PORT") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+}

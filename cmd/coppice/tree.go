@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type treeCommand struct {
+	dataFlags
+	outputFlags
+	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+}
+
+func (cmd *treeCommand) Help() string {
+	return `A straight path stays in one column. At a branch point the other branches open to the right and end with the id that names them; the active one goes on below, marked ●. ‹2/3› is the second of three siblings, ◆ a summary. The number is tokens.`
+}
+
+// previewLength is more than fits a line of most terminals.
+const previewLength = 200
+
+func (cmd *treeCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		store := d.store(cmd.Tenant)
+		c, err := findConversation(ctx, store, cmd.Conversation)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return writeTreeJSON(out, c, store.Tree(ctx, c.ID, previewLength))
+		}
+		return writeTree(out, c, store.Tree(ctx, c.ID, min(previewLength, out.width)))
+	})
+}
+
+func writeTree(out *console, c tree.Conversation, all iter.Seq2[tree.Node, error]) error {
+	var nodes []tree.Node
+	var ids []uuid.UUID
+	for n, err := range all {
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, n)
+		ids = append(ids, n.ID)
+	}
+	d := draw(nodes, c.HeadID)
+	out.Line("%s  %s", out.bold(title(c)), out.dim(c.ID.String()))
+	out.Line("%s", d.totals)
+	if len(nodes) > 0 {
+		out.Line("")
+	}
+	d.write(out, idLength(ids))
+	return nil
+}
+
+// writeTreeJSON writes nodes as they come.
+func writeTreeJSON(out *console, c tree.Conversation, all iter.Seq2[tree.Node, error]) error {
+	head := "null"
+	if c.HeadID != uuid.Nil {
+		head = `"` + c.HeadID.String() + `"`
+	}
+	list := jsonList{w: out, lead: fmt.Sprintf(`"conversation_id": "%s", "head_id": %s, `, c.ID, head)}
+	for n, err := range all {
+		if err != nil {
+			return err
+		}
+		if err := list.add(n); err != nil {
+			return err
+		}
+	}
+	return list.end("")
+}

@@ -1,0 +1,228 @@
+package llm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+)
+
+var errTooMuch = errors.New("more bytes than an answer may have")
+
+// A chunk is a chat completion, or a chunk of one: what is told apart only by
+// whether the choice has a message or a delta. The SDK's own types would lose
+// members of tool calls that providers want back.
+type chunk struct {
+	Error   json.RawMessage
+	Model   string
+	Choices []struct {
+		Index        int
+		Message      *piece
+		Delta        *piece
+		FinishReason string `json:"finish_reason"`
+	}
+	Usage *struct {
+		PromptTokens     int `json:"prompt_tokens"`
+		CompletionTokens int `json:"completion_tokens"`
+	}
+}
+
+type piece struct {
+	Content   json.RawMessage
+	Refusal   string
+	ToolCalls json.RawMessage `json:"tool_calls"`
+}
+
+// An answer is put together from its pieces.
+type answer struct {
+	limit int                 // bytes that the text and calls may have
+	each  func(d Delta) error // of a stream; may be nil
+
+	size             int
+	content, refusal strings.Builder
+	calls            []*toolCall
+	finish, model    string
+	prompt, output   int // tokens
+}
+
+// readWhole reads a chat completion.
+func readWhole(body io.Reader, a *answer) error {
+	raw, err := io.ReadAll(io.LimitReader(body, int64(a.limit)+1))
+	switch {
+	case err != nil:
+		return err
+	case len(raw) > a.limit:
+		return errTooMuch
+	case len(bytes.TrimSpace(raw)) == 0:
+		return failed(ErrBadResponse, "the server sent nothing")
+	}
+	return a.add(raw, true)
+}
+
+// readEvents reads a stream of chunks. One that ends without a finish reason
+// and without "[DONE]" was cut off. After a finish reason only the count of
+// tokens comes, so a stream that breaks there is whole all the same.
+func readEvents(ctx context.Context, events ssestream.Decoder, a *answer) error {
+	for events.Next() {
+		if err := ctx.Err(); err != nil {
+			return err // chunks may still be buffered
+		}
+		data := bytes.TrimSpace(events.Event().Data)
+		if bytes.Equal(data, []byte("[DONE]")) {
+			return nil
+		}
+		if err := a.add(data, false); err != nil {
+			return err
+		}
+	}
+	err := events.Err()
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		return errTooMuch
+	case errors.Is(err, errTooMuch):
+		return err
+	case a.finish != "":
+		return nil
+	case err != nil:
+		return err
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// add takes in a completion or chunk.
+func (a *answer) add(raw []byte, whole bool) error {
+	var c chunk
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return failed(ErrBadResponse, "the server sent broken JSON, or no chat completion; "+checkBaseURL)
+	}
+	if c.Model != "" {
+		a.model = c.Model
+	}
+	if c.Usage != nil {
+		a.prompt, a.output = max(c.Usage.PromptTokens, 0), max(c.Usage.CompletionTokens, 0)
+	}
+	if len(c.Error) > 0 && !bytes.Equal(c.Error, []byte("null")) {
+		return streamed(parseFault(raw))
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue // only one was asked for
+		}
+		p := choice.Delta
+		if p == nil {
+			p = choice.Message
+		}
+		if p != nil {
+			if err := a.addPiece(p, whole); err != nil {
+				return err
+			}
+		}
+		if choice.FinishReason != "" {
+			a.finish = choice.FinishReason
+		}
+	}
+	return nil
+}
+
+func (a *answer) addPiece(p *piece, whole bool) error {
+	content, err := contentText(p.Content)
+	if err != nil {
+		return err
+	}
+	d := Delta{Content: withoutNUL(content), Refusal: withoutNUL(p.Refusal)}
+	if len(p.ToolCalls) > 0 && !slices.Contains([]string{"null", "[]"}, string(p.ToolCalls)) {
+		d.ToolCalls = p.ToolCalls
+		if err := a.addCalls(d.ToolCalls, whole); err != nil {
+			return err
+		}
+	}
+	if a.size += len(d.Content) + len(d.Refusal); a.size > a.limit {
+		return errTooMuch
+	}
+	a.content.WriteString(d.Content)
+	a.refusal.WriteString(d.Refusal)
+	if a.each == nil || d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
+		return nil
+	}
+	return a.each(d)
+}
+
+// contentText is the text of a message's content. Most send a string; an array
+// of parts holds the text between parts of other types, such as thinking.
+func contentText(raw json.RawMessage) (string, error) {
+	if len(raw) == 0 || raw[0] == 'n' {
+		return "", nil
+	}
+	if raw[0] == '"' {
+		return text(raw), nil
+	}
+	var parts []struct{ Type, Text string }
+	if json.Unmarshal(raw, &parts) != nil {
+		return "", failed(ErrBadResponse, "the content is neither text nor a list of parts")
+	}
+	var b strings.Builder
+	for _, part := range parts {
+		if part.Type == "text" {
+			b.WriteString(part.Text)
+		}
+	}
+	return b.String(), nil
+}
+
+func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
+
+// check tells what is wrong with an answer that was read to its end.
+func (a *answer) check() error {
+	if a.content.Len() == 0 && a.refusal.Len() == 0 && len(a.calls) == 0 {
+		if !isCode(a.finish) {
+			return failed(ErrBadResponse, "the answer is empty")
+		}
+		return failed(ErrBadResponse, "the answer is empty, and its finish reason is %s", a.finish)
+	}
+	for _, call := range a.calls {
+		if err := call.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// response is the answer as it stands; whole says that nothing is missing.
+func (a *answer) response(model string, whole bool) Response {
+	r := Response{
+		Text: a.content.String(), Refusal: a.refusal.String(), FinishReason: a.finish, Model: a.model,
+		PromptTokens: a.prompt, CompletionTokens: a.output,
+	}
+	if r.Model == "" {
+		r.Model = model
+	}
+	calls := a.calls
+	if !whole {
+		calls = nil
+	}
+	if r.Text != "" || r.Refusal != "" || len(calls) > 0 {
+		r.Message = message(r.Text, r.Refusal, calls)
+	}
+	return r
+}
+
+// message is an assistant's message object.
+func message(content, refusal string, calls []*toolCall) json.RawMessage {
+	m := struct {
+		Role      string      `json:"role"`
+		Content   *string     `json:"content"`
+		Refusal   string      `json:"refusal,omitempty"`
+		ToolCalls []*toolCall `json:"tool_calls,omitempty"`
+	}{Role: "assistant", Refusal: refusal, ToolCalls: calls}
+	if content != "" {
+		m.Content = &content
+	}
+	raw, _ := marshal(m) // strings and checked JSON always encode
+	return raw
+}

@@ -1,0 +1,280 @@
+package llm_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	const text = "One half of this text comes, the other doesn't."
+	const half = "One half of this text c"
+	json := func(status int, code, kind, message string) llmtest.Behaviour {
+		return llmtest.FailWith(llmtest.Failure{Status: status, Code: code, Type: kind, Message: message + " " + secret + " " + key})
+	}
+	for name, test := range map[string]struct {
+		does    llmtest.Behaviour
+		kind    error
+		status  int
+		code    string
+		wait    time.Duration
+		partial string // what of a stream came
+	}{
+		"401":                    {does: llmtest.Fail(401), kind: llm.ErrAuth, status: 401, code: "invalid_api_key"},
+		"402":                    {does: llmtest.Fail(402), kind: llm.ErrAuth, status: 402, code: "invalid_request_error"},
+		"403":                    {does: llmtest.Fail(403), kind: llm.ErrAuth, status: 403, code: "invalid_request_error"},
+		"400":                    {does: llmtest.Fail(400), kind: llm.ErrInvalid, status: 400, code: "invalid_request_error"},
+		"404":                    {does: llmtest.Fail(404), kind: llm.ErrInvalid, status: 404, code: "invalid_request_error"},
+		"422":                    {does: llmtest.Fail(422), kind: llm.ErrInvalid, status: 422, code: "invalid_request_error"},
+		"429":                    {does: llmtest.Fail(429), kind: llm.ErrRateLimited, status: 429, code: "rate_limit_exceeded", wait: time.Second},
+		"quota":                  {does: json(429, "insufficient_quota", "insufficient_quota", ""), kind: llm.ErrRateLimited, status: 429, code: "insufficient_quota"},
+		"500":                    {does: llmtest.Fail(500), kind: llm.ErrUnavailable, status: 500, code: "server_error"},
+		"503":                    {does: llmtest.Fail(503), kind: llm.ErrUnavailable, status: 503, code: "server_error"},
+		"503 as text":            {does: llmtest.FailWith(llmtest.Failure{Status: 503, Message: secret, NotJSON: true}), kind: llm.ErrUnavailable, status: 503},
+		"500 of unknown length":  {does: llmtest.FailWith(llmtest.Failure{Status: 500, Message: llmtest.Text(200_000), UnknownLength: true}), kind: llm.ErrUnavailable, status: 500},
+		"408":                    {does: llmtest.Fail(408), kind: llm.ErrUnavailable, status: 408, code: "invalid_request_error"},
+		"an error as a string":   {does: llmtest.Raw(500, "application/json", `{"error":"`+secret+`"}`), kind: llm.ErrUnavailable, status: 500},
+		"a bare error object":    {does: llmtest.Raw(429, "application/json", `{"object":"error","message":"`+secret+`","type":"TooManyRequestsError","code":429}`), kind: llm.ErrRateLimited, status: 429, code: "TooManyRequestsError"},
+		"a code that is no code": {does: json(400, "sk-test-9f3c1a77b2", secret, ""), kind: llm.ErrInvalid, status: 400},
+		"too long":               {does: llmtest.TooLong(), kind: llm.ErrPromptTooLong, status: 400, code: "context_length_exceeded"},
+		"too long for vLLM":      {does: json(400, "400", "BadRequestError", "However, the model's context length is only 1024 tokens"), kind: llm.ErrPromptTooLong, status: 400, code: "BadRequestError"},
+		"too long for llama.cpp": {does: json(400, "400", "exceed_context_size_error", ""), kind: llm.ErrPromptTooLong, status: 400, code: "exceed_context_size_error"},
+		"too long for a proxy":   {does: json(413, "", "", ""), kind: llm.ErrPromptTooLong, status: 413},
+		"too long for the quota": {does: json(429, "rate_limit_exceeded", "tokens", "Request too large: context length"), kind: llm.ErrRateLimited, status: 429, code: "rate_limit_exceeded"},
+		"204":                    {does: llmtest.Raw(204, "application/json", ""), kind: llm.ErrBadResponse, status: 204},
+		"redirect":               {does: llmtest.Raw(302, "text/html", ""), kind: llm.ErrBadResponse, status: 302},
+
+		"cut":               {does: llmtest.CutConnection(), kind: llm.ErrUnavailable},
+		"cut midway":        {does: llmtest.CutMidway(text), kind: llm.ErrUnavailable, partial: half},
+		"failure midway":    {does: llmtest.FailMidway(text), kind: llm.ErrUnavailable, code: "server_error", partial: half},
+		"empty":             {does: llmtest.Empty(), kind: llm.ErrBadResponse},
+		"no choices":        {does: llmtest.NoChoices(), kind: llm.ErrBadResponse},
+		"invalid JSON":      {does: llmtest.InvalidJSON(), kind: llm.ErrBadResponse},
+		"a web page":        {does: llmtest.WrongContentType(), kind: llm.ErrBadResponse, status: 200},
+		"an unreadable one": {does: llmtest.Raw(200, "te xt;;", key), kind: llm.ErrBadResponse, status: 200},
+		"no list":           {does: llmtest.Raw(200, "application/json", `{"choices":3}`), kind: llm.ErrBadResponse},
+		"no content":        {does: llmtest.Raw(200, "application/json", `{"choices":[{"message":{"content":3}}]}`), kind: llm.ErrBadResponse},
+		"calls of no shape": {does: llmtest.Raw(200, "application/json", `{"choices":[{"message":{"tool_calls":{}}}]}`), kind: llm.ErrBadResponse},
+		"a call of no id":   {does: llmtest.CallTools(llmtest.ToolCall{Name: "f", Arguments: "{}"}), kind: llm.ErrBadResponse},
+		"a call of no tool": {does: llmtest.CallTools(llmtest.ToolCall{ID: "a", Arguments: "{}"}), kind: llm.ErrBadResponse},
+		"endless":           {does: llmtest.Endless(), kind: llm.ErrAnswerTooLong, partial: "some"},
+		"endless silence":   {does: llmtest.EndlessSilence(), kind: llm.ErrAnswerTooLong},
+		"over the limit":    {does: llmtest.Answer(llmtest.Text(100_000)), kind: llm.ErrAnswerTooLong, partial: "some"},
+	} {
+		for mode, call := range modes {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				s := llmtest.NewServer(t, test.does)
+				c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 64 << 10 })
+				res, err := call(t, c, deadline(t, patience), request())
+				e := wantError(t, err, test.kind)
+				if e.Status != test.status || e.Code != test.code || e.RetryAfter != test.wait {
+					t.Errorf("status %d, code %q, retry after %v: %v", e.Status, e.Code, e.RetryAfter, err)
+				}
+				wantPartial(t, res, mode, test.partial)
+				if n := len(s.Requests()); n != 1 {
+					t.Errorf("%d requests; nothing may be tried again", n)
+				}
+			})
+		}
+	}
+}
+
+// wantPartial checks what a failed call still says: of a stream the text that
+// came, "some" being any, and of a whole answer nothing.
+func wantPartial(t *testing.T, res llm.Response, mode, partial string) {
+	t.Helper()
+	if mode != "stream" {
+		partial = ""
+	}
+	if partial == "some" && res.Text != "" {
+		partial = res.Text
+	}
+	if res.Text != partial || (res.Message != nil) != (partial != "") {
+		t.Errorf("the response beside the error has text %.80q and message %.80s; want %.80q", res.Text, res.Message, partial)
+	}
+}
+
+// Two faults end differently in the two modes.
+func TestHalfAnswers(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.EndMidway("half"), llmtest.EndMidway("half"), llmtest.NoBody(), llmtest.NoBody())
+	c := client(t, s)
+	_, err := c.Complete(deadline(t, patience), request())
+	wantError(t, err, llm.ErrBadResponse) // JSON that breaks off
+	res, err := modes["stream"](t, c, deadline(t, patience), request())
+	wantError(t, err, llm.ErrUnavailable) // a stream with no end
+	wantPartial(t, res, "stream", "ha")
+	_, err = c.Complete(deadline(t, patience), request())
+	wantError(t, err, llm.ErrBadResponse)
+	_, err = modes["stream"](t, c, deadline(t, patience), request())
+	wantError(t, err, llm.ErrUnavailable)
+}
+
+// An empty answer still cost something, and its finish reason says why.
+func TestEmptyAnswerSaysWhatItCost(t *testing.T) {
+	t.Parallel()
+	for mode, call := range modes {
+		s := llmtest.NewServer(t, llmtest.Truncated(""))
+		res, err := call(t, client(t, s), deadline(t, patience), request())
+		e := wantError(t, err, llm.ErrBadResponse)
+		if res.FinishReason != "length" || res.PromptTokens != 7 || e.Detail != "the answer is empty, and its finish reason is length" {
+			t.Errorf("%s: %+v, %v", mode, res, err)
+		}
+	}
+}
+
+// A server, or what stands before it, may hang anywhere.
+func TestHangs(t *testing.T) {
+	t.Parallel()
+	const text = "One half of this text comes, the other doesn't."
+	stages := map[string]struct {
+		does    llmtest.Behaviour
+		dial    bool // hang before the server is reached
+		partial string
+	}{
+		"while connecting":   {dial: true},
+		"before the headers": {does: llmtest.Hang()},
+		"midway":             {does: llmtest.HangMidway(text), partial: "One half of this text c"},
+		"slowly":             {does: llmtest.Slow(time.Minute, llmtest.Answer(text))},
+	}
+	ends := map[string]struct {
+		kind, cause error
+		ctx         func(t *testing.T) context.Context
+	}{
+		"deadline": {llm.ErrTimeout, context.DeadlineExceeded, func(t *testing.T) context.Context { return deadline(t, 100*time.Millisecond) }},
+		"canceled": {llm.ErrCanceled, context.Canceled, func(t *testing.T) context.Context {
+			ctx, cancel := context.WithCancel(context.Background())
+			timer := time.AfterFunc(100*time.Millisecond, cancel)
+			t.Cleanup(func() { timer.Stop(); cancel() })
+			return ctx
+		}},
+	}
+	for stage, where := range stages {
+		for end, how := range ends {
+			for mode, call := range modes {
+				t.Run(stage+"/"+end+"/"+mode, func(t *testing.T) {
+					t.Parallel()
+					s := llmtest.NewServer(t, where.does)
+					c := client(t, s, func(config *llm.OpenAIConfig) {
+						if where.dial {
+							config.HTTPClient = &http.Client{Transport: &http.Transport{DialContext: hangingDial(t)}}
+						}
+					})
+					start := time.Now()
+					res, err := call(t, c, how.ctx(t), request())
+					wantError(t, err, how.kind)
+					if !errors.Is(err, how.cause) {
+						t.Errorf("%v is no %v", err, how.cause)
+					}
+					// Far above the 100 ms: what counts is that it ends.
+					if took := time.Since(start); took > 10*time.Second {
+						t.Errorf("took %v", took)
+					}
+					wantPartial(t, res, mode, where.partial)
+				})
+			}
+		}
+	}
+}
+
+// hangingDial hangs until the test is over, whatever its context says: net/http
+// goes on dialing for requests to come when the one that needed the connection
+// has given up.
+func hangingDial(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	return func(context.Context, string, string) (net.Conn, error) {
+		<-over
+		return nil, net.ErrClosed
+	}
+}
+
+// A context that is over before the call sends nothing.
+func TestOverBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for mode, call := range modes {
+		s := llmtest.NewServer(t)
+		if _, err := call(t, client(t, s), ctx, request()); !errors.Is(err, llm.ErrCanceled) {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+}
+
+// The HTTP client's own timeout is a timeout, too.
+func TestClientTimeout(t *testing.T) {
+	t.Parallel()
+	for mode, call := range modes {
+		s := llmtest.NewServer(t, llmtest.Hang())
+		c := client(t, s, func(config *llm.OpenAIConfig) {
+			hasty := *config.HTTPClient
+			hasty.Timeout = 50 * time.Millisecond
+			config.HTTPClient = &hasty
+		})
+		_, err := call(t, c, deadline(t, patience), request())
+		if e := wantError(t, err, llm.ErrTimeout); e.Err != context.DeadlineExceeded {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+}
+
+func TestNoConnection(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close() // nobody listens there now
+	plain := llmtest.NewServer(t)
+	for name, test := range map[string]struct {
+		base, detail string
+		dial         func(context.Context, string, string) (net.Conn, error)
+	}{
+		"refused": {"http://" + address + "/v1", "no connection to the server: connection refused; check the base URL, and whether the server runs", nil},
+		"no such host": {"http://nowhere.invalid/v1", "the server's host name has no address; check the base URL", func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid", IsNotFound: true}}
+		}},
+		"no TLS": {strings.Replace(plain.URL(), "http:", "https:", 1), "the connection broke before the answer was whole", nil},
+	} {
+		for mode, call := range modes {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				transport := &http.Transport{DialContext: test.dial}
+				t.Cleanup(transport.CloseIdleConnections)
+				c, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: test.base, APIKey: key, Model: "m", HTTPClient: &http.Client{Transport: transport}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = call(t, c, deadline(t, patience), request())
+				if e := wantError(t, err, llm.ErrUnavailable); e.Detail != test.detail {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// A redirect would carry the key and the messages elsewhere.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	elsewhere := llmtest.NewServer(t) // a request would fail the test
+	s := llmtest.NewServer(t, llmtest.Answer("never"))
+	c := client(t, s, func(config *llm.OpenAIConfig) {
+		config.HTTPClient = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 307, Header: http.Header{"Location": {elsewhere.URL() + "/chat/completions"}}, Body: http.NoBody, Request: r}, nil
+		})}
+	})
+	_, err := c.Complete(deadline(t, patience), request())
+	wantError(t, err, llm.ErrBadResponse)
+}

@@ -1,0 +1,201 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Behaviour is what the server does with one request. Each knows both ways
+// of asking: it streams if the client asked for a stream.
+type Behaviour struct{ serve func(*exchange) }
+
+// A ToolCall is a call of a function.
+type ToolCall struct {
+	ID, Name  string
+	Arguments string // JSON
+}
+
+// Answer answers with a text, in pieces of a few words. 1 MB works, too.
+func Answer(text string) Behaviour { return Chunks(split(text, max(12, len(text)/256))...) }
+
+// Chunks answers with a text that a stream gets in exactly these pieces.
+func Chunks(pieces ...string) Behaviour { return answering(textReply(pieces...)) }
+
+// Empty answers with a text of no characters.
+func Empty() Behaviour { return answering(textReply()) }
+
+// CallTools answers with tool calls, their arguments in small pieces.
+func CallTools(calls ...ToolCall) Behaviour {
+	return answering(reply{calls: calls, finishReason: "tool_calls"})
+}
+
+// Refuse answers with a refusal and no text.
+func Refuse(text string) Behaviour { return answering(reply{refusal: text, finishReason: "stop"}) }
+
+// Truncated answers with a text that is cut off by the limit of tokens.
+func Truncated(text string) Behaviour {
+	r := textReply(split(text, 12)...)
+	r.finishReason = "length"
+	return answering(r)
+}
+
+// Echo answers with the content of the request's last message: a summarizer
+// that repeats what it was given, wrapper and all.
+func Echo() Behaviour {
+	return Reply(func(req Request) Behaviour {
+		var m struct{ Content string }
+		_ = json.Unmarshal(req.Messages[len(req.Messages)-1], &m) // "" if it is no text
+		return Answer(m.Content)
+	})
+}
+
+// Reply chooses the behaviour by the request.
+func Reply(choose func(Request) Behaviour) Behaviour {
+	return Behaviour{func(x *exchange) { choose(x.req).serve(x) }}
+}
+
+// Slow is a behaviour that takes its time: d before the headers, and d before
+// each piece of a stream.
+func Slow(d time.Duration, b Behaviour) Behaviour {
+	return Behaviour{func(x *exchange) {
+		x.pace = d
+		if x.wait(d) {
+			b.serve(x)
+		}
+	}}
+}
+
+// After is a behaviour that begins once gate is closed: it lets a test do
+// something while a model is at work.
+func After(gate <-chan struct{}, b Behaviour) Behaviour {
+	return Behaviour{func(x *exchange) {
+		select {
+		case <-gate:
+			b.serve(x)
+		case <-x.gone:
+		case <-x.closed:
+		}
+	}}
+}
+
+// A Failure is an error answer.
+type Failure struct {
+	Status        int           // of HTTP
+	RetryAfter    time.Duration // of the Retry-After header, in whole seconds; 0 for none
+	Type, Code    string        // of the error object; "" for null
+	Message       string        // of the error object
+	NotJSON       bool          // sends the message as plain text instead
+	UnknownLength bool          // sends the body without its length, in chunks
+}
+
+// Fail answers with a status, and what OpenAI sends with it: 429 asks to wait
+// a second. As real providers do, its message quotes the request.
+func Fail(status int) Behaviour {
+	f := Failure{Status: status}
+	switch {
+	case status == http.StatusUnauthorized:
+		f.Type, f.Code = "invalid_request_error", "invalid_api_key"
+	case status == http.StatusTooManyRequests:
+		f.Type, f.Code, f.RetryAfter = "requests", "rate_limit_exceeded", time.Second
+	case status >= 500:
+		f.Type = "server_error"
+	default:
+		f.Type = "invalid_request_error"
+	}
+	return Behaviour{func(x *exchange) {
+		f := f
+		f.Message = "It went wrong. Your request was " + string(x.req.Body)
+		writeFailure(x.w, f)
+	}}
+}
+
+// FailWith answers with a failure of the test's own.
+func FailWith(f Failure) Behaviour {
+	return Behaviour{func(x *exchange) { writeFailure(x.w, f) }}
+}
+
+// TooLong answers that the messages don't fit the model's window.
+func TooLong() Behaviour {
+	return FailWith(Failure{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "This model's maximum context length is 8192 tokens."})
+}
+
+// FailMidway begins to answer with a text and then, in the middle of a
+// stream, sends an error object in place of the rest. A client that asked for
+// no stream gets the error object under HTTP 200.
+func FailMidway(text string) Behaviour {
+	fault := Failure{Type: "server_error", Message: "The server had an error."}.body()
+	return Behaviour{func(x *exchange) {
+		if !x.req.Stream {
+			x.start("application/json")
+			x.write(fault)
+			return
+		}
+		if x.sendHalf(text) {
+			x.write("data: " + fault + "\n\n")
+		}
+	}}
+}
+
+// Raw answers with a status, content type and body of the test's own.
+func Raw(status int, contentType, body string) Behaviour {
+	return Behaviour{func(x *exchange) {
+		x.w.Header().Set("Content-Type", contentType)
+		x.w.WriteHeader(status)
+		x.write(body)
+	}}
+}
+
+func answering(r reply) Behaviour {
+	return Behaviour{func(x *exchange) {
+		if !x.req.Stream {
+			x.start("application/json")
+			x.write(r.whole(x.req.Model))
+			return
+		}
+		x.start("text/event-stream")
+		x.send(r.events(x.req.Model))
+	}}
+}
+
+// send writes events at the exchange's pace; false means that nobody reads
+// them.
+func (x *exchange) send(events []string) bool {
+	for i, event := range events {
+		if i > 0 && x.pace > 0 && !x.wait(x.pace) {
+			return false
+		}
+		if !x.write(event) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f Failure) body() string {
+	member := func(s string) any {
+		if s == "" {
+			return nil
+		}
+		return s
+	}
+	return encode(map[string]any{"error": map[string]any{"message": f.Message, "type": member(f.Type), "param": nil, "code": member(f.Code)}})
+}
+
+func writeFailure(w http.ResponseWriter, f Failure) {
+	body, contentType := f.body(), "application/json"
+	if f.NotJSON {
+		body, contentType = f.Message, "text/plain; charset=utf-8"
+	}
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
+	}
+	w.Header().Set("Content-Type", contentType)
+	if !f.UnknownLength {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	w.WriteHeader(f.Status)
+	_, _ = strings.NewReader(body).WriteTo(w) // nobody to tell
+}

@@ -1,0 +1,142 @@
+package llmtest
+
+import "strings"
+
+// Hang takes the request and never answers. It ends when the client goes.
+func Hang() Behaviour { return Behaviour{(*exchange).hang} }
+
+// HangMidway sends the headers and half of an answer with this text, and then
+// nothing more.
+func HangMidway(text string) Behaviour {
+	return Behaviour{func(x *exchange) {
+		if x.sendHalf(text) {
+			x.hang()
+		}
+	}}
+}
+
+// HangAtEnd sends the whole answer, but never closes the body: a stream gets
+// its finish reason and no "[DONE]".
+func HangAtEnd(text string) Behaviour {
+	return Behaviour{func(x *exchange) {
+		r := textReply(split(text, 12)...)
+		if !x.req.Stream {
+			x.start("application/json")
+			x.write(r.whole(x.req.Model))
+			x.hang()
+			return
+		}
+		x.start("text/event-stream")
+		events := r.events(x.req.Model)
+		x.send(events[:len(events)-1])
+		x.hang()
+	}}
+}
+
+// CutConnection takes the request and breaks the connection.
+func CutConnection() Behaviour { return Behaviour{(*exchange).cut} }
+
+// CutMidway sends the headers and half of an answer with this text, and then
+// breaks the connection.
+func CutMidway(text string) Behaviour {
+	return Behaviour{func(x *exchange) {
+		x.sendHalf(text)
+		x.cut()
+	}}
+}
+
+// EndMidway is CutMidway that ends the body properly, as a proxy does whose
+// own connection broke: a stream has no finish reason and no "[DONE]".
+func EndMidway(text string) Behaviour {
+	return Behaviour{func(x *exchange) { x.sendHalf(text) }}
+}
+
+// NoBody answers 200 with the right content type and not one byte.
+func NoBody() Behaviour {
+	return Behaviour{func(x *exchange) { x.start(x.contentType()) }}
+}
+
+// NoChoices answers with a completion that has no choices.
+func NoChoices() Behaviour {
+	const body = `{"id":"chatcmpl-fake","object":"chat.completion","model":"fake","choices":[]}`
+	return Behaviour{func(x *exchange) {
+		x.start(x.contentType())
+		if x.req.Stream {
+			x.write("data: " + body + "\n\ndata: [DONE]\n\n")
+			return
+		}
+		x.write(body)
+	}}
+}
+
+// InvalidJSON answers with JSON that breaks off within a string.
+func InvalidJSON() Behaviour {
+	const body = `{"id":"chatcmpl-fake","choices":[{"index":0,"message":{"role":"assistant","content":"brok`
+	return Behaviour{func(x *exchange) {
+		x.start(x.contentType())
+		if x.req.Stream {
+			x.write("data: " + body + "\n\ndata: [DONE]\n\n")
+			return
+		}
+		x.write(body)
+	}}
+}
+
+// WrongContentType answers 200 with a web page, as a captive portal does.
+func WrongContentType() Behaviour {
+	return Raw(200, "text/html; charset=utf-8", "<!doctype html><title>Welcome</title><p>Please log in.")
+}
+
+// Endless answers without end: with text for as long as the client reads.
+func Endless() Behaviour {
+	return Behaviour{func(x *exchange) {
+		x.start(x.contentType())
+		piece := Text(8 << 10)
+		if !x.req.Stream {
+			for ok := x.write(`{"choices":[{"index":0,"message":{"role":"assistant","content":"`); ok; {
+				ok = x.write(piece)
+			}
+			return
+		}
+		event := textReply(piece).events(x.req.Model)[1]
+		for x.write(event) {
+		}
+	}}
+}
+
+// EndlessSilence streams comments that say nothing, as servers do to keep a
+// connection open, for as long as the client reads. A client that asked for
+// no stream gets spaces, which JSON may begin with.
+func EndlessSilence() Behaviour {
+	return Behaviour{func(x *exchange) {
+		x.start(x.contentType())
+		piece := strings.Repeat(" ", 8<<10)
+		if x.req.Stream {
+			piece = ": " + piece + "\n\n"
+		}
+		for x.write(piece) {
+		}
+	}}
+}
+
+func (x *exchange) contentType() string {
+	if x.req.Stream {
+		return "text/event-stream"
+	}
+	return "application/json"
+}
+
+// sendHalf sends the headers and the first half of an answer: of a stream all
+// pieces of the text's first half, in at least one event. False means that
+// nobody reads it.
+func (x *exchange) sendHalf(text string) bool {
+	half := []rune(text)[:len([]rune(text))/2]
+	r := textReply(split(string(half), 12)...)
+	x.start(x.contentType())
+	if !x.req.Stream {
+		whole := r.whole(x.req.Model)
+		return x.write(whole[:len(whole)/2])
+	}
+	events := r.events(x.req.Model)
+	return x.send(events[:len(events)-3])
+}

@@ -1,0 +1,78 @@
+package llmtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coppice-chat/coppice/llm"
+)
+
+// A Model is an llm.Model that a function answers for. The zero value says
+// "ok" to everything.
+type Model struct {
+	ModelName string // what Name returns; "" is "fake"
+
+	// Answer makes the answer; nil answers "ok". It may be called by several
+	// goroutines at once. A function that waits should watch ctx, unless the
+	// test is about one that doesn't.
+	Answer func(ctx context.Context, req llm.Request) (llm.Response, error)
+
+	mu       sync.Mutex
+	requests []llm.Request
+}
+
+var _ llm.Model = (*Model)(nil)
+
+// Name implements llm.Model.
+func (m *Model) Name() string {
+	if m.ModelName == "" {
+		return "fake"
+	}
+	return m.ModelName
+}
+
+// Requests returns what the model was asked, oldest first.
+func (m *Model) Requests() []llm.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.requests)
+}
+
+// Complete implements llm.Model.
+func (m *Model) Complete(ctx context.Context, req llm.Request) (llm.Response, error) {
+	m.mu.Lock()
+	m.requests = append(m.requests, req)
+	m.mu.Unlock()
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return llm.Response{}, &llm.Error{Kind: llm.ErrTimeout, Model: m.Name(), Err: err}
+	case err != nil:
+		return llm.Response{}, &llm.Error{Kind: llm.ErrCanceled, Model: m.Name(), Err: err}
+	}
+	answer := m.Answer
+	if answer == nil {
+		answer = func(context.Context, llm.Request) (llm.Response, error) { return Response("ok"), nil }
+	}
+	res, err := answer(ctx, req)
+	if res.Model == "" {
+		res.Model = m.Name()
+	}
+	return res, err
+}
+
+// Stream implements llm.Model: it gives the answer's text word by word, and
+// then the error, if there is one.
+func (m *Model) Stream(ctx context.Context, req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+	res, err := m.Complete(ctx, req)
+	if res.Text != "" {
+		for word := range strings.SplitAfterSeq(res.Text, " ") {
+			if err := each(llm.Delta{Content: word}); err != nil {
+				return res, err
+			}
+		}
+	}
+	return res, err
+}

@@ -1,0 +1,168 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A Server is an OpenAI-compatible server on loopback that follows a script:
+// each request takes the next behaviour. It ends with its test, whatever
+// still hangs in it.
+type Server struct {
+	t      testing.TB
+	http   *httptest.Server
+	closed chan struct{}
+
+	mu        sync.Mutex
+	key       string
+	script    []Behaviour
+	otherwise *Behaviour
+	requests  []Request
+	abandoned int
+}
+
+// A Request is what a client asked for.
+type Request struct {
+	Header http.Header // without Authorization
+	Body   []byte      // as it came
+
+	Model               string
+	Messages            []json.RawMessage
+	Stream              bool
+	Temperature         *float64 // nil if it wasn't sent
+	MaxTokens           int      // of max_tokens; 0 if it wasn't sent
+	MaxCompletionTokens int      // of max_completion_tokens; 0 if it wasn't sent
+}
+
+// NewServer starts a server with a script. A request beyond its end fails the
+// test, unless there is an Otherwise.
+func NewServer(t testing.TB, script ...Behaviour) *Server {
+	t.Helper()
+	s := &Server{t: t, closed: make(chan struct{}), script: script}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/chat/completions", s.serve)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeFailure(w, Failure{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Unknown request URL: " + r.URL.Path})
+	})
+	s.http = httptest.NewServer(mux)
+	t.Cleanup(func() {
+		close(s.closed) // lets go of what hangs, which Close waits for
+		s.http.Close()
+	})
+	return s
+}
+
+// URL is the base URL to configure a client with. It ends in /v1.
+func (s *Server) URL() string { return s.http.URL + "/v1" }
+
+// Client is an HTTP client whose connections end with the server, so that a
+// test that counts goroutines finds none of them left.
+func (s *Server) Client() *http.Client { return s.http.Client() }
+
+// RequireKey makes the server answer 401 to other API keys than this one.
+// Such requests take no behaviour, but are recorded.
+func (s *Server) RequireKey(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key = key
+}
+
+// Script adds behaviours for the next requests.
+func (s *Server) Script(more ...Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = append(s.script, more...)
+}
+
+// Otherwise sets what requests get once the script is done.
+func (s *Server) Otherwise(b Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.otherwise = &b
+}
+
+// Requests returns what was asked, oldest first.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Abandoned counts the requests whose client went away before the answer was
+// whole.
+func (s *Server) Abandoned() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.abandoned
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	req, valid := parse(r.Header, body)
+	b, known := s.next(req, r.Header.Get("Authorization"))
+	switch {
+	case !known:
+		writeFailure(w, Failure{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "Incorrect API key provided: " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")})
+		return
+	case !valid:
+		writeFailure(w, Failure{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "We could not parse the JSON body of your request: " + string(body)})
+		return
+	}
+	x := &exchange{w: w, req: req, closed: s.closed, gone: r.Context().Done()}
+	// Some behaviours end in a panic that cuts the connection.
+	defer func() {
+		if x.left() {
+			s.mu.Lock()
+			s.abandoned++
+			s.mu.Unlock()
+		}
+	}()
+	b.serve(x)
+}
+
+// next records a request and returns its behaviour; known is false for the
+// wrong key.
+func (s *Server) next(req Request, authorization string) (b Behaviour, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, req)
+	switch {
+	case s.key != "" && authorization != "Bearer "+s.key:
+		return Behaviour{}, false
+	case len(s.script) > 0:
+		b, s.script = s.script[0], s.script[1:]
+		return b, true
+	case s.otherwise != nil:
+		return *s.otherwise, true
+	}
+	s.t.Errorf("llmtest: request %d has no behaviour in the server's script", len(s.requests))
+	return Fail(http.StatusInternalServerError), true
+}
+
+func parse(header http.Header, body []byte) (Request, bool) {
+	req := Request{Header: header.Clone(), Body: body}
+	req.Header.Del("Authorization")
+	var members struct {
+		Model               string
+		Messages            []json.RawMessage
+		Stream              bool
+		Temperature         *float64
+		MaxTokens           int `json:"max_tokens"`
+		MaxCompletionTokens int `json:"max_completion_tokens"`
+	}
+	if json.Unmarshal(body, &members) != nil || len(members.Messages) == 0 {
+		return req, false
+	}
+	req.Model, req.Messages, req.Stream = members.Model, members.Messages, members.Stream
+	req.Temperature, req.MaxTokens, req.MaxCompletionTokens = members.Temperature, members.MaxTokens, members.MaxCompletionTokens
+	return req, true
+}

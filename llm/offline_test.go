@@ -1,0 +1,88 @@
+package llm_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm"
+)
+
+func TestOffline(t *testing.T) {
+	t.Parallel()
+	const what = "I am the offline model: no language model is set up, so nobody understood this. I was given "
+	system := json.RawMessage(`{"role":"system","content":"s"}`)
+	answer := json.RawMessage(`{"role":"assistant","content":"earlier"}`)
+	for name, test := range map[string]struct {
+		messages []json.RawMessage
+		want     string
+	}{
+		"one":        {[]json.RawMessage{user("Hi there")}, "1 message. You said: “Hi there”"},
+		"the last":   {[]json.RawMessage{system, user("first"), answer, user("second\n\n  line")}, "4 messages. You said: “second line”"},
+		"a tool":     {[]json.RawMessage{user("go"), json.RawMessage(`{"role":"tool","content":"r","tool_call_id":"a"}`)}, "2 messages. You said: “go”"},
+		"parts":      {[]json.RawMessage{json.RawMessage(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}},{"type":"text","text":"look"}]}`)}, "1 message. You said: “look”"},
+		"an image":   {[]json.RawMessage{json.RawMessage(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`)}, "1 message. Your last message has no text."},
+		"odd":        {[]json.RawMessage{json.RawMessage(`{"role":"user","content":7}`)}, "1 message. Your last message has no text."},
+		"no user":    {[]json.RawMessage{system}, "1 message. None of them is yours."},
+		"long":       {[]json.RawMessage{user(strings.Repeat("é", 500))}, "1 message. You said: “" + strings.Repeat("é", 280) + "…”"},
+		"NUL":        {[]json.RawMessage{user("a\x00b")}, "1 message. You said: “ab”"},
+		"unreadable": {[]json.RawMessage{user("ok"), json.RawMessage(`{`)}, "2 messages. You said: “ok”"},
+	} {
+		for mode, call := range modes {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				m := llm.Offline(0)
+				res, err := call(t, m, context.Background(), llm.Request{Messages: test.messages})
+				if err != nil {
+					t.Fatal(err)
+				}
+				content, _ := json.Marshal(what + test.want)
+				if res.Text != what+test.want || string(res.Message) != `{"role":"assistant","content":`+string(content)+`}` {
+					t.Errorf("%q, message %s", res.Text, res.Message)
+				}
+				if m.Name() != "offline" || res.Model != "offline" || res.FinishReason != "stop" {
+					t.Errorf("%+v", res)
+				}
+			})
+		}
+	}
+}
+
+func TestOfflineStops(t *testing.T) {
+	t.Parallel()
+	req := request()
+	for mode, call := range modes {
+		_, err := call(t, llm.Offline(0), context.Background(), llm.Request{})
+		wantError(t, err, llm.ErrInvalid)
+		res, err := call(t, llm.Offline(time.Hour), deadline(t, 20*time.Millisecond), req)
+		wantError(t, err, llm.ErrTimeout)
+		if res.Message != nil {
+			t.Errorf("%s: %s", mode, res.Message)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err = call(t, llm.Offline(0), ctx, req)
+		wantError(t, err, llm.ErrCanceled)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	words := 0
+	res, err := llm.Offline(time.Microsecond).Stream(ctx, req, func(llm.Delta) error {
+		if words++; words == 4 {
+			cancel()
+		}
+		return nil
+	})
+	wantError(t, err, llm.ErrCanceled)
+	if res.Text != "I am the offline " || res.FinishReason != "" {
+		t.Errorf("%+v", res)
+	}
+	enough := fmt.Errorf("enough")
+	if _, err := llm.Offline(0).Stream(context.Background(), req, func(llm.Delta) error { return enough }); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+}

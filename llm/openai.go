@@ -1,0 +1,249 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+)
+
+const (
+	defaultBaseURL        = "https://api.openai.com/v1"
+	defaultMaxAnswerBytes = 4 << 20
+
+	// streamOverhead is how many bytes of a stream may carry one byte of the
+	// answer. A chunk of one short token takes some 350 bytes.
+	streamOverhead = 64
+
+	checkBaseURL = "check the base URL, which usually ends in /v1"
+)
+
+// OpenAIConfig says which model to call, and how.
+type OpenAIConfig struct {
+	// BaseURL is what "/chat/completions" is added to, such as
+	// "http://localhost:11434/v1"; "" is OpenAI's own. A user name, query or
+	// fragment is refused: keys belong into APIKey.
+	BaseURL string
+
+	APIKey string // "" for a server that wants none
+	Model  string // as the server names it
+
+	// HTTPClient makes the connections; nil is http.DefaultClient. Its own
+	// timeout, if it has one, also ends streams. Redirects aren't followed, so
+	// that key and messages go nowhere but to BaseURL.
+	HTTPClient *http.Client
+
+	// MaxAnswerBytes bounds an answer; 0 is 4 MiB. What is longer is cut off
+	// with ErrAnswerTooLong, so that a server without end can't fill memory.
+	MaxAnswerBytes int
+
+	// LegacyFields sends max_tokens in place of max_completion_tokens, and no
+	// stream_options: some compatible servers refuse or overlook the newer
+	// fields. OpenAI's own reasoning models refuse max_tokens, and a stream
+	// without stream_options doesn't count its tokens, so it is off unless a
+	// server needs it.
+	LegacyFields bool
+
+	// Families says which models refuse a temperature; nil is KnownFamilies.
+	Families Families
+}
+
+// OpenAI is a model behind OpenAI's chat completions or a compatible server.
+type OpenAI struct {
+	model            string
+	maxAnswer        int
+	legacyFields     bool
+	fixedTemperature bool
+	service          openai.ChatCompletionService
+}
+
+// NewOpenAI makes a client. It doesn't connect.
+func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
+	base, err := url.Parse(config.BaseURL)
+	switch {
+	case config.Model == "":
+		return nil, errors.New("llm.NewOpenAI: no model is named")
+	case config.MaxAnswerBytes < 0:
+		return nil, errors.New("llm.NewOpenAI: MaxAnswerBytes is below 0")
+	case config.BaseURL == "":
+		base, _ = url.Parse(defaultBaseURL)
+	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "":
+		// The URL isn't quoted: it may hold a password.
+		return nil, errors.New("llm.NewOpenAI: the base URL must look like https://host/v1, without user name, query and fragment")
+	}
+	families := config.Families
+	if families == nil {
+		families = known
+	}
+	family, _ := families.Find(config.Model)
+	c := &OpenAI{
+		model:            config.Model,
+		maxAnswer:        config.MaxAnswerBytes,
+		legacyFields:     config.LegacyFields,
+		fixedTemperature: family.FixedTemperature,
+	}
+	if c.maxAnswer == 0 {
+		c.maxAnswer = defaultMaxAnswerBytes
+	}
+	client := http.DefaultClient
+	if config.HTTPClient != nil {
+		client = config.HTTPClient
+	}
+	direct := *client
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	// The service alone, because openai.NewClient takes settings from the
+	// environment.
+	c.service = openai.NewChatCompletionService(
+		option.WithBaseURL(base.String()),
+		option.WithAPIKey(config.APIKey),
+		option.WithHTTPClient(&direct),
+		option.WithMaxRetries(0), // whoever calls several models counts the attempts
+		option.WithMiddleware(refuse),
+	)
+	return c, nil
+}
+
+// Name returns the configured model.
+func (c *OpenAI) Name() string { return c.model }
+
+// Complete implements Model.
+func (c *OpenAI) Complete(ctx context.Context, req Request) (Response, error) {
+	a := answer{limit: c.maxAnswer}
+	err := c.complete(ctx, req, &a)
+	return c.result(ctx, &a, err)
+}
+
+func (c *OpenAI) complete(ctx context.Context, req Request, a *answer) error {
+	res, err := c.post(ctx, req, false)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if kind := contentType(res); !isJSON(kind) {
+		return wrongType(res, kind)
+	}
+	return readWhole(res.Body, a)
+}
+
+// Stream implements Model. A server that answers with one JSON object, because
+// it can't stream, gives one Delta.
+func (c *OpenAI) Stream(ctx context.Context, req Request, each func(Delta) error) (Response, error) {
+	a := answer{limit: c.maxAnswer}
+	a.each = func(d Delta) error {
+		if err := each(d); err != nil {
+			return &callerError{err}
+		}
+		return nil
+	}
+	err := c.stream(ctx, req, &a)
+	return c.result(ctx, &a, err)
+}
+
+func (c *OpenAI) stream(ctx context.Context, req Request, a *answer) error {
+	res, err := c.post(ctx, req, true)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	switch kind := contentType(res); {
+	case kind == "text/event-stream":
+		res.Body = &limitedBody{ReadCloser: res.Body, left: a.limit * streamOverhead}
+		return readEvents(ctx, ssestream.NewDecoder(res), a)
+	case isJSON(kind):
+		return readWhole(res.Body, a)
+	default:
+		return wrongType(res, kind)
+	}
+}
+
+// post sends a request. The response is one of HTTP 200, its body unread.
+func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Response, error) {
+	body, err := c.encode(req, stream)
+	if err != nil {
+		return nil, err
+	}
+	var res *http.Response
+	_, err = c.service.New(ctx, openai.ChatCompletionNewParams{},
+		option.WithRequestBody("application/json", body),
+		option.WithResponseBodyInto(&res))
+	return res, err
+}
+
+// result is what a call returns: what was read, and err as one of this
+// package's errors.
+func (c *OpenAI) result(ctx context.Context, a *answer, err error) (Response, error) {
+	var (
+		caller *callerError
+		typed  *Error
+	)
+	if err == nil {
+		err = a.check()
+	}
+	res := a.response(c.model, err == nil)
+	switch {
+	case err == nil:
+		return res, nil
+	case errors.As(err, &caller):
+		return res, caller.err
+	case errors.As(err, &typed): // says more than the context does
+	default:
+		if typed = ended(ctx); typed == nil {
+			typed = broken(err)
+		}
+	}
+	typed.Model = c.model
+	return res, typed
+}
+
+// A callerError is an error of the function that a stream calls for each piece.
+type callerError struct{ err error }
+
+func (e *callerError) Error() string { return e.err.Error() }
+
+// contentType is a response's media type. A response without one passes for
+// JSON: if it isn't, reading it says so.
+func contentType(res *http.Response) string {
+	header := res.Header.Get("Content-Type")
+	if header == "" {
+		return "application/json"
+	}
+	kind, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		return "an unreadable type"
+	}
+	return kind
+}
+
+func isJSON(kind string) bool {
+	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
+}
+
+func wrongType(res *http.Response, kind string) error {
+	what := "something else"
+	if kind == "text/html" {
+		what = "a web page"
+	}
+	return &Error{Kind: ErrBadResponse, Status: res.StatusCode, Detail: "the server sent " + what + ", and no chat completion; " + checkBaseURL}
+}
+
+// A limitedBody fails once more than its bytes are read.
+type limitedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooMuch
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

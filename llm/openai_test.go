@@ -1,0 +1,348 @@
+package llm_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+const (
+	key    = "sk-test-9f3c1a77b2"
+	secret = "the launch code is 48151623"
+)
+
+// patience is a deadline that no test means to reach.
+const patience = 30 * time.Second
+
+func deadline(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func client(t *testing.T, s *llmtest.Server, change ...func(*llm.OpenAIConfig)) *llm.OpenAI {
+	t.Helper()
+	config := llm.OpenAIConfig{BaseURL: s.URL(), APIKey: key, Model: "gpt-4o", HTTPClient: s.Client()}
+	for _, c := range change {
+		c(&config)
+	}
+	c, err := llm.NewOpenAI(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func user(text string) json.RawMessage {
+	content, _ := json.Marshal(text)
+	return json.RawMessage(`{"role":"user","content":` + string(content) + `}`)
+}
+
+func request(messages ...json.RawMessage) llm.Request {
+	if messages == nil {
+		messages = []json.RawMessage{user(secret)}
+	}
+	return llm.Request{Messages: messages}
+}
+
+// modes are the two ways to ask. Both check what a stream promises: that its
+// pieces add up to the response.
+var modes = map[string]func(t *testing.T, m llm.Model, ctx context.Context, req llm.Request) (llm.Response, error){
+	"complete": func(_ *testing.T, m llm.Model, ctx context.Context, req llm.Request) (llm.Response, error) {
+		return m.Complete(ctx, req)
+	},
+	"stream": func(t *testing.T, m llm.Model, ctx context.Context, req llm.Request) (llm.Response, error) {
+		var content, refusal strings.Builder
+		res, err := m.Stream(ctx, req, func(d llm.Delta) error {
+			if d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
+				t.Error("an empty delta")
+			}
+			content.WriteString(d.Content)
+			refusal.WriteString(d.Refusal)
+			return nil
+		})
+		if content.String() != res.Text || refusal.String() != res.Refusal {
+			t.Errorf("the deltas add up to %q and %q; the response has %q and %q", content.String(), refusal.String(), res.Text, res.Refusal)
+		}
+		return res, err
+	},
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	megabyte := llmtest.Text(1 << 20)
+	calls := []llmtest.ToolCall{
+		{ID: "call_a", Name: "search", Arguments: `{"query":"größte Städte <&>","limit":3}`},
+		{ID: "call_b", Name: "now", Arguments: "{}"},
+	}
+	for name, test := range map[string]struct {
+		does                  llmtest.Behaviour
+		text, refusal, finish string
+		message               string // "" for one of role and text alone
+	}{
+		"text":          {does: llmtest.Answer("Hello, wörld! 👋 <b>&"), text: "Hello, wörld! 👋 <b>&", finish: "stop"},
+		"29 characters": {does: llmtest.Answer(llmtest.Text(29)), text: llmtest.Text(29), finish: "stop"},
+		"30 characters": {does: llmtest.Answer(llmtest.Text(30)), text: llmtest.Text(30), finish: "stop"},
+		"1 MB":          {does: llmtest.Answer(megabyte), text: megabyte, finish: "stop"},
+		"echo":          {does: llmtest.Echo(), text: secret, finish: "stop"},
+		"truncated":     {does: llmtest.Truncated("This goes on and"), text: "This goes on and", finish: "length"},
+		"slow":          {does: llmtest.Slow(time.Millisecond, llmtest.Chunks("a ", "b ", "c")), text: "a b c", finish: "stop"},
+		"NUL":           {does: llmtest.Chunks("a\x00", "\x00", "b"), text: "ab", finish: "stop"},
+		"refusal": {does: llmtest.Refuse("I can't help with that."), refusal: "I can't help with that.", finish: "stop",
+			message: `{"role":"assistant","content":null,"refusal":"I can't help with that."}`},
+		"tool calls": {does: llmtest.CallTools(calls...), finish: "tool_calls",
+			message: `{"role":"assistant","content":null,"tool_calls":[` +
+				`{"function":{"arguments":"{\"query\":\"größte Städte <&>\",\"limit\":3}","name":"search"},"id":"call_a","type":"function"},` +
+				`{"function":{"arguments":"{}","name":"now"},"id":"call_b","type":"function"}]}`},
+	} {
+		for mode, call := range modes {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				s := llmtest.NewServer(t, test.does)
+				s.RequireKey(key)
+				res, err := call(t, client(t, s), deadline(t, patience), request())
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := test.message
+				if want == "" {
+					content, _ := json.Marshal(test.text)
+					want = `{"role":"assistant","content":` + string(content) + `}`
+					want = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(want)
+				}
+				if string(res.Message) != want {
+					t.Errorf("message %.200s\nwant    %.200s", res.Message, want)
+				}
+				if res.Text != test.text || res.Refusal != test.refusal || res.FinishReason != test.finish {
+					t.Errorf("text %.80q, refusal %q, finish reason %q", res.Text, res.Refusal, res.FinishReason)
+				}
+				if res.Model != "gpt-4o-fake" || res.PromptTokens != 7 || res.CompletionTokens == 0 {
+					t.Errorf("model %q, %d and %d tokens", res.Model, res.PromptTokens, res.CompletionTokens)
+				}
+			})
+		}
+	}
+}
+
+// Messages are the caller's bytes: their spaces, order, escapes and numbers.
+func TestMessagesByteForByte(t *testing.T) {
+	t.Parallel()
+	messages := []json.RawMessage{
+		json.RawMessage(`{ "content" : "a <b> & \u003c \u00e9 é 👋\u2028" ,` + "\n\t" + `"role":"system"}`),
+		json.RawMessage(`{"role":"user","content":[{"type":"text","text":"x"}],"n":1.0e2,"big":12345678901234567890,"dup":1,"dup":2}`),
+		json.RawMessage("\n" + `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]} `),
+	}
+	temperature := 0.1
+	for mode, call := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := llmtest.NewServer(t, llmtest.Answer("ok"))
+			req := llm.Request{Messages: messages, Temperature: &temperature, MaxOutputTokens: 99, Extra: map[string]json.RawMessage{
+				"tools": json.RawMessage(`[ {"type":"function"} ]`), "reasoning_effort": json.RawMessage(`"low"`),
+			}}
+			if _, err := call(t, client(t, s), deadline(t, patience), req); err != nil {
+				t.Fatal(err)
+			}
+			got := s.Requests()[0]
+			stream := ""
+			if mode == "stream" {
+				stream = `,"stream":true,"stream_options":{"include_usage":true}`
+			}
+			want := `{"model":"gpt-4o","reasoning_effort":"low","tools":[ {"type":"function"} ],"temperature":0.1,"max_completion_tokens":99` +
+				stream + `,"messages":[` + string(bytes.Join([][]byte{messages[0], messages[1], messages[2]}, []byte(","))) + `]}`
+			if string(got.Body) != want {
+				t.Errorf("sent %s\nwant %s", got.Body, want)
+			}
+		})
+	}
+}
+
+func TestRequestFields(t *testing.T) {
+	t.Parallel()
+	hot := 0.7
+	full := llm.Request{Messages: []json.RawMessage{user("x")}, Temperature: &hot, MaxOutputTokens: 5}
+	for _, test := range []struct {
+		name, model    string
+		legacy         bool
+		temperature    bool
+		max, legacyMax int
+		usage          bool
+	}{
+		{"plain", "gpt-4o", false, true, 5, 0, true},
+		{"reasoning model", "o3-mini", false, false, 5, 0, true},
+		{"by way of a gateway", "openai/gpt-5-mini", false, false, 5, 0, true},
+		{"chat model of the family", "gpt-5-chat-latest", false, true, 5, 0, true},
+		{"unknown model", "in-house", false, true, 5, 0, true},
+		{"legacy fields", "mistral-small", true, true, 0, 5, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := llmtest.NewServer(t, llmtest.Answer("ok"))
+			c := client(t, s, func(config *llm.OpenAIConfig) { config.Model, config.LegacyFields = test.model, test.legacy })
+			if _, err := c.Stream(deadline(t, patience), full, func(llm.Delta) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			got := s.Requests()[0]
+			if got.Model != test.model || c.Name() != test.model || (got.Temperature != nil) != test.temperature ||
+				got.MaxCompletionTokens != test.max || got.MaxTokens != test.legacyMax ||
+				bytes.Contains(got.Body, []byte("stream_options")) != test.usage {
+				t.Errorf("sent %s", got.Body)
+			}
+		})
+	}
+}
+
+func TestInvalidRequests(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	for name, req := range map[string]llm.Request{
+		"no messages":      {},
+		"no JSON":          {Messages: []json.RawMessage{user("x"), json.RawMessage(`{"role":"user","content":"` + secret)}},
+		"no object":        {Messages: []json.RawMessage{json.RawMessage(`"` + secret + `"`)}},
+		"two objects":      {Messages: []json.RawMessage{json.RawMessage(`{},{}`)}},
+		"nothing":          {Messages: []json.RawMessage{nil}},
+		"a member of ours": {Messages: []json.RawMessage{user("x")}, Extra: map[string]json.RawMessage{"n": json.RawMessage("2")}},
+		"broken extra":     {Messages: []json.RawMessage{user("x")}, Extra: map[string]json.RawMessage{"tools": json.RawMessage("[")}},
+		"NaN":              {Messages: []json.RawMessage{user("x")}, Temperature: &nan},
+	} {
+		for mode, call := range modes {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				s := llmtest.NewServer(t) // a request would fail the test
+				_, err := call(t, client(t, s), deadline(t, patience), req)
+				wantError(t, err, llm.ErrInvalid)
+			})
+		}
+	}
+}
+
+func TestNewOpenAIRefuses(t *testing.T) {
+	t.Parallel()
+	for _, config := range []llm.OpenAIConfig{
+		{},
+		{Model: "m", BaseURL: "localhost:11434/v1"},
+		{Model: "m", BaseURL: "ftp://host/v1"},
+		{Model: "m", BaseURL: "https://" + key + "@host/v1"},
+		{Model: "m", BaseURL: "https://host/v1?key=" + key},
+		{Model: "m", BaseURL: "https://host/" + key + "%zz"},
+		{Model: "m", MaxAnswerBytes: -1},
+	} {
+		if _, err := llm.NewOpenAI(config); err == nil || strings.Contains(err.Error(), key) {
+			t.Errorf("%+v: %v", config, err)
+		}
+	}
+	if _, err := llm.NewOpenAI(llm.OpenAIConfig{Model: "m"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The SDK would take keys, addresses and headers from the environment.
+func TestEnvironmentIsNotRead(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-of-the-environment")
+	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+	t.Setenv("OPENAI_ORG_ID", "org-of-the-environment")
+	t.Setenv("OPENAI_PROJECT_ID", "project-of-the-environment")
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Custom: of-the-environment")
+	s := llmtest.NewServer(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
+	var authorization []string
+	for _, k := range []string{key, ""} {
+		c := client(t, s, func(config *llm.OpenAIConfig) {
+			config.APIKey = k
+			spied := *config.HTTPClient
+			next := spied.Transport
+			spied.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+				authorization = append(authorization, r.Header.Get("Authorization"))
+				return next.RoundTrip(r)
+			})
+			config.HTTPClient = &spied
+		})
+		if _, err := c.Complete(deadline(t, patience), request()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"Bearer " + key, ""}; !slices.Equal(authorization, want) {
+		t.Errorf("keys sent: %q", authorization)
+	}
+	for _, r := range s.Requests() {
+		for name, values := range r.Header {
+			if strings.Contains(strings.Join(values, ""), "of-the-environment") {
+				t.Errorf("sent %s: %s", name, values)
+			}
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t)
+	s.Otherwise(llmtest.Echo())
+	c := client(t, s)
+	var group sync.WaitGroup
+	for i := range 32 {
+		group.Go(func() {
+			text := llmtest.Text(10 + i)
+			for mode, call := range modes {
+				if res, err := call(t, c, deadline(t, patience), request(user(text))); err != nil || res.Text != text {
+					t.Errorf("%s: %q, %v", mode, res.Text, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// wantError checks an error's kind, and what every error of a model promises.
+func wantError(t *testing.T, err, kind error) *llm.Error {
+	t.Helper()
+	var e *llm.Error
+	if !errors.As(err, &e) || !errors.Is(err, kind) {
+		t.Fatalf("error %v (%T), want a *llm.Error of kind %q", err, err, kind)
+	}
+	if e.Model == "" {
+		t.Errorf("%v names no model", err)
+	}
+	for cause := range causes(err) {
+		if said := cause.Error(); strings.Contains(said, key) || strings.Contains(said, "48151623") || strings.Contains(said, "http://") {
+			t.Errorf("an error tells too much: %q", said)
+		}
+	}
+	return e
+}
+
+// causes walks an error and all that it wraps.
+func causes(err error) func(func(error) bool) {
+	return func(yield func(error) bool) {
+		todo := []error{err}
+		for len(todo) > 0 {
+			err, todo = todo[0], todo[1:]
+			if err == nil {
+				continue
+			}
+			if !yield(err) {
+				return
+			}
+			switch e := err.(type) {
+			case interface{ Unwrap() error }:
+				todo = append(todo, e.Unwrap())
+			case interface{ Unwrap() []error }:
+				todo = append(todo, e.Unwrap()...)
+			}
+		}
+	}
+}

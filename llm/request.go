@@ -1,0 +1,88 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// ownMembers are the members of the request object that a Request's other
+// fields and the client's settings stand for. n is among them because only
+// one answer is read.
+var ownMembers = []string{"model", "messages", "temperature", "max_tokens", "max_completion_tokens", "n", "stream", "stream_options"}
+
+// encode writes the request object. It does so by hand because encoding/json
+// rewrites raw messages: it strips their spaces and escapes <, > and &.
+func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
+	if len(req.Messages) == 0 {
+		return nil, failed(ErrInvalid, "there are no messages to answer")
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"model":`)
+	b.Write(quoted(c.model))
+	for _, name := range slices.Sorted(maps.Keys(req.Extra)) {
+		value := req.Extra[name]
+		if slices.Contains(ownMembers, name) {
+			return nil, failed(ErrInvalid, "the extra member %q has a field of its own, or none at all; leave it out", name)
+		}
+		if !json.Valid(value) {
+			return nil, failed(ErrInvalid, "the extra member %q is no JSON", name)
+		}
+		b.WriteByte(',')
+		b.Write(quoted(name))
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	if req.Temperature != nil && !c.fixedTemperature {
+		value, err := json.Marshal(*req.Temperature)
+		if err != nil {
+			return nil, failed(ErrInvalid, "the temperature is no finite number")
+		}
+		b.WriteString(`,"temperature":`)
+		b.Write(value)
+	}
+	if req.MaxOutputTokens > 0 {
+		name := `,"max_completion_tokens":`
+		if c.legacyFields {
+			name = `,"max_tokens":`
+		}
+		b.WriteString(name + strconv.Itoa(req.MaxOutputTokens))
+	}
+	if stream {
+		b.WriteString(`,"stream":true`)
+		if !c.legacyFields {
+			b.WriteString(`,"stream_options":{"include_usage":true}`)
+		}
+	}
+	b.WriteString(`,"messages":[`)
+	for i, message := range req.Messages {
+		if trimmed := bytes.TrimLeft(message, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(message) {
+			return nil, failed(ErrInvalid, "messages[%d] is no JSON object", i)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(message)
+	}
+	b.WriteString(`]}`)
+	return b.Bytes(), nil
+}
+
+// quoted is text as a JSON string.
+func quoted(text string) []byte {
+	b, _ := marshal(text) // a string always encodes
+	return b
+}
+
+// marshal is json.Marshal that leaves <, > and & as they are.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,103 @@
+package llm_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/llm"
+)
+
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]int{
+		"gpt-4o":                            128_000,
+		"gpt-4o-mini-2024-07-18":            128_000,
+		"GPT-4o ":                           128_000,
+		"gpt-4":                             8_192,
+		"gpt-4-0613":                        8_192,
+		"gpt-4-turbo-2024-04-09":            128_000,
+		"gpt-4-1106-preview":                128_000,
+		"gpt-4.1-nano":                      1_047_576,
+		"gpt-3.5-turbo-0125":                16_385,
+		"gpt-5":                             272_000,
+		"gpt-5-chat-latest":                 128_000,
+		"gpt-5.1":                           272_000,
+		"gpt-5.4-2026-03-05":                922_000,
+		"gpt-5.4-mini":                      272_000,
+		"o1-mini":                           128_000,
+		"o3":                                200_000,
+		"o4-mini":                           200_000,
+		"openai/gpt-4o":                     128_000,
+		"ft:gpt-4o-mini-2024-07-18:acme::x": 128_000,
+		"claude-3-5-sonnet-latest":          200_000,
+		"claude-opus-4-5":                   200_000,
+		"anthropic/claude-sonnet-5":         1_000_000,
+		"models/gemini-2.5-pro":             1_048_576,
+		"gemini-1.5-pro-002":                2_097_152,
+		"meta-llama/Llama-3.1-8B-Instruct":  131_072,
+		"llama3:8b":                         8_192,
+		"llama3.2":                          131_072,
+		"mistral-large-latest":              131_072,
+		"mixtral:8x7b":                      32_768,
+		"Qwen/Qwen2.5-7B-Instruct":          32_768,
+		"qwen3-coder-plus":                  262_144,
+		"deepseek/deepseek-chat":            131_072,
+		"deepseek-coder":                    65_536,
+		"offline":                           128_000,
+	} {
+		if got, err := llm.Window(model); err != nil || got != want {
+			t.Errorf("Window(%q) = %d, %v; want %d", model, got, err, want)
+		}
+	}
+	for _, model := range []string{"", "gpt", "gpt-4x", "gpt-50", "o33", "acme-7b", "not-gpt-4o", "gemini", "ft:"} {
+		got, err := llm.Window(model)
+		if err == nil {
+			t.Errorf("Window(%q) = %d, want an error", model, got)
+		} else if !strings.Contains(err.Error(), "claude-, claude-2, ") || !strings.Contains(err.Error(), "max_context_tokens") {
+			t.Errorf("Window(%q): %v", model, err)
+		}
+	}
+}
+
+func TestFamiliesWith(t *testing.T) {
+	t.Parallel()
+	families, err := llm.KnownFamilies().With(
+		llm.Family{Prefix: "Acme-7B", Window: 4096},
+		llm.Family{Prefix: "gpt-4o", Window: 64_000}, // takes the place of the known one
+		llm.Family{Prefix: "local/gpt-4o", Window: 8_000},
+		llm.Family{Prefix: "gpt-4o-mini", Window: 32_000},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]int{
+		"acme-7b-instruct": 4096, "gpt-4o": 64_000, "openai/gpt-4o": 64_000, "local/gpt-4o": 8_000, "gpt-4o-mini": 32_000, "o3": 200_000,
+	} {
+		if got, err := families.Window(model); err != nil || got != want {
+			t.Errorf("Window(%q) = %d, %v; want %d", model, got, err, want)
+		}
+	}
+	if got, err := llm.Window("gpt-4o"); err != nil || got != 128_000 {
+		t.Errorf("the known families have changed: %d, %v", got, err)
+	}
+	for _, family := range []llm.Family{{Window: 1}, {Prefix: "  ", Window: 1}, {Prefix: "x"}, {Prefix: "x", Window: -1}} {
+		if _, err := families.With(family); err == nil {
+			t.Errorf("%+v passes", family)
+		}
+	}
+}
+
+// The table is used as it stands: each family is there once, and found.
+func TestKnownFamilies(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, family := range llm.KnownFamilies() {
+		if seen[family.Prefix] || family.Prefix != strings.ToLower(family.Prefix) || family.Window < 4096 {
+			t.Errorf("%+v", family)
+		}
+		seen[family.Prefix] = true
+		if got, ok := llm.KnownFamilies().Find(family.Prefix); !ok || got != family {
+			t.Errorf("%q finds %+v", family.Prefix, got)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Summarizer is a model of the cascade.
+type Summarizer struct {
+	Model   llm.Model
+	Window  int           // tokens that the model takes, its answer included
+	Timeout time.Duration // of one call; 0 stands for 30 s
+}
+
+// OfflineDigest is the name of the summarizer that needs no network: extractive
+// and deterministic, the last of every cascade.
+const OfflineDigest = "offline-digest"
+
+const (
+	defaultTimeout  = 30 * time.Second
+	temperature     = 0.1
+	outputSlack     = 2 // the answer may have this many times the target's tokens before it is cut off
+	leastOutput     = 512
+	windowShare     = 80 // percent of a model's window that a prompt may fill: providers count otherwise than we do
+	finishTruncated = "length"
+)
+
+// An Attempt is one call of a model.
+type Attempt struct {
+	Model            string `json:"model"`
+	Error            string `json:"error,omitempty"` // "" where it gave a summary
+	PromptTokens     int    `json:"prompt_tokens"`   // as the provider counts, or an estimate where it doesn't say
+	CompletionTokens int    `json:"completion_tokens"`
+	DurationMS       int64  `json:"duration_ms"`
+}
+
+// A cascade asks one summarizer after the other until one gives a summary. It
+// is the only one who tries again: the client doesn't.
+type cascade struct {
+	summarizers []Summarizer
+	noDigest    bool
+	count       tokens.Counter
+}
+
+// errNoSummary is of a cascade whose every summarizer failed.
+var errNoSummary = errors.New("no summarizer gave a summary")
+
+// run gives a summary's text and who wrote it. Whatever models do, it ends
+// when their timeouts have passed, or with ctx.
+func (c cascade) run(ctx context.Context, in Input) (text, model string, attempts []Attempt, err error) {
+	for _, s := range c.summarizers {
+		text, err := c.ask(ctx, s, in, &attempts)
+		if err == nil {
+			return text, s.Model.Name(), attempts, nil
+		}
+		if ctx.Err() != nil {
+			return "", "", attempts, ctx.Err()
+		}
+	}
+	if c.noDigest {
+		return "", "", attempts, errNoSummary
+	}
+	start := time.Now()
+	text = digest(in, c.count)
+	attempts = append(attempts, Attempt{Model: OfflineDigest, DurationMS: time.Since(start).Milliseconds()})
+	if _, err := cleanSummary(text); err != nil {
+		attempts[len(attempts)-1].Error = err.Error()
+		return "", "", attempts, errNoSummary
+	}
+	return text, OfflineDigest, attempts, nil
+}
+
+// ask has one model summarize all of the input, in as many progressive steps
+// as its window needs.
+func (c cascade) ask(ctx context.Context, s Summarizer, in Input, attempts *[]Attempt) (string, error) {
+	output := max(in.TargetTokens*outputSlack, leastOutput)
+	budget := s.Window*windowShare/100 - output
+	for rest := in.Fold; ; {
+		in.Fold = rest
+		step, after, err := nextStep(in, budget, c.count)
+		if err != nil {
+			*attempts = append(*attempts, Attempt{Model: s.Model.Name(), Error: err.Error()})
+			return "", err
+		}
+		text, err := c.call(ctx, s, step, output, attempts)
+		if err != nil || len(after) == 0 {
+			return text, err
+		}
+		in.Prior, in.PriorTokens, rest = text, c.count.Count(text), after
+	}
+}
+
+// call sends one prompt and checks the answer.
+func (c cascade) call(ctx context.Context, s Summarizer, step promptStep, output int, attempts *[]Attempt) (string, error) {
+	timeout := s.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	t := temperature
+	start := time.Now()
+	answer, err := complete(ctx, s.Model, llm.Request{Messages: step.prompt().messages(), Temperature: &t, MaxOutputTokens: output})
+	a := Attempt{
+		Model: s.Model.Name(), PromptTokens: answer.PromptTokens, CompletionTokens: answer.CompletionTokens,
+		DurationMS: time.Since(start).Milliseconds(),
+	}
+	if a.PromptTokens == 0 {
+		a.PromptTokens = step.tokens
+	}
+	if a.CompletionTokens == 0 {
+		a.CompletionTokens = c.count.Count(answer.Text)
+	}
+	text := ""
+	switch {
+	case err != nil:
+	case answer.Refusal != "":
+		err = errRefused
+	case answer.FinishReason == finishTruncated:
+		err = fmt.Errorf("the answer was cut off after %d tokens", a.CompletionTokens)
+	default:
+		text, err = cleanSummary(answer.Text)
+	}
+	if err == nil {
+		if leaked := leakedTags(text, step.input.Nonce); len(leaked) > 0 {
+			text, err = "", errLeak
+		}
+	}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	*attempts = append(*attempts, a)
+	return text, err
+}
+
+// complete is Model.Complete, for models that ignore their context too: it
+// returns when ctx is done, and leaves a call that doesn't to end by itself.
+func complete(ctx context.Context, m llm.Model, req llm.Request) (llm.Response, error) {
+	type result struct {
+		llm.Response
+		error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := m.Complete(ctx, req)
+		done <- result{r, err}
+	}()
+	select {
+	case r := <-done:
+		return r.Response, r.error
+	case <-ctx.Done():
+		return llm.Response{}, fmt.Errorf("summarizer %s: %w", m.Name(), context.Cause(ctx))
+	}
+}
+
+// messages are path messages as prompts take them.
+func messages(path []tree.PathMessage) []tree.Message {
+	out := make([]tree.Message, len(path))
+	for i, m := range path {
+		out[i] = m.Message
+	}
+	return out
+}

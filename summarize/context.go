@@ -1,0 +1,252 @@
+package summarize
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Context is what a model gets for a head: the branch's prefix, the
+// applicable summary with the kept text, and the tail.
+type Context struct {
+	ConversationID uuid.UUID         `json:"conversation_id"`
+	HeadID         uuid.UUID         `json:"head_id"`
+	Messages       []json.RawMessage `json:"messages"` // chat-completions messages, bodies byte for byte as they were given
+	Summary        *ContextSummary   `json:"summary"`
+	Usage          Usage             `json:"usage"`
+	Counts         Counts            `json:"counts"`
+	Complete       bool              `json:"complete"`         // every message of the branch is in it, verbatim or folded, and it fits
+	Omitted        int               `json:"omitted_messages"` // messages that are neither in it nor folded, because it is full
+	Repairs        []Repair          `json:"repairs"`
+	Status         string            `json:"status"` // a line that an agent can be shown
+
+	parts []part // of Messages
+}
+
+// ContextSummary is the applicable summary, without its text.
+type ContextSummary struct {
+	ID               uuid.UUID   `json:"id"`
+	ParentID         uuid.UUID   `json:"parent_id"` // its anchor
+	LastSummarizedID uuid.UUID   `json:"last_summarized_id"`
+	PriorSummaryID   *uuid.UUID  `json:"prior_summary_id"`
+	KeptIDs          []uuid.UUID `json:"kept_ids"`
+	Model            string      `json:"model"`
+	Tokens           int         `json:"tokens"`
+	CreatedAt        string      `json:"created_at"`
+}
+
+// Usage is in tokens.
+type Usage struct {
+	ContextTokens    int `json:"context_tokens"`
+	AvailableTokens  int `json:"available_tokens"` // max less reserved
+	MaxContextTokens int `json:"max_context_tokens"`
+	ReservedTokens   int `json:"reserved_tokens"`
+	TriggerTokens    int `json:"trigger_tokens"`
+	Percent          int `json:"percent"` // of the available tokens
+}
+
+// Counts is in messages of the branch.
+type Counts struct {
+	Prefix int `json:"prefix"`
+	Kept   int `json:"kept"` // of the folded ones, verbatim in the summary's message
+	Folded int `json:"folded"`
+	Tail   int `json:"tail"`
+}
+
+// A Repair is a message that the branch doesn't have and a context needs to be
+// valid.
+type Repair struct {
+	Kind       string    `json:"kind"`         // synthetic_result: an assistant's call that nobody answered before the branch went on
+	MessageID  uuid.UUID `json:"message_id"`   // the assistant message
+	ToolCallID string    `json:"tool_call_id"` //
+	Index      int       `json:"index"`        // of the synthetic message in messages
+}
+
+// part tells where a message of a context comes from.
+type part struct {
+	kind string // prefix, summary, tail or repair
+	id   uuid.UUID
+}
+
+// build makes a context of a view. It is a pure function of its arguments, and
+// of a child's view it gives the parent's messages first, byte for byte, as
+// long as the same summary applies and nothing is omitted.
+func build(v tree.View, s Settings, count tokens.Counter) (Context, error) {
+	b := s.Budget()
+	c := Context{
+		ConversationID: v.ConversationID, HeadID: v.HeadID, Repairs: []Repair{},
+		Counts: Counts{Prefix: len(v.Prefix), Kept: len(v.Kept), Folded: v.Folded},
+	}
+	used := tree.Tokens(v.Prefix)
+	for _, m := range v.Prefix {
+		c.add("prefix", m.ID, m.Body)
+	}
+	if v.Summary != nil {
+		message, err := summaryMessage(v)
+		if err != nil {
+			return Context{}, err
+		}
+		c.add("summary", v.Summary.ID, message)
+		c.Summary = contextSummary(v.Summary)
+		used += v.Summary.Tokens
+	}
+	tail := link(v.Tail, count)
+	start := fit(tail, b.Available-used)
+	c.Omitted = v.Above + start
+	c.Counts.Tail = len(tail) - start
+	for _, t := range tail[start:] {
+		c.add("tail", t.ID, t.Body)
+		c.repair(t)
+		used += t.cost
+	}
+	c.Usage = Usage{
+		ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: s.MaxContextTokens,
+		ReservedTokens: s.ReservedTokens, TriggerTokens: b.Trigger, Percent: percent(used, b.Available),
+	}
+	c.Complete = c.Omitted == 0 && used <= b.Available
+	c.Status = c.Usage.status()
+	return c, nil
+}
+
+func (c *Context) add(kind string, id uuid.UUID, body json.RawMessage) {
+	c.Messages = append(c.Messages, body)
+	c.parts = append(c.parts, part{kind, id})
+}
+
+// A linked message of a tail knows what a context has to add after it.
+type linked struct {
+	tree.PathMessage
+	caller uuid.UUID // assistant message whose calls the branch left unanswered here
+	open   []string  // their ids
+	cost   int       // tokens, with the results that are added
+}
+
+// link finds the calls that nobody answered before the branch went on. Those
+// of the branch's end are pending, and stay open.
+func link(tail []tree.PathMessage, count tokens.Counter) []linked {
+	out := make([]linked, len(tail))
+	caller, answered := -1, map[string]bool{}
+	for i, m := range tail {
+		out[i] = linked{PathMessage: m, cost: m.Tokens}
+		switch {
+		case m.Role == tree.RoleTool:
+			answered[callID(m.Body)] = true
+		case m.Calls > 0:
+			caller = i
+			clear(answered)
+		default:
+			caller = -1
+		}
+		ends := i+1 < len(tail) && tail[i+1].Role != tree.RoleTool
+		if caller < 0 || !ends || tail[caller].Calls == len(answered) {
+			continue
+		}
+		out[i].caller = tail[caller].ID
+		for _, id := range callIDs(tail[caller].Body) {
+			if !answered[id] {
+				out[i].open = append(out[i].open, id)
+				out[i].cost += syntheticTokens + count.Count(id) + count.Count(unanswered)
+			}
+		}
+	}
+	return out
+}
+
+// fit is the index of the first message to show of a tail: 0, or where it is
+// over the budget as many of the newest as fit, without results whose call is
+// left out. The last message stays whatever its size, and if it is a result its
+// call with it.
+func fit(tail []linked, budget int) int {
+	start, sum := len(tail), 0
+	for start > 0 && sum+tail[start-1].cost <= budget {
+		start--
+		sum += tail[start].cost
+	}
+	if start == 0 {
+		return 0
+	}
+	for start < len(tail) && tail[start].Role == tree.RoleTool {
+		start++
+	}
+	if start < len(tail) {
+		return start
+	}
+	for start--; start > 0 && tail[start].Role == tree.RoleTool; start-- {
+	}
+	return start
+}
+
+// unanswered is what a model reads where a call has no result.
+const unanswered = "[No result: the conversation went on before this call was answered.]"
+
+// repair adds a result to each call that was left unanswered at t.
+func (c *Context) repair(t linked) {
+	for _, id := range t.open {
+		body, _ := json.Marshal(struct { // strings always marshal
+			Role       tree.Role `json:"role"`
+			ToolCallID string    `json:"tool_call_id"`
+			Content    string    `json:"content"`
+		}{tree.RoleTool, id, unanswered})
+		c.Repairs = append(c.Repairs, Repair{Kind: "synthetic_result", MessageID: t.caller, ToolCallID: id, Index: len(c.Messages)})
+		c.add("repair", t.caller, body)
+	}
+}
+
+// syntheticTokens frames a synthetic result: role, start and end.
+const syntheticTokens = 3
+
+func callID(body json.RawMessage) string {
+	var b struct {
+		ToolCallID string `json:"tool_call_id"`
+	}
+	_ = json.Unmarshal(body, &b) // a stored body was checked
+	return b.ToolCallID
+}
+
+func callIDs(body json.RawMessage) (ids []string) {
+	var b struct {
+		ToolCalls []struct {
+			ID string `json:"id"`
+		} `json:"tool_calls"`
+	}
+	_ = json.Unmarshal(body, &b) // a stored body was checked
+	for _, call := range b.ToolCalls {
+		ids = append(ids, call.ID)
+	}
+	return ids
+}
+
+func contextSummary(s *tree.Summary) *ContextSummary {
+	out := &ContextSummary{
+		ID: s.ID, ParentID: s.AnchorID, LastSummarizedID: s.Range.LastSummarizedID, KeptIDs: s.Range.KeptIDs,
+		Model: s.Range.Model, Tokens: s.Tokens, CreatedAt: s.CreatedAt.Format(timeFormat),
+	}
+	if s.Range.PriorSummaryID != uuid.Nil {
+		out.PriorSummaryID = &s.Range.PriorSummaryID
+	}
+	return out
+}
+
+const timeFormat = "2006-01-02T15:04:05.999999Z07:00"
+
+func percent(part, whole int) int {
+	if whole <= 0 {
+		return 100
+	}
+	return part * 100 / whole
+}
+
+// advisedPercent is where the status line begins to advise a compaction.
+const advisedPercent = 70
+
+func (u Usage) status() string {
+	line := fmt.Sprintf("Token usage: %d/%d (%d%%)", u.ContextTokens, u.AvailableTokens, u.Percent)
+	if u.Percent > advisedPercent {
+		line += ". Compact the conversation soon, while you still know what matters."
+	}
+	return line
+}

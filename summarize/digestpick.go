@@ -1,0 +1,196 @@
+package summarize
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/tokens"
+)
+
+// A digestPicker chooses among items within a number of tokens.
+type digestPicker struct {
+	counter tokens.Counter
+	intro   string
+	items   []digestItem
+
+	left   int // tokens
+	chosen []int
+	taken  []bool
+	costs  []int // of items, 0 where not counted yet
+	headed [digestSections]bool
+}
+
+// digestShares are percent of the room that each section has for itself, for
+// lines of the prior summary and for new ones. Neither can push the other out:
+// the old keep what the conversation began with, the new what it came to.
+// What a share doesn't use goes to the best of all the rest.
+var digestShares = [digestSections][2]int{
+	sectionDecisions: {25, 20},
+	sectionFacts:     {15, 15},
+	sectionDone:      {5, 5},
+	sectionOpen:      {5, 10},
+}
+
+// leastScore is what an item needs to be taken where there is room. A digest
+// needn't be as long as it may be.
+const leastScore = 5
+
+// misses is how many items in a row may be too large before a choice ends.
+const misses = 8
+
+// pick gives the digest.
+func (p *digestPicker) pick(limit int) string {
+	p.taken, p.costs = make([]bool, len(p.items)), make([]int, len(p.items))
+	p.left = limit - p.counter.Count(p.intro)
+	p.shorten(limit)
+	room := p.left
+	var groups [digestSections][2][]int
+	all := make([]int, len(p.items))
+	for i, it := range p.items {
+		age := 1
+		if it.prior {
+			age = 0
+		}
+		groups[it.section][age] = append(groups[it.section][age], i)
+		all[i] = i
+	}
+	for s, shares := range digestShares {
+		p.sort(groups[s][0], byClassThenAge)
+		p.sort(groups[s][1], byScore)
+		for age, share := range shares {
+			p.take(groups[s][age], room*share/100)
+		}
+	}
+	p.sort(all, byScore)
+	worth := slices.IndexFunc(all, func(i int) bool { return p.items[i].score < leastScore })
+	if worth > 0 {
+		all = all[:worth]
+	}
+	p.take(all, p.left)
+	return p.layOut(limit)
+}
+
+// byClassThenAge prefers, among the lines of a prior summary, the oldest of a
+// class. So what survived one merge survives the next, and a correction from
+// the first turn is there after any number of them.
+func byClassThenAge(a, b digestItem) int {
+	return cmp.Or(cmp.Compare(b.class, a.class), cmp.Compare(a.order, b.order))
+}
+
+func byScore(a, b digestItem) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.order, b.order))
+}
+
+func (p *digestPicker) sort(indices []int, by func(a, b digestItem) int) {
+	slices.SortStableFunc(indices, func(a, b int) int { return by(p.items[a], p.items[b]) })
+}
+
+// take chooses items in order until the share is used. The first that fits at
+// all is taken whatever the share: one line of a kind says more than none.
+func (p *digestPicker) take(indices []int, share int) {
+	missed := 0
+	for n, i := range indices {
+		if share <= 0 && n > 0 || missed == misses {
+			return
+		}
+		if p.taken[i] {
+			continue
+		}
+		cost := p.cost(i)
+		if cost > p.left || cost > share && n > 0 {
+			missed++
+			continue
+		}
+		missed = 0
+		p.taken[i] = true
+		p.headed[p.items[i].section] = true
+		p.chosen = append(p.chosen, i)
+		p.left -= cost
+		share -= cost
+	}
+}
+
+// cost counts an item's tokens, and those of its heading if it is the first
+// under it.
+func (p *digestPicker) cost(i int) int {
+	if p.costs[i] == 0 {
+		p.costs[i] = p.counter.Count(p.items[i].line())
+	}
+	if p.headed[p.items[i].section] {
+		return p.costs[i]
+	}
+	return p.costs[i] + p.counter.Count("\n"+digestHeadings[p.items[i].section]+"\n")
+}
+
+// shorten bounds every item to an eighth of the digest, but for its marks.
+func (p *digestPicker) shorten(limit int) {
+	const charactersPerToken, least, most = 4, 60, 280
+	length := min(max(limit*charactersPerToken/8, least), most)
+	for i := range p.items {
+		p.items[i].text = shortenItem(p.items[i], length)
+	}
+}
+
+// shortenItem keeps an item's beginning and the marks of what it leaves out.
+func shortenItem(it digestItem, length int) string {
+	if len(it.text) <= length || utf8.RuneCountInString(it.text) <= length {
+		return it.text
+	}
+	rest := it.text
+	var late []string // marks from the end on, as far as half of the room goes
+	size := 0
+	for n := len(it.marks) - 1; n >= 0; n-- {
+		mark := it.marks[n]
+		if size += len(mark) + 1; size > length/2 {
+			break
+		}
+		late = append(late, mark)
+	}
+	slices.Reverse(late)
+	head := rest[:startOfCluster(rest, byteOffset(rest, max(length-size-4, length/2)))]
+	if space := strings.LastIndexByte(head, ' '); space > len(head)/2 {
+		head = head[:space]
+	}
+	late = slices.DeleteFunc(late, func(mark string) bool { return strings.Contains(head, mark) })
+	return strings.TrimSpace(head + " … " + strings.Join(late, " ")) // one line, as before
+}
+
+// layOut writes the chosen items under their headings, in the conversation's
+// order. Counts of parts may be less than that of the whole, so the whole is
+// counted, and the items chosen last go until it fits.
+func (p *digestPicker) layOut(limit int) string {
+	for {
+		text := p.text()
+		over := p.counter.Count(text) - limit
+		if over <= 0 || len(p.chosen) == 0 {
+			return text
+		}
+		for over > 0 && len(p.chosen) > 0 {
+			last := p.chosen[len(p.chosen)-1]
+			p.chosen = p.chosen[:len(p.chosen)-1]
+			over -= max(p.costs[last], 1)
+		}
+	}
+}
+
+func (p *digestPicker) text() string {
+	chosen := slices.Sorted(slices.Values(p.chosen)) // items stand in the conversation's order
+	var b strings.Builder
+	b.WriteString(p.intro)
+	for s, heading := range digestHeadings {
+		headed := false
+		for _, i := range chosen {
+			if p.items[i].section != digestSection(s) {
+				continue
+			}
+			if !headed {
+				b.WriteString("\n" + heading + "\n")
+				headed = true
+			}
+			b.WriteString(p.items[i].line())
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,206 @@
+package summarize
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Bounds of what is looked at, in characters: of a message, and of a tool's
+// result, whose beginning and end tell the most.
+const (
+	digestText   = 200_000
+	digestResult = 2_000
+)
+
+// digestSpoken is how many sentences a message begins with before the rest
+// counts as pasted.
+const digestSpoken = 12
+
+// digestResultItems is how many sentences or lines of one tool's result may
+// get into a digest. What matters of it, somebody says in words.
+const digestResultItems = 3
+
+// A digestReader makes items of what a digest is to be made from.
+type digestReader struct {
+	in         Input
+	items      []digestItem
+	seen       map[string]bool   // lines that are there already
+	wanted     map[string]bool   // words of the instructions
+	ahead      map[string]bool   // marks in the look-ahead
+	rejected   map[string]int    // marks that a correction says are wrong, with its order
+	called     map[string]string // tool by call id
+	messages   int               // that the digest stands for
+	unknown    bool              // and a summary that doesn't say for how many it stands
+	characters int               // of Fold
+	order      int
+}
+
+func newDigestReader(in Input) *digestReader {
+	r := &digestReader{
+		in: in, seen: map[string]bool{}, ahead: map[string]bool{}, rejected: map[string]int{},
+		called: map[string]string{}, messages: len(in.Fold),
+	}
+	for word := range strings.FieldsFuncSeq(strings.ToLower(cutMiddle(in.Instructions, maxInstructions)), notWordRune) {
+		if utf8.RuneCountInString(word) >= 4 {
+			if r.wanted == nil {
+				r.wanted = map[string]bool{}
+			}
+			r.wanted[word] = true
+		}
+	}
+	for _, m := range in.LookAhead {
+		for s := range sentences(cutMiddle(readSpoken(m).text, digestResult)) {
+			marks, _ := marksOf(s.text)
+			for _, mark := range marks {
+				r.ahead[mark] = true
+			}
+		}
+	}
+	return r
+}
+
+func notWordRune(r rune) bool { return !isWordRune(r) }
+
+// intro is the first line. It is long enough that with it every digest is a
+// summary by its length.
+func (r *digestReader) intro() string {
+	if r.unknown {
+		return fmt.Sprintf("Extract of an earlier summary and %d messages, made without a language model.\n", r.messages)
+	}
+	return fmt.Sprintf("Extract of %d earlier messages, made without a language model.\n", r.messages)
+}
+
+var digestIntro = regexp.MustCompile(`^Extract of (an earlier summary and )?(\d{1,9}) (?:earlier )?messages, made without a language model\.$`)
+
+// readFold makes items of the messages.
+func (r *digestReader) readFold(messages []tree.Message) {
+	said := make([]spoken, len(messages))
+	lastUser := -1
+	for i, m := range messages {
+		said[i] = readSpoken(m)
+		r.characters += len(said[i].text)
+		if m.Role == tree.RoleUser {
+			lastUser = i
+		}
+	}
+	confirmed := r.confirmations(messages, said)
+	goal := r.in.Prior == ""
+	for i, m := range messages {
+		about := messageFacts{
+			role: m.Role, speaker: digestSpeaker(m.Role, said[i].name), confirmed: confirmed[i], failed: said[i].failed,
+			recency: 8 * (i + 1) / len(messages), last: i == lastUser, goal: goal && m.Role == tree.RoleUser,
+		}
+		if about.goal && strings.TrimSpace(said[i].text) != "" {
+			goal = false
+		}
+		limit := digestText
+		if m.Role == tree.RoleTool {
+			limit = digestResult
+		}
+		before := len(r.items)
+		for _, text := range []string{said[i].text, said[i].refusal} {
+			about.pasted = false
+			n := 0
+			for s := range sentences(cutMiddle(text, limit)) {
+				r.add(s, about)
+				n++
+				about.pasted = n >= digestSpoken
+			}
+			about.goal = false
+		}
+		if m.Role == tree.RoleTool {
+			r.keepBest(before, digestResultItems)
+		}
+		for _, call := range said[i].calls {
+			text := strings.TrimSpace("called " + call.name + " " + strings.Join(strings.Fields(cutMiddle(call.arguments, 200)), " "))
+			r.add(digestSentence{text: text, code: true}, about)
+		}
+	}
+}
+
+// keepBest drops all but the n best of the items from the one at start on.
+func (r *digestReader) keepBest(start, n int) {
+	if len(r.items)-start <= n {
+		return
+	}
+	added := r.items[start:]
+	slices.SortStableFunc(added, byScore)
+	added = added[:n]
+	slices.SortFunc(added, func(a, b digestItem) int { return cmp.Compare(a.order, b.order) })
+	r.items = r.items[:start+n]
+}
+
+// plainSpeaker is a participant's name that a digest's line can begin with.
+var plainSpeaker = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39}$`)
+
+func digestSpeaker(role tree.Role, name string) string {
+	if plainSpeaker.MatchString(name) && name == digestLine(name) {
+		return string(role) + " " + name
+	}
+	return string(role)
+}
+
+// confirmations tells of each message whether what it says is done was
+// confirmed: by a tool's result right before it, or by what the user said next.
+func (r *digestReader) confirmations(messages []tree.Message, said []spoken) []bool {
+	confirmed := make([]bool, len(messages))
+	user := false // whether the next user message confirms
+	for _, m := range r.in.LookAhead {
+		if m.Role == tree.RoleUser {
+			user = confirms(readSpoken(m).text)
+			break
+		}
+	}
+	for i := len(messages) - 1; i >= 0; i-- {
+		confirmed[i] = user || i > 0 && messages[i-1].Role == tree.RoleTool && !said[i-1].failed
+		if messages[i].Role == tree.RoleUser {
+			user = confirms(said[i].text)
+		}
+	}
+	return confirmed
+}
+
+// confirms tells whether a user's message begins with a yes and no but.
+func confirms(text string) bool {
+	for s := range sentences(text) {
+		found := cues.find(lowerText(s.text))
+		return found&cueConfirm != 0 && found&cueCorrection == 0
+	}
+	return false
+}
+
+// lowerText is text as the phrases are written.
+func lowerText(text string) string {
+	text = strings.ToLower(text)
+	if strings.Contains(text, "’") {
+		text = strings.ReplaceAll(text, "’", "'")
+	}
+	return text
+}
+
+// add makes an item of a sentence, unless there is one like it.
+func (r *digestReader) add(s digestSentence, about messageFacts) {
+	text := digestLine(s.text)
+	if strings.ContainsAny(text, "\n\t") || strings.Contains(text, "  ") {
+		text = strings.Join(strings.Fields(text), " ")
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	r.order++
+	it := digestItem{speaker: about.speaker, text: text, order: r.order, prior: about.prior}
+	lower := lowerText(text)
+	key := it.speaker + "\x00" + strings.TrimRight(lower, " .!。")
+	if r.seen[key] {
+		return
+	}
+	r.seen[key] = true
+	r.judge(&it, lower, s.code, about)
+	r.items = append(r.items, it)
+}

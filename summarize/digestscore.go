@@ -1,0 +1,191 @@
+package summarize
+
+import (
+	"strings"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// messageFacts are what a sentence gets from its message.
+type messageFacts struct {
+	role      tree.Role // "" for a line of a prior summary that names nobody
+	speaker   string
+	section   digestSection // of a line of a prior summary
+	prior     bool
+	confirmed bool // what it says is done was confirmed
+	failed    bool // a tool's result that is an error
+	recency   int  // 0 to 8
+	last      bool // of the last user message
+	goal      bool // of the first user message of all
+	pasted    bool // far from the beginning of a long message
+}
+
+// judge gives an item its section, class and score.
+func (r *digestReader) judge(it *digestItem, lower string, code bool, about messageFacts) {
+	cue := cues.find(lower)
+	marks, weight := marksOf(it.text)
+	it.marks, it.cues = marks, cue
+	// What a model or a tool says about itself decides nothing for the user.
+	byUser := about.role == tree.RoleUser || about.role == ""
+	question := strings.HasSuffix(lower, "?") || strings.HasSuffix(lower, "？") || strings.HasSuffix(lower, "؟")
+	if byUser && !code {
+		switch {
+		case cue&cueCorrection != 0:
+			it.class = 3
+		case cue&(cueDecision|cueIdentity) != 0:
+			it.class = 2
+		case cue&cueWish != 0 || about.goal:
+			it.class = 1
+		}
+	}
+	it.section = sectionOf(cue, it.class, question, about)
+	it.score = weight + roleScore(about.role) + about.recency
+	switch it.class {
+	case 3:
+		it.score += 60
+	case 2:
+		it.score += 45
+	case 1:
+		it.score += 20
+	default:
+		if !byUser && cue&(cueCorrection|cueDecision) != 0 {
+			it.score += 10
+		}
+		if cue&(cueDone|cueOpen) != 0 {
+			it.score += 8
+		}
+	}
+	if about.goal {
+		it.score += 25
+	}
+	if about.failed {
+		it.score += 10
+	}
+	if code {
+		it.score -= 20
+	}
+	if about.pasted && it.class < 2 {
+		it.score -= 12
+	}
+	switch {
+	case len(it.text) < 24 && weight == 0 && it.class < 2:
+		it.score -= 25 // thanks, hello, ok
+	case question && !byUser && weight == 0:
+		it.score -= 15 // anything else?
+	}
+	it.score += r.relevance(marks, lower)
+	if it.class == 3 {
+		for _, mark := range rejectedMarks(it.text) {
+			r.rejected[mark] = it.order
+		}
+	}
+}
+
+func roleScore(role tree.Role) int {
+	switch role {
+	case tree.RoleUser, "":
+		return 30
+	case tree.RoleSystem, tree.RoleDeveloper:
+		return 25
+	case tree.RoleAssistant:
+		return 12
+	}
+	return 0
+}
+
+// sectionOf gives the heading that a sentence stands under. A line of a prior
+// summary stays where it was.
+func sectionOf(cue digestCue, class int, question bool, about messageFacts) digestSection {
+	switch {
+	case about.prior:
+		return about.section
+	case class == 3, class > 0 && cue&(cueDecision|cueWish) != 0 && !question, about.goal && !question:
+		return sectionDecisions
+	case question && about.last:
+		return sectionOpen
+	case cue&cueDone != 0 && about.role != tree.RoleTool && cue&cueOpen == 0 && !question:
+		if about.confirmed {
+			return sectionDone
+		}
+		if about.role == tree.RoleAssistant {
+			return sectionOpen
+		}
+	case cue&cueOpen != 0 && about.role != tree.RoleTool:
+		return sectionOpen
+	}
+	return sectionFacts
+}
+
+// relevance is what instructions and the look-ahead add to a score.
+func (r *digestReader) relevance(marks []string, lower string) int {
+	score := 0
+	if len(r.ahead) > 0 {
+		for _, mark := range marks {
+			if r.ahead[mark] {
+				score = min(score+5, 15)
+			}
+		}
+	}
+	if len(r.wanted) == 0 {
+		return score
+	}
+	asked := 0
+	for word := range strings.FieldsFuncSeq(lower, notWordRune) {
+		if r.wanted[word] {
+			asked = min(asked+15, 45)
+		}
+	}
+	return score + asked
+}
+
+// negations are words that say that what follows is not so.
+var negations = map[string]bool{
+	"not": true, "than": true, "of": true, "isn't": true, "wasn't": true, // instead of, rather than
+	"nicht": true, "statt": true, "anstatt": true, "kein": true, "pas": true, "de": true, "del": true, "no": true, "non": true,
+	"di": true, "não": true, "niet": true, "nie": true, "zamiast": true, "не": true, "вместо": true, "değil": true,
+	"不是": true, "而不是": true, "بدلا": true, "ليس": true,
+}
+
+// rejectedMarks are the marks that a correction names as wrong: "5433, not
+// 5432" rejects 5432.
+func rejectedMarks(text string) []string {
+	var rejected []string
+	negated := 0 // words that the negation still reaches
+	for field := range strings.FieldsSeq(text) {
+		bare := trimMark(field)
+		switch {
+		case negations[strings.ToLower(bare)]:
+			negated = 3
+		case negated > 0:
+			if markWeight(bare) > 0 && len(bare) >= 3 {
+				rejected = append(rejected, bare)
+			}
+			negated--
+		}
+		if strings.HasSuffix(field, ",") && bare != "" && !negations[strings.ToLower(bare)] {
+			negated = 0 // "not 5432, but 5433"
+		}
+	}
+	return rejected
+}
+
+// demoteSuperseded takes value from what a later correction says is wrong, so
+// that where room is short the correction stands alone.
+func (r *digestReader) demoteSuperseded() {
+	if len(r.rejected) == 0 {
+		return
+	}
+	for i := range r.items {
+		it := &r.items[i]
+		if it.class == 3 {
+			continue
+		}
+		for _, mark := range it.marks {
+			if at, wrong := r.rejected[mark]; wrong && it.order < at {
+				it.score -= 60
+				it.class = 0
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package summarize
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// An Explanation says why a branch's context is as it is, and what a
+// compaction would do now.
+type Explanation struct {
+	ConversationID  uuid.UUID          `json:"conversation_id"`
+	HeadID          uuid.UUID          `json:"head_id"`
+	Summaries       []ExplainedSummary `json:"summaries"` // of the whole conversation, newest first
+	Usage           Usage              `json:"usage"`
+	TokensToTrigger int                `json:"tokens_to_trigger"` // that may be added before a compaction is due; negative past it
+	Plan            *ExplainedPlan     `json:"plan"`              // null where a compaction asked for now would do nothing
+	Automatic       bool               `json:"automatic"`         // the settings by themselves ask for one now
+	Reason          string             `json:"reason"`            // why they don't, or why there is no plan
+	Settings        Settings           `json:"settings"`          // that hold for this conversation
+}
+
+// ExplainedSummary is a summary, and why it does or doesn't apply.
+type ExplainedSummary struct {
+	ContextSummary
+	Applies bool   `json:"applies"`
+	Reason  string `json:"reason"`
+}
+
+// ExplainedPlan is a plan without its messages.
+type ExplainedPlan struct {
+	CutoffID          uuid.UUID   `json:"cutoff_id"`
+	AnchorID          uuid.UUID   `json:"anchor_id"`
+	PriorSummaryID    *uuid.UUID  `json:"prior_summary_id"`
+	FoldMessages      int         `json:"fold_messages"`
+	FoldTokens        int         `json:"fold_tokens"`
+	LookAheadMessages int         `json:"look_ahead_messages"`
+	TailMessages      int         `json:"tail_messages"`
+	KeptIDs           []uuid.UUID `json:"kept_ids"`
+	TargetTokens      int         `json:"target_tokens"`
+}
+
+// Explain says which summary applies to a branch, why the others don't, how
+// many tokens are left to the trigger, and what a compaction asked for now
+// would do. It reads the whole path, so it costs what the path is long.
+func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
+	defer wrap(&err, "Explain(%s, head %s)", conversationID, headID)
+	v, settings, p, reason, err := s.plan(ctx, conversationID, headID, &Demand{})
+	if err != nil {
+		return Explanation{}, err
+	}
+	_, automatic := MakePlan(v, settings, nil)
+	b, used := settings.Budget(), contextTokens(v)
+	e := Explanation{
+		ConversationID: conversationID, HeadID: headID, Summaries: []ExplainedSummary{}, Settings: settings,
+		TokensToTrigger: b.Trigger - used, Plan: explainPlan(p), Automatic: automatic == "", Reason: string(automatic),
+		Usage: Usage{
+			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
+			ReservedTokens: settings.ReservedTokens, TriggerTokens: b.Trigger, Percent: percent(used, b.Available),
+		},
+	}
+	if p == nil {
+		e.Reason = string(reason)
+	}
+	summaries, err := s.store.Summaries(ctx, conversationID)
+	if err != nil {
+		return Explanation{}, err
+	}
+	onBranch, err := s.store.SummariesOnBranch(ctx, conversationID, headID)
+	if err != nil {
+		return Explanation{}, err
+	}
+	for _, summary := range summaries {
+		applies, why := whether(summary, v.Summary, slices.Contains(onBranch, summary.ID))
+		e.Summaries = append(e.Summaries, ExplainedSummary{*contextSummary(&summary), applies, why})
+	}
+	return e, nil
+}
+
+// whether says why a summary applies to a branch, or doesn't.
+func whether(s tree.Summary, applicable *tree.Summary, onBranch bool) (bool, string) {
+	switch {
+	case applicable != nil && s.ID == applicable.ID:
+		return true, "Its anchor is the deepest on this branch."
+	case !onBranch:
+		return false, "Its anchor is not on this branch, so it may have seen text of another."
+	case applicable != nil && s.AnchorID == applicable.AnchorID:
+		return false, "A newer summary has the same anchor."
+	default:
+		return false, "Another summary's anchor is deeper on this branch."
+	}
+}
+
+func explainPlan(p *Plan) *ExplainedPlan {
+	if p == nil {
+		return nil
+	}
+	e := &ExplainedPlan{
+		CutoffID: p.CutoffID, AnchorID: p.AnchorID, FoldMessages: len(p.Fold), FoldTokens: p.FoldTokens,
+		LookAheadMessages: len(p.LookAhead), TailMessages: p.Tail, KeptIDs: []uuid.UUID{}, TargetTokens: p.Target,
+	}
+	if p.PriorID != uuid.Nil {
+		e.PriorSummaryID = &p.PriorID
+	}
+	for _, k := range p.Kept {
+		e.KeptIDs = append(e.KeptIDs, k.ID)
+	}
+	return e
+}
+
+// Summary gives the text of a summary as its writer gave it, without what a
+// context puts around it.
+func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, text string, err error) {
+	defer wrap(&err, "Summary(%s, %s)", conversationID, id)
+	summary, err := s.store.Summary(ctx, conversationID, id)
+	return summary, unwrapSummary(json.RawMessage(summary.Body)), err
+}

@@ -1,0 +1,489 @@
+package summarize
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A witness is a summarizer whose summary is the list of the messages that it
+// saw, folded or ahead or in the summary before: every message of these tests
+// has a mark of its own.
+type witness struct{ broken bool }
+
+func (w witness) Name() string { return "witness" }
+
+func (w witness) Complete(_ context.Context, req llm.Request) (llm.Response, error) {
+	if w.broken {
+		return llm.Response{Text: "too short"}, nil
+	}
+	var all []byte
+	for _, m := range req.Messages {
+		all = append(all, m...)
+	}
+	return llm.Response{Text: "Of this conversation it has seen " + strings.Join(marksIn(all), " "), PromptTokens: 1, CompletionTokens: 1}, nil
+}
+
+func (w witness) Stream(ctx context.Context, req llm.Request, _ func(llm.Delta) error) (llm.Response, error) {
+	return w.Complete(ctx, req)
+}
+
+var marks = regexp.MustCompile(`\bm\d+m\b`)
+
+func marksIn(text []byte) (found []string) {
+	for _, m := range marks.FindAll(text, -1) {
+		if !slices.Contains(found, string(m)) {
+			found = append(found, string(m))
+		}
+	}
+	return found
+}
+
+// The naive reference: lists in memory, walked from end to end.
+type reference struct {
+	id    uuid.UUID
+	nodes []refNode
+}
+
+type refNode struct {
+	id, parent uuid.UUID
+	mark       string
+	role       tree.Role
+	body       string
+	open       []string // calls that a child may answer
+	cutoff     uuid.UUID
+	saw        []string // of a summary: marks
+}
+
+func (r *reference) find(id uuid.UUID) *refNode {
+	for i := range r.nodes {
+		if r.nodes[i].id == id {
+			return &r.nodes[i]
+		}
+	}
+	return nil
+}
+
+func (r *reference) path(id uuid.UUID) (path []refNode) {
+	for n := r.find(id); n != nil; n = r.find(n.parent) {
+		path = append(path, *n)
+	}
+	slices.Reverse(path)
+	return path
+}
+
+func (r *reference) messages() (out []refNode) {
+	for _, n := range r.nodes {
+		if n.cutoff == uuid.Nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// applicable is the summary with the deepest anchor on the path, of several
+// the newest.
+func (r *reference) applicable(head uuid.UUID) (found *refNode) {
+	for _, m := range r.path(head) {
+		for i := range r.nodes {
+			if r.nodes[i].cutoff != uuid.Nil && r.nodes[i].parent == m.id {
+				found = &r.nodes[i] // nodes stand in the order of their making
+			}
+		}
+	}
+	return found
+}
+
+type branchMachine struct {
+	ctx     context.Context
+	store   *tree.Store
+	service *Service
+	refs    []*reference
+	serial  int
+}
+
+func (s *branchMachine) must(t *rapid.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *branchMachine) ref(t *rapid.T) *reference {
+	return rapid.SampledFrom(s.refs).Draw(t, "conversation")
+}
+
+// tip draws a message, late ones more often, so that branches grow long.
+func (s *branchMachine) tip(t *rapid.T, r *reference) *refNode {
+	messages := r.messages()
+	if len(messages) == 0 {
+		t.Skip("no message yet")
+	}
+	from := 0
+	if rapid.IntRange(0, 3).Draw(t, "late") > 0 {
+		from = len(messages) - 1 - min(2, len(messages)-1)
+	}
+	n := rapid.SampledFrom(messages[from:]).Draw(t, "message")
+	return r.find(n.id)
+}
+
+// grow appends a turn or a piece of one below a message.
+func (s *branchMachine) grow(t *rapid.T, r *reference, parent *refNode) {
+	for range rapid.IntRange(1, 6).Draw(t, "messages") {
+		parent = s.say(t, r, parent)
+	}
+}
+
+func (s *branchMachine) say(t *rapid.T, r *reference, parent *refNode) *refNode {
+	s.serial++
+	n := refNode{mark: fmt.Sprintf("m%dm", s.serial)}
+	parentID := uuid.Nil
+	kinds := []string{"user", "assistant"}
+	switch {
+	case parent == nil:
+		kinds = []string{"system", "user"}
+	case len(parent.open) > 0:
+		kinds = []string{"tool", "tool", "tool", "user"} // sometimes the branch goes on without an answer
+	case parent.role == tree.RoleSystem:
+		kinds = []string{"system", "developer", "user", "user"}
+	case parent.role == tree.RoleUser:
+		kinds = []string{"assistant", "assistant", "call", "user"}
+	case parent.role == tree.RoleTool:
+		kinds = []string{"assistant", "call", "assistant"}
+	default:
+		kinds = []string{"user", "user", "user", "assistant"}
+	}
+	if parent != nil {
+		parentID = parent.id
+	}
+	body := map[string]any{"content": n.mark + " " + strings.Repeat("words that fill it ", rapid.IntRange(2, 14).Draw(t, "length"))}
+	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
+	case "call":
+		n.role = tree.RoleAssistant
+		var calls []any
+		for i := range rapid.IntRange(1, 3).Draw(t, "calls") {
+			id := fmt.Sprintf("call-%d-%d", s.serial, i)
+			n.open = append(n.open, id)
+			calls = append(calls, map[string]any{"id": id, "type": "function", "function": map[string]string{"name": "look", "arguments": "{}"}})
+		}
+		body["tool_calls"] = calls
+	case "tool":
+		n.role = tree.RoleTool
+		body["tool_call_id"] = parent.open[0]
+		n.open = parent.open[1:]
+	default:
+		n.role = tree.Role(kind)
+	}
+	body["role"] = n.role
+	raw, err := json.Marshal(body)
+	s.must(t, err)
+	m, _, err := s.store.Append(s.ctx, r.id, parentID, tree.NewMessage{Body: raw, Pinned: rapid.IntRange(0, 24).Draw(t, "pinned") == 0})
+	s.must(t, err)
+	n.id, n.parent, n.body = m.ID, parentID, string(raw)
+	r.nodes = append(r.nodes, n)
+	return r.find(n.id)
+}
+
+func (s *branchMachine) Grow(t *rapid.T) {
+	r := s.ref(t)
+	if len(r.messages()) == 0 {
+		s.grow(t, r, nil)
+		return
+	}
+	s.grow(t, r, s.tip(t, r))
+}
+
+// Sibling edits or regenerates a message.
+func (s *branchMachine) Sibling(t *rapid.T) {
+	r := s.ref(t)
+	of := s.tip(t, r)
+	s.grow(t, r, r.find(of.parent))
+}
+
+func (s *branchMachine) Compact(t *rapid.T) {
+	r := s.ref(t)
+	head := s.tip(t, r).id
+	var d *Demand
+	trigger := TriggerAppend
+	if rapid.Bool().Draw(t, "asked") {
+		trigger, d = TriggerRequest, &Demand{KeepRecentMessages: rapid.IntRange(0, 5).Draw(t, "keep")}
+		if rapid.IntRange(0, 3).Draw(t, "no look-ahead") == 0 {
+			d.LookAhead = LookAheadNone
+		}
+	}
+	before := r.applicable(head)
+	k, err := s.service.Compact(s.ctx, r.id, head, trigger, d)
+	s.must(t, err)
+	if k.Outcome != tree.OutcomeSaved {
+		return
+	}
+	s.compacted(t, r, k, before)
+}
+
+func (s *branchMachine) compacted(t *rapid.T, r *reference, k tree.Compaction, before *refNode) {
+	_, text, err := s.service.Summary(s.ctx, r.id, k.SummaryID)
+	s.must(t, err)
+	r.nodes = append(r.nodes, refNode{id: k.SummaryID, parent: k.AnchorID, cutoff: k.CutoffID, saw: marksIn([]byte(text))})
+	path := r.path(k.HeadID)
+	at := func(id uuid.UUID) int { return slices.IndexFunc(path, func(n refNode) bool { return n.id == id }) }
+	if at(k.CutoffID) < 0 || at(k.AnchorID) < at(k.CutoffID) {
+		t.Fatalf("cutoff at %d, anchor at %d of a path of %d", at(k.CutoffID), at(k.AnchorID), len(path))
+	}
+	if before != nil && at(k.CutoffID) <= at(before.cutoff) {
+		t.Fatalf("the new cutoff at %d is not deeper than the old one at %d", at(k.CutoffID), at(before.cutoff))
+	}
+	if len(path[at(k.CutoffID)].open) > 0 {
+		t.Fatal("a fold ends where a call is open")
+	}
+	if k.TokensAfter >= k.TokensBefore {
+		t.Fatalf("%d tokens became %d", k.TokensBefore, k.TokensAfter)
+	}
+	// Promise 7: regenerating the last answer, and editing the last user
+	// message if it is in the tail.
+	if found := r.applicable(k.HeadID); found == nil || found.id != k.SummaryID {
+		t.Fatal("the new summary doesn't apply to the branch that was compacted")
+	}
+	if before != nil && before.parent == k.AnchorID {
+		return // made for a longer branch; a shallower anchor would serve nobody below it
+	}
+	for i := len(path) - 1; i > at(k.CutoffID); i-- {
+		if path[i].role != tree.RoleUser {
+			continue
+		}
+		for _, fork := range []uuid.UUID{path[i].id, path[i].parent} {
+			if found := r.applicable(fork); found == nil || found.id != k.SummaryID {
+				t.Fatalf("a fork of the last turn loses the summary")
+			}
+		}
+		break
+	}
+}
+
+func (s *branchMachine) Prune(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "prune") > 0 {
+		t.Skip("prune less often than grow")
+	}
+	r := s.ref(t)
+	if len(r.nodes) == 0 {
+		t.Skip("nothing to prune")
+	}
+	id := rapid.SampledFrom(r.nodes).Draw(t, "node").id
+	_, err := s.store.Prune(s.ctx, r.id, id)
+	s.must(t, err)
+	gone := []uuid.UUID{id}
+	for i := 0; i < len(gone); i++ {
+		for _, n := range r.nodes {
+			if n.parent == gone[i] {
+				gone = append(gone, n.id)
+			}
+		}
+	}
+	r.nodes = slices.DeleteFunc(r.nodes, func(n refNode) bool { return slices.Contains(gone, n.id) })
+}
+
+func (s *branchMachine) Fork(t *rapid.T) {
+	r := s.ref(t)
+	at := s.tip(t, r).id
+	c, _, err := s.store.Fork(s.ctx, r.id, at, tree.NewConversation{})
+	s.must(t, err)
+	fork := &reference{id: c.ID}
+	copied := func(id uuid.UUID) uuid.UUID {
+		if id == uuid.Nil {
+			return id
+		}
+		return uuid.NewSHA1(c.ID, id[:])
+	}
+	path := r.path(at)
+	for _, n := range r.nodes {
+		on := slices.ContainsFunc(path, func(p refNode) bool { return p.id == n.id || n.cutoff != uuid.Nil && p.id == n.parent })
+		if on {
+			n.id, n.parent, n.cutoff = copied(n.id), copied(n.parent), copied(n.cutoff)
+			fork.nodes = append(fork.nodes, n)
+		}
+	}
+	s.refs = append(s.refs, fork)
+	if len(s.refs) > 3 {
+		s.refs = s.refs[1:]
+	}
+}
+
+// Check holds the promises after every step.
+func (s *branchMachine) Check(t *rapid.T) {
+	for _, r := range s.refs {
+		messages := r.messages()
+		// Promise 9: no summary remembers what was pruned.
+		for _, n := range r.nodes {
+			for _, mark := range n.saw {
+				if !slices.ContainsFunc(messages, func(m refNode) bool { return m.mark == mark }) {
+					t.Fatalf("summary %s saw %s, which was pruned", n.id, mark)
+				}
+			}
+		}
+		if len(messages) == 0 {
+			continue
+		}
+		head := rapid.SampledFrom(messages[max(0, len(messages)-8):]).Draw(t, "head")
+		s.checkContext(t, r, head.id)
+	}
+}
+
+func (s *branchMachine) context(t *rapid.T, r *reference, head uuid.UUID, w Window) Context {
+	c, err := s.service.Context(s.ctx, r.id, head, w)
+	s.must(t, err)
+	return c
+}
+
+func (s *branchMachine) checkContext(t *rapid.T, r *reference, head uuid.UUID) {
+	zero := 0
+	w := Window{MaxContextTokens: rapid.SampledFrom([]int{40, 200, 1000, 100_000}).Draw(t, "window"), ReservedTokens: &zero}
+	c := s.context(t, r, head, w)
+	path := r.path(head)
+	want := r.applicable(head)
+	if c.Summary != nil && (want == nil || c.Summary.ID != want.id) {
+		t.Fatalf("summary %v applies, want %v", c.Summary, want)
+	}
+	if c.Summary == nil && want != nil && c.Complete {
+		t.Fatalf("summary %s applies and is not in a complete context", want.id)
+	}
+	// Promise 1: nothing of another branch.
+	for i, m := range c.Messages {
+		for _, mark := range marksIn(m) {
+			if !slices.ContainsFunc(path, func(n refNode) bool { return n.mark == mark }) {
+				t.Fatalf("message %d of the context holds %s, which is not on the branch", i, mark)
+			}
+		}
+	}
+	s.checkCover(t, c, path, want)
+	checkValid(t, c)
+	// Promise 4.
+	if c.Complete && c.Usage.ContextTokens > w.MaxContextTokens {
+		t.Fatalf("%d tokens are over %d, and the context calls itself complete", c.Usage.ContextTokens, w.MaxContextTokens)
+	}
+	if c.Usage.ContextTokens > w.MaxContextTokens && c.Counts.Tail > 1 && !slices.ContainsFunc(path[len(path)-c.Counts.Tail:], func(n refNode) bool { return n.role == tree.RoleTool }) {
+		t.Fatalf("%d tokens are over %d with %d messages of tail", c.Usage.ContextTokens, w.MaxContextTokens, c.Counts.Tail)
+	}
+	// Promise 6.
+	if parent := r.find(head).parent; parent != uuid.Nil && c.Complete {
+		before := s.context(t, r, parent, w)
+		if !before.Complete || !sameSummary(before, c) {
+			return
+		}
+		if len(before.Messages) > len(c.Messages) || !slices.EqualFunc(before.Messages, c.Messages[:len(before.Messages)], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			t.Fatalf("the context of a child doesn't begin with its parent's:\n%s\n%s", before.Messages, c.Messages)
+		}
+	}
+}
+
+func sameSummary(a, b Context) bool {
+	if a.Summary == nil || b.Summary == nil {
+		return a.Summary == b.Summary
+	}
+	return a.Summary.ID == b.Summary.ID
+}
+
+// checkCover holds promise 2: every message of the branch is in the prefix,
+// folded, in the tail or counted as omitted, in path order and byte for byte.
+func (s *branchMachine) checkCover(t *rapid.T, c Context, path []refNode, summary *refNode) {
+	prefix := 0
+	for prefix < len(path) && (path[prefix].role == tree.RoleSystem || path[prefix].role == tree.RoleDeveloper) {
+		prefix++
+	}
+	if c.Counts.Prefix != prefix {
+		t.Fatalf("a prefix of %d, want %d", c.Counts.Prefix, prefix)
+	}
+	if c.Summary != nil {
+		cutoff := slices.IndexFunc(path, func(n refNode) bool { return n.id == summary.cutoff })
+		if want := max(0, cutoff+1-prefix); c.Counts.Folded != want {
+			t.Fatalf("%d folded, want %d", c.Counts.Folded, want)
+		}
+	}
+	if sum := c.Counts.Prefix + c.Counts.Folded + c.Counts.Tail + c.Omitted; sum != len(path) {
+		t.Fatalf("prefix, folded, tail and omitted are %d messages of %d: %+v, %d omitted", sum, len(path), c.Counts, c.Omitted)
+	}
+	shown := slices.Concat(path[:prefix], path[len(path)-c.Counts.Tail:])
+	i := 0
+	for j, p := range c.parts {
+		if p.kind != "prefix" && p.kind != "tail" {
+			continue
+		}
+		if shown[i].body != string(c.Messages[j]) {
+			t.Fatalf("message %d is %s, want %s", j, c.Messages[j], shown[i].body)
+		}
+		i++
+	}
+	if i != len(shown) {
+		t.Fatalf("%d messages shown, want %d", i, len(shown))
+	}
+}
+
+// checkValid is a strict chat-completions validator: promise 3.
+func checkValid(t interface{ Fatalf(string, ...any) }, c Context) {
+	open := map[string]bool{}
+	for i, raw := range c.Messages {
+		var m struct {
+			Role       string
+			Content    any
+			ToolCalls  []struct{ ID string } `json:"tool_calls"`
+			ToolCallID string                `json:"tool_call_id"`
+		}
+		if err := json.Unmarshal(raw, &m); err != nil {
+			t.Fatalf("message %d is no object: %v", i, err)
+		}
+		if m.Role == "tool" {
+			if !open[m.ToolCallID] {
+				t.Fatalf("message %d answers %q, which is not open", i, m.ToolCallID)
+			}
+			delete(open, m.ToolCallID)
+			continue
+		}
+		if len(open) > 0 {
+			t.Fatalf("message %d comes before the results of %v", i, open)
+		}
+		for _, call := range m.ToolCalls {
+			open[call.ID] = true
+		}
+	}
+}
+
+func smallSettings() Settings {
+	s := Defaults()
+	s.MaxContextTokens, s.ReservedTokens, s.MinFoldTokens, s.MinFoldMessages, s.MinRecentMessages = 1200, 0, 20, 2, 2
+	return s
+}
+
+func TestPromises(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		settings := smallSettings()
+		settings.MaxContextTokens = rapid.SampledFrom([]int{600, 1200, 3000}).Draw(rt, "max_context_tokens")
+		settings.AnchorSlackTurns = rapid.IntRange(1, 3).Draw(rt, "slack")
+		settings.LookAhead = rapid.SampledFrom([]LookAhead{LookAheadRecent, LookAheadNone}).Draw(rt, "look_ahead")
+		settings.KeepUserRatio = rapid.SampledFrom([]float64{0, 0.05, 0.15}).Draw(rt, "keep_user_ratio")
+		store := tree.New(pool)
+		service, err := New(store, Config{Settings: settings, Summarizers: []Summarizer{{Model: witness{}, Window: 100_000}}})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		s := &branchMachine{ctx: t.Context(), store: store, service: service}
+		c, _, err := store.CreateConversation(s.ctx, tree.NewConversation{})
+		s.must(rt, err)
+		s.refs = []*reference{{id: c.ID}}
+		rt.Repeat(map[string]func(*rapid.T){
+			"grow": s.Grow, "grow more": s.Grow, "grow on": s.Grow, "sibling": s.Sibling, "compact": s.Compact, "compact again": s.Compact,
+			"prune": s.Prune, "fork": s.Fork, "": s.Check,
+		})
+	})
+}

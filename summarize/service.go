@@ -1,0 +1,395 @@
+package summarize
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Config sets a Service up. The zero value works: default settings, no model,
+// hence the offline digest.
+type Config struct {
+	Settings    Settings              // of the server; the zero value stands for Defaults
+	Summarizers []Summarizer          // asked one after the other
+	NoDigest    bool                  // where every summarizer fails, don't fall back on the offline digest
+	Counter     tokens.Counter        // nil: o200k, as package tree counts
+	Logger      *slog.Logger          // nil: none. Records hold counts and ids, never text
+	Observe     func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
+}
+
+// A Service gives contexts and compacts branches. It is safe for use by
+// several goroutines, and holds nothing between calls but its configuration.
+type Service struct {
+	store    *tree.Store
+	settings Settings
+	cascade  cascade
+	log      *slog.Logger
+	observe  func(tree.Compaction)
+}
+
+// New makes a Service over a store. Settings that can't stand are a
+// *SettingsError.
+func New(store *tree.Store, cfg Config) (*Service, error) {
+	if cfg.Settings == (Settings{}) {
+		cfg.Settings = Defaults()
+	}
+	if err := cfg.Settings.Validate(); err != nil {
+		return nil, fmt.Errorf("summarize.New: %w", err)
+	}
+	if cfg.Counter == nil {
+		cfg.Counter = tokens.O200k()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(tree.Compaction) {}
+	}
+	return &Service{
+		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe,
+		cascade: cascade{summarizers: cfg.Summarizers, noDigest: cfg.NoDigest, count: cfg.Counter},
+	}, nil
+}
+
+// ForTenant gives the same Service for another tenant's conversations.
+func (s *Service) ForTenant(tenantID string) *Service {
+	return s.over(s.store.ForTenant(tenantID))
+}
+
+func (s *Service) over(store *tree.Store) *Service {
+	c := *s
+	c.store = store
+	return &c
+}
+
+// A Window replaces what the settings say of the model that reads the context.
+type Window struct {
+	MaxContextTokens int  // 0: as the settings say
+	ReservedTokens   *int // nil: as the settings say
+}
+
+func (w Window) over(s Settings) (Settings, error) {
+	if w.MaxContextTokens != 0 {
+		s.MaxContextTokens = w.MaxContextTokens
+	}
+	if w.ReservedTokens != nil {
+		s.ReservedTokens = *w.ReservedTokens
+	}
+	switch {
+	case s.MaxContextTokens < 1 || s.MaxContextTokens > math.MaxInt32:
+		return s, &SettingsError{"max_context_tokens", "It must be 1 or more."}
+	case s.ReservedTokens < 0 || s.ReservedTokens >= s.MaxContextTokens:
+		return s, &SettingsError{"reserved_tokens", fmt.Sprintf("It must be 0 or more and less than max_context_tokens, which is %d.", s.MaxContextTokens)}
+	}
+	return s, nil
+}
+
+// Context gives what a model should read for a head. It costs what the context
+// holds: one query, which reads nothing above the cutoff or the budget. Where
+// the conversation's settings give a larger window than the server's, a branch
+// that fills the smaller one takes a second query.
+//
+// A head that is no message of the conversation is a tree.ErrNotFound, a
+// window that can't be a *SettingsError.
+func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window) (_ Context, err error) {
+	defer wrap(&err, "Context(%s, head %s)", conversationID, headID)
+	settings, err := w.over(s.settings)
+	if err != nil {
+		return Context{}, err
+	}
+	read := settings.Budget().Available
+	v, err := s.store.View(ctx, conversationID, headID, int64(read))
+	if err != nil {
+		return Context{}, err
+	}
+	if settings, err = s.windowOf(v, w); err != nil {
+		return Context{}, err
+	}
+	if available := settings.Budget().Available; v.Above > 0 && available > read {
+		if v, err = s.store.View(ctx, conversationID, headID, int64(available)); err != nil {
+			return Context{}, err
+		}
+	}
+	return build(v, settings, s.cascade.count)
+}
+
+// windowOf gives the settings that hold for a view: the server's, the
+// conversation's over them, and the caller's window over both.
+func (s *Service) windowOf(v tree.View, w Window) (Settings, error) {
+	settings := s.settings
+	if !isEmptyObject(v.Settings) {
+		// A conversation's settings were checked when they were stored. Where
+		// the server's have changed since, reading must still work.
+		if merged, err := settings.With(v.Settings); err == nil {
+			settings = merged
+		} else {
+			s.log.Warn("a conversation's settings don't stand with the server's, which are used instead", "conversation_id", v.ConversationID, "error", err)
+		}
+	}
+	return w.over(settings)
+}
+
+func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
+
+// CheckSettings tells whether a conversation may have these settings: a
+// *SettingsError says what can't stand with the server's.
+func (s *Service) CheckSettings(overrides json.RawMessage) error {
+	_, err := s.settings.With(overrides)
+	return err
+}
+
+// wholeBranch is a budget that no branch is over.
+const wholeBranch = math.MaxInt64 / 2
+
+// plan reads the branch and plans its compaction. The view has no bodies.
+func (s *Service) plan(ctx context.Context, conversationID, headID uuid.UUID, d *Demand) (tree.View, Settings, *Plan, Reason, error) {
+	v, err := s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton())
+	if err != nil {
+		return v, Settings{}, nil, "", err
+	}
+	settings, err := s.windowOf(v, Window{})
+	if err != nil {
+		return v, settings, nil, "", err
+	}
+	p, reason := MakePlan(v, settings, d)
+	return v, settings, p, reason, nil
+}
+
+// Trigger says who asks for a compaction.
+type Trigger string
+
+const (
+	TriggerAppend  Trigger = "append"  // a background job after an append
+	TriggerReply   Trigger = "reply"   // a reply that wouldn't fit
+	TriggerRequest Trigger = "request" // somebody
+)
+
+// Compact compacts a branch: it plans, has the summary written, and saves it if
+// nothing has overtaken it. The record of what came of it is stored and
+// returned; only the database's failures and ctx's end are errors. With a
+// demand, it folds what may be folded even below the trigger.
+//
+// The database isn't held while a model is called. It takes as long as the
+// summarizers do, each bounded by its timeout.
+func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
+	defer wrap(&err, "Compact(%s, head %s)", conversationID, headID)
+	if err := d.check(); err != nil {
+		return tree.Compaction{}, err
+	}
+	start := time.Now()
+	v, settings, p, reason, err := s.plan(ctx, conversationID, headID, d)
+	if err != nil {
+		return tree.Compaction{}, err
+	}
+	k := record(v, settings, t, d)
+	var summary *tree.NewSummary
+	if p == nil {
+		k.Outcome, k.Reason = tree.OutcomeNothingToDo, string(reason)
+	} else if summary, err = s.write(ctx, v, p, d, &k); err != nil {
+		return tree.Compaction{}, err
+	}
+	k.Duration = time.Since(start)
+	// A background check that found nothing to do leaves no record: there is
+	// one after many appends.
+	if p == nil && t == TriggerAppend {
+		return k, nil
+	}
+	if k, err = s.store.RecordCompaction(ctx, k, summary); err != nil {
+		return tree.Compaction{}, err
+	}
+	s.report(ctx, k)
+	return k, nil
+}
+
+// record begins the record of a compaction, which so far changes nothing.
+func record(v tree.View, settings Settings, t Trigger, d *Demand) tree.Compaction {
+	k := tree.Compaction{
+		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(t),
+		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"),
+	}
+	if v.Summary != nil {
+		k.MessagesBefore++
+		k.PriorSummaryID = v.Summary.ID
+	}
+	k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
+	k.Settings, _ = json.Marshal(settings) // numbers and strings always marshal
+	if d != nil {
+		k.Instructions = d.Instructions
+	}
+	return k
+}
+
+// write has the planned summary written and checks that it gains something. It
+// notes in k what happened, and gives the node to save, nil where there is
+// none.
+func (s *Service) write(ctx context.Context, v tree.View, p *Plan, d *Demand, k *tree.Compaction) (*tree.NewSummary, error) {
+	k.AnchorID, k.CutoffID, k.FoldedMessages, k.FoldedTokens = p.AnchorID, p.CutoffID, len(p.Fold), p.FoldTokens
+	in, kept, err := s.input(ctx, v, p, k.ID)
+	if errors.Is(err, tree.ErrNotFound) {
+		k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d != nil {
+		in.Instructions = d.Instructions
+	}
+	text, model, attempts, err := s.cascade.run(ctx, in)
+	if k.Attempts, _ = json.Marshal(attempts); attempts == nil {
+		k.Attempts = json.RawMessage("[]")
+	}
+	for _, a := range attempts {
+		k.PromptTokens += a.PromptTokens
+		k.CompletionTokens += a.CompletionTokens
+	}
+	if errors.Is(err, errNoSummary) {
+		k.Outcome, k.Reason = tree.OutcomeFailed, lastError(attempts)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.Model = model
+	summary, after := compose(text, model, p, kept, k.TokensBefore, s.cascade.count)
+	if summary.Tokens >= p.Replaced {
+		k.Outcome, k.Reason = tree.OutcomeNoGain, fmt.Sprintf("The summary's message has %d tokens, and what it would replace %d.", summary.Tokens, p.Replaced)
+		return nil, nil
+	}
+	k.Outcome, k.TokensAfter = tree.OutcomeSaved, after
+	k.MessagesAfter = len(v.Prefix) + 1 + p.Tail
+	k.Reason = fmt.Sprintf("%d messages folded, %d → %d tokens.", len(p.Fold), k.TokensBefore, after)
+	return summary, nil
+}
+
+// input reads the text that the summarizer needs, and that of the kept
+// messages.
+func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID uuid.UUID) (Input, []tree.Message, error) {
+	ids := make([]uuid.UUID, 0, len(p.Fold)+len(p.LookAhead)+len(p.Kept))
+	for _, m := range p.Fold {
+		ids = append(ids, m.ID)
+	}
+	for _, m := range p.LookAhead {
+		ids = append(ids, m.ID)
+	}
+	for _, m := range p.Kept {
+		ids = append(ids, m.ID)
+	}
+	read, err := s.store.Messages(ctx, v.ConversationID, ids)
+	if err != nil {
+		return Input{}, nil, err
+	}
+	in := Input{
+		Nonce: fenceNonce(compactionID), TargetTokens: p.Target,
+		Fold: read[:len(p.Fold)], LookAhead: read[len(p.Fold) : len(p.Fold)+len(p.LookAhead)],
+	}
+	if v.Summary != nil {
+		in.Prior = unwrapSummary(v.Summary.Body)
+		in.PriorTokens = s.cascade.count.Count(in.Prior)
+	}
+	return in, read[len(p.Fold)+len(p.LookAhead):], nil
+}
+
+// compose makes the node of a summary, and tells what the context has with it.
+func compose(text, model string, p *Plan, kept []tree.Message, before int, count tokens.Counter) (*tree.NewSummary, int) {
+	note := summaryNote{KeptCharacters: make([]int, len(kept))}
+	shown := make([]tree.Message, len(kept))
+	ids := make([]uuid.UUID, len(kept))
+	for i, m := range kept {
+		note.KeptCharacters[i] = keptCharacters(m, p.Kept[i].Limit, count)
+		shown[i] = cutTo(m, note.KeptCharacters[i])
+		ids[i] = m.ID
+	}
+	metadata, _ := json.Marshal(note) // numbers always marshal
+	cost := messageTokens + count.Count(readSpoken(tree.Message{Role: tree.RoleUser, Body: wrapSummary(text, shown)}).text)
+	return &tree.NewSummary{
+		AnchorID: p.AnchorID, Body: wrapSummary(text, nil), Metadata: metadata, Tokens: cost,
+		Range: tree.SummaryRange{LastSummarizedID: p.CutoffID, PriorSummaryID: p.PriorID, KeptIDs: ids, Model: model},
+	}, before - p.Replaced + cost
+}
+
+// messageTokens frames a message, as package tree counts.
+const messageTokens = 3
+
+func lastError(attempts []Attempt) string {
+	if len(attempts) == 0 {
+		return "There is no summarizer, and the offline digest is switched off."
+	}
+	last := attempts[len(attempts)-1]
+	return fmt.Sprintf("No summarizer gave a summary. The last, %s: %s.", last.Model, last.Error)
+}
+
+func (s *Service) report(ctx context.Context, k tree.Compaction) {
+	level := slog.LevelInfo
+	if k.Outcome == tree.OutcomeFailed {
+		level = slog.LevelWarn
+	}
+	s.log.Log(ctx, level, "compaction", "conversation_id", k.ConversationID, "compaction_id", k.ID, "head_id", k.HeadID, "trigger", k.Trigger,
+		"outcome", k.Outcome, "reason", k.Reason, "model", k.Model, "folded_messages", k.FoldedMessages,
+		"tokens_before", k.TokensBefore, "tokens_after", k.TokensAfter, "prompt_tokens", k.PromptTokens,
+		"completion_tokens", k.CompletionTokens, "duration_ms", k.Duration.Milliseconds())
+	s.observe(k)
+}
+
+// Limits of a demand.
+const (
+	maxKeepRecent        = 10_000
+	maxInstructionsBytes = 4000
+)
+
+// A DemandError names the part of a demand that can't be met, and why.
+type DemandError struct {
+	Field  string // keep_recent_messages, instructions or look_ahead
+	Reason string
+}
+
+func (e *DemandError) Error() string { return e.Field + ": " + e.Reason }
+
+func (d *Demand) check() error {
+	switch {
+	case d == nil:
+		return nil
+	case d.KeepRecentMessages < 0 || d.KeepRecentMessages > maxKeepRecent:
+		return &DemandError{"keep_recent_messages", fmt.Sprintf("It must be 1 to %d; leave it out to keep what the settings say.", maxKeepRecent)}
+	case len(d.Instructions) > maxInstructionsBytes:
+		return &DemandError{"instructions", fmt.Sprintf("They have %d bytes, and %d is the most.", len(d.Instructions), maxInstructionsBytes)}
+	case d.LookAhead != "" && d.LookAhead != LookAheadRecent && d.LookAhead != LookAheadNone:
+		return &DemandError{"look_ahead", "It must be recent or none."}
+	}
+	return nil
+}
+
+// EnsureFits makes a context fit before a reply: where it is over its trigger
+// and compaction is auto, the branch is compacted within the time limit. What
+// goes wrong is logged and never fails the reply, which then goes out with the
+// context as it is.
+func (s *Service) EnsureFits(ctx context.Context, conversationID, headID uuid.UUID, limit time.Duration) {
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, settings, p, _, err := s.plan(bounded, conversationID, headID, nil)
+	if err == nil && (p == nil || p.TokensBefore <= settings.Budget().Available) {
+		return // it fits, or nothing can be done
+	}
+	if err == nil {
+		_, err = s.Compact(bounded, conversationID, headID, TriggerReply, nil)
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "a branch was not compacted before its reply", "conversation_id", conversationID, "head_id", headID, "error", err)
+	}
+}
+
+// wrap names the method and its arguments, once.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("summarize."+format+": %w", append(args, *err)...)
+	}
+}

@@ -1,0 +1,149 @@
+package summarize
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// Settings say when a branch is compacted and what stays. A server has its
+// own; a conversation's settings object replaces single ones of them by the
+// names in the tags.
+type Settings struct {
+	MaxContextTokens    int       `json:"max_context_tokens"`    // window of the model that reads the context, in tokens
+	ReservedTokens      int       `json:"reserved_tokens"`       // of it for the answer and what the caller adds
+	TriggerRatio        float64   `json:"trigger_ratio"`         // compact when the context has more than this share of the available tokens
+	TriggerCapTokens    int       `json:"trigger_cap_tokens"`    // or more than this
+	EveryNMessages      int       `json:"every_n_messages"`      // or when the tail has this many messages; 0 never
+	KeepRatio           float64   `json:"keep_ratio"`            // share of the available tokens that the tail keeps verbatim
+	KeepCapTokens       int       `json:"keep_cap_tokens"`       // and the most it keeps
+	MinRecentMessages   int       `json:"min_recent_messages"`   // messages that the tail keeps whatever their size
+	AnchorSlackTurns    int       `json:"anchor_slack_turns"`    // whole user turns between a summary's anchor and the head, 1 or more
+	LookAhead           LookAhead `json:"look_ahead"`            // what the summarizer sees after the cutoff
+	KeepUserRatio       float64   `json:"keep_user_ratio"`       // share of the available tokens for the newest folded user messages, which stay verbatim
+	KeepUserCapTokens   int       `json:"keep_user_cap_tokens"`  // and the most for them
+	MinFoldMessages     int       `json:"min_fold_messages"`     // fewer are not worth a call
+	MinFoldTokens       int       `json:"min_fold_tokens"`       // neither are fewer tokens
+	SummaryTargetTokens int       `json:"summary_target_tokens"` // what the summarizer is asked for; at most an eighth of the available tokens
+	Compaction          Mode      `json:"compaction"`            // who asks for a compaction
+}
+
+// LookAhead says what a summarizer sees of the messages after the cutoff.
+type LookAhead string
+
+const (
+	LookAheadRecent LookAhead = "recent" // the tail up to the anchor, only to judge what matters
+	LookAheadNone   LookAhead = "none"   // nothing: the anchor is the cutoff, and every branch through it shares the summary
+)
+
+// Mode says who asks for a compaction.
+type Mode string
+
+const (
+	ModeAuto   Mode = "auto"   // appends over the trigger, replies that don't fit, and requests
+	ModeManual Mode = "manual" // requests only
+	ModeOff    Mode = "off"    // nobody
+)
+
+// Defaults are the settings of a server that is told nothing.
+func Defaults() Settings {
+	return Settings{
+		MaxContextTokens: 128_000, ReservedTokens: 16_000,
+		TriggerRatio: 0.75, TriggerCapTokens: 200_000,
+		KeepRatio: 0.20, KeepCapTokens: 40_000, MinRecentMessages: 4,
+		AnchorSlackTurns: 2, LookAhead: LookAheadRecent,
+		KeepUserRatio: 0.05, KeepUserCapTokens: 20_000,
+		MinFoldMessages: 4, MinFoldTokens: 1000, SummaryTargetTokens: 4000,
+		Compaction: ModeAuto,
+	}
+}
+
+// A SettingsError names a setting that can't stand, and why.
+type SettingsError struct {
+	Setting string // as in the tags; "" where the object can't be read
+	Reason  string
+}
+
+func (e *SettingsError) Error() string {
+	if e.Setting == "" {
+		return "settings: " + e.Reason
+	}
+	return "settings: " + e.Setting + ": " + e.Reason
+}
+
+// With gives the settings with a conversation's over them. A setting that is
+// unknown or that, with the others, can't stand is a *SettingsError.
+func (s Settings) With(overrides json.RawMessage) (Settings, error) {
+	if len(overrides) > 0 {
+		d := json.NewDecoder(bytes.NewReader(overrides))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&s); err != nil {
+			return s, &SettingsError{Reason: err.Error()}
+		}
+	}
+	return s, s.Validate()
+}
+
+// Validate refuses settings out of range, and those by which a compaction
+// could leave a context over its trigger, so that the next append would ask
+// for another, and so on for ever.
+func (s Settings) Validate() error {
+	for _, check := range []struct {
+		setting string
+		ok      bool
+		reason  string
+	}{
+		{"max_context_tokens", s.MaxContextTokens > 0 && s.MaxContextTokens <= math.MaxInt32, "It must be 1 or more."},
+		{"reserved_tokens", s.ReservedTokens >= 0 && s.ReservedTokens < s.MaxContextTokens, "It must be 0 or more and less than max_context_tokens."},
+		{"trigger_ratio", s.TriggerRatio > 0 && s.TriggerRatio <= 1, "It must be over 0 and at most 1."},
+		{"trigger_cap_tokens", s.TriggerCapTokens > 0, "It must be 1 or more."},
+		{"every_n_messages", s.EveryNMessages >= 0, "It must be 0 (off) or more."},
+		{"keep_ratio", s.KeepRatio >= 0 && s.KeepRatio < s.TriggerRatio, "It must be 0 or more and below trigger_ratio, or the tail alone would ask for the next compaction."},
+		{"keep_cap_tokens", s.KeepCapTokens >= 0, "It must be 0 or more."},
+		{"min_recent_messages", s.MinRecentMessages >= 1, "It must be 1 or more: the last message is never folded."},
+		{"anchor_slack_turns", s.AnchorSlackTurns >= 1, "It must be 1 or more, or regenerating the last answer would lose the summary."},
+		{"look_ahead", s.LookAhead == LookAheadRecent || s.LookAhead == LookAheadNone, "It must be recent or none."},
+		{"keep_user_ratio", s.KeepUserRatio >= 0 && s.KeepUserRatio <= 1, "It must be 0 to 1."},
+		{"keep_user_cap_tokens", s.KeepUserCapTokens >= 0, "It must be 0 or more."},
+		{"min_fold_messages", s.MinFoldMessages >= 1, "It must be 1 or more."},
+		{"min_fold_tokens", s.MinFoldTokens >= 0, "It must be 0 or more."},
+		{"summary_target_tokens", s.SummaryTargetTokens > 0, "It must be 1 or more."},
+		{"compaction", s.Compaction == ModeAuto || s.Compaction == ModeManual || s.Compaction == ModeOff, "It must be auto, manual or off."},
+		{"every_n_messages", s.EveryNMessages == 0 || s.EveryNMessages >= s.MinRecentMessages+s.MinFoldMessages, "It must be 0 or at least min_recent_messages + min_fold_messages, or what is kept would ask for the next compaction."},
+	} {
+		if !check.ok {
+			return &SettingsError{check.setting, check.reason}
+		}
+	}
+	b := s.Budget()
+	if left := b.Keep + b.KeepUser + b.Target; left >= b.Trigger {
+		return &SettingsError{"keep_ratio", fmt.Sprintf(
+			"A compaction would leave %d tokens of tail, %d of kept user messages and %d of summary, which is not below the trigger of %d: it would be asked for again at once. Lower keep_ratio, keep_user_ratio or summary_target_tokens, or raise trigger_ratio or trigger_cap_tokens.",
+			b.Keep, b.KeepUser, b.Target, b.Trigger)}
+	}
+	return nil
+}
+
+// A Budget is what settings come to, in tokens.
+type Budget struct {
+	Available int // for the context
+	Trigger   int // a context over it is compacted
+	Keep      int // for the tail
+	KeepUser  int // for folded user messages that stay verbatim
+	Target    int // for the summary's text
+}
+
+// Budget works the shares out.
+func (s Settings) Budget() Budget {
+	available := s.MaxContextTokens - s.ReservedTokens
+	share := func(ratio float64, most int) int { return min(int(ratio*float64(available)), most) }
+	return Budget{
+		Available: available,
+		Trigger:   share(s.TriggerRatio, s.TriggerCapTokens),
+		Keep:      share(s.KeepRatio, s.KeepCapTokens),
+		KeepUser:  share(s.KeepUserRatio, s.KeepUserCapTokens),
+		// A target that doesn't shrink with the window would refill it.
+		Target: max(1, min(s.SummaryTargetTokens, available/8)),
+	}
+}

@@ -1,0 +1,229 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A killed server's job is taken up by another one at most 6 minutes later:
+// rescueAfter, and half a minute between two looks.
+const (
+	jobTimeout  = 3 * time.Minute
+	rescueAfter = 5 * time.Minute
+	jobAttempts = 6 // River waits attempt⁴ seconds between them: 1 s to 10 min
+)
+
+// job asks for a compaction of a branch, if one is due. One is under way per
+// conversation; while one waits or runs or backs off, another is not queued.
+type job struct {
+	TenantID       string    `json:"tenant_id" river:"unique"`
+	ConversationID uuid.UUID `json:"conversation_id" river:"unique"`
+	HeadID         uuid.UUID `json:"head_id"`
+}
+
+func (job) Kind() string { return "compaction" }
+
+func (job) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: jobAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true}}
+}
+
+// WorkerConfig sets a Worker up.
+type WorkerConfig struct {
+	// ID names the server among those that share the database, and stays the
+	// same when it is started again: it then takes up at once what it left.
+	// No two servers that run at once may share it.
+	ID string
+	// Concurrency is how many branches are compacted at once; 0 stands for 2.
+	// 0 workers of a server that only queues: negative.
+	Concurrency int
+	Logger      *slog.Logger
+}
+
+// A Worker queues compactions in the transactions of appends and runs them in
+// the background, through River: servers that share a database share the work.
+// It is a tree.AppendHook; give it to the store that appends.
+type Worker struct {
+	service *Service
+	pool    *pgxpool.Pool
+	river   *river.Client[pgx.Tx]
+	id      string
+	works   bool
+	quiet   frontier
+}
+
+// NewWorker makes a Worker. The database must have River's tables, which
+// db.Migrate makes.
+func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker, error) {
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = 2
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0}
+	config := &river.Config{ID: cfg.ID, Logger: cfg.Logger, JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: jobAttempts}
+	if w.works {
+		workers := river.NewWorkers()
+		river.AddWorker(workers, &runner{w: w})
+		config.Workers = workers
+		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}}
+	}
+	client, err := river.NewClient(riverpgxv5.New(pool), config)
+	if err != nil {
+		return nil, fmt.Errorf("summarize.NewWorker(%s): %w", cfg.ID, err)
+	}
+	w.river = client
+	return w, nil
+}
+
+// Start takes up the jobs that this server left when it was killed, and begins
+// to work until ctx ends or Stop is called.
+func (w *Worker) Start(ctx context.Context) error {
+	if !w.works {
+		return nil
+	}
+	if _, err := w.pool.Exec(ctx, takeUp, w.id); err != nil {
+		return fmt.Errorf("summarize.Worker.Start(%s): %w", w.id, err)
+	}
+	return w.river.Start(ctx)
+}
+
+// takeUp makes a server's own jobs of an earlier life available again. Only a
+// running job's last attempt is by the server that runs it.
+const takeUp = `
+update river_job
+set state = 'available', scheduled_at = now()
+where kind = 'compaction' and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1`
+
+// Stop lets running jobs finish until ctx ends, and then cancels them; what is
+// cancelled stays queued.
+func (w *Worker) Stop(ctx context.Context) error {
+	if !w.works {
+		return nil
+	}
+	err := w.river.Stop(ctx)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = w.river.StopAndCancel(hard)
+	}
+	return err
+}
+
+// Wants is asked before every append and remembers how far each branch is from
+// its trigger, so that an append that can't pass it costs nothing more.
+func (w *Worker) Wants(conversationID, parentID, id uuid.UUID, tokens int) bool {
+	return !w.quiet.advance(conversationID, parentID, id, tokens)
+}
+
+// Appended looks at the branch that an append made, and queues a compaction in
+// the append's transaction if one is due.
+func (w *Worker) Appended(ctx context.Context, tx pgx.Tx, store *tree.Store, m tree.Message) error {
+	v, settings, p, _, err := w.service.over(store).plan(ctx, m.ConversationID, m.ID, nil)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		w.quiet.set(m.ConversationID, m.ID, distance(v, settings))
+		return nil
+	}
+	_, err = w.river.InsertTx(ctx, tx, job{store.TenantID(), m.ConversationID, m.ID}, nil)
+	return err
+}
+
+// runner works River's jobs off.
+type runner struct {
+	river.WorkerDefaults[job]
+	w *Worker
+}
+
+// Work compacts. A failed compaction is an error, so that River waits longer
+// each time before the next attempt.
+func (r *runner) Work(ctx context.Context, j *river.Job[job]) error {
+	k, err := r.w.service.ForTenant(j.Args.TenantID).Compact(ctx, j.Args.ConversationID, j.Args.HeadID, TriggerAppend, nil)
+	switch {
+	case errors.Is(err, tree.ErrNotFound):
+		return river.JobCancel(err) // the branch is gone, and with it the job
+	case err != nil:
+		return err
+	case k.Outcome == tree.OutcomeFailed:
+		return fmt.Errorf("compaction %s: %s", k.ID, k.Reason)
+	}
+	return nil
+}
+
+// frontier remembers for heads of branches how far they are from a trigger.
+// It forgets the older half when it is full, and a forgotten head only costs a
+// look at its branch. It may be wrong where another server undoes a summary;
+// such a branch is compacted before its next reply.
+type frontier struct {
+	mu       sync.Mutex
+	now, old map[headKey]room
+}
+
+type headKey struct{ conversation, head uuid.UUID }
+
+// room is what may be added before a compaction is due.
+type room struct{ tokens, messages int }
+
+const frontierSize = 8192
+
+// advance tells whether a child of parent is surely not due, and remembers it
+// then.
+func (f *frontier) advance(conversation, parent, id uuid.UUID, tokens int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := headKey{conversation, parent}
+	left, ok := f.now[key]
+	if !ok {
+		if left, ok = f.old[key]; !ok {
+			return false
+		}
+	}
+	left.tokens -= tokens
+	left.messages--
+	if left.tokens <= 0 || left.messages <= 0 {
+		return false
+	}
+	f.put(headKey{conversation, id}, left)
+	return true
+}
+
+func (f *frontier) set(conversation, head uuid.UUID, left room) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.put(headKey{conversation, head}, left)
+}
+
+func (f *frontier) put(key headKey, left room) {
+	if f.now == nil || len(f.now) >= frontierSize {
+		f.now, f.old = make(map[headKey]room, frontierSize), f.now
+	}
+	f.now[key] = left
+}
+
+// distance is how much may be added to a branch before the settings may ask
+// for a compaction. A branch past its trigger where there is nothing to fold
+// yet is looked at again with the next message.
+func distance(v tree.View, s Settings) room {
+	left := room{tokens: s.Budget().Trigger - contextTokens(v), messages: 1 << 30}
+	if s.EveryNMessages > 0 {
+		left.messages = s.EveryNMessages - len(v.Tail)
+	}
+	if s.Compaction != ModeAuto {
+		left.tokens = max(1, s.Budget().Trigger/8) // then looks again, as the settings may change
+	}
+	return left
+}

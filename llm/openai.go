@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -40,8 +41,9 @@ type OpenAIConfig struct {
 	// that key and messages go nowhere but to BaseURL.
 	HTTPClient *http.Client
 
-	// MaxAnswerBytes bounds an answer; 0 is 4 MiB. What is longer is cut off
-	// with ErrAnswerTooLong, so that a server without end can't fill memory.
+	// MaxAnswerBytes bounds an answer; 0 is 4 MiB, and 1 GiB the most. What is
+	// longer is cut off with ErrAnswerTooLong, so that a server without end
+	// can't fill memory.
 	MaxAnswerBytes int
 
 	// LegacyFields sends max_tokens in place of max_completion_tokens, and no
@@ -70,8 +72,8 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	switch {
 	case config.Model == "":
 		return nil, errors.New("llm.NewOpenAI: no model is named")
-	case config.MaxAnswerBytes < 0:
-		return nil, errors.New("llm.NewOpenAI: MaxAnswerBytes is below 0")
+	case config.MaxAnswerBytes < 0 || config.MaxAnswerBytes > 1<<30:
+		return nil, fmt.Errorf("llm.NewOpenAI: MaxAnswerBytes is %d; it goes from 1 to 1 GiB, and 0 is 4 MiB", config.MaxAnswerBytes)
 	case config.BaseURL == "":
 		base, _ = url.Parse(defaultBaseURL)
 	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "":

@@ -238,6 +238,7 @@ func TestNewOpenAIRefuses(t *testing.T) {
 		{Model: "m", BaseURL: "https://host/v1?key=" + key},
 		{Model: "m", BaseURL: "https://host/" + key + "%zz"},
 		{Model: "m", MaxAnswerBytes: -1},
+		{Model: "m", MaxAnswerBytes: 1<<30 + 1},
 	} {
 		if _, err := llm.NewOpenAI(config); err == nil || strings.Contains(err.Error(), key) {
 			t.Errorf("%+v: %v", config, err)

@@ -172,7 +172,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	t.Parallel()
 	for mode, call := range modes {
 		s := llmtest.NewServer(t, llmtest.Endless())
-		c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 1 << 40 })
+		c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 1 << 30 })
 		_, err := call(t, c, deadline(t, 50*time.Millisecond), request())
 		wantError(t, err, llm.ErrTimeout)
 		for until := time.Now().Add(patience); s.Abandoned() != 1; time.Sleep(time.Millisecond) {

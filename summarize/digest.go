@@ -35,20 +35,22 @@ func digest(in Input, counter tokens.Counter) string {
 	r := newDigestReader(in)
 	r.readPrior(in.Prior)
 	r.readFold(in.Fold)
-	if len(r.items) == 0 {
+	if !r.text {
 		return ""
 	}
 	r.demoteSuperseded()
+	r.favourAsked()
 	p := digestPicker{counter: counter, intro: r.intro(), items: r.items}
 	return p.pick(digestLimit(in, r.characters))
 }
 
-// digestLimit is how many tokens a digest may have: the target, and a third of
+// digestLimit is how many tokens a digest may have: the target, and half of
 // what it folds besides the prior summary, because more would save little. Of
-// little text a third would say nothing, and a digest that isn't smaller than
-// the text does no harm: it isn't used.
+// little text half would say nothing, and a digest that isn't smaller than the
+// text does no harm: it isn't used. Next to a prior summary the room is never
+// less than a line or two, so that a merge with next to nothing loses nothing.
 func digestLimit(in Input, characters int) int {
-	const charactersPerToken, little = 4, 160
+	const charactersPerToken, little, line = 4, 160, 48
 	folded := 0
 	for _, m := range in.Fold {
 		folded += m.Tokens
@@ -60,7 +62,7 @@ func digestLimit(in Input, characters int) int {
 	if prior == 0 {
 		prior = len(in.Prior) / charactersPerToken
 	}
-	return min(max(in.TargetTokens, minDigest), max(prior+folded/3, little))
+	return min(max(in.TargetTokens, minDigest), max(prior+max(folded/2, line), little))
 }
 
 // A digestSection is a heading of a digest.
@@ -84,8 +86,8 @@ type digestItem struct {
 	speaker string // who said it; "" where a prior summary doesn't say
 	text    string // one line
 	marks   []string
-	cues    digestCue
-	class   int // 3 for a correction, 2 for a decision, 1 for a wish, 0 else
+	asked   []string // words that the instructions have, too
+	class   int // 3 for a correction, 2 for a decision or who somebody is, 1 for a wish, 0 else
 	score   int
 	order   int  // in the conversation
 	prior   bool // from the prior summary

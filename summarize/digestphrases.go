@@ -27,7 +27,7 @@ var cuePhrases = []struct {
 	{cueConfirm, "danke|funktioniert|klappt|passt|perfekt|super|prima|genau|richtig|^ja|in ordnung"},
 
 	// French
-	{cueCorrection, "^non|en fait|correction|je voulais dire|ce n'est pas ça|c'est faux|c'est incorrect|plutôt que|au lieu de|plutôt|j'ai changé d'avis|mon erreur|je me suis trompé|ne plus|n'est plus"},
+	{cueCorrection, "^non|en fait|correction|je voulais dire|ce n'est pas ça|c'est faux|c'est incorrect|plutôt que|au lieu de|j'ai changé d'avis|mon erreur|je me suis trompé|ne plus|n'est plus"},
 	{cueDecision, "toujours|jamais|désormais|dorénavant|à partir de maintenant|on a décidé|nous avons décidé|j'ai décidé|décidé|convenu|je préfère|nous préférons|préfère|retiens|rappelle-toi|n'oublie pas|important|il faut|doit|ne doit pas|obligatoire|le budget|la date limite|allergique"},
 	{cueWish, "je veux|je voudrais|nous voulons|j'ai besoin|s'il te plaît|s'il vous plaît|peux-tu|pouvez-vous|aide-moi|j'aime|je déteste|évite|mon objectif|notre objectif"},
 	{cueIdentity, "je m'appelle|mon nom|j'habite|je travaille|je suis|ma femme|mon mari|ma fille|mon fils|notre société|mon adresse|mon numéro"},
@@ -63,7 +63,7 @@ var cuePhrases = []struct {
 	{cueConfirm, "grazie|funziona|perfetto|ottimo|esatto|^sì|va bene"},
 
 	// Dutch, Polish, Turkish, Indonesian, Vietnamese
-	{cueCorrection, "^nee|eigenlijk|ik bedoel|ik bedoelde|dat klopt niet|in plaats van|toch niet|^nie,|właściwie|chodziło mi|to nieprawda|zamiast|jednak|pomyliłem|^hayır|aslında|demek istediğim|yanlış|yerine|düzeltme|^bukan|^tidak,|sebenarnya|maksud saya|salah|alih-alih|^không|thực ra|ý tôi là|sai rồi|không phải|thay vì"},
+	{cueCorrection, "^nee|eigenlijk|ik bedoel|ik bedoelde|dat klopt niet|in plaats van|toch niet|^nie,|właściwie|chodziło mi|to nieprawda|zamiast|pomyliłem|^hayır|aslında|demek istediğim|yanlış|yerine|düzeltme|^bukan|^tidak,|sebenarnya|maksud saya|salah|alih-alih|^không|thực ra|ý tôi là|sai rồi|không phải|thay vì"},
 	{cueDecision, "altijd|nooit|vanaf nu|besloten|afgesproken|liever|onthoud|belangrijk|moet|mag niet|zawsze|nigdy|od teraz|zdecydowaliśmy|postanowiłem|wolę|pamiętaj|ważne|musi|nie może|her zaman|asla|bundan sonra|karar verdik|tercih ederim|tercih|unutma|önemli|gerekli|selalu|jangan pernah|mulai sekarang|memutuskan|lebih suka|ingat|penting|harus|luôn luôn|luôn|không bao giờ|từ bây giờ|quyết định|tôi thích|nhớ rằng|quan trọng|phải"},
 	{cueWish, "ik wil|ik zou graag|ik heb nodig|alsjeblieft|chcę|chciałbym|potrzebuję|proszę|istiyorum|ihtiyacım var|lütfen|saya ingin|saya mau|saya butuh|tolong|tôi muốn|tôi cần|làm ơn|xin hãy|hãy"},
 	{cueIdentity, "ik heet|mijn naam|ik woon|nazywam się|mam na imię|mieszkam|benim adım|adım|nama saya|saya tinggal|tôi tên là|tên tôi|tôi sống"},

@@ -57,7 +57,7 @@ func (p *digestPicker) pick(limit int) string {
 		all[i] = i
 	}
 	for s, shares := range digestShares {
-		p.sort(groups[s][0], byClassThenAge)
+		p.sort(groups[s][0], byAge)
 		p.sort(groups[s][1], byScore)
 		for age, share := range shares {
 			p.take(groups[s][age], room*share/100)
@@ -72,11 +72,12 @@ func (p *digestPicker) pick(limit int) string {
 	return p.layOut(limit)
 }
 
-// byClassThenAge prefers, among the lines of a prior summary, the oldest of a
-// class. So what survived one merge survives the next, and a correction from
-// the first turn is there after any number of them.
-func byClassThenAge(a, b digestItem) int {
-	return cmp.Or(cmp.Compare(b.class, a.class), cmp.Compare(a.order, b.order))
+// byAge prefers, among the lines of a prior summary, decisions and
+// corrections, and of these the oldest. So what survived one merge survives
+// the next, and a correction from the first turn is there after any number of
+// them.
+func byAge(a, b digestItem) int {
+	return cmp.Or(cmp.Compare(min(b.class, 2), min(a.class, 2)), cmp.Compare(a.order, b.order))
 }
 
 func byScore(a, b digestItem) int {

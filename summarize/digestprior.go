@@ -15,6 +15,7 @@ var priorSpeaker = regexp.MustCompile(`^((system|developer|user|assistant|tool)(
 // they are, so that merging again and again changes nothing in them, of
 // another's prose its sentences.
 func (r *digestReader) readPrior(prior string) {
+	r.text = strings.TrimSpace(digestLine(prior)) != ""
 	first, rest, _ := strings.Cut(prior, "\n")
 	own := digestIntro.FindStringSubmatch(first)
 	if own != nil {

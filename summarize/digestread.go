@@ -38,7 +38,9 @@ type digestReader struct {
 	messages   int               // that the digest stands for
 	unknown    bool              // and a summary that doesn't say for how many it stands
 	characters int               // of Fold
+	text       bool              // there is any
 	order      int
+	message    int // first item of the message that is being read
 }
 
 func newDigestReader(in Input) *digestReader {
@@ -85,6 +87,7 @@ func (r *digestReader) readFold(messages []tree.Message) {
 	for i, m := range messages {
 		said[i] = readSpoken(m)
 		r.characters += len(said[i].text)
+		r.text = r.text || strings.TrimSpace(digestLine(said[i].text)) != ""
 		if m.Role == tree.RoleUser {
 			lastUser = i
 		}
@@ -104,15 +107,15 @@ func (r *digestReader) readFold(messages []tree.Message) {
 			limit = digestResult
 		}
 		before := len(r.items)
+		r.message = before
 		for _, text := range []string{said[i].text, said[i].refusal} {
-			about.pasted = false
 			n := 0
 			for s := range sentences(cutMiddle(text, limit)) {
+				about.first, about.pasted = about.goal && n == 0, n >= digestSpoken
 				r.add(s, about)
 				n++
-				about.pasted = n >= digestSpoken
 			}
-			about.goal = false
+			about.goal, about.first, about.pasted = false, false, false
 		}
 		if m.Role == tree.RoleTool {
 			r.keepBest(before, digestResultItems)
@@ -193,9 +196,14 @@ func (r *digestReader) add(s digestSentence, about messageFacts) {
 	if text = strings.TrimSpace(text); text == "" {
 		return
 	}
+	r.text = true
 	r.order++
-	it := digestItem{speaker: about.speaker, text: text, order: r.order, prior: about.prior}
 	lower := lowerText(text)
+	if before := r.corrected(lower, about); before != "" {
+		text = before + " " + text
+		lower = lowerText(text)
+	}
+	it := digestItem{speaker: about.speaker, text: text, order: r.order, prior: about.prior}
 	key := it.speaker + "\x00" + strings.TrimRight(lower, " .!。")
 	if r.seen[key] {
 		return
@@ -203,4 +211,25 @@ func (r *digestReader) add(s digestSentence, about messageFacts) {
 	r.seen[key] = true
 	r.judge(&it, lower, s.code, about)
 	r.items = append(r.items, it)
+}
+
+// Lengths in bytes up to which a correction is taken to need the sentence
+// before it, and that one is short enough to go with it.
+const (
+	shortCorrection = 80
+	shortCorrected  = 240
+)
+
+// corrected takes back the sentence that a user's short correction follows in
+// the same message, and gives its text: "Take the 9:15. No, the 9:45." says
+// something, and its second half alone does not.
+func (r *digestReader) corrected(lower string, about messageFacts) string {
+	last := len(r.items) - 1
+	if about.role != tree.RoleUser || about.prior || len(lower) > shortCorrection || last < r.message ||
+		len(r.items[last].text) > shortCorrected || cues.find(lower)&cueCorrection == 0 {
+		return ""
+	}
+	text := r.items[last].text
+	r.items = r.items[:last]
+	return text
 }

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -17,6 +18,7 @@ type messageFacts struct {
 	recency   int  // 0 to 8
 	last      bool // of the last user message
 	goal      bool // of the first user message of all
+	first     bool // and its first sentence
 	pasted    bool // far from the beginning of a long message
 }
 
@@ -24,7 +26,7 @@ type messageFacts struct {
 func (r *digestReader) judge(it *digestItem, lower string, code bool, about messageFacts) {
 	cue := cues.find(lower)
 	marks, weight := marksOf(it.text)
-	it.marks, it.cues = marks, cue
+	it.marks = marks
 	// What a model or a tool says about itself decides nothing for the user.
 	byUser := about.role == tree.RoleUser || about.role == ""
 	question := strings.HasSuffix(lower, "?") || strings.HasSuffix(lower, "？") || strings.HasSuffix(lower, "؟")
@@ -34,7 +36,7 @@ func (r *digestReader) judge(it *digestItem, lower string, code bool, about mess
 			it.class = 3
 		case cue&(cueDecision|cueIdentity) != 0:
 			it.class = 2
-		case cue&cueWish != 0 || about.goal:
+		case cue&cueWish != 0 || about.first:
 			it.class = 1
 		}
 	}
@@ -73,7 +75,11 @@ func (r *digestReader) judge(it *digestItem, lower string, code bool, about mess
 	case question && !byUser && weight == 0:
 		it.score -= 15 // anything else?
 	}
-	it.score += r.relevance(marks, lower)
+	it.score += r.relevance(marks)
+	it.asked = r.askedFor(lower)
+	if it.prior {
+		it.score = max(it.score, leastScore) // it was worth it before
+	}
 	if it.class == 3 {
 		for _, mark := range rejectedMarks(it.text) {
 			r.rejected[mark] = it.order
@@ -99,7 +105,7 @@ func sectionOf(cue digestCue, class int, question bool, about messageFacts) dige
 	switch {
 	case about.prior:
 		return about.section
-	case class == 3, class > 0 && cue&(cueDecision|cueWish) != 0 && !question, about.goal && !question:
+	case class == 3, class > 0 && cue&(cueDecision|cueWish) != 0 && !question, about.first && !question:
 		return sectionDecisions
 	case question && about.last:
 		return sectionOpen
@@ -116,26 +122,53 @@ func sectionOf(cue digestCue, class int, question bool, about messageFacts) dige
 	return sectionFacts
 }
 
-// relevance is what instructions and the look-ahead add to a score.
-func (r *digestReader) relevance(marks []string, lower string) int {
+// aheadScore is what a mark that the look-ahead has, too, adds to a score.
+const aheadScore = 10
+
+// relevance is what the look-ahead adds to a score.
+func (r *digestReader) relevance(marks []string) int {
 	score := 0
-	if len(r.ahead) > 0 {
-		for _, mark := range marks {
-			if r.ahead[mark] {
-				score = min(score+5, 15)
+	for _, mark := range marks {
+		if r.ahead[mark] {
+			score = min(score+aheadScore, 3*aheadScore)
+		}
+	}
+	return score
+}
+
+// askedFor lists the words that a sentence and the instructions have in
+// common.
+func (r *digestReader) askedFor(lower string) (words []string) {
+	if len(r.wanted) == 0 {
+		return nil
+	}
+	for word := range strings.FieldsFuncSeq(lower, notWordRune) {
+		if r.wanted[word] && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// favourAsked adds to the scores of what the instructions ask for. A word that
+// many sentences have says nothing.
+func (r *digestReader) favourAsked() {
+	const wordScore = 25
+	count := map[string]int{}
+	for _, it := range r.items {
+		for _, word := range it.asked {
+			count[word]++
+		}
+	}
+	for i := range r.items {
+		score := 0
+		for _, word := range r.items[i].asked {
+			if count[word] <= max(3, len(r.items)/10) {
+				score = min(score+wordScore, 3*wordScore)
 			}
 		}
+		r.items[i].score += score
 	}
-	if len(r.wanted) == 0 {
-		return score
-	}
-	asked := 0
-	for word := range strings.FieldsFuncSeq(lower, notWordRune) {
-		if r.wanted[word] {
-			asked = min(asked+15, 45)
-		}
-	}
-	return score + asked
 }
 
 // negations are words that say that what follows is not so.

@@ -134,8 +134,8 @@ func endsSentence(before, after string) bool {
 		return true
 	}
 	word := before[strings.LastIndexAny(before, " \t\n(")+1 : len(before)-1]
-	if utf8.RuneCountInString(word) <= 1 && !isDigits(word) {
-		return false // an initial
+	if utf8.RuneCountInString(word) <= 1 || len(word) == 2 && isDigits(word) {
+		return false // an initial, or an ordinal: 12. Mai
 	}
 	return !abbreviations[strings.ToLower(word)]
 }

@@ -240,13 +240,15 @@ func chooseKept(folded []tree.PathMessage, budget int) []Kept {
 		switch {
 		case m.Pinned:
 			kept = append(kept, Kept{ID: m.ID})
-		case m.Role != tree.RoleUser || budget < minCut:
+		case m.Role != tree.RoleUser:
 		case m.Tokens <= budget:
 			kept = append(kept, Kept{ID: m.ID})
 			budget -= m.Tokens
 		default:
-			kept = append(kept, Kept{ID: m.ID, Limit: budget})
-			budget = 0
+			if budget >= minCut {
+				kept = append(kept, Kept{ID: m.ID, Limit: budget})
+			}
+			budget = 0 // older ones would leave a gap
 		}
 	}
 	slices.Reverse(kept)

@@ -32,7 +32,7 @@ func TestCleanSummary(t *testing.T) {
 		{"tildes", "~~~\n" + good + "\n~~~", good, nil},
 		{"two code blocks", "```go\nx := 1\n```\n" + good + "\n```\ny\n```", "```go\nx := 1\n```\n" + good + "\n```\ny\n```", nil},
 		{"code inline", "```" + good + "```", "```" + good + "```", nil},
-		{"empty code fence", "```\n```", "", errShortSummary},
+		{"empty code fence", "```\n```", "", errEmptySummary},
 		{"tags", "<summary>\n" + good + "\n</summary>", good, nil},
 		{"tags in capitals", "<Conversation_Summary>" + good + "</conversation_summary>", good, nil},
 		{"tags in a code fence", "```xml\n<summary>\n" + good + "\n</summary>\n```", good, nil},

@@ -3,6 +3,7 @@ package transfer
 import (
 	"encoding/json"
 	"io"
+	"path/filepath"
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -93,29 +94,32 @@ func bodyOf(t *testing.T, n tree.BundleNode) (body markdownBody) {
 	return body
 }
 
-// The store takes all that is read of these files, and a second time adds
-// nothing.
+// The store takes all that is read of each of these files, and a second time
+// adds nothing.
 func TestAgentsTwice(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	for _, name := range []string{
-		"claude-code/medium-2.jsonl", "claude-code/dag_fork.jsonl", "claude-code/dag_cycle.jsonl", "claude-code/long-2.jsonl",
-		"pi/large-session.jsonl", "tau-bench/gpt-4o-airline.json", "swe-agent/ctf--crypto--katy.traj", "swe-agent/function_calling_simple.traj",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := sharedFile(t, name)
-			first, err := Import(t.Context(), store, f, Options{})
-			if err != nil || first.Added != first.Messages || first.Present != 0 {
-				t.Fatalf("added %d and found %d of %d, %v", first.Added, first.Present, first.Messages, err)
+	root := filepath.Dir(sharedFile(t, "README.md").Name())
+	all := tree.New(dbtest.New(t))
+	for _, files := range []string{"claude-code/*.jsonl", "pi/*.jsonl", "tau-bench/*.json", "swe-agent/*.traj"} {
+		names, err := filepath.Glob(filepath.Join(root, files))
+		if err != nil || len(names) == 0 {
+			t.Errorf("%s: %d files, %v", files, len(names), err)
+		}
+		for _, name := range names {
+			f := sharedFile(t, filepath.Join(filepath.Dir(files), filepath.Base(name)))
+			// Each a tenant's own: the sessions of the dag_ files have one id.
+			store, opts := all.ForTenant(filepath.Base(name)), Options{TenantID: filepath.Base(name)}
+			first, err := Import(t.Context(), store, f, opts)
+			if err != nil || first.Added == 0 || first.Added != first.Messages || first.Present != 0 {
+				t.Errorf("%s: added %d and found %d of %d, %v", name, first.Added, first.Present, first.Messages, err)
 			}
 			if _, err := f.Seek(0, io.SeekStart); err != nil {
 				t.Fatal(err)
 			}
-			second, err := Import(t.Context(), store, f, Options{})
+			second, err := Import(t.Context(), store, f, opts)
 			if err != nil || second.Added != 0 || second.Present != first.Added {
-				t.Errorf("the second time added %d and found %d of %d, %v", second.Added, second.Present, first.Added, err)
+				t.Errorf("%s: the second time added %d and found %d of %d, %v", name, second.Added, second.Present, first.Added, err)
 			}
-		})
+		}
 	}
 }

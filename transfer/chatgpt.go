@@ -90,8 +90,8 @@ type chatgptNode struct {
 	source   source
 	call     *toolCall    // that the message makes
 	answers  *chatgptNode // call that it answers
-	skipped  bool         // nothing of it is a message
-	thoughts []string     // said by the skipped nodes right above
+	skipped  bool         // left out: its children go to its parent
+	thoughts []string     // of a skipped node, for the message after it
 }
 
 // add takes a node in, as the mapping has it.
@@ -156,7 +156,7 @@ func (g *chatgptGraph) read(n *chatgptNode) {
 	if n.said == nil {
 		if !n.skipped {
 			g.c.leftOut(KindEmpty, n.id, "a node without a message")
-			g.skip(n)
+			n.skipped = true
 		}
 		return
 	}
@@ -182,10 +182,10 @@ func (g *chatgptGraph) read(n *chatgptNode) {
 	}
 	if len(n.parts) == 0 && n.call == nil && n.role != tree.RoleTool {
 		g.c.leftOut(KindEmpty, n.id, "%s", emptyDetail(n))
-		g.skip(n)
+		n.skipped = true
 		return
 	}
-	n.source.put("thoughts", n.above(g).takeThoughts())
+	n.source.put("thoughts", g.thoughtsAbove(n))
 }
 
 func emptyDetail(n *chatgptNode) string {
@@ -195,21 +195,20 @@ func emptyDetail(n *chatgptNode) string {
 	return fmt.Sprintf("a %s message without text", n.role)
 }
 
-// skip leaves the node out. Its children go to its parent.
-func (g *chatgptGraph) skip(n *chatgptNode) {
-	n.skipped = true
-	n.thoughts = append(n.above(g).takeThoughts(), n.thoughts...)
-}
-
 // above is the node's parent; nil for none.
 func (n *chatgptNode) above(g *chatgptGraph) *chatgptNode { return g.byID[n.parent] }
 
-// takeThoughts gives the reasoning that waits for the message after it.
-func (n *chatgptNode) takeThoughts() []string {
-	if n == nil || !n.skipped {
-		return nil
+// thoughtsAbove gives what the model thought right before the message.
+func (g *chatgptGraph) thoughtsAbove(n *chatgptNode) (thoughts []string) {
+	up := n.above(g)
+	for range maxReach {
+		if up == nil || !up.skipped {
+			break
+		}
+		thoughts = append(slices.Clone(up.thoughts), thoughts...)
+		up = up.above(g)
 	}
-	return slices.Clone(n.thoughts)
+	return thoughts
 }
 
 // describe keeps what the export says of the message beside its content.
@@ -246,7 +245,7 @@ func (n *chatgptNode) makeCall(recipient string) {
 // joined to the first, where that has no other branch below it.
 func (g *chatgptGraph) answer(n *chatgptNode) {
 	up, alone := n.above(g), true
-	for range g.nodes { // at most: the mapping may have a cycle
+	for range maxReach {
 		if up == nil {
 			return
 		}
@@ -257,12 +256,13 @@ func (g *chatgptGraph) answer(n *chatgptNode) {
 		up = up.above(g)
 	}
 	switch {
+	case up == nil || up.skipped:
 	case up.call != nil:
 		n.answers = up
 	case up.answers != nil && alone:
 		up.parts = append(up.parts, n.parts...)
 		g.c.repaired(KindTool, n.id, "a second answer to the same tool call was joined to the first, %s", clip(up.id))
-		g.skip(n)
+		n.skipped = true
 	}
 }
 

@@ -43,7 +43,7 @@ func (g *chatgptGraph) content(n *chatgptNode, o, meta object) {
 		text := joined("\n\n", o.str("text"), o.str("result"))
 		if text == "" {
 			g.c.leftOut(KindContent, n.id, "content of the unknown type %q", clip(kind))
-			g.skip(n)
+			n.skipped = true
 			return
 		}
 		n.text(text)
@@ -144,7 +144,7 @@ func (g *chatgptGraph) thoughts(n *chatgptNode, o object) {
 	} else {
 		g.c.leftOut(KindHidden, n.id, "what the model thought is no message")
 	}
-	g.skip(n)
+	n.skipped = true
 }
 
 // joined joins the texts that say something.

@@ -26,6 +26,7 @@ type Options struct {
 	Format   string           // one of Formats; "": recognized from the content
 	TenantID string           // whose the store is, so that two tenants can import the same file; "": tree.DefaultTenant
 	DryRun   bool             // read, check and report, but store nothing
+	Workers  int              // calls of the store at once, if it takes several, as a *tree.Store over a pool does; 0: one after the other
 	Progress func(read int64) // called now and then with the bytes read so far; nil for none
 }
 
@@ -57,30 +58,32 @@ var (
 // A file comes in as far as it is sound. The report says what came in, and
 // names each thing that was repaired or left out; with an error, it tells of
 // what was stored before that. Importing the same file again adds nothing, and
-// importing a later export of the same conversations adds what is new.
+// importing a later export of the same conversations adds what is new. In a dry
+// run store may be nil.
 //
-// Memory is bounded by the largest conversation, besides the notes; a zip
-// archive that can't be read at any offset is put into a temporary file. Small
-// conversations go to the store several at a time.
+// Memory is bounded by the largest conversation (times the workers and two),
+// besides the notes; a zip archive that can't be read at any offset is put into
+// a temporary file. Small conversations go to the store several at a time, and
+// the file is read on while the store works.
 func Import(ctx context.Context, store Store, r io.Reader, opts Options) (Report, error) {
-	im := &importer{ctx: ctx, store: store, opts: opts, seen: map[uuid.UUID]bool{}}
+	im := newImporter(ctx, store, opts)
 	err := im.file(r)
-	if flushed := im.flush(); err == nil {
-		err = flushed
+	report, saveErr := im.finish()
+	if saveErr != nil {
+		err = saveErr // of which the reader's is at most the consequence
 	}
 	if err != nil {
-		return im.report, fmt.Errorf("transfer.Import: %w", err)
+		return report, fmt.Errorf("transfer.Import: %w", err)
 	}
-	return im.report, nil
+	return report, nil
 }
 
 // An importer is one run of Import.
 type importer struct {
-	ctx    context.Context
-	store  Store
 	opts   Options
-	report Report
+	format string
 	seen   map[uuid.UUID]bool // conversations of this run
+	saver
 
 	batch []tree.Bundle // for the next call of the store
 	notes [][]Note      // of each bundle
@@ -90,6 +93,10 @@ type importer struct {
 // batchNodes is how many nodes go to the store in one call, if conversations
 // are small. A larger one goes alone.
 const batchNodes = 1000
+
+func newImporter(ctx context.Context, store Store, opts Options) *importer {
+	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, saver: newSaver(ctx, store, opts)}
+}
 
 // file reads what may be a zip archive.
 func (im *importer) file(r io.Reader) error {
@@ -124,7 +131,7 @@ func (im *importer) stream(in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	im.report.Format = f.name
+	im.format = f.name
 	err = f.parse(in, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
@@ -138,101 +145,50 @@ func (im *importer) note(n Note) {
 		im.notes[last] = append(im.notes[last], n)
 		return
 	}
-	im.report.Notes = append(im.report.Notes, n)
+	im.addPart().Notes = []Note{n}
 }
 
 // conversation takes one conversation of the file.
 func (im *importer) conversation(c Conversation, format string) error {
-	if err := im.ctx.Err(); err != nil {
-		return err
-	}
 	b, notes := normalize(c, format, im.opts.TenantID)
-	if im.seen[b.Conversation.ID] {
+	again := im.seen[b.Conversation.ID]
+	if again {
 		notes = append(notes, Note{Repaired, KindDuplicate, c.name(), "", "the conversation stands in the file more than once; what is new in this one was added"})
 	}
-	if im.nodes+len(b.Nodes) > batchNodes || im.seen[b.Conversation.ID] {
+	if again || im.nodes+len(b.Nodes) > batchNodes {
 		if err := im.flush(); err != nil {
 			return err
 		}
+	}
+	if again {
+		im.wait() // until the first is stored
 	}
 	im.seen[b.Conversation.ID] = true
 	im.batch = append(im.batch, b)
 	im.notes = append(im.notes, notes)
 	im.nodes += len(b.Nodes)
-	return nil
+	return im.stopped()
 }
 
-// flush stores the batch. Where the store refuses it, it takes the
-// conversations one by one, so that only the unsound one stays out.
+// flush hands the batch to the saver.
 func (im *importer) flush() error {
 	batch, notes := im.batch, im.notes
 	im.batch, im.notes, im.nodes = nil, nil, 0
-	if len(batch) == 0 {
-		return nil
-	}
-	var refused *tree.Error
-	err := im.save(batch, notes)
-	if !errors.As(err, &refused) {
-		return err
-	}
-	for i := range batch {
-		err := im.save(batch[i:i+1], notes[i:i+1])
-		if errors.As(err, &refused) {
-			im.report.Notes = append(append(im.report.Notes, notes[i]...),
-				Note{LeftOut, KindConversation, titleOf(batch[i]), "", "the store refused it: " + refused.Error()})
-		} else if err != nil {
-			return err
-		}
-	}
-	return nil
+	return im.save(batch, notes)
 }
 
-func titleOf(b tree.Bundle) string {
-	if b.Conversation.Title != "" {
-		return b.Conversation.Title
+// finish stores what is left, waits for what is under way, and gives the whole
+// report.
+func (im *importer) finish() (Report, error) {
+	err := im.flush()
+	im.wait()
+	report := im.total()
+	report.Format = im.format
+	if stopped := im.stopped(); stopped != nil {
+		err = stopped
 	}
-	return b.Conversation.ID.String()
-}
-
-// save stores conversations in one call and counts them.
-func (im *importer) save(batch []tree.Bundle, notes [][]Note) error {
-	if !im.opts.DryRun {
-		imported, err := im.store.Import(im.ctx, batch...)
-		if err != nil {
-			return err
-		}
-		for _, i := range imported {
-			im.report.Added += i.Added
-			im.report.Present += i.Present
-		}
-	}
-	for i, b := range batch {
-		im.report.count(b)
-		im.report.Notes = append(im.report.Notes, notes[i]...)
-	}
-	return nil
-}
-
-func (r *Report) count(b tree.Bundle) {
-	r.Conversations++
-	replies := make(map[uuid.UUID]int, len(b.Nodes))
-	for _, n := range b.Nodes {
-		if n.Summary != nil {
-			r.Summaries++
-			continue
-		}
-		r.Messages++
-		replies[n.ParentID]++
-	}
-	for _, n := range b.Nodes {
-		switch {
-		case n.Summary != nil:
-		case replies[n.ID] == 0:
-			r.Leaves++
-		case replies[n.ID] > 1:
-			r.BranchPoints++
-		}
-	}
+	im.stop(nil)
+	return report, err
 }
 
 // A counter adds up the bytes that were read.

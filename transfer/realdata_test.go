@@ -111,7 +111,7 @@ func BenchmarkImportOASST(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		// Each round another tenant's, so that nothing is there before.
 		tenant := "tenant" + strings.Repeat("x", i)
-		report, err := Import(b.Context(), store.ForTenant(tenant), sharedFile(b, "oasst/en_100_tree.jsonl"), Options{TenantID: tenant})
+		report, err := Import(b.Context(), store.ForTenant(tenant), sharedFile(b, "oasst/en_100_tree.jsonl"), Options{TenantID: tenant, Workers: 4})
 		if err != nil || report.Added != 1167 {
 			b.Fatal(report.Added, err)
 		}

@@ -24,3 +24,8 @@ func Text(n int) string {
 func Response(text string) llm.Response {
 	return llm.Response{Message: assistant(text, "", nil), Text: text, FinishReason: "stop"}
 }
+
+// ResponseCalling is an answer of tool calls and no text.
+func ResponseCalling(calls ...ToolCall) llm.Response {
+	return llm.Response{Message: assistant("", "", calls), FinishReason: "tool_calls"}
+}

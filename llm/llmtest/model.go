@@ -2,6 +2,7 @@ package llmtest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -63,15 +64,25 @@ func (m *Model) Complete(ctx context.Context, req llm.Request) (llm.Response, er
 	return res, err
 }
 
-// Stream implements llm.Model: it gives the answer's text word by word, and
-// then the error, if there is one.
+// Stream implements llm.Model: it gives the answer's text word by word, then
+// its refusal and its tool calls, and then the error, if there is one.
 func (m *Model) Stream(ctx context.Context, req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
 	res, err := m.Complete(ctx, req)
-	if res.Text != "" {
-		for word := range strings.SplitAfterSeq(res.Text, " ") {
-			if err := each(llm.Delta{Content: word}); err != nil {
-				return res, err
-			}
+	var deltas []llm.Delta
+	for word := range strings.SplitAfterSeq(res.Text, " ") {
+		deltas = append(deltas, llm.Delta{Content: word})
+	}
+	var message struct {
+		ToolCalls json.RawMessage `json:"tool_calls"`
+	}
+	_ = json.Unmarshal(res.Message, &message) // one without calls gives none
+	deltas = append(deltas, llm.Delta{Refusal: res.Refusal}, llm.Delta{ToolCalls: message.ToolCalls})
+	for _, d := range deltas {
+		if d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
+			continue
+		}
+		if err := each(d); err != nil {
+			return res, err
 		}
 	}
 	return res, err

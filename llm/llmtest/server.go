@@ -65,8 +65,8 @@ func (s *Server) URL() string { return s.http.URL + "/v1" }
 // test that counts goroutines finds none of them left.
 func (s *Server) Client() *http.Client { return s.http.Client() }
 
-// RequireKey makes the server answer 401 to other API keys than this one.
-// Such requests take no behaviour, but are recorded.
+// RequireKey makes the server answer 401 to other API keys than this one. As
+// requests that can't be read, these take no behaviour, but are recorded.
 func (s *Server) RequireKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,15 +108,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return // the client is gone
 	}
 	req, valid := parse(r.Header, body)
-	b, known := s.next(req, r.Header.Get("Authorization"))
-	switch {
-	case !known:
-		writeFailure(w, Failure{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "Incorrect API key provided: " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")})
-		return
-	case !valid:
-		writeFailure(w, Failure{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "We could not parse the JSON body of your request: " + string(body)})
-		return
-	}
+	b := s.next(req, valid, r.Header.Get("Authorization"))
 	x := &exchange{w: w, req: req, closed: s.closed, gone: r.Context().Done()}
 	// Some behaviours end in a panic that cuts the connection.
 	defer func() {
@@ -129,23 +121,27 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	b.serve(x)
 }
 
-// next records a request and returns its behaviour; known is false for the
-// wrong key.
-func (s *Server) next(req Request, authorization string) (b Behaviour, known bool) {
+// next records a request and returns what to do with it. As real servers do,
+// the refusals quote what was wrong.
+func (s *Server) next(req Request, valid bool, authorization string) (b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, req)
 	switch {
 	case s.key != "" && authorization != "Bearer "+s.key:
-		return Behaviour{}, false
+		return FailWith(Failure{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key",
+			Message: "Incorrect API key provided: " + strings.TrimPrefix(authorization, "Bearer ")})
+	case !valid:
+		return FailWith(Failure{Status: http.StatusBadRequest, Type: "invalid_request_error",
+			Message: "We could not parse the JSON body of your request: " + string(req.Body)})
 	case len(s.script) > 0:
 		b, s.script = s.script[0], s.script[1:]
-		return b, true
+		return b
 	case s.otherwise != nil:
-		return *s.otherwise, true
+		return *s.otherwise
 	}
 	s.t.Errorf("llmtest: request %d has no behaviour in the server's script", len(s.requests))
-	return Fail(http.StatusInternalServerError), true
+	return Fail(http.StatusInternalServerError)
 }
 
 func parse(header http.Header, body []byte) (Request, bool) {

@@ -1,0 +1,263 @@
+package summarize
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// branch makes a view out of a line such as "s10 u20 a30 c40:2 t5 t5 u10": a
+// role's first letter (c: an assistant that calls tools, with their number),
+// the tokens, and ! for pinned. | ends the folded part of an earlier summary,
+// whose message has summaryTokens.
+func branch(t testing.TB, line string, summaryTokens int) tree.View {
+	t.Helper()
+	v := tree.View{ConversationID: uuid.New()}
+	depth := 0
+	for _, word := range strings.Fields(line) {
+		if word == "|" {
+			v.Folded = len(v.Tail)
+			v.Summary = &tree.Summary{ID: uuid.New(), Tokens: summaryTokens, AnchorID: v.Tail[len(v.Tail)-1].ID}
+			for _, m := range v.Tail {
+				if m.Pinned {
+					v.Kept = append(v.Kept, m)
+				}
+			}
+			v.Tail = nil
+			continue
+		}
+		m := tree.PathMessage{Message: tree.Message{ID: nodeID(depth), Depth: depth}}
+		if strings.HasSuffix(word, "!") {
+			m.Pinned, word = true, strings.TrimSuffix(word, "!")
+		}
+		roles := map[byte]tree.Role{'s': tree.RoleSystem, 'd': tree.RoleDeveloper, 'u': tree.RoleUser, 'a': tree.RoleAssistant, 'c': tree.RoleAssistant, 't': tree.RoleTool}
+		m.Role = roles[word[0]]
+		var err error
+		if word[0] == 'c' {
+			_, err = fmt.Sscanf(word[1:], "%d:%d", &m.Tokens, &m.Calls)
+		} else {
+			_, err = fmt.Sscanf(word[1:], "%d", &m.Tokens)
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", word, err)
+		}
+		depth++
+		v.HeadID = m.ID
+		if (m.Role == tree.RoleSystem || m.Role == tree.RoleDeveloper) && len(v.Tail) == 0 && v.Summary == nil {
+			v.Prefix = append(v.Prefix, m)
+			continue
+		}
+		v.Tail = append(v.Tail, m)
+	}
+	return v
+}
+
+// nodeID is the id of the message at a depth of these tests' branches.
+func nodeID(depth int) uuid.UUID {
+	return uuid.NewSHA1(uuid.Nil, []byte{byte(depth), byte(depth >> 8)})
+}
+
+func depthOf(id uuid.UUID) int {
+	for d := range 1 << 14 {
+		if nodeID(d) == id {
+			return d
+		}
+	}
+	return -1
+}
+
+// A window of 1000 tokens: trigger 750, tail 200, kept user messages 50.
+func planSettings(change func(*Settings)) Settings {
+	s := Defaults()
+	s.MaxContextTokens, s.ReservedTokens = 1000, 0
+	s.MinFoldMessages, s.MinFoldTokens, s.MinRecentMessages = 2, 50, 2
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+// The cases that five systems' tests assert, and the ways in which they broke.
+// Depths are those of the messages in the line, from 0.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	nothing := func(r Reason) string { return string(r) }
+	for _, test := range []struct {
+		name    string // the system, and what it asserts
+		line    string
+		summary int // tokens of the earlier summary's message
+		change  func(*Settings)
+		demand  *Demand
+		want    string // "fold 1-4, anchor 6, keep 2 3", or the reason why not
+	}{
+		{name: "Onyx: below the threshold", line: "u100 a200 u100 a200", want: nothing(ReasonBelowTrigger)},
+		{name: "Onyx: exactly at the threshold", line: "u250 a200 u100 a200", want: nothing(ReasonBelowTrigger)},
+		{name: "Onyx: over the threshold", line: "u50 a301 u50 a150 u100 a100", want: "fold 0-3, anchor 3, keep 2"},
+		{name: "Onyx: empty history", line: "s800", want: nothing(ReasonTailKept)},
+		{name: "Onyx: what is folded doesn't count", line: "u900 a900 | u100 a100 u100 a100", summary: 100, want: nothing(ReasonBelowTrigger)},
+		{name: "Onyx: only messages after the old cutoff are folded", line: "u900 a900 | u40 a300 u100 a100 u60 a60", summary: 100, want: "fold 2-5, anchor 5, keep"},
+		{name: "Onyx: the tail starts at a user turn", line: "u40 a400 u40 a100 u80 a100 u10 a10", want: "fold 0-3, anchor 3, keep 2"},
+		{name: "Onyx: cutoff right before a user message", line: "u40 a600 u100 a100", want: "fold 0-1, anchor 1, keep 0"},
+		{name: "Onyx: a tail with no user message", line: "u40 a700 a100 a100", want: "fold 0-1, anchor 1, keep 0"},
+		{name: "Onyx: no user message at all", line: "a300 a300 a200 a100", want: "fold 0-1, anchor 1, keep"},
+		{name: "Onyx: tool calls' tokens count", line: "u40 c400:1 t400 u50 a10", want: "fold 0-2, anchor 2, keep 0"},
+		{name: "Onyx: the anchor lies above the last turns", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 5, keep 0",
+			change: func(s *Settings) { s.KeepRatio = 0.3 }},
+		{name: "Onyx: slack of one turn", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 7, keep 0",
+			change: func(s *Settings) { s.KeepRatio, s.AnchorSlackTurns = 0.3, 1 }},
+		{name: "Onyx: no look-ahead, every branch through the cutoff shares it", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 1, keep 0",
+			change: func(s *Settings) { s.KeepRatio, s.LookAhead = 0.3, LookAheadNone }},
+		{name: "Onyx: the prefix is never folded", line: "s50 d50 u40 a500 u100 a100", want: "fold 2-3, anchor 3, keep 2"},
+
+		{name: "stagewise: the hard cap triggers before the ratio", line: "u10 a100 u10 a30 u10 a10", want: "fold 0-3, anchor 3, keep 0 2",
+			change: func(s *Settings) { s.TriggerCapTokens, s.KeepCapTokens, s.SummaryTargetTokens = 150, 30, 20 }},
+		{name: "stagewise: a minimum of recent messages", line: "u30 a300 u30 a300 u200 a200 u200 a200", want: "fold 0-3, anchor 3, keep 2",
+			change: func(s *Settings) { s.MinRecentMessages = 4 }},
+		{name: "stagewise: too few messages", line: "u700 u100 a100", want: nothing(ReasonTooFew)},
+		{name: "stagewise: too few tokens", line: "u10 a10 | u10 a20 u100 a100", summary: 700, want: nothing(ReasonTooSmall)},
+
+		{name: "Pilo: every n messages", line: "u10 a10 u10 a10 u10 a10 u10 a10 u10 a10 u10 a10", want: "fold 0-5, anchor 7, keep 0 2 4",
+			change: func(s *Settings) { s.EveryNMessages, s.MinFoldTokens, s.KeepUserCapTokens = 12, 0, 64 }},
+		{name: "Pilo: below n messages", line: "u10 a10 u10 a10", want: nothing(ReasonBelowTrigger),
+			change: func(s *Settings) { s.EveryNMessages = 12 }},
+
+		{name: "MyCoder: asked for, with a number of messages to keep", line: "u10 a60 u10 a10 u10 a10 u10 a10", demand: &Demand{KeepRecentMessages: 3}, want: "fold 0-3, anchor 3, keep 0 2"},
+		{name: "MyCoder: asked for, and too little to fold", line: "u10 a10", demand: &Demand{KeepRecentMessages: 10}, want: nothing(ReasonTailKept)},
+		{name: "MyCoder: asked for below the trigger", line: "u10 a90 u10 a10 u10 a10", demand: &Demand{}, want: "fold 0-1, anchor 1, keep 0"},
+		{name: "MyCoder: asked for while it is off", line: "u10 a90 u10 a10 u10 a10", demand: &Demand{}, want: nothing(ReasonOff),
+			change: func(s *Settings) { s.Compaction = ModeOff }},
+		{name: "MyCoder: manual, and nobody asked", line: "u900 a90 u10 a10 u10 a10", want: nothing(ReasonManual),
+			change: func(s *Settings) { s.Compaction = ModeManual }},
+
+		{name: "NimbleBrain: one turn larger than the tail is cut between calls", line: "u40 c100:1 t200 c100:1 t200 c100:1 t100 c20:1 t20", want: "fold 0-4, anchor 4, keep 0"},
+		{name: "NimbleBrain: no cut between a call and its results", line: "u40 a10 c100:3 t300 t300 t10 a10", want: "fold 0-1, anchor 1, keep 0"},
+		{name: "NimbleBrain: calls that are open leave no point to cut", line: "c400:3 t300 t100", want: nothing(ReasonNoCut),
+			change: func(s *Settings) { s.MinRecentMessages = 1 }},
+		{name: "NimbleBrain: calls that nobody answered don't stop a cut", line: "u40 c400:2 t100 u100 a100 u50 a100", want: "fold 0-4, anchor 4, keep"},
+		{name: "NimbleBrain: a last message larger than the tail is kept whole", line: "u40 a300 u40 a900", want: "fold 0-1, anchor 1, keep 0"},
+
+		{name: "pinned messages stay, the user's newest within the budget", line: "u40! a300! u30 a100 u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 0 1 2 4"},
+		{name: "kept messages of the summary before stay candidates", line: "u40! a300 | u30 a300 u40 a100 u100 a100", summary: 200, want: "fold 2-5, anchor 5, keep 0 4",
+			change: func(s *Settings) { s.KeepUserCapTokens = 64; s.KeepUserRatio = 0.064 }},
+		{name: "a user message over the budget is cut", line: "u400 a300 u20 a10 u100 a100", want: "fold 0-3, anchor 3, keep 0/80 2",
+			change: func(s *Settings) { s.KeepUserRatio = 0.1 }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := planSettings(test.change)
+			if err := s.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			v := branch(t, test.line, test.summary)
+			p, reason := MakePlan(v, s, test.demand)
+			if got := describePlan(p, reason); got != test.want {
+				t.Errorf("%s\ngot  %s\nwant %s", test.line, got, test.want)
+			}
+		})
+	}
+}
+
+func describePlan(p *Plan, reason Reason) string {
+	if p == nil {
+		return string(reason)
+	}
+	var kept strings.Builder
+	for _, k := range p.Kept {
+		fmt.Fprintf(&kept, " %d", depthOf(k.ID))
+		if k.Limit > 0 {
+			fmt.Fprintf(&kept, "/%d", k.Limit)
+		}
+	}
+	return fmt.Sprintf("fold %d-%d, anchor %d, keep%s", p.Fold[0].Depth, depthOf(p.CutoffID), depthOf(p.AnchorID), &kept)
+}
+
+// What a plan leaves is below the trigger, so it isn't asked for again at once.
+func TestPlanDoesNotRetrigger(t *testing.T) {
+	t.Parallel()
+	s := planSettings(nil)
+	var line strings.Builder
+	for range 400 {
+		line.WriteString("u15 a35 ")
+	}
+	v := branch(t, line.String(), 0)
+	compactions := 0
+	var grown tree.View
+	for _, m := range v.Tail {
+		grown.Tail = append(grown.Tail, m)
+		p, _ := MakePlan(grown, s, nil)
+		if p == nil {
+			continue
+		}
+		compactions++
+		cost := s.Budget().Target + s.Budget().KeepUser
+		grown.Summary = &tree.Summary{ID: uuid.New(), Tokens: cost, AnchorID: p.AnchorID}
+		grown.Tail = grown.Tail[len(p.Fold):]
+		if again, _ := MakePlan(grown, s, nil); again != nil {
+			t.Fatalf("compaction %d is followed by another at once", compactions)
+		}
+	}
+	if compactions < 20 {
+		t.Errorf("%d compactions in 800 messages", compactions)
+	}
+}
+
+func TestSettingsRefused(t *testing.T) {
+	t.Parallel()
+	for overrides, setting := range map[string]string{
+		`{"max_context_tokens": 0}`:                      "max_context_tokens",
+		`{"reserved_tokens": 128000}`:                    "reserved_tokens",
+		`{"trigger_ratio": 1.5}`:                         "trigger_ratio",
+		`{"trigger_ratio": 0}`:                           "trigger_ratio",
+		`{"keep_ratio": 0.8}`:                            "keep_ratio",
+		`{"keep_ratio": 0.7, "keep_cap_tokens": 100000}`: "keep_ratio", // with the summary over the trigger
+		`{"trigger_cap_tokens": 4000}`:                   "keep_ratio",
+		`{"anchor_slack_turns": 0}`:                      "anchor_slack_turns",
+		`{"look_ahead": "all"}`:                          "look_ahead",
+		`{"compaction": "sometimes"}`:                    "compaction",
+		`{"min_recent_messages": 0}`:                     "min_recent_messages",
+		`{"every_n_messages": 5}`:                        "every_n_messages",
+		`{"summary_target_tokens": 0}`:                   "summary_target_tokens",
+		`{"keep_user_ratio": 2}`:                         "keep_user_ratio",
+		`{"unknown": 1}`:                                 "",
+		`{"trigger_ratio": "high"}`:                      "",
+		`[]`:                                             "",
+	} {
+		_, err := Defaults().With([]byte(overrides))
+		var e *SettingsError
+		if !asSettingsError(err, &e) || e.Setting != setting {
+			t.Errorf("%s: %v, want an error of %q", overrides, err, setting)
+		}
+	}
+	for _, fine := range []string{``, `{}`, `{"max_context_tokens": 8000, "reserved_tokens": 1000}`, `{"compaction": "off"}`, `{"every_n_messages": 25}`} {
+		if _, err := Defaults().With([]byte(fine)); err != nil {
+			t.Errorf("%s: %v", fine, err)
+		}
+	}
+}
+
+func asSettingsError(err error, target **SettingsError) bool {
+	e, ok := err.(*SettingsError)
+	*target = e
+	return ok
+}
+
+// BenchmarkPlan plans a branch of 10,000 messages.
+func BenchmarkPlan(b *testing.B) {
+	var line strings.Builder
+	for range 2500 {
+		line.WriteString("u15 c35:1 t40 a30 ")
+	}
+	v := branch(b, line.String(), 0)
+	s := Defaults()
+	for b.Loop() {
+		if p, reason := MakePlan(v, s, nil); p == nil {
+			b.Fatal(reason)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Millisecond), "ms/plan")
+}

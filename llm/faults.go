@@ -43,6 +43,7 @@ func refuse(req *http.Request, next option.MiddlewareNext) (*http.Response, erro
 type fault struct {
 	Type    string
 	Code    string
+	Param   string
 	Message string
 }
 
@@ -57,11 +58,11 @@ func parseFault(body []byte) (f fault) {
 	if len(object) == 0 {
 		object = body
 	}
-	var members struct{ Type, Code, Message json.RawMessage }
+	var members struct{ Type, Code, Param, Message json.RawMessage }
 	if json.Unmarshal(object, &members) != nil {
 		return fault{Message: text(object)}
 	}
-	return fault{Type: text(members.Type), Code: text(members.Code), Message: text(members.Message)}
+	return fault{Type: text(members.Type), Code: text(members.Code), Param: text(members.Param), Message: text(members.Message)}
 }
 
 // text is a JSON string's text, or a number's digits; "" for all else.
@@ -103,8 +104,10 @@ func refusal(status int, header http.Header, f fault) *Error {
 		e.Kind, e.Detail = ErrInvalid, "there is no such model or address; check the model's name, and "+checkBaseURL
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly:
 		e.Kind, e.Detail = ErrUnavailable, "the provider failed"
+	case status >= 400 && f.Param == "temperature":
+		e.Kind, e.Detail = ErrInvalid, "the model takes no temperature; add its family with FixedTemperature"
 	case status >= 400:
-		e.Kind, e.Detail = ErrInvalid, "the provider refused the request"
+		e.Kind, e.Detail = ErrInvalid, "the provider refused the request; a compatible server may need LegacyFields"
 	default:
 		e.Kind, e.Detail = ErrBadResponse, "the server sent no answer, or points elsewhere; "+checkBaseURL
 	}

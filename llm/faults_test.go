@@ -34,6 +34,7 @@ func TestFaults(t *testing.T) {
 		"400":                    {does: llmtest.Fail(400), kind: llm.ErrInvalid, status: 400, code: "invalid_request_error"},
 		"404":                    {does: llmtest.Fail(404), kind: llm.ErrInvalid, status: 404, code: "invalid_request_error"},
 		"422":                    {does: llmtest.Fail(422), kind: llm.ErrInvalid, status: 422, code: "invalid_request_error"},
+		"no temperature":         {does: llmtest.Raw(400, "application/json", `{"error":{"message":"`+secret+`","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}`), kind: llm.ErrInvalid, status: 400, code: "unsupported_value"},
 		"429":                    {does: llmtest.Fail(429), kind: llm.ErrRateLimited, status: 429, code: "rate_limit_exceeded", wait: time.Second},
 		"quota":                  {does: json(429, "insufficient_quota", "insufficient_quota", ""), kind: llm.ErrRateLimited, status: 429, code: "insufficient_quota"},
 		"500":                    {does: llmtest.Fail(500), kind: llm.ErrUnavailable, status: 500, code: "server_error"},
@@ -179,7 +180,11 @@ func TestHangs(t *testing.T) {
 					if took := time.Since(start); took > 10*time.Second {
 						t.Errorf("took %v", took)
 					}
-					wantPartial(t, res, mode, where.partial)
+					// A slow machine may not have got that far in 100 ms.
+					if !strings.HasPrefix(where.partial, res.Text) {
+						t.Errorf("text %q", res.Text)
+					}
+					wantPartial(t, res, mode, res.Text)
 				})
 			}
 		}

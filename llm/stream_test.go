@@ -1,8 +1,10 @@
 package llm_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -138,14 +140,29 @@ func TestOddStreams(t *testing.T) {
 }
 
 // After the finish reason nothing is missing, even if the stream never ends.
-func TestHangAtEnd(t *testing.T) {
+func TestHangAfterFinish(t *testing.T) {
 	t.Parallel()
-	s := llmtest.NewServer(t, llmtest.HangAtEnd("All of it."))
-	res, err := client(t, s).Stream(deadline(t, 200*time.Millisecond), request(), func(llm.Delta) error { return nil })
-	if err != nil || res.Text != "All of it." || res.FinishReason != "stop" {
+	ctx, cancel := context.WithCancel(deadline(t, patience))
+	const all = `data: {"choices":[{"delta":{"content":"All of it."}}]}` + "\n\n" + finish
+	s := llmtest.NewServer(t)
+	c := client(t, s, func(config *llm.OpenAIConfig) {
+		config.HTTPClient = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			body := io.MultiReader(strings.NewReader(all), readFunc(func([]byte) (int, error) {
+				cancel() // all of it is read
+				return 0, r.Context().Err()
+			}))
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}, nil
+		})}
+	})
+	res, err := modes["stream"](t, c, ctx, request())
+	if err != nil || res.Text != "All of it." || res.FinishReason != "tool_calls" {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // An error of the caller's ends the stream at once and comes back as it is.
 func TestCallerStops(t *testing.T) {
@@ -173,8 +190,15 @@ func TestCancelReachesTheServer(t *testing.T) {
 	for mode, call := range modes {
 		s := llmtest.NewServer(t, llmtest.Endless())
 		c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 1 << 30 })
-		_, err := call(t, c, deadline(t, 50*time.Millisecond), request())
-		wantError(t, err, llm.ErrTimeout)
+		ctx, cancel := context.WithCancel(deadline(t, patience))
+		go func() {
+			defer cancel()
+			for len(s.Requests()) == 0 && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		_, err := call(t, c, ctx, request())
+		wantError(t, err, llm.ErrCanceled)
 		for until := time.Now().Add(patience); s.Abandoned() != 1; time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("%s: the server still sends", mode)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/coppice-chat/coppice/llm"
@@ -106,7 +107,8 @@ func (c cascade) call(ctx context.Context, s Summarizer, step promptStep, output
 	defer cancel()
 	t := temperature
 	start := time.Now()
-	answer, err := complete(ctx, s.Model, llm.Request{Messages: step.prompt().messages(), Temperature: &t, MaxOutputTokens: output})
+	prompt := step.prompt()
+	answer, err := complete(ctx, s.Model, llm.Request{Messages: prompt.messages(), Temperature: &t, MaxOutputTokens: output})
 	a := Attempt{
 		Model: s.Model.Name(), PromptTokens: answer.PromptTokens, CompletionTokens: answer.CompletionTokens,
 		DurationMS: time.Since(start).Milliseconds(),
@@ -127,10 +129,8 @@ func (c cascade) call(ctx context.Context, s Summarizer, step promptStep, output
 	default:
 		text, err = cleanSummary(answer.Text)
 	}
-	if err == nil {
-		if leaked := leakedTags(text, step.input.Nonce); len(leaked) > 0 {
-			text, err = "", errLeak
-		}
+	if err == nil && (len(leakedTags(text, step.input.Nonce)) > 0 || repeats(prompt, text)) {
+		text, err = "", errLeak
 	}
 	if err != nil {
 		a.Error = err.Error()
@@ -139,8 +139,27 @@ func (c cascade) call(ctx context.Context, s Summarizer, step promptStep, output
 	return text, err
 }
 
+// repeats tells whether an answer is a piece of what the prompt itself says, or
+// begins with it.
+func repeats(p prompt, text string) bool {
+	const telling = 60 // characters that no summary shares with a prompt by chance
+	for _, m := range p {
+		if m.part != partSystem && m.part != partClosing {
+			continue
+		}
+		if strings.Contains(m.text, text) || strings.HasPrefix(text, firstCharacters(m.text, telling)) {
+			return true
+		}
+	}
+	return false
+}
+
+// grace is how long a model gets to say what it knows when its time is up.
+const grace = 100 * time.Millisecond
+
 // complete is Model.Complete, for models that ignore their context too: it
-// returns when ctx is done, and leaves a call that doesn't to end by itself.
+// returns soon after ctx is done, and leaves a call that doesn't to end by
+// itself.
 func complete(ctx context.Context, m llm.Model, req llm.Request) (llm.Response, error) {
 	type result struct {
 		llm.Response
@@ -155,7 +174,12 @@ func complete(ctx context.Context, m llm.Model, req llm.Request) (llm.Response, 
 	case r := <-done:
 		return r.Response, r.error
 	case <-ctx.Done():
-		return llm.Response{}, fmt.Errorf("summarizer %s: %w", m.Name(), context.Cause(ctx))
+	}
+	select {
+	case r := <-done:
+		return r.Response, r.error
+	case <-time.After(grace):
+		return llm.Response{}, fmt.Errorf("model %s doesn't heed its deadline: %w", m.Name(), context.Cause(ctx))
 	}
 }
 

@@ -87,7 +87,7 @@ type digestItem struct {
 	text    string // one line
 	marks   []string
 	asked   []string // words that the instructions have, too
-	class   int // 3 for a correction, 2 for a decision or who somebody is, 1 for a wish, 0 else
+	class   int      // 3 for a correction, 2 for a decision or who somebody is, 1 for a wish, 0 else
 	score   int
 	order   int  // in the conversation
 	prior   bool // from the prior summary

@@ -270,7 +270,7 @@ func TestDigestIsExtractive(t *testing.T) {
 		text := rapid.Custom(func(t *rapid.T) string {
 			return strings.Join(rapid.SliceOfN(word, 1, 60).Draw(t, "words"), " ") + "."
 		})
-		known := map[string]bool{"…": true}
+		known := map[string]bool{"": true}
 		in := Input{TargetTokens: rapid.IntRange(40, 300).Draw(t, "target")}
 		for range rapid.IntRange(1, 8).Draw(t, "messages") {
 			said := text.Draw(t, "text")
@@ -279,6 +279,7 @@ func TestDigestIsExtractive(t *testing.T) {
 			}
 			in.Fold = append(in.Fold, userSays(said))
 		}
+		in.LookAhead = []tree.Message{userSays("Xylophones Xylophones " + text.Draw(t, "ahead"))} // none of it may get in
 		for range 3 {
 			got := digest(in, ones{})
 			for _, line := range slices.Concat(digestLines(got)["Decisions and preferences"], digestLines(got)["Facts"], digestLines(got)["Done"], digestLines(got)["Open or not confirmed"]) {

@@ -53,19 +53,20 @@ func marksOf(sentence string) (marks []string, weight int) {
 // fieldEnd is where the run of characters without a space, or a change to a
 // script without spaces, ends.
 func fieldEnd(text string, i int) int {
-	digit := false
 	for j := i; j < len(text); {
 		r, size := rune(text[j]), 1
+		ends := r == ' ' || r == '\t' || r == '\n'
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRuneInString(text[j:])
-			digit = unicode.IsDigit(r)
-			if unicode.IsSpace(r) || hasNoWords(r) && !digit || isFullStop(r) || isPause(r) {
-				return max(j, i+size)
-			}
-		} else if r == ' ' || r == '\t' || r == '\n' {
+			ends = unicode.IsSpace(r) || hasNoWords(r) && !unicode.IsDigit(r) || isFullStop(r) || isPause(r)
+		}
+		if ends && j > i {
 			return j
 		}
 		j += size
+		if ends {
+			return j
+		}
 	}
 	return len(text)
 }

@@ -93,14 +93,15 @@ func (r *digestReader) readFold(messages []tree.Message) {
 		}
 	}
 	confirmed := r.confirmations(messages, said)
-	goal := r.in.Prior == ""
+	begun := 0 // user messages that said something
 	for i, m := range messages {
 		about := messageFacts{
 			role: m.Role, speaker: digestSpeaker(m.Role, said[i].name), confirmed: confirmed[i], failed: said[i].failed,
-			recency: 8 * (i + 1) / len(messages), last: i == lastUser, goal: goal && m.Role == tree.RoleUser,
+			recency: 8 * (i + 1) / len(messages), last: i == lastUser,
 		}
-		if about.goal && strings.TrimSpace(said[i].text) != "" {
-			goal = false
+		if m.Role == tree.RoleUser && r.in.Prior == "" && begun < len(openingScores) && strings.TrimSpace(said[i].text) != "" {
+			about.opening = openingScores[begun]
+			begun++
 		}
 		limit := digestText
 		if m.Role == tree.RoleTool {
@@ -111,11 +112,11 @@ func (r *digestReader) readFold(messages []tree.Message) {
 		for _, text := range []string{said[i].text, said[i].refusal} {
 			n := 0
 			for s := range sentences(cutMiddle(text, limit)) {
-				about.first, about.pasted = about.goal && n == 0, n >= digestSpoken
+				about.first, about.pasted = begun == 1 && about.opening > 0 && n == 0, n >= digestSpoken
 				r.add(s, about)
 				n++
 			}
-			about.goal, about.first, about.pasted = false, false, false
+			about.first, about.pasted = false, false
 		}
 		if m.Role == tree.RoleTool {
 			r.keepBest(before, digestResultItems)

@@ -17,10 +17,14 @@ type messageFacts struct {
 	failed    bool // a tool's result that is an error
 	recency   int  // 0 to 8
 	last      bool // of the last user message
-	goal      bool // of the first user message of all
-	first     bool // and its first sentence
+	opening   int  // score of one of the first user messages of all
+	first     bool // the first sentence of the first of them
 	pasted    bool // far from the beginning of a long message
 }
+
+// openingScores favour the first messages of the user, in which the goal
+// stands, and what to mind all along.
+var openingScores = [...]int{45, 25, 15}
 
 // judge gives an item its section, class and score.
 func (r *digestReader) judge(it *digestItem, lower string, code bool, about messageFacts) {
@@ -57,9 +61,7 @@ func (r *digestReader) judge(it *digestItem, lower string, code bool, about mess
 			it.score += 8
 		}
 	}
-	if about.goal {
-		it.score += 25
-	}
+	it.score += about.opening
 	if about.failed {
 		it.score += 10
 	}

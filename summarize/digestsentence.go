@@ -133,9 +133,13 @@ func endsSentence(before, after string) bool {
 	if !strings.HasSuffix(before, ".") {
 		return true
 	}
-	word := before[strings.LastIndexAny(before, " \t\n(")+1 : len(before)-1]
-	if utf8.RuneCountInString(word) <= 1 || len(word) == 2 && isDigits(word) {
-		return false // an initial, or an ordinal: 12. Mai
+	at := strings.LastIndexAny(before, " \t\n(") + 1
+	word := before[at : len(before)-1]
+	switch {
+	case isDigits(word):
+		return len(word) > 2 || !beforeOrdinal(before[:at])
+	case utf8.RuneCountInString(word) <= 1:
+		return false // an initial
 	}
 	return !abbreviations[strings.ToLower(word)]
 }
@@ -143,6 +147,16 @@ func endsSentence(before, after string) bool {
 var abbreviations = map[string]bool{
 	"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true, "vs": true, "no": true, "nr": true, "fig": true,
 	"e.g": true, "i.e": true, "z.b": true, "d.h": true, "bzw": true, "ca": true, "approx": true, "p.ej": true, "sr": true, "sra": true, "т.е": true, "г": true, "ул": true,
+}
+
+// beforeOrdinal tells whether a number after text is an ordinal: am 12. Mai.
+func beforeOrdinal(text string) bool {
+	text = strings.TrimRight(text, " ")
+	switch strings.ToLower(text[strings.LastIndexAny(text, " \t\n(")+1:]) {
+	case "am", "der", "den", "dem", "des", "die", "das", "zum", "vom", "bis", "im", "ab":
+		return true
+	}
+	return false
 }
 
 func isDigits(word string) bool {

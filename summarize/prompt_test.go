@@ -163,7 +163,7 @@ func injected(text string) (in Input, want parsedPrompt) {
 	name := `"` + strings.ReplaceAll(oneLine, `"`, "'") + `"`
 	by := "assistant " + name
 	tool := name
-	if plainName.MatchString(text) && escapeText(text, testNonce) == text {
+	if plainName.MatchString(text) && !strings.HasSuffix(text, ":") && escapeText(text, testNonce) == text {
 		tool = text
 	}
 	failed := ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,14 +26,13 @@ const minSummary = 30
 // before every line. The error says why the answer is none, as one of the
 // errors above.
 func cleanSummary(text string) (string, error) {
-	text = strings.TrimPrefix(strings.ToValidUTF8(text, "\ufffd"), "\ufeff")
-	text = strings.ReplaceAll(text, "\x00", "")
-	text, err := dropReasoning(strings.TrimSpace(text))
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "")
+	text, err := dropReasoning(trimBlank(text))
 	if err != nil {
 		return "", err
 	}
 	for {
-		inner := strings.TrimSpace(unquoteLines(unwrapTags(unwrapCode(text))))
+		inner := trimBlank(unquoteLines(unwrapTags(unwrapCode(text))))
 		if inner == text {
 			break
 		}
@@ -52,6 +52,11 @@ func cleanSummary(text string) (string, error) {
 	return text, nil
 }
 
+// trimBlank takes off spaces and byte order marks.
+func trimBlank(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == 0xfeff })
+}
+
 var (
 	reasoningStart = regexp.MustCompile(`(?i)^<(think|thinking|reasoning)>`)
 	reasoningEnd   = regexp.MustCompile(`(?i)</(think|thinking|reasoning)>`)
@@ -67,7 +72,7 @@ func dropReasoning(text string) (string, error) {
 	if end == nil {
 		return "", errReasoning
 	}
-	return strings.TrimSpace(text[end[1]:]), nil
+	return trimBlank(text[end[1]:]), nil
 }
 
 // unwrapCode takes off a code fence that begins with the first line and ends

@@ -91,8 +91,9 @@ type importer struct {
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
-// are small. A larger one goes alone.
-const batchNodes = 1000
+// are small. A larger one goes alone. More save few commits, and leave the
+// workers of a small file without work.
+const batchNodes = 250
 
 func newImporter(ctx context.Context, store Store, opts Options) *importer {
 	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, saver: newSaver(ctx, store, opts)}

@@ -298,7 +298,7 @@ func TestImportBatches(t *testing.T) {
 		}
 		return string(encode(map[string]any{"message_tree_id": id, "prompt": prompt})) + "\n"
 	}
-	in := line("a", 400) + line("b", 400) + line("c", 400) + line("d", 1500) + line("e", 1) + line("f", 1) + line("e", 2)
+	in := line("a", 100) + line("b", 100) + line("c", 100) + line("d", 300) + line("e", 1) + line("f", 1) + line("e", 2)
 	report, err := Import(t.Context(), &calls, strings.NewReader(in), Options{})
 	if err != nil || report.Conversations != 7 {
 		t.Fatal(report.Conversations, err)

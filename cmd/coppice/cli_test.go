@@ -58,13 +58,17 @@ func TestCommands(t *testing.T) {
 		{"export_nothing", []string{"export"}},
 		{"export_head_of_jsonl", []string{"export", "--head", "active", hedge}},
 		{"keys_none", []string{"keys", "list"}},
+		{"keys_create_no_name", []string{"keys", "create", " "}},
 		{"keys_revoke_unknown", []string{"keys", "revoke", "01990000-0000-7000-8000-00000000000a"}},
 		{"migrate", []string{"migrate"}},
 		{"unreachable", []string{"list", "--database-url", "postgres://ada:secret@127.0.0.1:1/none"}},
 		{"unreachable_serve", []string{"serve", "--addr", "127.0.0.1:0", "--database-url", "postgres://ada:secret@127.0.0.1:1/none"}},
 		{"bad_url_migrate", []string{"migrate", "--database-url", "nonsense"}},
 		{"usage", []string{"show"}},
+		{"usage_keys", []string{"keys", "create"}},
+		{"unknown_flag", []string{"search", "hazel", "-willow"}},
 		{"unknown_command", []string{"chop"}},
+		{"help", nil},
 	}
 	for _, tt := range tests {
 		r := runProgram(t, env, nil, tt.args...)

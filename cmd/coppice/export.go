@@ -17,7 +17,7 @@ type exportCommand struct {
 	dataFlags
 	Conversations []string `arg:"" optional:"" name:"conversation" help:"Conversations to export: ids, starts of ids, or titles."`
 	All           bool     `help:"Export all of the tenant's conversations."`
-	Format        string   `enum:"jsonl,markdown" default:"jsonl" placeholder:"FORMAT" help:"jsonl has every branch and loses nothing, markdown is one branch to read."`
+	Format        string   `enum:"jsonl, markdown" default:"jsonl" placeholder:"FORMAT" help:"jsonl has every branch and loses nothing, markdown is one branch to read."`
 	Head          string   `placeholder:"HEAD" help:"With markdown, the message that the branch ends in; the active one otherwise."`
 	Output        string   `short:"o" default:"-" type:"path" placeholder:"FILE" help:"Where to write; - is standard output."`
 }

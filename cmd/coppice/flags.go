@@ -17,7 +17,7 @@ type databaseFlags struct {
 
 // tenantFlags say whose data a command is about.
 type tenantFlags struct {
-	Tenant string `default:"default" placeholder:"ID" help:"Tenant whose conversations these are."`
+	Tenant string `default:"default" placeholder:"ID" help:"Tenant whose conversations these are (${default})."`
 }
 
 // dataFlags are the flags of every command on conversations.
@@ -33,8 +33,8 @@ type outputFlags struct {
 
 // logFlags say what is logged to standard error.
 type logFlags struct {
-	LogFormat string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to log: ${enum}."`
-	LogLevel  string `enum:"auto,debug,info,warn,error" default:"auto" placeholder:"LEVEL" help:"What to log: ${enum}; auto is info for serve and warn for the rest."`
+	LogFormat string `enum:"text, json" default:"text" placeholder:"FORMAT" help:"How to log: ${enum}."`
+	LogLevel  string `enum:"auto, debug, info, warn, error" default:"auto" placeholder:"LEVEL" help:"What to log: ${enum}; auto is info for serve and warn for the rest."`
 }
 
 // logger logs to w; auto is the level that stands for "auto".

@@ -15,7 +15,7 @@ type importCommand struct {
 	dataFlags
 	outputFlags
 	Files   []string `arg:"" name:"file" help:"Files to import, zip archives as they were exported included; - is standard input."`
-	Format  string   `enum:"auto,${formats}" default:"auto" placeholder:"FORMAT" help:"What the files are: ${enum}. By default the content tells."`
+	Format  string   `enum:"auto, ${formats}" default:"auto" placeholder:"FORMAT" help:"What the files are: ${enum}. By default the content tells."`
 	DryRun  bool     `help:"Read, check and report, but store nothing. Needs no database."`
 	Verbose bool     `short:"v" help:"List every single thing that was repaired or left out."`
 }

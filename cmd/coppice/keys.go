@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,8 +26,16 @@ type keysCreateCommand struct {
 }
 
 func (cmd *keysCreateCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	if strings.TrimSpace(cmd.Name) == "" {
+		return usagef("the name is empty: say what the key is for, so that you know it when you revoke it")
+	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		key, secret, err := keys.New(d.pool).Create(ctx, cmd.Tenant, cmd.Name)
+		all := keys.New(d.pool)
+		closed, err := all.Any(ctx)
+		if err != nil {
+			return err
+		}
+		key, secret, err := all.Create(ctx, cmd.Tenant, cmd.Name)
 		if err != nil {
 			return err
 		}
@@ -36,6 +45,9 @@ func (cmd *keysCreateCommand) Run(ctx context.Context, out *console, logs *logFl
 		// The key alone goes to standard output, for a script to catch.
 		out.Remark("Key %s (%s) for tenant %s. Keep it: it is shown this once.", key.ID, key.Name, key.TenantID)
 		out.Line("%s", secret)
+		if !closed {
+			out.Remark("It is the first key. From now on every request needs one; running servers ask for it within %v.", keys.CacheTTL)
+		}
 		return nil
 	})
 }

@@ -18,7 +18,7 @@ type listCommand struct {
 
 // pageFlags say how much of a long list to print.
 type pageFlags struct {
-	Limit  int    `default:"50" placeholder:"N" help:"Print at most this many; 0 for all."`
+	Limit  int    `default:"50" placeholder:"N" help:"Print at most this many (${default}); 0 for all."`
 	Cursor string `placeholder:"CURSOR" help:"Go on from here: next_cursor of an earlier answer."`
 }
 

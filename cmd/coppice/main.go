@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -69,9 +70,12 @@ func run(args []string) int {
 	if err != nil {
 		panic(err) // the tags above are wrong
 	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "coppice: %v\nSee coppice --help.\n", err)
+		fmt.Fprintf(os.Stderr, "coppice: %v\nSee %s --help.\n", err, commandOf(err))
 		return exitUsage
 	}
 	out := newConsole(os.Stdout, os.Stderr)
@@ -83,6 +87,18 @@ func run(args []string) int {
 	return report(ctx, err)
 }
 
+// commandOf is the command that a mistake in the command line was made in, as
+// one types it.
+func commandOf(err error) string {
+	var mistake *kong.ParseError
+	if errors.As(err, &mistake) && mistake.Context != nil {
+		if n := mistake.Context.Selected(); n != nil {
+			return n.FullPath()
+		}
+	}
+	return "coppice"
+}
+
 func newParser(cli *commands) (*kong.Kong, error) {
 	return kong.New(cli,
 		kong.Name("coppice"),
@@ -91,7 +107,7 @@ func newParser(cli *commands) (*kong.Kong, error) {
 		kong.Vars{
 			"data_dir":  defaultDataDir(),
 			"cache_dir": defaultCacheDir(),
-			"formats":   strings.Join(transfer.Formats(), ","),
+			"formats":   strings.Join(transfer.Formats(), ", "),
 		},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)

@@ -110,12 +110,15 @@ func (e *unreachableError) Error() string {
 	}
 	var (
 		answer *pgconn.PgError
+		name   *net.DNSError
 		dial   *net.OpError
-		reason = e.err.Error()
+		reason = origin.ReplaceAllString(e.err.Error(), "")
 	)
 	switch {
 	case errors.As(e.err, &answer):
 		return fmt.Sprintf("the database server %s:%d refuses the connection: %s: %s", config.Host, config.Port, answer.Message, mend)
+	case errors.As(e.err, &name):
+		reason = name.Err
 	case errors.As(e.err, &dial):
 		reason = dial.Err.Error()
 	case errors.Is(e.err, context.DeadlineExceeded):

@@ -1,0 +1,352 @@
+package summarize
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// talk appends turns to a conversation and gives the last message.
+func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int) tree.Message {
+	t.Helper()
+	var last tree.Message
+	for i := range turns {
+		for _, role := range []tree.Role{tree.RoleUser, tree.RoleAssistant} {
+			body := messageBody(string(role), fmt.Sprintf("%s says in turn %d of this talk what there is to say about it, at some length.", role, i))
+			m, _, err := s.Append(t.Context(), conversation, parent, tree.NewMessage{Body: body})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, parent = m, m.ID
+		}
+	}
+	return last
+}
+
+func conversation(t testing.TB, s *tree.Store) uuid.UUID {
+	t.Helper()
+	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID
+}
+
+func service(t testing.TB, s *tree.Store, cfg Config) *Service {
+	t.Helper()
+	if cfg.Settings == (Settings{}) {
+		cfg.Settings = smallSettings()
+	}
+	out, err := New(s, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+const written = "The user and the assistant spoke about what there is to say, turn by turn."
+
+// Whatever a provider does, the branch is compacted by the next model or by
+// the digest, within the timeouts, and the record says what happened.
+func TestCascade(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	for _, test := range []struct {
+		name  string
+		fault llmtest.Behaviour
+		saved bool // by the faulty model itself
+		error string
+	}{
+		{name: "an answer", fault: llmtest.Answer(written), saved: true},
+		{name: "an answer in a code fence", fault: llmtest.Answer("```\n" + written + "\n```"), saved: true},
+		{name: "401", fault: llmtest.Fail(401), error: "not authorized"},
+		{name: "429", fault: llmtest.Fail(429), error: "rate limited"},
+		{name: "500", fault: llmtest.Fail(500), error: "unavailable"},
+		{name: "a hang", fault: llmtest.Hang(), error: "timed out"},
+		{name: "a hang midway", fault: llmtest.HangMidway(written), error: "timed out"},
+		{name: "a cut connection", fault: llmtest.CutConnection(), error: "unavailable"},
+		{name: "a cut midway", fault: llmtest.CutMidway(written), error: "unavailable"},
+		{name: "nothing", fault: llmtest.Empty(), error: "empty"},
+		{name: "29 characters", fault: llmtest.Answer(llmtest.Text(29)), error: "29 characters"},
+		{name: "30 characters", fault: llmtest.Answer(llmtest.Text(30)), saved: true},
+		{name: "a refusal", fault: llmtest.Refuse("I can't help with that."), error: "refuses"},
+		{name: "a refusal in words", fault: llmtest.Answer("I'm sorry, but I can't help with that request."), error: "refuses"},
+		{name: "its own prompt", fault: llmtest.Echo(), error: "repeats its prompt"},
+		{name: "an answer cut off", fault: llmtest.Truncated(written), error: "cut off"},
+		{name: "1 MB", fault: llmtest.Answer(strings.Repeat("Much was said. ", 70_000))},
+		{name: "invalid JSON", fault: llmtest.InvalidJSON(), error: "bad response"},
+		{name: "a web page", fault: llmtest.WrongContentType(), error: "bad response"},
+		{name: "an endless answer", fault: llmtest.Endless()},
+		{name: "a prompt too long", fault: llmtest.TooLong(), error: "prompt too long"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			provider := llmtest.NewServer(t)
+			provider.Otherwise(test.fault)
+			faulty, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: provider.URL(), APIKey: "sk-canary", Model: "faulty", HTTPClient: provider.Client()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store := tree.New(pool)
+			var observed []tree.Compaction
+			s := service(t, store, Config{
+				Summarizers: []Summarizer{{Model: faulty, Window: 100_000, Timeout: 400 * time.Millisecond}},
+				Observe:     func(k tree.Compaction) { observed = append(observed, k) },
+			})
+			id := conversation(t, store)
+			head := talk(t, store, id, uuid.Nil, 40)
+			k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var attempts []Attempt
+			if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) == 0 {
+				t.Fatalf("attempts %s, %v", k.Attempts, err)
+			}
+			if test.saved {
+				if k.Outcome != tree.OutcomeSaved || k.Model != "faulty" || len(attempts) != 1 || attempts[0].Error != "" {
+					t.Errorf("%s by %q after %s: %s", k.Outcome, k.Model, k.Attempts, k.Reason)
+				}
+			} else if k.Outcome == tree.OutcomeSaved {
+				if k.Model != OfflineDigest || len(attempts) != 2 || !strings.Contains(attempts[0].Error, test.error) || attempts[0].Error == "" {
+					t.Errorf("saved by %q after %s", k.Model, k.Attempts)
+				}
+			} else if k.Outcome != tree.OutcomeNoGain || test.error != "" {
+				t.Errorf("%s: %s", k.Outcome, k.Reason)
+			}
+			if strings.Contains(string(k.Attempts)+k.Reason, "sk-canary") || strings.Contains(string(k.Attempts), "what there is to say about it") {
+				t.Errorf("the record holds a key or message text: %s", k.Attempts)
+			}
+			if len(observed) != 1 || observed[0].ID != k.ID {
+				t.Errorf("observed %+v", observed)
+			}
+			listed, err := store.Compactions(t.Context(), id, tree.Paging{})
+			if err != nil || len(listed.Data) != 1 || listed.Data[0].Outcome != k.Outcome || string(listed.Data[0].Attempts) != string(k.Attempts) {
+				t.Errorf("the record is %+v, %v", listed.Data, err)
+			}
+			if _, err := s.Context(t.Context(), id, head.ID, Window{}); err != nil {
+				t.Errorf("the context after it: %v", err)
+			}
+		})
+	}
+}
+
+// A model that ignores its context can't hold a compaction up.
+func TestModelThatIgnoresItsContext(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	deaf := deafModel{release}
+	s := service(t, store, Config{Summarizers: []Summarizer{{Model: deaf, Window: 100_000, Timeout: 50 * time.Millisecond}}})
+	id := conversation(t, store)
+	k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
+	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != OfflineDigest {
+		t.Errorf("%s by %q, %v", k.Outcome, k.Model, err)
+	}
+}
+
+// Without a digest, failure leaves history as it was, and a record.
+func TestEveryModelFails(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s := service(t, store, Config{NoDigest: true, Summarizers: []Summarizer{{Model: witness{broken: true}, Window: 100_000}, {Model: witness{broken: true}, Window: 100_000}}})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40)
+	before, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	if err != nil || k.Outcome != tree.OutcomeFailed || k.SummaryID != uuid.Nil || k.TokensAfter != k.TokensBefore {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	var attempts []Attempt
+	if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) != 2 {
+		t.Errorf("each model is asked once: %s", k.Attempts)
+	}
+	after, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
+	if err != nil || len(after.Messages) != len(before.Messages) || after.Summary != nil {
+		t.Errorf("a failed compaction changed the context, or %v", err)
+	}
+}
+
+// What happens to a branch while its summarizer writes.
+func TestWhileTheSummarizerWrites(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		prior   bool // there is a summary before
+		during  func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, prior uuid.UUID)
+		outcome tree.Outcome
+	}{
+		{name: "nothing", outcome: tree.OutcomeSaved},
+		{name: "the branch grows", outcome: tree.OutcomeSaved, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
+			talk(t, s.store, id, head.ID, 2)
+		}},
+		{name: "the branch is pruned", outcome: tree.OutcomeStale, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
+			page, err := s.store.Transcript(t.Context(), id, head.ID, tree.Paging{Limit: 1000})
+			if err == nil {
+				_, err = s.store.Prune(t.Context(), id, page.Data[3].ID)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}},
+		{name: "the tip is pruned", outcome: tree.OutcomeSaved, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
+			if _, err := s.store.Prune(t.Context(), id, head.ID); err != nil {
+				t.Error(err)
+			}
+		}},
+		{name: "another summary lands", outcome: tree.OutcomeSuperseded, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
+			other := *s
+			other.cascade.summarizers = nil
+			if k, err := other.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{}); err != nil || k.Outcome != tree.OutcomeSaved {
+				t.Errorf("%s, %v", k.Outcome, err)
+			}
+		}},
+		{name: "the summary before is undone", prior: true, outcome: tree.OutcomeSuperseded, during: func(t *testing.T, s *Service, id uuid.UUID, _ tree.Message, prior uuid.UUID) {
+			if _, err := s.store.Prune(t.Context(), id, prior); err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			store := tree.New(dbtest.New(t))
+			id := conversation(t, store)
+			head := talk(t, store, id, uuid.Nil, 40)
+			var prior uuid.UUID
+			if test.prior {
+				k, err := service(t, store, Config{}).Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
+				if err != nil || k.Outcome != tree.OutcomeSaved {
+					t.Fatal(k.Outcome, err)
+				}
+				prior = k.SummaryID
+				head = talk(t, store, id, head.ID, 30)
+			}
+			var s *Service
+			s = service(t, store, Config{Summarizers: []Summarizer{{Window: 100_000, Model: &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+				if test.during != nil {
+					test.during(t, s, id, head, prior)
+				}
+				return llmtest.Response(written), nil
+			}}}}})
+			k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+			if err != nil || k.Outcome != test.outcome {
+				t.Errorf("%s (%s), %v; want %s", k.Outcome, k.Reason, err, test.outcome)
+			}
+			if (k.SummaryID != uuid.Nil) != (test.outcome == tree.OutcomeSaved) {
+				t.Errorf("summary %s of a compaction that is %s", k.SummaryID, k.Outcome)
+			}
+		})
+	}
+}
+
+// Undoing a compaction brings the summary before it back, and another with
+// other instructions may stand at the same anchor.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s := service(t, store, Config{})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40)
+	var summaries []uuid.UUID
+	for range 3 {
+		k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{Instructions: "Keep the names."})
+		if err != nil || k.Outcome != tree.OutcomeSaved {
+			t.Fatal(k.Outcome, k.Reason, err)
+		}
+		summaries = append(summaries, k.SummaryID)
+		head = talk(t, store, id, head.ID, 12)
+	}
+	for i := len(summaries) - 1; i >= 0; i-- {
+		c, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
+		if err != nil || c.Summary == nil || c.Summary.ID != summaries[i] || !c.Complete {
+			t.Fatalf("summary %d should apply: %+v, %v", i, c.Summary, err)
+		}
+		e, err := s.Explain(t.Context(), id, head.ID)
+		if err != nil || len(e.Summaries) != i+1 || !e.Summaries[0].Applies {
+			t.Fatalf("the explanation is %+v, %v", e, err)
+		}
+		if _, err := store.Prune(t.Context(), id, summaries[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
+	if err != nil || c.Summary != nil || c.Counts.Folded != 0 || !c.Complete {
+		t.Errorf("after all is undone: %+v, %v", c.Counts, err)
+	}
+}
+
+// Appends, prunes, requests and two background services on one branch at once:
+// one summary per anchor from background work, and every one merges the one
+// that applied.
+func TestConcurrentCompactions(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t, dbtest.MaxConns(16)))
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40)
+	var wg sync.WaitGroup
+	for range 4 {
+		s := service(t, store, Config{Summarizers: []Summarizer{{Model: witness{}, Window: 100_000}}})
+		wg.Go(func() {
+			tip := head
+			for range 8 {
+				if _, err := s.Compact(t.Context(), id, tip.ID, TriggerAppend, nil); err != nil && !errors.Is(err, tree.ErrNotFound) {
+					t.Error(err)
+				}
+				tip = talk(t, store, id, tip.ID, 2)
+			}
+			if _, err := s.Context(t.Context(), id, tip.ID, Window{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 8 {
+			short := talk(t, store, id, head.ID, 1)
+			if _, err := store.Prune(t.Context(), id, short.ParentID); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	summaries, err := store.Summaries(t.Context(), id)
+	if err != nil || len(summaries) == 0 {
+		t.Fatal(len(summaries), err)
+	}
+	anchors := map[uuid.UUID]bool{}
+	for _, summary := range summaries {
+		if anchors[summary.AnchorID] {
+			t.Errorf("two summaries are anchored at %s", summary.AnchorID)
+		}
+		anchors[summary.AnchorID] = true
+	}
+}
+
+// deafModel never answers, whatever its context says.
+type deafModel struct{ release chan struct{} }
+
+func (deafModel) Name() string { return "deaf" }
+
+func (d deafModel) Complete(_ context.Context, _ llm.Request) (llm.Response, error) {
+	<-d.release
+	return llm.Response{}, nil
+}
+
+func (d deafModel) Stream(ctx context.Context, req llm.Request, _ func(llm.Delta) error) (llm.Response, error) {
+	return d.Complete(ctx, req)
+}

@@ -1,0 +1,79 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// claudeExport is an export of conversations with these ids, one of them
+// perhaps twice, of 100 messages each. The last message of each is empty.
+func claudeExport(ids ...string) string {
+	var all []any
+	for _, id := range ids {
+		messages := make([]any, 0, 101)
+		for i := range 100 {
+			messages = append(messages, map[string]any{"uuid": fmt.Sprint("m", i), "sender": "human", "text": id})
+		}
+		messages = append(messages, map[string]any{"uuid": "empty in " + id, "sender": "human", "text": ""})
+		all = append(all, map[string]any{"uuid": id, "name": id, "chat_messages": messages})
+	}
+	return string(encode(all))
+}
+
+// With several workers everything is there once, and the report is as if there
+// were one.
+func TestImportWorkers(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	ids := strings.Fields("a b c d e f g h i j a k l m n o p q r s a")
+	report, err := Import(t.Context(), store, strings.NewReader(claudeExport(ids...)), Options{Workers: 4})
+	if err != nil || report.Conversations != 21 || report.Messages != 2100 || report.Added != 1900 || report.Present != 200 {
+		t.Errorf("%v, %s, %d added, %d present", err, count(report), report.Added, report.Present)
+	}
+	var places []string
+	for _, n := range report.Notes {
+		places = append(places, strings.TrimPrefix(n.Place, "empty in "))
+	}
+	same(t, "notes", strings.Join(places, " "), "a b c d e f g h i j a  k l m n o p q r s a ")
+}
+
+type storeFunc func(context.Context, []tree.Bundle) error
+
+func (f storeFunc) Import(ctx context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
+	out := make([]tree.Imported, len(in))
+	for i, b := range in {
+		out[i] = tree.Imported{ConversationID: b.Conversation.ID, Created: true, Added: len(b.Nodes)}
+	}
+	return out, f(ctx, in)
+}
+
+// A store that fails ends the import. The error is the store's, and the report
+// tells of what it took before.
+func TestImportStoreFails(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("the disk is full")
+	for _, workers := range []int{0, 3} {
+		store := storeFunc(func(ctx context.Context, in []tree.Bundle) error {
+			for _, b := range in {
+				if b.Conversation.Title == "f" {
+					return failure
+				}
+			}
+			return ctx.Err()
+		})
+		ids := strings.Fields("a b c d e f g h i j k l m n o p q r s t")
+		report, err := Import(t.Context(), store, strings.NewReader(claudeExport(ids...)), Options{Workers: workers})
+		if !errors.Is(err, failure) {
+			t.Errorf("error %v", err)
+		}
+		if report.Messages != report.Added || report.Conversations >= len(ids) || workers == 0 && report.Conversations < 4 {
+			t.Errorf("%s, %d added", count(report), report.Added)
+		}
+	}
+}

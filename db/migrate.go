@@ -32,10 +32,15 @@ func Migrations() fs.FS {
 // the program.
 var ErrSchemaNewer = errors.New("the database's schema is newer than this program: install the version that migrated it, or a later one")
 
+// ErrEncoding tells that the database holds another encoding than UTF8, in
+// which not every message can be stored.
+var ErrEncoding = errors.New("the database's encoding is not UTF8: create it with `create database … encoding 'UTF8' template template0`")
+
 // Migrate brings the schema of the database at url up to date and returns its
 // version before and after. Several programs may call it at once: one works,
 // the others wait for it. A schema newer than the program is an
-// ErrSchemaNewer, and stays as it is.
+// ErrSchemaNewer, a database of another encoding than UTF8 an ErrEncoding; both
+// stay as they are.
 func Migrate(ctx context.Context, url string) (before, after int64, err error) {
 	defer func() {
 		if err != nil {
@@ -48,6 +53,13 @@ func Migrate(ctx context.Context, url string) (before, after int64, err error) {
 	}
 	conn := stdlib.OpenDB(*conf)
 	defer conn.Close()
+	var encoding string
+	if err := conn.QueryRowContext(ctx, "show server_encoding").Scan(&encoding); err != nil {
+		return 0, 0, err
+	}
+	if encoding != "UTF8" {
+		return 0, 0, fmt.Errorf("%w; it is %s", ErrEncoding, encoding)
+	}
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
 		return 0, 0, err

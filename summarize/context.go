@@ -68,8 +68,9 @@ type Repair struct {
 
 // part tells where a message of a context comes from.
 type part struct {
-	kind string // prefix, summary, tail or repair
-	id   uuid.UUID
+	kind   PartKind
+	id     uuid.UUID
+	tokens int
 }
 
 // build makes a context of a view. It is a pure function of its arguments, and
@@ -83,14 +84,14 @@ func build(v tree.View, s Settings, count tokens.Counter) (Context, error) {
 	}
 	used := tree.Tokens(v.Prefix)
 	for _, m := range v.Prefix {
-		c.add("prefix", m.ID, m.Body)
+		c.add(part{PartPrefix, m.ID, m.Tokens}, m.Body)
 	}
 	if v.Summary != nil {
 		message, err := summaryMessage(v)
 		if err != nil {
 			return Context{}, err
 		}
-		c.add("summary", v.Summary.ID, message)
+		c.add(part{PartSummary, v.Summary.ID, v.Summary.Tokens}, message)
 		c.Summary = contextSummary(v.Summary)
 		used += v.Summary.Tokens
 	}
@@ -99,7 +100,7 @@ func build(v tree.View, s Settings, count tokens.Counter) (Context, error) {
 	c.Omitted = v.Above + start
 	c.Counts.Tail = len(tail) - start
 	for _, t := range tail[start:] {
-		c.add("tail", t.ID, t.Body)
+		c.add(part{PartTail, t.ID, t.Tokens}, t.Body)
 		c.repair(t)
 		used += t.cost
 	}
@@ -112,9 +113,9 @@ func build(v tree.View, s Settings, count tokens.Counter) (Context, error) {
 	return c, nil
 }
 
-func (c *Context) add(kind string, id uuid.UUID, body json.RawMessage) {
+func (c *Context) add(p part, body json.RawMessage) {
 	c.Messages = append(c.Messages, body)
-	c.parts = append(c.parts, part{kind, id})
+	c.parts = append(c.parts, p)
 }
 
 // A linked message of a tail knows what a context has to add after it.
@@ -122,7 +123,8 @@ type linked struct {
 	tree.PathMessage
 	caller uuid.UUID // assistant message whose calls the branch left unanswered here
 	open   []string  // their ids
-	cost   int       // tokens, with the results that are added
+	added  []int     // tokens of the results that are added for them
+	cost   int       // tokens, with those results
 }
 
 // link finds the calls that nobody answered before the branch went on. Those
@@ -148,8 +150,9 @@ func link(tail []tree.PathMessage, count tokens.Counter) []linked {
 		out[i].caller = tail[caller].ID
 		for _, id := range callIDs(tail[caller].Body) {
 			if !answered[id] {
-				out[i].open = append(out[i].open, id)
-				out[i].cost += syntheticTokens + count.Count(id) + count.Count(unanswered)
+				cost := syntheticTokens + count.Count(id) + count.Count(unanswered)
+				out[i].open, out[i].added = append(out[i].open, id), append(out[i].added, cost)
+				out[i].cost += cost
 			}
 		}
 	}
@@ -185,14 +188,14 @@ const unanswered = "[No result: the conversation went on before this call was an
 
 // repair adds a result to each call that was left unanswered at t.
 func (c *Context) repair(t linked) {
-	for _, id := range t.open {
+	for i, id := range t.open {
 		body, _ := json.Marshal(struct { // strings always marshal
 			Role       tree.Role `json:"role"`
 			ToolCallID string    `json:"tool_call_id"`
 			Content    string    `json:"content"`
 		}{tree.RoleTool, id, unanswered})
 		c.Repairs = append(c.Repairs, Repair{Kind: "synthetic_result", MessageID: t.caller, ToolCallID: id, Index: len(c.Messages)})
-		c.add("repair", t.caller, body)
+		c.add(part{PartRepair, t.caller, t.added[i]}, body)
 	}
 }
 

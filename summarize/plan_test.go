@@ -223,8 +223,8 @@ func TestSettingsRefused(t *testing.T) {
 		`{"every_n_messages": 5}`:                        "every_n_messages",
 		`{"summary_target_tokens": 0}`:                   "summary_target_tokens",
 		`{"keep_user_ratio": 2}`:                         "keep_user_ratio",
-		`{"unknown": 1}`:                                 "",
-		`{"trigger_ratio": "high"}`:                      "",
+		`{"unknown": 1}`:                                 "unknown",
+		`{"trigger_ratio": "high"}`:                      "trigger_ratio",
 		`[]`:                                             "",
 	} {
 		_, err := Defaults().With([]byte(overrides))

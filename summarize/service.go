@@ -74,12 +74,16 @@ func (s *Service) over(store *tree.Store) *Service {
 // A Window replaces what the settings say of the model that reads the context.
 type Window struct {
 	MaxContextTokens int  // 0: as the settings say
-	ReservedTokens   *int // nil: as the settings say
+	ReservedTokens   *int // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
 }
 
 func (w Window) over(s Settings) (Settings, error) {
-	if w.MaxContextTokens != 0 {
-		s.MaxContextTokens = w.MaxContextTokens
+	if window := w.MaxContextTokens; window != 0 {
+		// The reserve that goes with a large window may be all of a small one.
+		if window > 0 && window < s.MaxContextTokens {
+			s.ReservedTokens = int(float64(s.ReservedTokens) / float64(s.MaxContextTokens) * float64(window))
+		}
+		s.MaxContextTokens = window
 	}
 	if w.ReservedTokens != nil {
 		s.ReservedTokens = *w.ReservedTokens
@@ -338,34 +342,6 @@ func (s *Service) report(ctx context.Context, k tree.Compaction) {
 		"tokens_before", k.TokensBefore, "tokens_after", k.TokensAfter, "prompt_tokens", k.PromptTokens,
 		"completion_tokens", k.CompletionTokens, "duration_ms", k.Duration.Milliseconds())
 	s.observe(k)
-}
-
-// Limits of a demand.
-const (
-	maxKeepRecent        = 10_000
-	maxInstructionsBytes = 4000
-)
-
-// A DemandError names the part of a demand that can't be met, and why.
-type DemandError struct {
-	Field  string // keep_recent_messages, instructions or look_ahead
-	Reason string
-}
-
-func (e *DemandError) Error() string { return e.Field + ": " + e.Reason }
-
-func (d *Demand) check() error {
-	switch {
-	case d == nil:
-		return nil
-	case d.KeepRecentMessages < 0 || d.KeepRecentMessages > maxKeepRecent:
-		return &DemandError{"keep_recent_messages", fmt.Sprintf("It must be 1 to %d; leave it out to keep what the settings say.", maxKeepRecent)}
-	case len(d.Instructions) > maxInstructionsBytes:
-		return &DemandError{"instructions", fmt.Sprintf("They have %d bytes, and %d is the most.", len(d.Instructions), maxInstructionsBytes)}
-	case d.LookAhead != "" && d.LookAhead != LookAheadRecent && d.LookAhead != LookAheadNone:
-		return &DemandError{"look_ahead", "It must be recent or none."}
-	}
-	return nil
 }
 
 // EnsureFits makes a context fit before a reply: where it is over its trigger

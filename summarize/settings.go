@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -76,10 +75,8 @@ func (e *SettingsError) Error() string {
 // unknown or that, with the others, can't stand is a *SettingsError.
 func (s Settings) With(overrides json.RawMessage) (Settings, error) {
 	if len(overrides) > 0 {
-		d := json.NewDecoder(bytes.NewReader(overrides))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&s); err != nil {
-			return s, &SettingsError{Reason: err.Error()}
+		if err := s.override(overrides); err != nil {
+			return s, err
 		}
 	}
 	return s, s.Validate()

@@ -68,7 +68,6 @@ func TestCommands(t *testing.T) {
 		{"usage_keys", []string{"keys", "create"}},
 		{"unknown_flag", []string{"search", "hazel", "-willow"}},
 		{"unknown_command", []string{"chop"}},
-		{"help", nil},
 	}
 	for _, tt := range tests {
 		r := runProgram(t, env, nil, tt.args...)
@@ -107,6 +106,30 @@ func quoted(args []string) []string {
 		out[i] = filepath.ToSlash(a)
 	}
 	return out
+}
+
+// Who types the program's name alone is told what there is.
+func TestBareCommand(t *testing.T) {
+	t.Parallel()
+	if out := mustRun(t, nil); !strings.HasPrefix(out, "Usage: coppice <command>") {
+		t.Errorf("coppice without arguments says:\n%s", out)
+	}
+}
+
+// The first key closes a server that was open, which whoever makes it should
+// know.
+func TestFirstKey(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	for _, first := range []bool{true, false} {
+		r := runProgram(t, env, nil, "keys", "create", "a phone")
+		if r.code != 0 || strings.Contains(r.stderr, "every request needs one") != first {
+			t.Errorf("first key: %v, exit code %d\n%s", first, r.code, r.stderr)
+		}
+		if !strings.HasPrefix(r.stdout, "cop_") || strings.Count(r.stdout, "\n") != 1 {
+			t.Errorf("standard output is not the key alone: %q", r.stdout)
+		}
+	}
 }
 
 // What export writes, import takes, and then exports the same.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,8 @@ func TestExplain(t *testing.T) {
 		{fmt.Errorf("tree.Import: %w", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
 		{&unreachableError{"postgres://ada:secret@db.example:5432/x", context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
 		{&unreachableError{"postgres://ada:secret@db.example/x", &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
+		{&unreachableError{"postgres://ada:secret@db.example/x", fmt.Errorf("db.Migrate: %w", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},
+		{&unreachableError{"postgres://ada:secret@db.example/x", errors.New("db.Open: odd")}, "the database server db.example:5432 doesn't answer (odd): check --database-url, or the variable DATABASE_URL"},
 	}
 	for _, tt := range tests {
 		if got := explain(tt.err); got != tt.want {

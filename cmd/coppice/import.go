@@ -96,7 +96,7 @@ func (cmd *importCommand) importFile(ctx context.Context, out *console, store *t
 	}
 	progress := newProgress(out, name, size)
 	defer progress.end()
-	options := transfer.Options{TenantID: cmd.Tenant, DryRun: cmd.DryRun, Progress: progress.read}
+	options := transfer.Options{TenantID: cmd.Tenant, DryRun: cmd.DryRun, Progress: progress.read, Workers: importWorkers}
 	if cmd.Format != "auto" {
 		options.Format = cmd.Format
 	}
@@ -106,3 +106,7 @@ func (cmd *importCommand) importFile(ctx context.Context, out *console, store *t
 	}
 	return transfer.Import(ctx, store, in, options)
 }
+
+// importWorkers is how many conversations are stored at once: enough that the
+// database works while the next ones are read and counted.
+const importWorkers = 4

@@ -44,10 +44,10 @@ func (cmd *keysCreateCommand) Run(ctx context.Context, out *console, logs *logFl
 		}
 		// The key alone goes to standard output, for a script to catch.
 		out.Remark("Key %s (%s) for tenant %s. Keep it: it is shown this once.", key.ID, key.Name, key.TenantID)
-		out.Line("%s", secret)
 		if !closed {
-			out.Remark("It is the first key. From now on every request needs one; running servers ask for it within %v.", keys.CacheTTL)
+			out.Remark("It is the first key: from now on every request needs one. Running servers ask for it within %v.", keys.CacheTTL)
 		}
+		out.Line("%s", secret)
 		return nil
 	})
 }

@@ -1,0 +1,56 @@
+package summarize
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// override sets what a JSON object names. encoding/json by itself would take
+// "Keep_Ratio" and null, and not say which setting it can't read.
+func (s *Settings) override(object json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return &SettingsError{Reason: "They must be a JSON object."}
+	}
+	names, fields := s.fields()
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		field, ok := fields[name]
+		if !ok {
+			return &SettingsError{name, "There is no setting of this name. The settings are " + strings.Join(names, ", ") + "."}
+		}
+		if reason := setField(field, members[name]); reason != "" {
+			return &SettingsError{name, reason}
+		}
+	}
+	return nil
+}
+
+// fields gives the settings by name, and their names in order.
+func (s *Settings) fields() (names []string, fields map[string]reflect.Value) {
+	fields = map[string]reflect.Value{}
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("json")
+		names, fields[name] = append(names, name), v.Field(i)
+	}
+	return names, fields
+}
+
+// setField sets a setting from its JSON value. Where that can't be, it says why
+// in a sentence for whoever gave it.
+func setField(field reflect.Value, value json.RawMessage) (reason string) {
+	switch {
+	case string(value) == "null":
+		return "It is null. Leave it out to have the server's."
+	case json.Unmarshal(value, field.Addr().Interface()) == nil:
+		return ""
+	case field.Kind() == reflect.Int:
+		return "It must be a whole number."
+	case field.Kind() == reflect.Float64:
+		return "It must be a number."
+	}
+	return "It must be a string."
+}

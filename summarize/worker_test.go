@@ -1,0 +1,258 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// workerOn starts a server's worker and gives the store that appends through
+// it.
+func workerOn(t *testing.T, pool *pgxpool.Pool, id string, cfg Config) (*tree.Store, *Worker) {
+	t.Helper()
+	w, err := NewWorker(pool, service(t, tree.New(pool), cfg), WorkerConfig{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := w.Stop(ctx); err != nil {
+			t.Errorf("stopping %s: %v", id, err)
+		}
+	})
+	return tree.New(pool, tree.WithAppendHook(w)), w
+}
+
+// eventually waits for what happens in the background.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if is() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// An append over the trigger queues a job with it, and a worker compacts.
+func TestWorkerCompacts(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	store, _ := workerOn(t, pool, "one", Config{})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 8)
+	if n := count(t, pool, "select count(*) from river_job"); n != 0 {
+		t.Errorf("%d jobs below the trigger", n)
+	}
+	head = talk(t, store, id, head.ID, 30)
+	eventually(t, "a summary", func() bool {
+		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0
+	})
+	// A chain counts as well, and so does another tenant's conversation.
+	other := store.ForTenant("other")
+	theirs := conversation(t, other)
+	var chain []tree.NewMessage
+	for range 80 {
+		chain = append(chain, tree.NewMessage{Body: messageBody("user", "One of many messages that come all at once, as an import of a transcript does.")})
+	}
+	if _, _, err := other.AppendChain(t.Context(), theirs, uuid.Nil, chain); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other tenant's summary", func() bool {
+		return count(t, pool, "select count(*) from compactions where conversation_id = $1 and outcome = 'saved'", theirs) > 0
+	})
+	_ = head
+}
+
+// A job is queued with its append or not at all.
+func TestJobIsAtomic(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	plain := tree.New(pool)
+	id := conversation(t, plain)
+	head := talk(t, plain, id, uuid.Nil, 40)
+	w, err := NewWorker(pool, service(t, plain, Config{}), WorkerConfig{ID: "queues only", Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk(t, tree.New(tx, tree.WithAppendHook(w)), id, head.ID, 1)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, pool, "select count(*) from river_job"); n != 0 {
+		t.Errorf("%d jobs of an append that was undone", n)
+	}
+	// Many appends queue one job.
+	talk(t, tree.New(pool, tree.WithAppendHook(w)), id, head.ID, 5)
+	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
+		t.Errorf("%d jobs after ten appends over the trigger, want 1", n)
+	}
+}
+
+// An append doesn't wait for a summarizer that hangs.
+func TestAppendDoesNotWait(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	started := make(chan struct{}, 100)
+	hanging := &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		return llm.Response{}, ctx.Err()
+	}}
+	store, w := workerOn(t, pool, "hangs", Config{Summarizers: []Summarizer{{Model: hanging, Window: 100_000, Timeout: time.Minute}}})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40)
+	<-started
+	talk(t, store, id, head.ID, 10) // while the job is under way
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Stop(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("stopping a worker that hangs: %v", err)
+	}
+}
+
+// A server that was killed amid a job takes it up again when it starts, and
+// what the dead life still does comes to nothing.
+func TestRestartTakesJobsUp(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(12))
+	plain := tree.New(pool)
+	id := conversation(t, plain)
+	head := talk(t, plain, id, uuid.Nil, 40)
+	queue, err := NewWorker(pool, service(t, plain, Config{}), WorkerConfig{ID: "queues only", Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk(t, tree.New(pool, tree.WithAppendHook(queue)), id, head.ID, 1)
+	// As a kill -9 leaves it: running, by a server that is no more.
+	if _, err := pool.Exec(t.Context(), "update river_job set state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{other,killed}'"); err != nil {
+		t.Fatal(err)
+	}
+	workerOn(t, pool, "another", Config{})
+	workerOn(t, pool, "killed", Config{})
+	eventually(t, "the job to be done", func() bool {
+		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
+	})
+	if n := count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id); n != 1 {
+		t.Errorf("%d summaries, want 1", n)
+	}
+}
+
+// A conversation whose summarizer fails is tried less and less often, and no
+// other job is queued for it meanwhile.
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	var calls atomic.Int32
+	failing := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		calls.Add(1)
+		return llmtest.Response("no"), nil
+	}}
+	store, _ := workerOn(t, pool, "fails", Config{NoDigest: true, Summarizers: []Summarizer{{Model: failing, Window: 100_000}}})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40)
+	eventually(t, "a failure", func() bool {
+		return count(t, pool, "select count(*) from river_job where state = 'retryable'") == 1
+	})
+	talk(t, store, id, head.ID, 20)
+	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
+		t.Errorf("%d jobs, want the one that backs off", n)
+	}
+	if n := calls.Load(); n > 3 {
+		t.Errorf("the model was called %d times", n)
+	}
+}
+
+// Two servers share the work, and however their jobs, appends and requests
+// meet, background work leaves one summary per anchor.
+func TestTwoServersShareTheWork(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(24))
+	var by [2]atomic.Int32
+	var stores [2]*tree.Store
+	for i := range stores {
+		model := &llmtest.Model{Answer: func(_ context.Context, req llm.Request) (llm.Response, error) {
+			by[i].Add(1)
+			return witness{}.Complete(context.Background(), req)
+		}}
+		stores[i], _ = workerOn(t, pool, []string{"left", "right"}[i], Config{Summarizers: []Summarizer{{Model: model, Window: 100_000}}})
+	}
+	var ids []uuid.UUID
+	for range 6 {
+		ids = append(ids, conversation(t, stores[0]))
+	}
+	var wg sync.WaitGroup
+	for i, id := range ids {
+		wg.Go(func() {
+			head := talk(t, stores[i%2], id, uuid.Nil, 40)
+			talk(t, stores[(i+1)%2], id, head.ID, 30)
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		eventually(t, "every conversation's summary", func() bool {
+			return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0
+		})
+	}
+	if n := count(t, pool, "select count(*) from (select 1 from nodes where kind = 'summary' group by conversation_id, parent_id having count(*) > 1) twice"); n > 0 {
+		t.Errorf("%d anchors have two summaries", n)
+	}
+	if by[0].Load() == 0 && by[1].Load() == 0 {
+		t.Error("no server worked")
+	}
+}
+
+func TestFrontier(t *testing.T) {
+	t.Parallel()
+	var f frontier
+	c := uuid.New()
+	a, b, d := uuid.New(), uuid.New(), uuid.New()
+	if f.advance(c, uuid.Nil, a, 1) {
+		t.Error("an unknown parent is not known to be quiet")
+	}
+	f.set(c, a, room{tokens: 100, messages: 3})
+	if !f.advance(c, a, b, 60) || !f.advance(c, a, d, 99) {
+		t.Error("a child within the room is quiet, and so is its sibling")
+	}
+	if f.advance(c, b, uuid.New(), 40) {
+		t.Error("a child that fills the room is not quiet")
+	}
+	if f.advance(uuid.New(), a, b, 1) {
+		t.Error("another conversation's message of the same id is another")
+	}
+	for range 3 * frontierSize {
+		f.set(c, uuid.New(), room{tokens: 1, messages: 1})
+	}
+	if len(f.now)+len(f.old) > 2*frontierSize {
+		t.Errorf("it remembers %d heads", len(f.now)+len(f.old))
+	}
+}

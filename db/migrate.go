@@ -60,7 +60,7 @@ func Migrate(ctx context.Context, url string) (before, after int64, err error) {
 	if encoding != "UTF8" {
 		return 0, 0, fmt.Errorf("%w; it is %s", ErrEncoding, encoding)
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return 0, 0, err
 	}

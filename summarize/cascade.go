@@ -9,7 +9,6 @@ import (
 
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tokens"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // A Summarizer is a model of the cascade.
@@ -80,8 +79,7 @@ func (c cascade) run(ctx context.Context, in Input) (text, model string, attempt
 // ask has one model summarize all of the input, in as many progressive steps
 // as its window needs.
 func (c cascade) ask(ctx context.Context, s Summarizer, in Input, attempts *[]Attempt) (string, error) {
-	output := max(in.TargetTokens*outputSlack, leastOutput)
-	budget := s.Window*windowShare/100 - output
+	output, budget := outputLimit(in.TargetTokens), promptBudget(s.Window, in.TargetTokens)
 	for rest := in.Fold; ; {
 		in.Fold = rest
 		step, after, err := nextStep(in, budget, c.count)
@@ -96,6 +94,12 @@ func (c cascade) ask(ctx context.Context, s Summarizer, in Input, attempts *[]At
 		in.Prior, in.PriorTokens, rest = text, c.count.Count(text), after
 	}
 }
+
+// outputLimit is how many tokens a model's answer may have.
+func outputLimit(target int) int { return max(target*outputSlack, leastOutput) }
+
+// promptBudget is how many tokens a prompt for a model may have.
+func promptBudget(window, target int) int { return window*windowShare/100 - outputLimit(target) }
 
 // call sends one prompt and checks the answer.
 func (c cascade) call(ctx context.Context, s Summarizer, step promptStep, output int, attempts *[]Attempt) (string, error) {
@@ -181,13 +185,4 @@ func complete(ctx context.Context, m llm.Model, req llm.Request) (llm.Response, 
 	case <-time.After(grace):
 		return llm.Response{}, fmt.Errorf("model %s doesn't heed its deadline: %w", m.Name(), context.Cause(ctx))
 	}
-}
-
-// messages are path messages as prompts take them.
-func messages(path []tree.PathMessage) []tree.Message {
-	out := make([]tree.Message, len(path))
-	for i, m := range path {
-		out[i] = m.Message
-	}
-	return out
 }

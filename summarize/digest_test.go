@@ -164,7 +164,7 @@ func TestDigestSuperseded(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"It's 5433, not 5432.": "5432", "Use /srv/b instead of /srv/a.": "/srv/a", "Not 5432, but 5433.": "5432", "Nimm 5433 statt 5432.": "5432",
-		"It is 5433.": "", "I do not like it.": "",
+		"It is 5433.": "", "I do not like it.": "", "No, use 5433.": "", "Actually, it's a total of 5433 EUR.": "", "Usa 5433 en vez de 5432.": "5432",
 	} {
 		if got := strings.Join(rejectedMarks(text), " "); got != want {
 			t.Errorf("rejectedMarks(%q) = %q, want %q", text, got, want)

@@ -39,7 +39,6 @@ func newCueIndex() cueIndex {
 	index := cueIndex{map[string][]cuePhrase{}, map[rune][]cuePhrase{}}
 	for _, list := range cuePhrases {
 		for phrase := range strings.SplitSeq(list.phrases, "|") {
-			phrase = strings.TrimSpace(phrase)
 			bare := strings.TrimPrefix(phrase, "^")
 			p := cuePhrase{rest: bare, cue: list.cue, atStart: bare != phrase}
 			first, _ := utf8.DecodeRuneInString(bare)

@@ -131,3 +131,33 @@ func TestDigestKeepsSpeakersApart(t *testing.T) {
 		in = Input{TargetTokens: 400, Prior: got, PriorTokens: counter.Count(got), Fold: []tree.Message{userSays("Hm.")}}
 	}
 }
+
+// What was cut short is not cut again, and a decision stays one.
+func TestDigestShortensOnce(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("and then there is this and that to be said about it ", 8)
+	for name, text := range map[string]string{
+		"cue first":  "From now on use port 5433 " + long + "at db-7.example.com.",
+		"cue last":   "About the port " + long + "we decided to take 5433.",
+		"only marks": "10.0.0.7 " + long + "/srv/a/b.txt 2026-05-14 https://example.com/x",
+		"no spaces":  strings.Repeat("树的每个节点都有一个父节点", 14) + "我们决定使用5433。",
+	} {
+		const length = 120
+		r := newDigestReader(Input{})
+		r.add(digestSentence{text: text}, messageFacts{role: tree.RoleUser, speaker: "user"})
+		it := r.items[0]
+		class := it.class
+		once := shortenItem(it, length)
+		again := newDigestReader(Input{})
+		again.add(digestSentence{text: once}, messageFacts{role: tree.RoleUser, speaker: "user", prior: true})
+		if twice := shortenItem(again.items[0], length); len([]rune(once)) > length || twice != once {
+			t.Errorf("%s: first %q (%d characters), then %q", name, once, len([]rune(once)), twice)
+		}
+		if again.items[0].class != class {
+			t.Errorf("%s: class %d becomes %d in %q", name, class, again.items[0].class, once)
+		}
+		if name == "only marks" && !strings.HasSuffix(once, "… /srv/a/b.txt 2026-05-14 https://example.com/x") {
+			t.Errorf("%s: the marks are lost: %q", name, once)
+		}
+	}
+}

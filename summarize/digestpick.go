@@ -135,27 +135,41 @@ func (p *digestPicker) shorten(limit int) {
 }
 
 // shortenItem keeps an item's beginning and the marks of what it leaves out.
+// What tells a decision must stay, or the next digest wouldn't know it for one:
+// if it stands in the second half, that half is kept. The result is no longer
+// than length, in characters, so that the next digest leaves it as it is.
 func shortenItem(it digestItem, length int) string {
-	if len(it.text) <= length || utf8.RuneCountInString(it.text) <= length {
+	n := utf8.RuneCountInString(it.text)
+	if n <= length {
 		return it.text
 	}
-	rest := it.text
-	var late []string // marks from the end on, as far as half of the room goes
-	size := 0
-	for n := len(it.marks) - 1; n >= 0; n-- {
-		mark := it.marks[n]
-		if size += len(mark) + 1; size > length/2 {
+	const ellipsis = " … "
+	var marks []string // from the end on, as far as half of the room goes
+	room := length - len(ellipsis)
+	for _, mark := range slices.Backward(it.marks) {
+		if room-len(mark)-1 < length/2 {
 			break
 		}
-		late = append(late, mark)
+		room -= len(mark) + 1
+		marks = append(marks, mark)
 	}
-	slices.Reverse(late)
-	head := rest[:startOfCluster(rest, byteOffset(rest, max(length-size-4, length/2)))]
+	slices.Reverse(marks)
+	head := it.text[:startOfCluster(it.text, byteOffset(it.text, room))]
 	if space := strings.LastIndexByte(head, ' '); space > len(head)/2 {
 		head = head[:space]
 	}
-	late = slices.DeleteFunc(late, func(mark string) bool { return strings.Contains(head, mark) })
-	return strings.TrimSpace(head + " … " + strings.Join(late, " ")) // one line, as before
+	if it.class >= 2 && !decides(head) {
+		if tail := it.text[byteOffset(it.text, n-length+len(ellipsis)):]; decides(tail) {
+			return strings.TrimSpace(ellipsis + tail)
+		}
+	}
+	marks = slices.DeleteFunc(marks, func(mark string) bool { return strings.Contains(head, mark) })
+	return strings.TrimSpace(head + ellipsis + strings.Join(marks, " "))
+}
+
+// decides tells whether a text has words of a decision or a correction.
+func decides(text string) bool {
+	return cues.find(lowerText(text))&(cueCorrection|cueDecision|cueIdentity) != 0
 }
 
 // layOut writes the chosen items under their headings, in the conversation's

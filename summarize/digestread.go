@@ -30,15 +30,14 @@ const digestResultItems = 3
 type digestReader struct {
 	in         Input
 	items      []digestItem
-	seen       map[string]bool   // lines that are there already
-	wanted     map[string]bool   // words of the instructions
-	ahead      map[string]bool   // marks in the look-ahead
-	rejected   map[string]int    // marks that a correction says are wrong, with its order
-	called     map[string]string // tool by call id
-	messages   int               // that the digest stands for
-	unknown    bool              // and a summary that doesn't say for how many it stands
-	characters int               // of Fold
-	text       bool              // there is any
+	seen       map[string]bool // lines that are there already
+	wanted     map[string]bool // words of the instructions
+	ahead      map[string]bool // marks in the look-ahead
+	rejected   map[string]int  // marks that a correction says are wrong, with its order
+	messages   int             // that the digest stands for
+	unknown    bool            // and a summary that doesn't say for how many it stands
+	characters int             // of Fold
+	text       bool            // there is any
 	order      int
 	message    int // first item of the message that is being read
 }
@@ -46,7 +45,7 @@ type digestReader struct {
 func newDigestReader(in Input) *digestReader {
 	r := &digestReader{
 		in: in, seen: map[string]bool{}, ahead: map[string]bool{}, rejected: map[string]int{},
-		called: map[string]string{}, messages: len(in.Fold),
+		messages: len(in.Fold),
 	}
 	for word := range strings.FieldsFuncSeq(strings.ToLower(cutMiddle(in.Instructions, maxInstructions)), notWordRune) {
 		if utf8.RuneCountInString(word) >= 4 {

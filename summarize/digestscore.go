@@ -44,6 +44,9 @@ func (r *digestReader) judge(it *digestItem, lower string, code bool, about mess
 			it.class = 1
 		}
 	}
+	if about.prior && about.role == "" && about.section == sectionDecisions {
+		it.class = max(it.class, 2) // who wrote the prior summary says so
+	}
 	it.section = sectionOf(cue, it.class, question, about)
 	it.score = weight + roleScore(about.role) + about.recency
 	switch it.class {
@@ -173,33 +176,38 @@ func (r *digestReader) favourAsked() {
 	}
 }
 
-// negations are words that say that what follows is not so.
+// negations are words, and pairs of words, that say that what follows is not
+// so.
 var negations = map[string]bool{
-	"not": true, "than": true, "of": true, "isn't": true, "wasn't": true, // instead of, rather than
-	"nicht": true, "statt": true, "anstatt": true, "kein": true, "pas": true, "de": true, "del": true, "no": true, "non": true,
-	"di": true, "não": true, "niet": true, "nie": true, "zamiast": true, "не": true, "вместо": true, "değil": true,
-	"不是": true, "而不是": true, "بدلا": true, "ليس": true,
+	"not": true, "isn't": true, "wasn't": true, "instead of": true, "rather than": true,
+	"nicht": true, "statt": true, "anstatt": true, "pas": true, "au lieu": true, "plutôt que": true,
+	"no": true, "en vez": true, "en lugar": true, "não": true, "em vez": true, "non": true, "invece di": true,
+	"niet": true, "plaats van": true, "nie": true, "zamiast": true, "değil": true, "не": true, "вместо": true, "ليس": true,
 }
 
 // rejectedMarks are the marks that a correction names as wrong: "5433, not
 // 5432" rejects 5432.
 func rejectedMarks(text string) []string {
+	const reach = 3 // words that a negation is about
 	var rejected []string
-	negated := 0 // words that the negation still reaches
+	negated := 0
+	before := ""
 	for field := range strings.FieldsSeq(text) {
 		bare := trimMark(field)
+		word := strings.ToLower(bare)
 		switch {
-		case negations[strings.ToLower(bare)]:
-			negated = 3
+		case field == bare && (negations[word] || negations[before+" "+word]): // "No," denies what was said before
+			negated = reach
 		case negated > 0:
 			if markWeight(bare) > 0 && len(bare) >= 3 {
 				rejected = append(rejected, bare)
 			}
 			negated--
 		}
-		if strings.HasSuffix(field, ",") && bare != "" && !negations[strings.ToLower(bare)] {
+		if strings.HasSuffix(field, ",") {
 			negated = 0 // "not 5432, but 5433"
 		}
+		before = word
 	}
 	return rejected
 }

@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -79,7 +78,10 @@ func needsEscape(text, nonce string) bool {
 }
 
 func escapeRune(b *strings.Builder, r rune) {
-	fmt.Fprintf(b, "%cU+%04X%c", escapeOpen, r, escapeClose)
+	code := strings.ToUpper(strconv.FormatInt(int64(r), 16))
+	b.WriteRune(escapeOpen)
+	b.WriteString("U+" + "0000"[min(len(code), 4):] + code)
+	b.WriteRune(escapeClose)
 }
 
 // unescapeText undoes escapeText, but for line breaks, which stay newlines.
@@ -91,7 +93,8 @@ func unescapeText(text string) string {
 		if !found {
 			return b.String()
 		}
-		digits, rest, closed := strings.Cut(after, string(escapeClose))
+		const longest = 6 // digits of a code
+		digits, _, closed := strings.Cut(after[:min(len(after), longest+len(string(escapeClose)))], string(escapeClose))
 		code, err := strconv.ParseUint(digits, 16, 32)
 		if !closed || err != nil || !utf8.ValidRune(rune(code)) {
 			b.WriteString(string(escapeOpen) + "U+")
@@ -99,7 +102,7 @@ func unescapeText(text string) string {
 			continue
 		}
 		b.WriteRune(rune(code))
-		text = rest
+		text = after[len(digits)+len(string(escapeClose)):]
 	}
 }
 

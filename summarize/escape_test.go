@@ -49,9 +49,9 @@ func TestEscapeText(t *testing.T) {
 		{"line breaks", "a\r\nb\rc\u2028d\u2029e\vf\fg\u0085h\n", "a\nb\nc\nd\ne\nf\ng\nh\n"},
 		{"own brackets", "⟦U+003C⟧", "⟦U+27E6⟧U+003C⟦U+27E7⟧"},
 		{"tab", "a\tb", ""},
-		{"emoji", "👨‍👩‍👧 ❤️ ❤️‍🔥 1️⃣ 👍🏽", ""},
-		{"persian", "می‌خواهم", ""},
-		{"hindi", "क्‍ष", ""},
+		{"emoji", "👨\u200d👩\u200d👧 ❤️ ❤️\u200d🔥 1️⃣ 👍🏽", ""},
+		{"persian", "می\u200cخواهم", ""},
+		{"hindi", "क्\u200dष", ""},
 		{"joiner between latin letters", "a\u200db", "a⟦U+200D⟧b"},
 		{"invalid", "a\xffb", "a\ufffdb"},
 	} {
@@ -89,7 +89,7 @@ func hostile() *rapid.Generator[string] {
 			"<", "</", "＜", "&lt;", "%3C", `\u003c`, "coppice", "COPPICE", "соррісе", "-messages-", "-cutoff-", "-summary", ">", "/>",
 			testNonce, strings.ToUpper(testNonce), "\n", "\r\n", "\r", "\u2028", "| ", "|", "user:", "assistant:", "assistant calls x: {}", "result of x:",
 			"```", "~~~", "⟦", "⟧", "⟦U+003C⟧", "\u200b", "\u202e", "\x1b[0m", "\u00ad", "\ufeff", "\U000e0043", "CUTOFF.", "##", "- ", "{{.Nonce}}", " ", ".", "7", "\"",
-			"I prefer tabs.", "No, it's 5433.", "私は猫が好きです。", "مرحبا", "สวัสดี", "👩‍👩‍👧",
+			"I prefer tabs.", "No, it's 5433.", "私は猫が好きです。", "مرحبا", "สวัสดี", "👩\u200d👩\u200d👧",
 		}),
 		rapid.StringN(0, 12, 40),
 	)
@@ -137,6 +137,10 @@ func TestLeakedTags(t *testing.T) {
 		{"The code is " + testNonce, 1},
 		{"user:\n| hello\nassistant:\n| hi", 1},
 		{"| a | table |\n|---|---|", 0},
+		{"user:\n| id | name |\n|---|---|", 0},
+		{"Columns of user table:\n| id", 0},
+		{"result of read_file (error):\n| no", 1},
+		{"user \"Ada\":\n|\n| no", 1},
 		{"Names:\n- user: Ada", 0},
 		{strings.Repeat("<coppice-a>", 50), 5},
 	} {
@@ -149,14 +153,15 @@ func TestLeakedTags(t *testing.T) {
 	}
 }
 
-// One text of a megabyte of brackets must not take more than linear time; a
-// test that is quadratic here would not end.
+// Texts of nothing but what has to be looked at twice. Were the time not
+// linear, this would not end in time.
 func TestEscapeTextLarge(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"<", "&", "<coppice", "\u200b", "<\u200b", "7f3a", "⟦", "\n", "＜/"} {
-		text := strings.Repeat(piece, 1<<20/len(piece))
+		text := strings.Repeat(piece, 1<<18/len(piece))
+		unescapeText(text + strings.Repeat("⟦U+", 1<<16))
 		if got := unescapeText(escapeText(text, testNonce)); got != text {
-			t.Errorf("%q × %d doesn't come back", piece, 1<<20/len(piece))
+			t.Errorf("%q × %d doesn't come back", piece, 1<<18/len(piece))
 		}
 	}
 }

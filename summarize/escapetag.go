@@ -117,6 +117,9 @@ func angleBracket(text string) int {
 	case '<', '＜', '﹤', '‹', '«', 0x2329, '〈', '⟨', '《', '⟪', '≪', '˂', 'ᐸ', '❮', '❬', '❰', '⧼', '⦑', '⦓', '⋖', '⩹', '⪡':
 		return size
 	case '&', '%', '\\', '=':
+		if len(text) < 3 || strings.IndexByte(`#lLaA32uUxX70\&`, text[1]) < 0 {
+			return 0
+		}
 	default:
 		return 0
 	}
@@ -152,7 +155,13 @@ func encodedSlash(text string) int {
 // isTagGap tells what may stand between a bracket and the name. A line break
 // may not: no reader takes that for a tag.
 func isTagGap(r rune) bool {
-	return !isLineBreak(r) && (strings.ContainsRune(`/\!?|[<-_∕⁄／⧸╱﹨`, r) || unicode.IsSpace(r) || isIgnorable(r))
+	switch r {
+	case '/', '\\', '!', '?', '|', '[', '-', '_', '∕', '⁄', '／', '⧸', '╱', '﹨':
+		return true
+	case '<':
+		return false // the next bracket is asked by itself
+	}
+	return !isLineBreak(r) && (unicode.IsSpace(r) || isIgnorable(r))
 }
 
 // isIgnorable tells what a reader passes over within a word.

@@ -67,7 +67,8 @@ func golden(t *testing.T, name, got string) {
 func TestFenceNonce(t *testing.T) {
 	t.Parallel()
 	a, b := uuid.MustParse("0198f000-0000-7000-8000-000000000001"), uuid.MustParse("0198f000-0000-7000-8000-000000000002")
-	if len(fenceNonce(a)) != 16 || fenceNonce(a) != fenceNonce(a) || fenceNonce(a) == fenceNonce(b) {
-		t.Errorf("nonces %q and %q", fenceNonce(a), fenceNonce(b))
+	first, again, other := fenceNonce(a), fenceNonce(a), fenceNonce(b)
+	if len(first) != 16 || first != again || first == other {
+		t.Errorf("nonces %q, %q and %q", first, again, other)
 	}
 }

@@ -150,7 +150,7 @@ func (s *branchMachine) say(t *rapid.T, r *reference, parent *refNode) *refNode 
 	s.serial++
 	n := refNode{mark: fmt.Sprintf("m%dm", s.serial)}
 	parentID := uuid.Nil
-	kinds := []string{"user", "assistant"}
+	var kinds []string
 	switch {
 	case parent == nil:
 		kinds = []string{"system", "user"}

@@ -26,8 +26,8 @@ const (
 
 // wrapSummary is the user message by which a context shows a summary and the
 // folded messages that stay verbatim, oldest first. It is never a system
-// message, because what it says was made from what anybody wrote. The same
-// arguments give the same bytes.
+// message, because what it says was made from what anybody wrote. Text changes
+// only where escapeText changes it. The same arguments give the same bytes.
 func wrapSummary(text string, kept []tree.Message) json.RawMessage {
 	var b strings.Builder
 	b.WriteString(summaryIntro + summaryStart + escapeText(text, "") + summaryEnd)
@@ -72,7 +72,7 @@ func roleAttribute(role tree.Role) string {
 
 // wrapped matches what wrapSummary writes, and gives the text. Neither the text
 // nor a kept message can hold the tags.
-var wrapped = regexp.MustCompile(`(?s)` + regexp.QuoteMeta(summaryStart) + `(.*)` + regexp.QuoteMeta(summaryEnd))
+var wrapped = regexp.MustCompile(`(?s)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd))
 
 // unwrapSummary gives the text that wrapSummary was given. Of a message that
 // is no such wrapper, a summary from elsewhere, it gives the whole text.

@@ -24,8 +24,9 @@ import (
 // on such a line, a tool's name and its arguments, has no line breaks.
 const quoteMark = "|"
 
-// quotedLines matches how a message begins in a transcript.
-var quotedLines = regexp.MustCompile(`(?m)^(?:(?:system|developer|user|assistant|tool)(?: [^\n]*)?|result of [^\n]+):\n\|(?: |$)`)
+// quotedLines matches how a message begins in a transcript. A table's row is
+// no quoted line.
+var quotedLines = regexp.MustCompile(`(?m)^(?:(?:system|developer|user|assistant|tool)(?: "[^"\n]*")?(?: refuses)?|result of (?:\S+|"[^"\n]*"|an unknown tool)(?: \(error\))?):\n\|(?: .*[^|\s]\s*)?$`)
 
 // promptLimits bound what one message brings into a transcript, in characters.
 // The middle of what is longer is cut out.
@@ -35,8 +36,8 @@ type promptLimits struct {
 	result    int // of one tool call
 }
 
-// fullLimits are those of a summarizer with a window as usual. A quarter of a
-// tool call's result says mostly what the whole does.
+// fullLimits are those of a summarizer with a window as usual. Of what tools
+// gave, the assistant says in words what mattered.
 var fullLimits = promptLimits{text: 40_000, arguments: 500, result: 2_000}
 
 // maxNameCharacters bounds the names of participants, tools and attachments.

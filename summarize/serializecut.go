@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,9 +34,6 @@ func cutMiddle(text string, limit int) string {
 func cutMark(characters int) string {
 	return fmt.Sprintf(" [… %d characters cut out …] ", characters)
 }
-
-// cutMarks matches it.
-var cutMarks = regexp.MustCompile(` ?\[… \d+ characters cut out …\] ?`)
 
 // cutTokens is cutMiddle to at most limit tokens. It counts a text a few times
 // its result, whatever the length. Where the mark alone has more than limit, it

@@ -89,6 +89,21 @@ func TestWorkerCompacts(t *testing.T) {
 	_ = head
 }
 
+// A conversation that goes on is compacted again and again.
+func TestWorkerCompactsAgain(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	store, _ := workerOn(t, pool, "one", Config{})
+	id := conversation(t, store)
+	head := tree.Message{}
+	for n := 1; n <= 3; n++ {
+		eventually(t, "the next summary", func() bool {
+			head = talk(t, store, id, head.ID, 2)
+			return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) >= n
+		})
+	}
+}
+
 // A job is queued with its append or not at all.
 func TestJobIsAtomic(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,9 @@ const (
 	databasePrefix = "coppice_test_"
 	templatePrefix = "coppice_template_"
 
+	// emptyTemplate is the only one that takes another encoding than its own.
+	emptyTemplate = "template0"
+
 	// leftoverAge is when a test's database counts as forgotten: no test lasts
 	// that long.
 	leftoverAge = 6 * time.Hour
@@ -36,6 +39,9 @@ const (
 // clone creates a database out of template.
 func (s *server) clone(ctx context.Context, name, template string) error {
 	statement := "create database " + quote(name) + " template " + quote(template)
+	if template == emptyTemplate {
+		statement += " encoding 'UTF8'" // a container's server may have another by default
+	}
 	_, err := s.admin.Exec(ctx, statement)
 	return err
 }
@@ -78,7 +84,7 @@ func (s *server) makeTemplate(ctx context.Context, name string) (err error) {
 	if err := s.drop(ctx, draft); err != nil {
 		return err
 	}
-	if err := s.clone(ctx, draft, "template0"); err != nil {
+	if err := s.clone(ctx, draft, emptyTemplate); err != nil {
 		return err
 	}
 	if _, _, err := db.Migrate(ctx, withDatabase(s.url, draft)); err != nil {

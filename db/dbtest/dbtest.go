@@ -15,7 +15,7 @@
 // binary, however it ends, so no TestMain is needed.
 //
 // A database is a clone of a template that was migrated once, which takes some
-// 20 ms however long the migrations grow.
+// tens of milliseconds however long the migrations grow.
 package dbtest
 
 import (
@@ -96,7 +96,7 @@ func URL(t testing.TB) string {
 // Empty is [URL] without the migrations.
 func Empty(t testing.TB) string {
 	t.Helper()
-	return create(t, start(t), "template0")
+	return create(t, start(t), emptyTemplate)
 }
 
 // create makes a database that lasts as long as the test.

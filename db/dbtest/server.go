@@ -64,7 +64,7 @@ func find(ctx context.Context, logf func(format string, args ...any)) (*server, 
 	}
 	s, privateErr := startPrivate(ctx)
 	if privateErr == nil {
-		logf("dbtest: databases come from a private Postgres, because of Docker: %v", dockerErr)
+		logf("dbtest: databases come from a private Postgres, as Docker is of no use: %v", dockerErr)
 		return s, nil
 	}
 	return nil, noServer(dockerErr, privateErr)

@@ -61,7 +61,7 @@ func TestSweep(t *testing.T) {
 	foreign := databasePrefix + "of_" + random()
 	kept := []string{inUse, fresh, foreign}
 	for _, name := range append(kept, forgotten) {
-		if err := s.clone(t.Context(), name, "template0"); err != nil {
+		if err := s.clone(t.Context(), name, emptyTemplate); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.drop(context.Background(), name) })

@@ -1,0 +1,203 @@
+package summarize
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Replayed compaction is what its summarizer was given and what it gave,
+// rebuilt from the database: messages don't change, and whatever else went into
+// the prompt stands in the record. It is rebuilt by this version of the
+// program, whose prompt may be worded otherwise than that of the one that ran.
+type Replayed struct {
+	Input      Input          // what was to be summarized
+	Transcript string         // the messages of Input as the prompt shows them: what is folded, and after a blank line the look-ahead
+	Steps      []ReplayedStep // calls of a model, several where its window was too small for one
+	Summary    string         // text that was saved; "" where none was, or it was deleted
+	LeakedTags []string       // of the prompt or of contexts, in Summary: none, if all is well
+	Missing    []string       // what can't be had any more, each a sentence; empty where the replay is whole
+}
+
+// A ReplayedStep is one call of a model.
+type ReplayedStep struct {
+	Messages []json.RawMessage // chat-completions messages as they were sent
+	System   string            // text of the first
+	User     []string          // texts of the others
+	Tokens   int               // of all, estimated
+}
+
+// notStored stands for the summaries between the steps of one compaction.
+const notStored = "[What the model gave for the step before this one, which isn't stored.]"
+
+// Replay rebuilds what a compaction's summarizer was given and gave. window is
+// that of the model, in tokens; 0 stands for one that takes any prompt at once.
+// What was deleted since is missing, and the result says so.
+//
+// A compaction without a plan (OutcomeNothingToDo) gave a model nothing, and
+// has nothing but a sentence in Missing. The cost is that of the messages
+// between cutoff before and anchor.
+func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r Replayed, err error) {
+	defer wrap(&err, "Replay(%s, %s)", k.ConversationID, k.ID)
+	if k.CutoffID == uuid.Nil {
+		r.miss("Nothing was planned, so no model was asked.")
+		return r, nil
+	}
+	var settings Settings
+	if err := json.Unmarshal(k.Settings, &settings); err != nil {
+		return r, fmt.Errorf("its settings: %w", err)
+	}
+	r.Input = Input{Nonce: fenceNonce(k.ID), Instructions: k.Instructions, TargetTokens: settings.Budget().Target}
+	for _, read := range []func(context.Context, tree.Compaction, *Replayed) error{s.replayPath, s.replayPrior, s.replaySummary} {
+		if err := read(ctx, k, &r); err != nil {
+			return r, err
+		}
+	}
+	if len(r.Input.Fold) == 0 {
+		return r, nil
+	}
+	r.Transcript = transcribe(r.Input.Fold, fullLimits, r.Input.Nonce)
+	if len(r.Input.LookAhead) > 0 {
+		r.Transcript += "\n" + transcribe(r.Input.LookAhead, fullLimits, r.Input.Nonce)
+	}
+	s.replaySteps(&r, window)
+	return r, nil
+}
+
+func (r *Replayed) miss(format string, args ...any) {
+	r.Missing = append(r.Missing, fmt.Sprintf(format, args...))
+}
+
+// replayPath reads the messages. Where the anchor is gone, those up to the
+// cutoff may still be there.
+func (s *Service) replayPath(ctx context.Context, k tree.Compaction, r *Replayed) error {
+	path, cutoff, err := s.pathTo(ctx, k, k.AnchorID)
+	if errors.Is(err, tree.ErrNotFound) && k.AnchorID != k.CutoffID {
+		r.miss("The anchor, message %s, was deleted, and with it look-ahead.", k.AnchorID)
+		path, cutoff, err = s.pathTo(ctx, k, k.CutoffID)
+	}
+	if errors.Is(err, tree.ErrNotFound) {
+		r.miss("The cutoff, message %s, was deleted, so the messages that were folded can't be told.", k.CutoffID)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Input.Fold, r.Input.LookAhead = path[max(0, cutoff+1-k.FoldedMessages):cutoff+1], path[cutoff+1:]
+	return nil
+}
+
+// pathTo reads a branch from its head back until it has what k folded, and
+// gives the cutoff's index.
+func (s *Service) pathTo(ctx context.Context, k tree.Compaction, head uuid.UUID) (path []tree.Message, cutoff int, err error) {
+	for p := (tree.Paging{Limit: 200}); ; {
+		page, err := s.store.Transcript(ctx, k.ConversationID, head, p)
+		if err != nil {
+			return nil, 0, err
+		}
+		path = append(page.Data, path...)
+		cutoff = slices.IndexFunc(path, func(m tree.Message) bool { return m.ID == k.CutoffID })
+		if cutoff+1 >= k.FoldedMessages && cutoff >= 0 {
+			return path, cutoff, nil
+		}
+		if p.Cursor = page.Next; p.Cursor == "" {
+			return nil, 0, fmt.Errorf("the branch of %s has no %d messages up to %s", head, k.FoldedMessages, k.CutoffID)
+		}
+	}
+}
+
+func (s *Service) replayPrior(ctx context.Context, k tree.Compaction, r *Replayed) error {
+	if k.PriorSummaryID == uuid.Nil {
+		return nil
+	}
+	prior, err := s.store.Summary(ctx, k.ConversationID, k.PriorSummaryID)
+	if errors.Is(err, tree.ErrNotFound) {
+		r.miss("The summary that was to be merged, %s, was deleted, so the prompt is without it.", k.PriorSummaryID)
+		return nil
+	}
+	r.Input.Prior = unwrapSummary(prior.Body)
+	r.Input.PriorTokens = s.cascade.count.Count(r.Input.Prior)
+	return err
+}
+
+func (s *Service) replaySummary(ctx context.Context, k tree.Compaction, r *Replayed) error {
+	if k.SummaryID == uuid.Nil {
+		r.miss("No summary was saved (%s), and what models gave in vain isn't stored.", k.Outcome)
+		return nil
+	}
+	summary, err := s.store.Summary(ctx, k.ConversationID, k.SummaryID)
+	if errors.Is(err, tree.ErrNotFound) {
+		r.miss("The summary that was saved, %s, was deleted.", k.SummaryID)
+		return nil
+	}
+	r.Summary = unwrapSummary(summary.Body)
+	r.LeakedTags = leakedTags(r.Summary, r.Input.Nonce)
+	return err
+}
+
+// replaySteps builds the prompts as cascade.ask does.
+func (s *Service) replaySteps(r *Replayed, window int) {
+	budget := math.MaxInt32
+	if window > 0 {
+		budget = promptBudget(window, r.Input.TargetTokens)
+	}
+	in := r.Input
+	for {
+		step, rest, err := nextStep(in, budget, s.cascade.count)
+		if err != nil {
+			r.miss("In a window of %d tokens there is no prompt: %v.", window, err)
+			return
+		}
+		p := step.prompt()
+		replayed := ReplayedStep{Messages: p.messages(), System: p[0].text, Tokens: step.tokens}
+		for _, m := range p[1:] {
+			replayed.User = append(replayed.User, m.text)
+		}
+		r.Steps = append(r.Steps, replayed)
+		if len(rest) == 0 {
+			return
+		}
+		if len(r.Steps) == 1 {
+			r.miss("A window of %d tokens took several steps. What the model gave for one isn't stored, so that the next is shown without it.", window)
+		}
+		in.Fold, in.Prior = rest, notStored
+		in.PriorTokens = s.cascade.count.Count(notStored)
+	}
+}
+
+// Rewritten is what another summarizer makes of a compaction's input.
+type Rewritten struct {
+	Text       string // "" where it gave no summary
+	Tokens     int    // of Text
+	Attempts   []Attempt
+	LeakedTags []string // in Text: none, if all is well
+}
+
+// Rewrite has a summarizer do what a compaction's did, by the replay of that
+// one. The zero Summarizer is the offline digest. Nothing is stored. It takes
+// as long as the summarizer does.
+//
+// A summarizer that gives no summary is no error: the attempts say why.
+func (s *Service) Rewrite(ctx context.Context, r Replayed, with Summarizer) (w Rewritten, err error) {
+	defer wrap(&err, "Rewrite")
+	if len(r.Input.Fold) == 0 {
+		return w, errors.New("the messages that were folded are missing")
+	}
+	c := cascade{count: s.cascade.count}
+	if with.Model != nil {
+		c.summarizers, c.noDigest = []Summarizer{with}, true
+	}
+	w.Text, _, w.Attempts, err = c.run(ctx, r.Input)
+	if errors.Is(err, errNoSummary) {
+		err = nil
+	}
+	w.Tokens, w.LeakedTags = s.cascade.count.Count(w.Text), leakedTags(w.Text, r.Input.Nonce)
+	return w, err
+}

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -101,7 +100,7 @@ func (h History) longest() int {
 			sums[i] += sums[m.Parent]
 		}
 	}
-	return slices.MaxFunc(sums, cmp.Compare[int])
+	return slices.Max(sums)
 }
 
 // body is what a message's cost depends on.

@@ -21,8 +21,8 @@ type replay struct {
 	depths    []int     // of the messages said so far
 	newest    []int     // said below each, or itself
 	open      []int     // calls without an answer after each
-	summaries []summary //
-	hanging   [][]int   // of summaries, at each message, oldest first
+	summaries []summary // oldest first
+	hanging   [][]int   // summaries at each message, oldest first
 	path      []bool    // scratch: on the branch that is looked at
 }
 
@@ -116,10 +116,6 @@ func (r *replay) fork(i int) {
 	if before < 0 {
 		return
 	}
-	if r.depths[r.summaries[before].cutoff] > depth {
-		r.result.Folded++
-		return
-	}
 	turns := 0 // of the user's that the fork leaves behind
 	for at := from; at != m.Parent; at = r.history[at].Parent {
 		if r.history[at].Role == tree.RoleUser {
@@ -128,14 +124,19 @@ func (r *replay) fork(i int) {
 	}
 	counted := &r.result.Earlier
 	switch {
+	case r.depths[r.summaries[before].cutoff] > depth:
+		counted = &r.result.Folded
 	case m.Role != tree.RoleUser && turns == 0:
 		counted = &r.result.Regenerations
 	case m.Role == tree.RoleUser && turns <= 1:
 		counted = &r.result.Edits
 	}
 	counted.Applied++
-	if m.Parent >= 0 && r.applicable(m.Parent) == before {
+	switch after := r.applicable(m.Parent); {
+	case after == before:
 		counted.Kept++
+	case after >= 0:
+		counted.Older++
 	}
 }
 
@@ -221,5 +222,6 @@ func nodeID(i int) (id uuid.UUID) {
 
 func nodeIndex(id uuid.UUID) int { return int(binary.BigEndian.Uint64(id[8:])) - 1 }
 
-func summaryID(i int) uuid.UUID        { return nodeID(i) }
-func summaryIndex(id uuid.UUID) int    { return nodeIndex(id) }
+func summaryID(i int) uuid.UUID { return nodeID(i) }
+
+func summaryIndex(id uuid.UUID) int { return nodeIndex(id) }

@@ -25,9 +25,9 @@ type rule struct {
 
 // Names of the rules, as reports give them.
 const (
-	RuleTip            = "parent at the tip"                                // sees the whole branch
-	RuleLastUser       = "parent at the last user message"                  // sees the whole branch, as Onyx does it
-	RuleLastUserStrict = "parent at the last user message, sees no further" // the same without the leak
+	RuleTip            = "parent at the tip"               // sees the whole branch
+	RuleLastUser       = "parent at the last user message" // sees the whole branch, as Onyx does it
+	RuleLastUserStrict = "the same, seeing no further"     // than that message, so it can't leak
 	RuleOurs           = "ours"
 	RuleOursNone       = "ours, look_ahead none"
 	RuleCutoff         = "matched by the cutoff" // sees the whole branch

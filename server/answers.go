@@ -94,6 +94,11 @@ func (a answer) VisitGetNewestLeafResponse(w http.ResponseWriter) error      { r
 func (a answer) VisitForkMessageResponse(w http.ResponseWriter) error        { return a.write(w) }
 func (a answer) VisitListBranchesResponse(w http.ResponseWriter) error       { return a.write(w) }
 func (a answer) VisitGetTranscriptResponse(w http.ResponseWriter) error      { return a.write(w) }
+func (a answer) VisitGetContextResponse(w http.ResponseWriter) error         { return a.write(w) }
+func (a answer) VisitExplainBranchResponse(w http.ResponseWriter) error      { return a.write(w) }
+func (a answer) VisitCreateCompactionResponse(w http.ResponseWriter) error   { return a.write(w) }
+func (a answer) VisitListCompactionsResponse(w http.ResponseWriter) error    { return a.write(w) }
+func (a answer) VisitGetSummaryResponse(w http.ResponseWriter) error         { return a.write(w) }
 func (a answer) VisitCreateImportResponse(w http.ResponseWriter) error       { return a.write(w) }
 func (a answer) VisitSearchResponse(w http.ResponseWriter) error             { return a.write(w) }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 	"github.com/labstack/echo/v4"
 	"github.com/oapi-codegen/runtime"
@@ -18,6 +19,7 @@ import (
 
 // Defines values for Code.
 const (
+	CodeAnswerTooLong         Code = "answer_too_long"
 	CodeBodyTooLarge          Code = "body_too_large"
 	CodeChainTooLong          Code = "chain_too_long"
 	CodeChangedMeanwhile      Code = "changed_meanwhile"
@@ -32,6 +34,7 @@ const (
 	CodeEmptyFile             Code = "empty_file"
 	CodeEmptyQuery            Code = "empty_query"
 	CodeForbiddenHost         Code = "forbidden_host"
+	CodeHeadNotAnswerable     Code = "head_not_answerable"
 	CodeHeadNotFound          Code = "head_not_found"
 	CodeIDConflict            Code = "id_conflict"
 	CodeIncompleteBody        Code = "incomplete_body"
@@ -39,6 +42,7 @@ const (
 	CodeInvalidCharacter      Code = "invalid_character"
 	CodeInvalidContent        Code = "invalid_content"
 	CodeInvalidCursor         Code = "invalid_cursor"
+	CodeInvalidDemand         Code = "invalid_demand"
 	CodeInvalidFile           Code = "invalid_file"
 	CodeInvalidID             Code = "invalid_id"
 	CodeInvalidIdempotencyKey Code = "invalid_idempotency_key"
@@ -49,6 +53,7 @@ const (
 	CodeInvalidPreview        Code = "invalid_preview"
 	CodeInvalidQuery          Code = "invalid_query"
 	CodeInvalidRole           Code = "invalid_role"
+	CodeInvalidSetting        Code = "invalid_setting"
 	CodeInvalidToolCalls      Code = "invalid_tool_calls"
 	CodeInvalidUTF8           Code = "invalid_utf8"
 	CodeMessageNotFound       Code = "message_not_found"
@@ -59,22 +64,36 @@ const (
 	CodeMissingField          Code = "missing_field"
 	CodeMissingKey            Code = "missing_key"
 	CodeMissingToolCallID     Code = "missing_tool_call_id"
+	CodeModelBadResponse      Code = "model_bad_response"
+	CodeModelNotAuthorized    Code = "model_not_authorized"
+	CodeModelRateLimited      Code = "model_rate_limited"
+	CodeModelRefused          Code = "model_refused"
+	CodeModelTimeout          Code = "model_timeout"
+	CodeModelUnavailable      Code = "model_unavailable"
 	CodeNoActiveHead          Code = "no_active_head"
 	CodeNotReady              Code = "not_ready"
+	CodeOpenToolCalls         Code = "open_tool_calls"
 	CodeParentIsSummary       Code = "parent_is_summary"
 	CodeParentNotFound        Code = "parent_not_found"
+	CodePromptTooLong         Code = "prompt_too_long"
 	CodeQueryTooLarge         Code = "query_too_large"
+	CodeReplyNotFound         Code = "reply_not_found"
+	CodeReplyStopped          Code = "reply_stopped"
 	CodeRequestCanceled       Code = "request_canceled"
 	CodeRouteNotFound         Code = "route_not_found"
+	CodeShuttingDown          Code = "shutting_down"
+	CodeSummaryNotFound       Code = "summary_not_found"
 	CodeTimeout               Code = "timeout"
 	CodeTitleTooLarge         Code = "title_too_large"
 	CodeTooDeep               Code = "too_deep"
+	CodeTooManyReplies        Code = "too_many_replies"
 	CodeToolCallAnswered      Code = "tool_call_answered"
 	CodeToolCallNotFound      Code = "tool_call_not_found"
 	CodeUnexpectedToolCallID  Code = "unexpected_tool_call_id"
 	CodeUnexpectedToolCalls   Code = "unexpected_tool_calls"
 	CodeUnknownField          Code = "unknown_field"
 	CodeUnknownFormat         Code = "unknown_format"
+	CodeUnknownModel          Code = "unknown_model"
 	CodeUnknownParameter      Code = "unknown_parameter"
 	CodeUnsupportedMediaType  Code = "unsupported_media_type"
 	CodeWrongType             Code = "wrong_type"
@@ -83,6 +102,8 @@ const (
 // Valid indicates whether the value is a known member of the Code enum.
 func (e Code) Valid() bool {
 	switch e {
+	case CodeAnswerTooLong:
+		return true
 	case CodeBodyTooLarge:
 		return true
 	case CodeChainTooLong:
@@ -111,6 +132,8 @@ func (e Code) Valid() bool {
 		return true
 	case CodeForbiddenHost:
 		return true
+	case CodeHeadNotAnswerable:
+		return true
 	case CodeHeadNotFound:
 		return true
 	case CodeIDConflict:
@@ -124,6 +147,8 @@ func (e Code) Valid() bool {
 	case CodeInvalidContent:
 		return true
 	case CodeInvalidCursor:
+		return true
+	case CodeInvalidDemand:
 		return true
 	case CodeInvalidFile:
 		return true
@@ -145,6 +170,8 @@ func (e Code) Valid() bool {
 		return true
 	case CodeInvalidRole:
 		return true
+	case CodeInvalidSetting:
+		return true
 	case CodeInvalidToolCalls:
 		return true
 	case CodeInvalidUTF8:
@@ -165,25 +192,51 @@ func (e Code) Valid() bool {
 		return true
 	case CodeMissingToolCallID:
 		return true
+	case CodeModelBadResponse:
+		return true
+	case CodeModelNotAuthorized:
+		return true
+	case CodeModelRateLimited:
+		return true
+	case CodeModelRefused:
+		return true
+	case CodeModelTimeout:
+		return true
+	case CodeModelUnavailable:
+		return true
 	case CodeNoActiveHead:
 		return true
 	case CodeNotReady:
+		return true
+	case CodeOpenToolCalls:
 		return true
 	case CodeParentIsSummary:
 		return true
 	case CodeParentNotFound:
 		return true
+	case CodePromptTooLong:
+		return true
 	case CodeQueryTooLarge:
+		return true
+	case CodeReplyNotFound:
+		return true
+	case CodeReplyStopped:
 		return true
 	case CodeRequestCanceled:
 		return true
 	case CodeRouteNotFound:
+		return true
+	case CodeShuttingDown:
+		return true
+	case CodeSummaryNotFound:
 		return true
 	case CodeTimeout:
 		return true
 	case CodeTitleTooLarge:
 		return true
 	case CodeTooDeep:
+		return true
+	case CodeTooManyReplies:
 		return true
 	case CodeToolCallAnswered:
 		return true
@@ -196,6 +249,8 @@ func (e Code) Valid() bool {
 	case CodeUnknownField:
 		return true
 	case CodeUnknownFormat:
+		return true
+	case CodeUnknownModel:
 		return true
 	case CodeUnknownParameter:
 		return true
@@ -237,6 +292,7 @@ type ChainMessage = MessageParts
 //
 // | code | status | meaning |
 // |---|---|---|
+// | `answer_too_long` | 502 | The model's answer is longer than a message may be. What came until then is stored. |
 // | `body_too_large` | 413 | The request's body is over the server's limit, 1 MiB unless set up otherwise. |
 // | `chain_too_long` | 413 | The chain has over 1,000 messages. Send the rest under the last one. |
 // | `changed_meanwhile` | 409 | Another request changed the conversation at the same time. Send it again. |
@@ -251,6 +307,7 @@ type ChainMessage = MessageParts
 // | `empty_file` | 400 | The file to import has nothing in it. |
 // | `empty_query` | 400 | The search has no words. |
 // | `forbidden_host` | 403 | The request is for a host name that isn't the server's. |
+// | `head_not_answerable` | 400 | The message to be answered is neither a user message nor a tool's result. |
 // | `head_not_found` | 400 | The conversation has no message with the id that was to become its active head. |
 // | `id_conflict` | 409 | The id is taken by something else. Send another id, or none. |
 // | `incomplete_body` | 400 | The body ended early. |
@@ -258,16 +315,18 @@ type ChainMessage = MessageParts
 // | `invalid_character` | 400 | A NUL character, half a surrogate pair, or a control character in a text of one line. |
 // | `invalid_content` | 400 | The content is neither a string nor an array of parts as the chat-completions API has them. |
 // | `invalid_cursor` | 400 | The cursor is not of this list. |
+// | `invalid_demand` | 400 | What a compaction was asked for with can't be met. The field says what. |
 // | `invalid_file` | 400 | The file to import can't be read on from some place. What stood before it was imported. |
 // | `invalid_id` | 400 | An id is not a UUID. |
 // | `invalid_idempotency_key` | 400 | The Idempotency-Key has not 1 to 255 printable ASCII characters. |
 // | `invalid_json` | 400 | The body is not one JSON value. The detail says where it breaks. |
 // | `invalid_key` | 401 | The key is unknown or revoked. |
 // | `invalid_limit` | 400 | The limit is not between 1 and 1000. |
-// | `invalid_parameter` | 400 | A parameter is missing or can't be read. |
+// | `invalid_parameter` | 400 | A parameter is missing, can't be read, or is out of range. |
 // | `invalid_preview` | 400 | The preview is not between 0 and 200. |
 // | `invalid_query` | 400 | The query string can't be read. |
 // | `invalid_role` | 400 | The role is none of system, developer, user, assistant and tool. |
+// | `invalid_setting` | 400 | A setting, or the window that a context was asked for with, can't stand. The field says which. |
 // | `invalid_tool_calls` | 400 | The tool calls are not as the chat-completions API has them. |
 // | `invalid_utf8` | 400 | Something is not valid UTF-8. |
 // | `message_not_found` | 404 | The conversation has no message with this id. |
@@ -278,30 +337,56 @@ type ChainMessage = MessageParts
 // | `missing_field` | 400 | A required member of the body is missing. |
 // | `missing_key` | 401 | The request needs a key. |
 // | `missing_tool_call_id` | 400 | A tool message doesn't say which call it answers. |
+// | `model_bad_response` | 502 | The model answered with nothing, or with what is no chat completion. |
+// | `model_not_authorized` | 502 | The model's provider refuses the server's key or account. |
+// | `model_rate_limited` | 503 | The model's provider takes no more requests for now. |
+// | `model_refused` | 502 | The model's provider refuses the request, its tools or parameters. |
+// | `model_timeout` | 504 | The answer took too long. What came until then is stored. |
+// | `model_unavailable` | 502 | The model's provider can't be reached, or broke off. What came until then is stored. |
 // | `no_active_head` | 404 | The conversation has no message yet, so `active` stands for nothing. |
 // | `not_ready` | 503 | The database doesn't answer, or its schema isn't the program's. |
+// | `open_tool_calls` | 400 | Other calls of the assistant message have no result yet. The detail names them. |
 // | `parent_is_summary` | 400 | Nothing can be appended to a summary. |
 // | `parent_not_found` | 404 | The conversation has no message with the id that was to be appended to. |
+// | `prompt_too_long` | 502 | The context is longer than the model takes. Set max_context_tokens to its window. |
 // | `query_too_large` | 413 | The search has over 1,000 bytes. |
+// | `reply_not_found` | 404 | No reply and no stored answer has this id. |
+// | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
 // | `request_canceled` | 499 | For the log: the client went away. |
 // | `route_not_found` | 404 | There is nothing at this path. |
+// | `shutting_down` | 503 | The server is about to stop. Send the request again. |
+// | `summary_not_found` | 404 | The conversation has no summary with this id. |
 // | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
 // | `title_too_large` | 413 | The title has over 1,000 bytes. |
 // | `too_deep` | 400 | Arrays and objects nest more than 64 deep. |
+// | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
 // | `tool_call_answered` | 400 | The call has its result on this branch. |
 // | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 // | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
 // | `unexpected_tool_calls` | 400 | Only an assistant message calls tools. |
 // | `unknown_field` | 400 | The body has a member that isn't one of those the detail lists. |
 // | `unknown_format` | 400 | The file to import is of no format that Coppice knows. |
+// | `unknown_model` | 400 | The server doesn't know the model's window. The detail lists the models that it knows. |
 // | `unknown_parameter` | 400 | The operation doesn't have a query parameter of this name. |
 // | `unsupported_media_type` | 415 | The body is not sent as application/json. |
 // | `wrong_type` | 400 | A member is of another JSON type than it should be. |
 type Code string
 
+// Compaction The record of a compaction.
+type Compaction = tree.Compaction
+
+// CompactionPage defines model for CompactionPage.
+type CompactionPage = tree.Page[tree.Compaction]
+
 // Content Text, or an array of parts as the chat-completions API has them. Null or absent only in an assistant message
 // that calls tools or refuses.
 type Content = json.RawMessage
+
+// Context What a model should read of a branch.
+type Context = summarize.Context
+
+// ContextSummary defines model for ContextSummary.
+type ContextSummary = summarize.ContextSummary
 
 // Conversation One tree of messages and summaries.
 type Conversation = tree.Conversation
@@ -314,17 +399,20 @@ type ConversationUpdate struct {
 	// HeadID A message of the conversation, which becomes the active head.
 	HeadID *string `json:"head_id,omitempty"`
 
-	// Metadata The client's own JSON object, given back as it came. At most 64 KiB. Settings are read as well: they hold what
-	// differs from the server's compaction settings.
+	// Metadata The client's own JSON object, given back as it came. At most 64 KiB.
 	Metadata Object `json:"metadata,omitempty"`
 
-	// Settings The client's own JSON object, given back as it came. At most 64 KiB. Settings are read as well: they hold what
-	// differs from the server's compaction settings.
-	Settings Object `json:"settings,omitempty"`
+	// Settings What differs from the server's settings of contexts and compactions. Given back as it came. Settings that can't
+	// stand, by themselves or with the server's, are refused: a compaction must leave a branch below its trigger, or
+	// the next append would ask for another. Tokens are those of the message as it was counted when it was appended.
+	Settings Settings `json:"settings,omitempty"`
 
 	// Title One line, at most 1,000 bytes.
 	Title *string `json:"title,omitempty"`
 }
+
+// Explanation defines model for Explanation.
+type Explanation = summarize.Explanation
 
 // Hit defines model for Hit.
 type Hit = tree.Hit
@@ -375,6 +463,10 @@ type ImportReport struct {
 	Summaries int `json:"summaries"`
 }
 
+// LookAhead What the writer of a summary sees of the messages after those that it folds: `recent`, those up to the anchor;
+// `none`, nothing, so that every branch through the last folded message shares the summary.
+type LookAhead = string
+
 // Message A message. What it says stands as it was given, and may have members besides those named here where an import
 // brought them.
 type Message = tree.Message
@@ -401,8 +493,7 @@ type MessageParts struct {
 	// ID The client's own id, best a UUIDv7. Makes the request safe to send again. Without it the server makes one.
 	ID *NewID `json:"id,omitempty"`
 
-	// Metadata The client's own JSON object, given back as it came. At most 64 KiB. Settings are read as well: they hold what
-	// differs from the server's compaction settings.
+	// Metadata The client's own JSON object, given back as it came. At most 64 KiB.
 	Metadata Object `json:"metadata,omitempty"`
 
 	// Name Tells speakers of one role apart.
@@ -439,18 +530,31 @@ type NewChain struct {
 	ParentID *ParentID `json:"parent_id"`
 }
 
+// NewCompaction defines model for NewCompaction.
+type NewCompaction struct {
+	// Instructions What the summary should take care of. At most 4,000 bytes.
+	Instructions *string `json:"instructions,omitempty"`
+
+	// KeepRecentMessages Messages that stay verbatim, at least. Without it, what the settings keep, or less where that is all there is.
+	KeepRecentMessages *int `json:"keep_recent_messages,omitempty"`
+
+	// LookAhead What the writer of a summary sees of the messages after those that it folds: `recent`, those up to the anchor;
+	// `none`, nothing, so that every branch through the last folded message shares the summary.
+	LookAhead *LookAhead `json:"look_ahead,omitempty"`
+}
+
 // NewConversation defines model for NewConversation.
 type NewConversation struct {
 	// ID The client's own id, best a UUIDv7. Makes the request safe to send again. Without it the server makes one.
 	ID *NewID `json:"id,omitempty"`
 
-	// Metadata The client's own JSON object, given back as it came. At most 64 KiB. Settings are read as well: they hold what
-	// differs from the server's compaction settings.
+	// Metadata The client's own JSON object, given back as it came. At most 64 KiB.
 	Metadata Object `json:"metadata,omitempty"`
 
-	// Settings The client's own JSON object, given back as it came. At most 64 KiB. Settings are read as well: they hold what
-	// differs from the server's compaction settings.
-	Settings Object `json:"settings,omitempty"`
+	// Settings What differs from the server's settings of contexts and compactions. Given back as it came. Settings that can't
+	// stand, by themselves or with the server's, are refused: a compaction must leave a branch below its trigger, or
+	// the next append would ask for another. Tokens are those of the message as it was counted when it was appended.
+	Settings Settings `json:"settings,omitempty"`
 
 	// Title One line, at most 1,000 bytes.
 	Title *string `json:"title,omitempty"`
@@ -474,8 +578,7 @@ type NewMessage struct {
 	// ID The client's own id, best a UUIDv7. Makes the request safe to send again. Without it the server makes one.
 	ID *NewID `json:"id,omitempty"`
 
-	// Metadata The client's own JSON object, given back as it came. At most 64 KiB. Settings are read as well: they hold what
-	// differs from the server's compaction settings.
+	// Metadata The client's own JSON object, given back as it came. At most 64 KiB.
 	Metadata Object `json:"metadata,omitempty"`
 
 	// MoveHead Whether the appended message, or the last of a chain, becomes the active head.
@@ -504,18 +607,48 @@ type NewMessage struct {
 	ToolCalls ToolCalls `json:"tool_calls,omitempty"`
 }
 
+// NewReply defines model for NewReply.
+type NewReply struct {
+	// ID Id that the answer will have, best a UUIDv7. Makes the request safe to send again, that of its message included.
+	ID *string `json:"id,omitempty"`
+
+	// MaxOutputTokens Length of the answer, reasoning included. What is more than the settings reserve for it is taken from the context.
+	MaxOutputTokens *int            `json:"max_output_tokens,omitempty"`
+	Message         json.RawMessage `json:"message,omitempty"`
+
+	// Model One of the models that the server was set up with. Its first one where this is left out.
+	Model *string `json:"model,omitempty"`
+
+	// MoveHead Whether the message and the answer become the active head.
+	MoveHead *bool `json:"move_head,omitempty"`
+
+	// Stream Whether to answer with events, or with the whole answer at its end.
+	Stream *bool `json:"stream,omitempty"`
+
+	// Temperature Not sent to models that are known to refuse one.
+	Temperature *float64 `json:"temperature,omitempty"`
+
+	// ToolChoice Passed on to the model as it is.
+	ToolChoice json.RawMessage `json:"tool_choice,omitempty"`
+
+	// Tools Passed on to the model as they are.
+	Tools json.RawMessage `json:"tools,omitempty"`
+}
+
 // NextCursor Pass it as `cursor` for the next page. Null on the last page.
 type NextCursor = string
 
 // Node A message or a summary without its body.
 type Node = tree.Node
 
-// Object The client's own JSON object, given back as it came. At most 64 KiB. Settings are read as well: they hold what
-// differs from the server's compaction settings.
+// Object The client's own JSON object, given back as it came. At most 64 KiB.
 type Object = jsonObject
 
 // ParentID The message to append to. Null for a new root.
 type ParentID = string
+
+// Plan defines model for Plan.
+type Plan = summarize.ExplainedPlan
 
 // Problem Problem details (RFC 9457).
 type Problem struct {
@@ -523,6 +656,7 @@ type Problem struct {
 	//
 	// | code | status | meaning |
 	// |---|---|---|
+	// | `answer_too_long` | 502 | The model's answer is longer than a message may be. What came until then is stored. |
 	// | `body_too_large` | 413 | The request's body is over the server's limit, 1 MiB unless set up otherwise. |
 	// | `chain_too_long` | 413 | The chain has over 1,000 messages. Send the rest under the last one. |
 	// | `changed_meanwhile` | 409 | Another request changed the conversation at the same time. Send it again. |
@@ -537,6 +671,7 @@ type Problem struct {
 	// | `empty_file` | 400 | The file to import has nothing in it. |
 	// | `empty_query` | 400 | The search has no words. |
 	// | `forbidden_host` | 403 | The request is for a host name that isn't the server's. |
+	// | `head_not_answerable` | 400 | The message to be answered is neither a user message nor a tool's result. |
 	// | `head_not_found` | 400 | The conversation has no message with the id that was to become its active head. |
 	// | `id_conflict` | 409 | The id is taken by something else. Send another id, or none. |
 	// | `incomplete_body` | 400 | The body ended early. |
@@ -544,16 +679,18 @@ type Problem struct {
 	// | `invalid_character` | 400 | A NUL character, half a surrogate pair, or a control character in a text of one line. |
 	// | `invalid_content` | 400 | The content is neither a string nor an array of parts as the chat-completions API has them. |
 	// | `invalid_cursor` | 400 | The cursor is not of this list. |
+	// | `invalid_demand` | 400 | What a compaction was asked for with can't be met. The field says what. |
 	// | `invalid_file` | 400 | The file to import can't be read on from some place. What stood before it was imported. |
 	// | `invalid_id` | 400 | An id is not a UUID. |
 	// | `invalid_idempotency_key` | 400 | The Idempotency-Key has not 1 to 255 printable ASCII characters. |
 	// | `invalid_json` | 400 | The body is not one JSON value. The detail says where it breaks. |
 	// | `invalid_key` | 401 | The key is unknown or revoked. |
 	// | `invalid_limit` | 400 | The limit is not between 1 and 1000. |
-	// | `invalid_parameter` | 400 | A parameter is missing or can't be read. |
+	// | `invalid_parameter` | 400 | A parameter is missing, can't be read, or is out of range. |
 	// | `invalid_preview` | 400 | The preview is not between 0 and 200. |
 	// | `invalid_query` | 400 | The query string can't be read. |
 	// | `invalid_role` | 400 | The role is none of system, developer, user, assistant and tool. |
+	// | `invalid_setting` | 400 | A setting, or the window that a context was asked for with, can't stand. The field says which. |
 	// | `invalid_tool_calls` | 400 | The tool calls are not as the chat-completions API has them. |
 	// | `invalid_utf8` | 400 | Something is not valid UTF-8. |
 	// | `message_not_found` | 404 | The conversation has no message with this id. |
@@ -564,22 +701,36 @@ type Problem struct {
 	// | `missing_field` | 400 | A required member of the body is missing. |
 	// | `missing_key` | 401 | The request needs a key. |
 	// | `missing_tool_call_id` | 400 | A tool message doesn't say which call it answers. |
+	// | `model_bad_response` | 502 | The model answered with nothing, or with what is no chat completion. |
+	// | `model_not_authorized` | 502 | The model's provider refuses the server's key or account. |
+	// | `model_rate_limited` | 503 | The model's provider takes no more requests for now. |
+	// | `model_refused` | 502 | The model's provider refuses the request, its tools or parameters. |
+	// | `model_timeout` | 504 | The answer took too long. What came until then is stored. |
+	// | `model_unavailable` | 502 | The model's provider can't be reached, or broke off. What came until then is stored. |
 	// | `no_active_head` | 404 | The conversation has no message yet, so `active` stands for nothing. |
 	// | `not_ready` | 503 | The database doesn't answer, or its schema isn't the program's. |
+	// | `open_tool_calls` | 400 | Other calls of the assistant message have no result yet. The detail names them. |
 	// | `parent_is_summary` | 400 | Nothing can be appended to a summary. |
 	// | `parent_not_found` | 404 | The conversation has no message with the id that was to be appended to. |
+	// | `prompt_too_long` | 502 | The context is longer than the model takes. Set max_context_tokens to its window. |
 	// | `query_too_large` | 413 | The search has over 1,000 bytes. |
+	// | `reply_not_found` | 404 | No reply and no stored answer has this id. |
+	// | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
 	// | `request_canceled` | 499 | For the log: the client went away. |
 	// | `route_not_found` | 404 | There is nothing at this path. |
+	// | `shutting_down` | 503 | The server is about to stop. Send the request again. |
+	// | `summary_not_found` | 404 | The conversation has no summary with this id. |
 	// | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
 	// | `title_too_large` | 413 | The title has over 1,000 bytes. |
 	// | `too_deep` | 400 | Arrays and objects nest more than 64 deep. |
+	// | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
 	// | `tool_call_answered` | 400 | The call has its result on this branch. |
 	// | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 	// | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
 	// | `unexpected_tool_calls` | 400 | Only an assistant message calls tools. |
 	// | `unknown_field` | 400 | The body has a member that isn't one of those the detail lists. |
 	// | `unknown_format` | 400 | The file to import is of no format that Coppice knows. |
+	// | `unknown_model` | 400 | The server doesn't know the model's window. The detail lists the models that it knows. |
 	// | `unknown_parameter` | 400 | The operation doesn't have a query parameter of this name. |
 	// | `unsupported_media_type` | 415 | The body is not sent as application/json. |
 	// | `wrong_type` | 400 | A member is of another JSON type than it should be. |
@@ -604,8 +755,54 @@ type Problem struct {
 // Pruned defines model for Pruned.
 type Pruned = tree.Pruned
 
+// ReplyMessage A message to append and to answer. Without `parent_id` it goes under the head; null makes a new root.
+type ReplyMessage struct {
+	// Annotations Passed on as they are.
+	Annotations interface{} `json:"annotations,omitempty"`
+
+	// Audio Passed on as it is.
+	Audio interface{} `json:"audio,omitempty"`
+
+	// Content Text, or an array of parts as the chat-completions API has them. Null or absent only in an assistant message
+	// that calls tools or refuses.
+	Content Content `json:"content,omitempty"`
+
+	// ID The client's own id, best a UUIDv7. Makes the request safe to send again. Without it the server makes one.
+	ID *NewID `json:"id,omitempty"`
+
+	// Metadata The client's own JSON object, given back as it came. At most 64 KiB.
+	Metadata Object `json:"metadata,omitempty"`
+
+	// Name Tells speakers of one role apart.
+	Name *string `json:"name,omitempty"`
+
+	// ParentID The message to append to. Null for a new root.
+	ParentID *ParentID `json:"parent_id,omitempty"`
+
+	// Pinned Stays verbatim in the context when a compaction folds it.
+	Pinned *bool `json:"pinned,omitempty"`
+
+	// ReasoningContent Passed on as it is.
+	ReasoningContent interface{} `json:"reasoning_content,omitempty"`
+
+	// Refusal What an assistant said instead of content.
+	Refusal *string `json:"refusal,omitempty"`
+	Role    Role    `json:"role"`
+
+	// ToolCallID The call that a `tool` message answers.
+	ToolCallID *string `json:"tool_call_id,omitempty"`
+
+	// ToolCalls Calls of an assistant message.
+	ToolCalls ToolCalls `json:"tool_calls,omitempty"`
+}
+
 // Role defines model for Role.
 type Role = string
+
+// Settings What differs from the server's settings of contexts and compactions. Given back as it came. Settings that can't
+// stand, by themselves or with the server's, are refused: a compaction must leave a branch below its trigger, or
+// the next append would ask for another. Tokens are those of the message as it was counted when it was appended.
+type Settings = jsonObject
 
 // Status defines model for Status.
 type Status struct {
@@ -618,6 +815,24 @@ type Status struct {
 // StatusStatus defines model for Status.Status.
 type StatusStatus string
 
+// StoppedReply defines model for StoppedReply.
+type StoppedReply struct {
+	// Message What is stored of the answer. Null where nothing came of it.
+	Message *StoredMessage `json:"message"`
+
+	// Status How it ended. Other than `stopped`, it did so before this request.
+	Status string `json:"status"`
+}
+
+// StoredMessage What is stored of the answer. Null where nothing came of it.
+type StoredMessage = any
+
+// Summary defines model for Summary.
+type Summary = any
+
+// SummaryNode A summary with its text.
+type SummaryNode = any
+
 // ToolCall As the chat-completions API has it.
 type ToolCall = json.RawMessage
 
@@ -626,6 +841,9 @@ type ToolCalls = json.RawMessage
 
 // Tree defines model for Tree.
 type Tree = any
+
+// Usage In tokens.
+type Usage = summarize.Usage
 
 // ConversationID defines model for ConversationId.
 type ConversationID = string
@@ -674,8 +892,37 @@ type ListBranchesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// GetContextParams defines parameters for GetContext.
+type GetContextParams struct {
+	// MaxContextTokens Window of the model that will read it. Wins over `model`.
+	MaxContextTokens *string `form:"max_context_tokens,omitempty" json:"max_context_tokens,omitempty"`
+
+	// ReservedTokens Tokens of the window to leave free, for the answer and what the caller adds. Less than the window.
+	ReservedTokens *string `form:"reserved_tokens,omitempty" json:"reserved_tokens,omitempty"`
+
+	// Model Name of the model that will read it, such as `gpt-4o`, for its window. A name that the server doesn't know is
+	// refused, and the answer lists those it knows; `max_context_tokens` does without it.
+	Model *string `form:"model,omitempty" json:"model,omitempty"`
+}
+
+// CreateReplyParams defines parameters for CreateReply.
+type CreateReplyParams struct {
+	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+	// Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // GetTranscriptParams defines parameters for GetTranscript.
 type GetTranscriptParams struct {
+	// Limit Rows of the page, at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ListCompactionsParams defines parameters for ListCompactions.
+type ListCompactionsParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -714,6 +961,12 @@ type ForkMessageParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ReadReplyParams defines parameters for ReadReply.
+type ReadReplyParams struct {
+	// LastEventID The last event that the client has, as browsers send it when they reconnect. Without it the first.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
 // GetTreeParams defines parameters for GetTree.
 type GetTreeParams struct {
 	// Preview Give the first so many characters of each message's text, in one line. 0 gives none.
@@ -749,6 +1002,12 @@ type CreateConversationJSONRequestBody = NewConversation
 
 // UpdateConversationJSONRequestBody defines body for UpdateConversation for application/json ContentType.
 type UpdateConversationJSONRequestBody = ConversationUpdate
+
+// CreateCompactionJSONRequestBody defines body for CreateCompaction for application/json ContentType.
+type CreateCompactionJSONRequestBody = NewCompaction
+
+// CreateReplyJSONRequestBody defines body for CreateReply for application/json ContentType.
+type CreateReplyJSONRequestBody = NewReply
 
 // AppendMessagesJSONRequestBody defines body for AppendMessages for application/json ContentType.
 type AppendMessagesJSONRequestBody = Append
@@ -788,9 +1047,24 @@ type ServerInterface interface {
 	// ListBranches List the heads of a conversation's branches
 	// (GET /v1/conversations/{conversation_id}/branches)
 	ListBranches(ctx echo.Context, conversationID ConversationID, params ListBranchesParams) error
+	// CreateCompaction Compact a branch now
+	// (POST /v1/conversations/{conversation_id}/branches/{head_id}/compactions)
+	CreateCompaction(ctx echo.Context, conversationID ConversationID, headID HeadID) error
+	// GetContext Get what a model should read of a branch
+	// (GET /v1/conversations/{conversation_id}/branches/{head_id}/context)
+	GetContext(ctx echo.Context, conversationID ConversationID, headID HeadID, params GetContextParams) error
+	// ExplainBranch Tell why a branch's context is as it is
+	// (GET /v1/conversations/{conversation_id}/branches/{head_id}/explain)
+	ExplainBranch(ctx echo.Context, conversationID ConversationID, headID HeadID) error
+	// CreateReply Have a model answer a branch
+	// (POST /v1/conversations/{conversation_id}/branches/{head_id}/replies)
+	CreateReply(ctx echo.Context, conversationID ConversationID, headID HeadID, params CreateReplyParams) error
 	// GetTranscript Read a branch
 	// (GET /v1/conversations/{conversation_id}/branches/{head_id}/transcript)
 	GetTranscript(ctx echo.Context, conversationID ConversationID, headID HeadID, params GetTranscriptParams) error
+	// ListCompactions List the compactions of a conversation
+	// (GET /v1/conversations/{conversation_id}/compactions)
+	ListCompactions(ctx echo.Context, conversationID ConversationID, params ListCompactionsParams) error
 	// ExportConversation Write a conversation to a file
 	// (GET /v1/conversations/{conversation_id}/export)
 	ExportConversation(ctx echo.Context, conversationID ConversationID, params ExportConversationParams) error
@@ -812,6 +1086,15 @@ type ServerInterface interface {
 	// GetNewestLeaf Find where a message's branch was left off
 	// (GET /v1/conversations/{conversation_id}/messages/{message_id}/newest-leaf)
 	GetNewestLeaf(ctx echo.Context, conversationID ConversationID, messageID MessageID) error
+	// StopReply Stop a reply
+	// (DELETE /v1/conversations/{conversation_id}/replies/{message_id})
+	StopReply(ctx echo.Context, conversationID ConversationID, messageID MessageID) error
+	// ReadReply Read a reply's events, or read on
+	// (GET /v1/conversations/{conversation_id}/replies/{message_id}/events)
+	ReadReply(ctx echo.Context, conversationID ConversationID, messageID MessageID, params ReadReplyParams) error
+	// GetSummary Read a summary
+	// (GET /v1/conversations/{conversation_id}/summaries/{summary_id})
+	GetSummary(ctx echo.Context, conversationID ConversationID, summaryID string) error
 	// GetTree Read the skeleton of a conversation
 	// (GET /v1/conversations/{conversation_id}/tree)
 	GetTree(ctx echo.Context, conversationID ConversationID, params GetTreeParams) error
@@ -1005,6 +1288,145 @@ func (w *ServerInterfaceWrapper) ListBranches(ctx echo.Context) error {
 	return err
 }
 
+// CreateCompaction converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateCompaction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// ------------- Path parameter "head_id" -------------
+	var headID HeadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "head_id", ctx.Param("head_id"), &headID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter head_id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateCompaction(ctx, conversationID, headID)
+	return err
+}
+
+// GetContext converts echo context to params.
+func (w *ServerInterfaceWrapper) GetContext(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// ------------- Path parameter "head_id" -------------
+	var headID HeadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "head_id", ctx.Param("head_id"), &headID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter head_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetContextParams
+	// ------------- Optional query parameter "max_context_tokens" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "max_context_tokens", ctx.QueryParams(), &params.MaxContextTokens, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter max_context_tokens: %s", err))
+	}
+
+	// ------------- Optional query parameter "reserved_tokens" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reserved_tokens", ctx.QueryParams(), &params.ReservedTokens, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter reserved_tokens: %s", err))
+	}
+
+	// ------------- Optional query parameter "model" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "model", ctx.QueryParams(), &params.Model, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter model: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetContext(ctx, conversationID, headID, params)
+	return err
+}
+
+// ExplainBranch converts echo context to params.
+func (w *ServerInterfaceWrapper) ExplainBranch(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// ------------- Path parameter "head_id" -------------
+	var headID HeadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "head_id", ctx.Param("head_id"), &headID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter head_id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ExplainBranch(ctx, conversationID, headID)
+	return err
+}
+
+// CreateReply converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateReply(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// ------------- Path parameter "head_id" -------------
+	var headID HeadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "head_id", ctx.Param("head_id"), &headID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter head_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateReplyParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateReply(ctx, conversationID, headID, params)
+	return err
+}
+
 // GetTranscript converts echo context to params.
 func (w *ServerInterfaceWrapper) GetTranscript(ctx echo.Context) error {
 	var err error
@@ -1042,6 +1464,38 @@ func (w *ServerInterfaceWrapper) GetTranscript(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetTranscript(ctx, conversationID, headID, params)
+	return err
+}
+
+// ListCompactions converts echo context to params.
+func (w *ServerInterfaceWrapper) ListCompactions(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListCompactionsParams
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListCompactions(ctx, conversationID, params)
 	return err
 }
 
@@ -1269,6 +1723,98 @@ func (w *ServerInterfaceWrapper) GetNewestLeaf(ctx echo.Context) error {
 	return err
 }
 
+// StopReply converts echo context to params.
+func (w *ServerInterfaceWrapper) StopReply(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// ------------- Path parameter "message_id" -------------
+	var messageID MessageID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "message_id", ctx.Param("message_id"), &messageID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter message_id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.StopReply(ctx, conversationID, messageID)
+	return err
+}
+
+// ReadReply converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadReply(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// ------------- Path parameter "message_id" -------------
+	var messageID MessageID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "message_id", ctx.Param("message_id"), &messageID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter message_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReadReplyParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Last-Event-ID, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Last-Event-ID: %s", err))
+		}
+
+		params.LastEventID = &LastEventID
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadReply(ctx, conversationID, messageID, params)
+	return err
+}
+
+// GetSummary converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSummary(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// ------------- Path parameter "summary_id" -------------
+	var summaryID string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "summary_id", ctx.Param("summary_id"), &summaryID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter summary_id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSummary(ctx, conversationID, summaryID)
+	return err
+}
+
 // GetTree converts echo context to params.
 func (w *ServerInterfaceWrapper) GetTree(ctx echo.Context) error {
 	var err error
@@ -1419,6 +1965,14 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/tree", wrapper.GetTree, options.OperationMiddlewares["getTree"]...)
 	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/branches", wrapper.ListBranches, options.OperationMiddlewares["listBranches"]...)
 	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/branches/:head_id/transcript", wrapper.GetTranscript, options.OperationMiddlewares["getTranscript"]...)
+	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/branches/:head_id/context", wrapper.GetContext, options.OperationMiddlewares["getContext"]...)
+	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/branches/:head_id/explain", wrapper.ExplainBranch, options.OperationMiddlewares["explainBranch"]...)
+	router.POST(options.BaseURL+"/v1/conversations/:conversation_id/branches/:head_id/compactions", wrapper.CreateCompaction, options.OperationMiddlewares["createCompaction"]...)
+	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/compactions", wrapper.ListCompactions, options.OperationMiddlewares["listCompactions"]...)
+	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/summaries/:summary_id", wrapper.GetSummary, options.OperationMiddlewares["getSummary"]...)
+	router.POST(options.BaseURL+"/v1/conversations/:conversation_id/branches/:head_id/replies", wrapper.CreateReply, options.OperationMiddlewares["createReply"]...)
+	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/replies/:message_id/events", wrapper.ReadReply, options.OperationMiddlewares["readReply"]...)
+	router.DELETE(options.BaseURL+"/v1/conversations/:conversation_id/replies/:message_id", wrapper.StopReply, options.OperationMiddlewares["stopReply"]...)
 	router.GET(options.BaseURL+"/v1/search", wrapper.Search, options.OperationMiddlewares["search"]...)
 	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/export", wrapper.ExportConversation, options.OperationMiddlewares["exportConversation"]...)
 	router.POST(options.BaseURL+"/v1/imports", wrapper.CreateImport, options.OperationMiddlewares["createImport"]...)
@@ -1985,6 +2539,336 @@ func (response ListBranchesdefaultApplicationProblemPlusJSONResponse) VisitListB
 	return err
 }
 
+type CreateCompactionRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	HeadID         HeadID         `json:"head_id"`
+	Body           *CreateCompactionJSONRequestBody
+}
+
+type CreateCompactionResponseObject interface {
+	VisitCreateCompactionResponse(w http.ResponseWriter) error
+}
+
+type CreateCompaction200ResponseHeaders struct {
+	XRequestID *string
+}
+
+type CreateCompaction200JSONResponse struct {
+	Body    Compaction
+	Headers CreateCompaction200ResponseHeaders
+}
+
+func (response CreateCompaction200JSONResponse) VisitCreateCompactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateCompaction201ResponseHeaders struct {
+	Location   *string
+	XRequestID *string
+}
+
+type CreateCompaction201JSONResponse struct {
+	Body    Compaction
+	Headers CreateCompaction201ResponseHeaders
+}
+
+func (response CreateCompaction201JSONResponse) VisitCreateCompactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateCompactiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response CreateCompactiondefaultApplicationProblemPlusJSONResponse) VisitCreateCompactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetContextRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	HeadID         HeadID         `json:"head_id"`
+	Params         GetContextParams
+}
+
+type GetContextResponseObject interface {
+	VisitGetContextResponse(w http.ResponseWriter) error
+}
+
+type GetContext200ResponseHeaders struct {
+	XRequestID *string
+}
+
+type GetContext200JSONResponse struct {
+	Body    Context
+	Headers GetContext200ResponseHeaders
+}
+
+func (response GetContext200JSONResponse) VisitGetContextResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetContextdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response GetContextdefaultApplicationProblemPlusJSONResponse) VisitGetContextResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExplainBranchRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	HeadID         HeadID         `json:"head_id"`
+}
+
+type ExplainBranchResponseObject interface {
+	VisitExplainBranchResponse(w http.ResponseWriter) error
+}
+
+type ExplainBranch200ResponseHeaders struct {
+	XRequestID *string
+}
+
+type ExplainBranch200JSONResponse struct {
+	Body    Explanation
+	Headers ExplainBranch200ResponseHeaders
+}
+
+func (response ExplainBranch200JSONResponse) VisitExplainBranchResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExplainBranchdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ExplainBranchdefaultApplicationProblemPlusJSONResponse) VisitExplainBranchResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateReplyRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	HeadID         HeadID         `json:"head_id"`
+	Params         CreateReplyParams
+	Body           *CreateReplyJSONRequestBody
+}
+
+type CreateReplyResponseObject interface {
+	VisitCreateReplyResponse(w http.ResponseWriter) error
+}
+
+type CreateReply200ResponseHeaders struct {
+	Location   *string
+	XRequestID *string
+}
+
+type CreateReply200JSONResponse struct {
+	Body    Message
+	Headers CreateReply200ResponseHeaders
+}
+
+func (response CreateReply200JSONResponse) VisitCreateReplyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateReply200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       CreateReply200ResponseHeaders
+	ContentLength int64
+}
+
+func (response CreateReply200TextEventStreamResponse) VisitCreateReplyResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type CreateReply201ResponseHeaders struct {
+	Location   *string
+	XRequestID *string
+}
+
+type CreateReply201JSONResponse struct {
+	Body    Message
+	Headers CreateReply201ResponseHeaders
+}
+
+func (response CreateReply201JSONResponse) VisitCreateReplyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateReplydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response CreateReplydefaultApplicationProblemPlusJSONResponse) VisitCreateReplyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetTranscriptRequestObject struct {
 	ConversationID ConversationID `json:"conversation_id"`
 	HeadID         HeadID         `json:"head_id"`
@@ -2019,6 +2903,60 @@ type GetTranscriptdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetTranscriptdefaultApplicationProblemPlusJSONResponse) VisitGetTranscriptResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCompactionsRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	Params         ListCompactionsParams
+}
+
+type ListCompactionsResponseObject interface {
+	VisitListCompactionsResponse(w http.ResponseWriter) error
+}
+
+type ListCompactions200ResponseHeaders struct {
+	XRequestID *string
+}
+
+type ListCompactions200JSONResponse struct {
+	Body    CompactionPage
+	Headers ListCompactions200ResponseHeaders
+}
+
+func (response ListCompactions200JSONResponse) VisitListCompactionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCompactionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ListCompactionsdefaultApplicationProblemPlusJSONResponse) VisitListCompactionsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2522,6 +3460,212 @@ func (response GetNewestLeafdefaultApplicationProblemPlusJSONResponse) VisitGetN
 	return err
 }
 
+type StopReplyRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	MessageID      MessageID      `json:"message_id"`
+}
+
+type StopReplyResponseObject interface {
+	VisitStopReplyResponse(w http.ResponseWriter) error
+}
+
+type StopReply200ResponseHeaders struct {
+	XRequestID *string
+}
+
+type StopReply200JSONResponse struct {
+	Body    StoppedReply
+	Headers StopReply200ResponseHeaders
+}
+
+func (response StopReply200JSONResponse) VisitStopReplyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StopReplydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response StopReplydefaultApplicationProblemPlusJSONResponse) VisitStopReplyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadReplyRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	MessageID      MessageID      `json:"message_id"`
+	Params         ReadReplyParams
+}
+
+type ReadReplyResponseObject interface {
+	VisitReadReplyResponse(w http.ResponseWriter) error
+}
+
+type ReadReply200ResponseHeaders struct {
+	XRequestID *string
+}
+
+type ReadReply200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       ReadReply200ResponseHeaders
+	ContentLength int64
+}
+
+func (response ReadReply200TextEventStreamResponse) VisitReadReplyResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type ReadReply204ResponseHeaders struct {
+	XRequestID *string
+}
+
+type ReadReply204Response struct {
+	Headers ReadReply204ResponseHeaders
+}
+
+func (response ReadReply204Response) VisitReadReplyResponse(w http.ResponseWriter) error {
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(204)
+	return nil
+}
+
+type ReadReplydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ReadReplydefaultApplicationProblemPlusJSONResponse) VisitReadReplyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSummaryRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	SummaryID      string         `json:"summary_id"`
+}
+
+type GetSummaryResponseObject interface {
+	VisitGetSummaryResponse(w http.ResponseWriter) error
+}
+
+type GetSummary200ResponseHeaders struct {
+	XRequestID *string
+}
+
+type GetSummary200JSONResponse struct {
+	Body    Summary
+	Headers GetSummary200ResponseHeaders
+}
+
+func (response GetSummary200JSONResponse) VisitGetSummaryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSummarydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response GetSummarydefaultApplicationProblemPlusJSONResponse) VisitGetSummaryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetTreeRequestObject struct {
 	ConversationID ConversationID `json:"conversation_id"`
 	Params         GetTreeParams
@@ -2716,9 +3860,24 @@ type StrictServerInterface interface {
 	// ListBranches List the heads of a conversation's branches
 	// (GET /v1/conversations/{conversation_id}/branches)
 	ListBranches(ctx context.Context, request ListBranchesRequestObject) (ListBranchesResponseObject, error)
+	// CreateCompaction Compact a branch now
+	// (POST /v1/conversations/{conversation_id}/branches/{head_id}/compactions)
+	CreateCompaction(ctx context.Context, request CreateCompactionRequestObject) (CreateCompactionResponseObject, error)
+	// GetContext Get what a model should read of a branch
+	// (GET /v1/conversations/{conversation_id}/branches/{head_id}/context)
+	GetContext(ctx context.Context, request GetContextRequestObject) (GetContextResponseObject, error)
+	// ExplainBranch Tell why a branch's context is as it is
+	// (GET /v1/conversations/{conversation_id}/branches/{head_id}/explain)
+	ExplainBranch(ctx context.Context, request ExplainBranchRequestObject) (ExplainBranchResponseObject, error)
+	// CreateReply Have a model answer a branch
+	// (POST /v1/conversations/{conversation_id}/branches/{head_id}/replies)
+	CreateReply(ctx context.Context, request CreateReplyRequestObject) (CreateReplyResponseObject, error)
 	// GetTranscript Read a branch
 	// (GET /v1/conversations/{conversation_id}/branches/{head_id}/transcript)
 	GetTranscript(ctx context.Context, request GetTranscriptRequestObject) (GetTranscriptResponseObject, error)
+	// ListCompactions List the compactions of a conversation
+	// (GET /v1/conversations/{conversation_id}/compactions)
+	ListCompactions(ctx context.Context, request ListCompactionsRequestObject) (ListCompactionsResponseObject, error)
 	// ExportConversation Write a conversation to a file
 	// (GET /v1/conversations/{conversation_id}/export)
 	ExportConversation(ctx context.Context, request ExportConversationRequestObject) (ExportConversationResponseObject, error)
@@ -2740,6 +3899,15 @@ type StrictServerInterface interface {
 	// GetNewestLeaf Find where a message's branch was left off
 	// (GET /v1/conversations/{conversation_id}/messages/{message_id}/newest-leaf)
 	GetNewestLeaf(ctx context.Context, request GetNewestLeafRequestObject) (GetNewestLeafResponseObject, error)
+	// StopReply Stop a reply
+	// (DELETE /v1/conversations/{conversation_id}/replies/{message_id})
+	StopReply(ctx context.Context, request StopReplyRequestObject) (StopReplyResponseObject, error)
+	// ReadReply Read a reply's events, or read on
+	// (GET /v1/conversations/{conversation_id}/replies/{message_id}/events)
+	ReadReply(ctx context.Context, request ReadReplyRequestObject) (ReadReplyResponseObject, error)
+	// GetSummary Read a summary
+	// (GET /v1/conversations/{conversation_id}/summaries/{summary_id})
+	GetSummary(ctx context.Context, request GetSummaryRequestObject) (GetSummaryResponseObject, error)
 	// GetTree Read the skeleton of a conversation
 	// (GET /v1/conversations/{conversation_id}/tree)
 	GetTree(ctx context.Context, request GetTreeRequestObject) (GetTreeResponseObject, error)
@@ -3055,6 +4223,164 @@ func (sh *strictHandler) ListBranches(ctx echo.Context, conversationID Conversat
 	return nil
 }
 
+// CreateCompaction operation middleware
+func (sh *strictHandler) CreateCompaction(ctx echo.Context, conversationID ConversationID, headID HeadID) error {
+	var request CreateCompactionRequestObject
+
+	request.ConversationID = conversationID
+	request.HeadID = headID
+
+	var body CreateCompactionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateCompaction(ctx.Request().Context(), request.(CreateCompactionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateCompaction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateCompactionResponseObject); ok {
+		return validResponse.VisitCreateCompactionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetContext operation middleware
+func (sh *strictHandler) GetContext(ctx echo.Context, conversationID ConversationID, headID HeadID, params GetContextParams) error {
+	var request GetContextRequestObject
+
+	request.ConversationID = conversationID
+	request.HeadID = headID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetContext(ctx.Request().Context(), request.(GetContextRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetContext")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetContextResponseObject); ok {
+		return validResponse.VisitGetContextResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ExplainBranch operation middleware
+func (sh *strictHandler) ExplainBranch(ctx echo.Context, conversationID ConversationID, headID HeadID) error {
+	var request ExplainBranchRequestObject
+
+	request.ConversationID = conversationID
+	request.HeadID = headID
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExplainBranch(ctx.Request().Context(), request.(ExplainBranchRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExplainBranch")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ExplainBranchResponseObject); ok {
+		return validResponse.VisitExplainBranchResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateReply operation middleware
+func (sh *strictHandler) CreateReply(ctx echo.Context, conversationID ConversationID, headID HeadID, params CreateReplyParams) error {
+	var request CreateReplyRequestObject
+
+	request.ConversationID = conversationID
+	request.HeadID = headID
+	request.Params = params
+
+	var body CreateReplyJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateReply(ctx.Request().Context(), request.(CreateReplyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateReply")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateReplyResponseObject); ok {
+		return validResponse.VisitCreateReplyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetTranscript operation middleware
 func (sh *strictHandler) GetTranscript(ctx echo.Context, conversationID ConversationID, headID HeadID, params GetTranscriptParams) error {
 	var request GetTranscriptRequestObject
@@ -3076,6 +4402,32 @@ func (sh *strictHandler) GetTranscript(ctx echo.Context, conversationID Conversa
 		return err
 	} else if validResponse, ok := response.(GetTranscriptResponseObject); ok {
 		return validResponse.VisitGetTranscriptResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListCompactions operation middleware
+func (sh *strictHandler) ListCompactions(ctx echo.Context, conversationID ConversationID, params ListCompactionsParams) error {
+	var request ListCompactionsRequestObject
+
+	request.ConversationID = conversationID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListCompactions(ctx.Request().Context(), request.(ListCompactionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListCompactions")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListCompactionsResponseObject); ok {
+		return validResponse.VisitListCompactionsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3309,6 +4661,85 @@ func (sh *strictHandler) GetNewestLeaf(ctx echo.Context, conversationID Conversa
 		return err
 	} else if validResponse, ok := response.(GetNewestLeafResponseObject); ok {
 		return validResponse.VisitGetNewestLeafResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// StopReply operation middleware
+func (sh *strictHandler) StopReply(ctx echo.Context, conversationID ConversationID, messageID MessageID) error {
+	var request StopReplyRequestObject
+
+	request.ConversationID = conversationID
+	request.MessageID = messageID
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.StopReply(ctx.Request().Context(), request.(StopReplyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StopReply")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(StopReplyResponseObject); ok {
+		return validResponse.VisitStopReplyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadReply operation middleware
+func (sh *strictHandler) ReadReply(ctx echo.Context, conversationID ConversationID, messageID MessageID, params ReadReplyParams) error {
+	var request ReadReplyRequestObject
+
+	request.ConversationID = conversationID
+	request.MessageID = messageID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadReply(ctx.Request().Context(), request.(ReadReplyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadReply")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadReplyResponseObject); ok {
+		return validResponse.VisitReadReplyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSummary operation middleware
+func (sh *strictHandler) GetSummary(ctx echo.Context, conversationID ConversationID, summaryID string) error {
+	var request GetSummaryRequestObject
+
+	request.ConversationID = conversationID
+	request.SummaryID = summaryID
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSummary(ctx.Request().Context(), request.(GetSummaryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSummary")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSummaryResponseObject); ok {
+		return validResponse.VisitGetSummaryResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -252,7 +253,7 @@ func TestBadInput(t *testing.T) {
 	for i := range badBodies {
 		badBodies[i].method, badBodies[i].path = http.MethodPost, appendPath
 	}
-	for _, b := range append(badBodies, badRequests...) {
+	for _, b := range slices.Concat(badBodies, badRequests, badContexts, badReplies) {
 		t.Run(b.name, func(t *testing.T) {
 			a := a.with(t)
 			r := request{method: b.method, path: fill(b.path), header: b.header}

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -161,6 +162,10 @@ func bindValue(raw json.RawMessage, path string, required bool, target reflect.V
 		*p = jsonObject(raw)
 		return nil
 	}
+	if p, ok := target.Addr().Interface().(*json.RawMessage); ok { // for the handler to read
+		*p = raw
+		return nil
+	}
 	if target.Kind() == reflect.Pointer {
 		if string(raw) == "null" && required {
 			return nil
@@ -178,6 +183,18 @@ func bindValue(raw json.RawMessage, path string, required bool, target reflect.V
 			return problemf(CodeInvalidCharacter, path, "It has half a surrogate pair (\\ud800 to \\udfff). Write the whole character.")
 		}
 		target.SetString(s)
+	case reflect.Int:
+		n, err := strconv.Atoi(string(raw))
+		if err != nil {
+			return problemf(CodeWrongType, path, "This must be a whole number, in digits.")
+		}
+		target.SetInt(int64(n))
+	case reflect.Float64:
+		n, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil || raw[0] == '"' {
+			return problemf(CodeWrongType, path, "This must be a number.")
+		}
+		target.SetFloat(n)
 	case reflect.Bool:
 		if raw[0] != 't' && raw[0] != 'f' {
 			return problemf(CodeWrongType, path, "This must be true or false.")

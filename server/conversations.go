@@ -8,7 +8,7 @@ import (
 )
 
 func (h handlers) CreateConversation(ctx context.Context, r CreateConversationRequestObject) (CreateConversationResponseObject, error) {
-	n, err := newConversation(ctx, r.Body, r.Params.IdempotencyKey, "conversations")
+	n, err := h.newConversation(ctx, r.Body, r.Params.IdempotencyKey, "conversations")
 	if err != nil {
 		return nil, err
 	}
@@ -21,9 +21,12 @@ func (h handlers) CreateConversation(ctx context.Context, r CreateConversationRe
 
 // newConversation reads what a request says of the conversation it makes.
 // Saying nothing is fine.
-func newConversation(ctx context.Context, body *NewConversation, key *string, scope string) (tree.NewConversation, error) {
+func (h handlers) newConversation(ctx context.Context, body *NewConversation, key *string, scope string) (tree.NewConversation, error) {
 	if body == nil {
 		body = new(NewConversation)
+	}
+	if err := h.checkSettings(body.Settings); err != nil {
+		return tree.NewConversation{}, err
 	}
 	id, err := newID(ctx, body.ID, key, scope)
 	return tree.NewConversation{
@@ -62,6 +65,9 @@ func (h handlers) UpdateConversation(ctx context.Context, r UpdateConversationRe
 	}
 	head, err := parseOptionalID(r.Body.HeadID, "head_id")
 	if err != nil {
+		return nil, err
+	}
+	if err := h.checkSettings(r.Body.Settings); err != nil {
 		return nil, err
 	}
 	c, err := h.store(ctx).UpdateConversation(ctx, id, tree.ConversationUpdate{

@@ -14,6 +14,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -66,6 +68,9 @@ var statuses = map[Code]int{
 	CodeInvalidParameter:      http.StatusBadRequest,
 	CodeUnknownParameter:      http.StatusBadRequest,
 	CodeDuplicateParameter:    http.StatusBadRequest,
+	CodeInvalidSetting:        http.StatusBadRequest,
+	CodeInvalidDemand:         http.StatusBadRequest,
+	CodeUnknownModel:          http.StatusBadRequest,
 	CodeMissingKey:            http.StatusUnauthorized,
 	CodeInvalidKey:            http.StatusUnauthorized,
 	CodeForbiddenHost:         http.StatusForbidden,
@@ -74,6 +79,21 @@ var statuses = map[Code]int{
 	CodeMethodNotAllowed:      http.StatusMethodNotAllowed,
 	CodeBodyTooLarge:          http.StatusRequestEntityTooLarge,
 	CodeUnsupportedMediaType:  http.StatusUnsupportedMediaType,
+	CodeIDConflict:            http.StatusConflict,
+	CodeHeadNotAnswerable:     http.StatusBadRequest,
+	CodeOpenToolCalls:         http.StatusBadRequest,
+	CodeReplyNotFound:         http.StatusNotFound,
+	CodeReplyStopped:          http.StatusConflict,
+	CodeTooManyReplies:        http.StatusTooManyRequests,
+	CodeShuttingDown:          http.StatusServiceUnavailable,
+	CodeAnswerTooLong:         http.StatusBadGateway,
+	CodePromptTooLong:         http.StatusBadGateway,
+	CodeModelBadResponse:      http.StatusBadGateway,
+	CodeModelNotAuthorized:    http.StatusBadGateway,
+	CodeModelRateLimited:      http.StatusServiceUnavailable,
+	CodeModelRefused:          http.StatusBadGateway,
+	CodeModelTimeout:          http.StatusGatewayTimeout,
+	CodeModelUnavailable:      http.StatusBadGateway,
 	CodeRequestCanceled:       statusClientClosed,
 	CodeInternalError:         http.StatusInternalServerError,
 	CodeDatabaseUnavailable:   http.StatusServiceUnavailable,
@@ -101,9 +121,18 @@ func toProblem(err error) Problem {
 	var own *problem
 	var fromTree *tree.Error
 	var fromEcho *echo.HTTPError
+	var setting *summarize.SettingsError
+	var demand *summarize.DemandError
+	var fromReply *reply.Error
 	switch {
 	case errors.As(err, &own):
 		return own.answer(statuses[own.code])
+	case errors.As(err, &setting):
+		return fieldAnswer(CodeInvalidSetting, setting.Setting, setting.Reason)
+	case errors.As(err, &demand):
+		return fieldAnswer(CodeInvalidDemand, demand.Field, demand.Reason)
+	case errors.As(err, &fromReply):
+		return fieldAnswer(Code(fromReply.Code), fromReply.Field, fromReply.Detail)
 	case errors.As(err, &fromTree):
 		for _, k := range kinds {
 			if errors.Is(fromTree, k.kind) {
@@ -134,8 +163,10 @@ func (p *problem) answer(status int) Problem {
 	return out
 }
 
-func answerOf(code Code, detail string) Problem {
-	p := problem{code: code, detail: detail}
+func answerOf(code Code, detail string) Problem { return fieldAnswer(code, "", detail) }
+
+func fieldAnswer(code Code, field, detail string) Problem {
+	p := problem{code: code, field: field, detail: detail}
 	return p.answer(statuses[code])
 }
 
@@ -204,7 +235,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	switch p.Status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="coppice"`)
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", "1")
 	}
 	c.Response().WriteHeader(p.Status)

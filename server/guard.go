@@ -34,7 +34,7 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		if origin := req.Header.Get("Origin"); origin != "" && slices.Contains(s.cfg.AllowedOrigins, origin) {
 			return s.crossOrigin(next, c, origin)
 		}
-		if crossSite(req) {
+		if crossSite(req) && !opensPage(c) {
 			return problemf(CodeCrossOrigin, "Origin", "A page of another origin sent this. Allow its origin by --allow-origin.")
 		}
 		return next(c)
@@ -53,7 +53,7 @@ func (s *Server) crossOrigin(next echo.HandlerFunc, c echo.Context, origin strin
 		return next(c)
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, X-Request-Id")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id")
 	h.Set("Access-Control-Max-Age", "600")
 	return c.NoContent(http.StatusNoContent)
 }

@@ -119,7 +119,7 @@ func (h handlers) ForkMessage(ctx context.Context, r ForkMessageRequestObject) (
 	if err != nil {
 		return nil, err
 	}
-	n, err := newConversation(ctx, r.Body, r.Params.IdempotencyKey, fmt.Sprintf("%s/messages/%s/fork", conversationID, messageID))
+	n, err := h.newConversation(ctx, r.Body, r.Params.IdempotencyKey, fmt.Sprintf("%s/messages/%s/fork", conversationID, messageID))
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 // A call is what the server knows of a request under way.
 type call struct {
 	id     string
+	method string
 	tenant string // "" where no tenant is asked for
 	code   Code   // of the problem it ended in
 	err    error  // behind an internal error
@@ -59,16 +60,20 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now()
 		req := c.Request()
-		own := &call{id: requestID(req.Header.Get("X-Request-Id"))}
+		own := &call{id: requestID(req.Header.Get("X-Request-Id")), method: req.Method}
 		ctx := context.WithValue(req.Context(), callKey{}, own)
 		route := s.routeOf(c)
+		limit := s.cfg.RequestTimeout
+		if route.waits {
+			limit = s.cfg.CompactionTimeout
+		}
 		if !route.streams {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, s.cfg.RequestTimeout)
+			ctx, cancel = context.WithTimeout(ctx, limit)
 			defer cancel()
 		}
 		c.SetRequest(req.WithContext(ctx))
-		if route.streams {
+		if route.streams || route.waits {
 			bePatient(c, s.cfg.RequestTimeout)
 		}
 		c.Response().Header().Set("X-Request-Id", own.id)

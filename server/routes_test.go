@@ -59,6 +59,20 @@ var reads = []scenario{
 		want: []string{`{"data":[{"id":"{{c.answer}}"`, `"next_cursor":"`}, wantNot: []string{"{{c.system}}"}},
 	{name: "transcript of an inner message", method: "GET", path: conversationPathOf + "/branches/{{c.question}}/transcript", status: 200, want: []string{`"id":"{{c.question}}"`}},
 
+	{name: "context", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/context", status: 200,
+		want: []string{`{"conversation_id":"{{c}}","head_id":"{{c.result}}","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"What is a coppice & why <cut> it?"},{"role":"assistant","content":"Let me look."}`,
+			`"summary":null`, `"counts":{"prefix":1,"kept":0,"folded":0,"tail":4}`, `"complete":true,"omitted_messages":0,"repairs":[],"status":"Token usage: `}},
+	{name: "context with a summary", method: "GET", path: conversationPathOf + "/branches/active/context?max_context_tokens=9000&reserved_tokens=1000", status: 200,
+		want:    []string{`"head_id":"{{c.thanks}}"`, "Coppicing was explained.", `"summary":{"id":"{{c.summary}}","parent_id":"{{c.thanks}}"`, `"available_tokens":8000,"max_context_tokens":9000,"reserved_tokens":1000`, `"counts":{"prefix":1,"kept":1,"folded":1,"tail":2}`},
+		wantNot: []string{"hazel, ash, oak"}},
+	{name: "context that is full", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/context?max_context_tokens=30&reserved_tokens=0", status: 200, want: []string{`"complete":false,"omitted_messages":2`}},
+	{name: "explain", method: "GET", path: conversationPathOf + "/branches/active/explain", status: 200,
+		want: []string{`"summaries":[{"id":"{{c.summary}}"`, `"applies":true`, `"plan":null,"automatic":false,"reason":"All that isn't folded yet is recent`, `"settings":{"max_context_tokens":128000`}},
+	{name: "explain a branch without the summary", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/explain", status: 200, want: []string{`"applies":false,"reason":"Its anchor is not on this branch`}},
+	{name: "summary", method: "GET", path: conversationPathOf + "/summaries/{{c.summary}}", status: 200,
+		want: []string{`{"id":"{{c.summary}}"`, `"parent_id":"{{c.thanks}}"`, `"text":"Coppicing was explained.","prior":null}`}},
+	{name: "compactions", method: "GET", path: conversationPathOf + "/compactions?limit=10", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
+
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
 		want: []string{`"head_id":"{{c.result}}"`, `"head_id":"{{c.thanks}}"`, `"title":"Coppicing"`, `"snippet":"`}},
 	{name: "search a conversation", method: "GET", path: "/v1/search?query=wood+-oak&conversation_id={{c}}&limit=5", status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
@@ -113,6 +127,10 @@ var writes = []scenario{
 	{name: "undo a summary", method: "DELETE", path: conversationPathOf + "/messages/{{c.summary}}", status: 200, want: []string{`{"messages":0,"summaries":1,"head_id":"{{c.thanks}}"}`}},
 	{name: "fork", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", status: 201,
 		want: []string{`"title":"Coppicing"`, `"forked_from":{"conversation_id":"{{c}}","message_id":"{{c.thanks}}"}`, "Location: /v1/conversations/"}},
+	{name: "compact", method: "POST", path: "/v1/conversations/{{long}}/branches/active/compactions", status: 201, body: `{"keep_recent_messages":4,"instructions":"Keep the names.","look_ahead":"none"}`,
+		want: []string{`"trigger":"request","outcome":"saved"`, `"model":"offline-digest","instructions":"Keep the names."`, `"prior_summary_id":null`, "Location: /v1/conversations/{{long}}/summaries/"}},
+	{name: "compact nothing but what is there", method: "POST", path: conversationPathOf + "/branches/{{c.thanks}}/compactions", status: 200,
+		want: []string{`"outcome":"nothing_to_do"`, `"summary_id":null`, `"anchor_id":null`, `"attempts":[]`}},
 	{name: "import", method: "POST", path: "/v1/imports", status: 200, header: map[string]string{"Content-Type": "application/octet-stream"},
 		body: `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}`,
 		want: []string{`"format":"messages"`, `"conversations":1`, `"messages":2`, `"added":2`, `"notes":[]`}},
@@ -127,14 +145,15 @@ func TestRoutes(t *testing.T) {
 	covered := map[string]bool{}
 	shared := newAPI(t)
 	plant(t, shared.store, "c")
-	for _, s := range reads {
+	for _, s := range slices.Concat(reads, replyReads) {
 		before := shared.state()
 		s.run(t, shared, covered)
 		if shared.state() != before {
 			t.Errorf("%s changed something", s.name)
 		}
 	}
-	for i, s := range writes {
+	plantLong(t, shared.store, "long", 20)
+	for i, s := range slices.Concat(writes, replyWrites) {
 		name := fmt.Sprint("w", i)
 		plant(t, shared.store, name)
 		before := shared.state()

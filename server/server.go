@@ -29,6 +29,8 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -39,9 +41,11 @@ var Spec []byte
 
 // Defaults of a Config.
 const (
-	DefaultRequestTimeout = 30 * time.Second
-	DefaultMaxBodyBytes   = 1 << 20
-	DefaultMaxImportBytes = 1 << 30
+	DefaultRequestTimeout    = 30 * time.Second
+	DefaultCompactionTimeout = 3 * time.Minute
+	DefaultHeartbeat         = 15 * time.Second
+	DefaultMaxBodyBytes      = 1 << 20
+	DefaultMaxImportBytes    = 1 << 30
 )
 
 // Config says what a Server serves, and to whom.
@@ -49,14 +53,27 @@ type Config struct {
 	Store *tree.Store // of any tenant; requests see their own tenant's part
 	Keys  KeyVerifier
 
+	// Contexts gives contexts and compacts, over the same database as Store. nil
+	// is one with the default settings and no model.
+	Contexts *summarize.Service
+	// ModelWindow tells how many tokens of context a model takes, by its name, or
+	// 0 and how the names begin that it knows; nil knows none.
+	ModelWindow func(model string) (tokens int, known []string)
+
+	// Replies answers branches, over the same database as Store. nil is one with
+	// the offline model. Who brings one closes it after the last request.
+	Replies *reply.Service
+
 	RequireKey     bool     // refuse requests without a key even while none was made
 	Loopback       bool     // the server listens on loopback only: other addresses are no names of it
 	AllowedHosts   []string // names, besides loopback's, that clients know the server by; "*" is any
 	AllowedOrigins []string // origins, such as https://chat.example.com, whose pages may use the API
 
-	RequestTimeout time.Duration // of a request that isn't streamed; 0 is DefaultRequestTimeout
-	MaxBodyBytes   int64         // of a request body; 0 is DefaultMaxBodyBytes
-	MaxImportBytes int64         // of a file to import; 0 is DefaultMaxImportBytes
+	RequestTimeout    time.Duration // of a request that isn't streamed; 0 is DefaultRequestTimeout
+	CompactionTimeout time.Duration // of a compaction on demand, which waits for models; 0 is DefaultCompactionTimeout
+	Heartbeat         time.Duration // between signs of life of a stream that is silent; 0 is DefaultHeartbeat
+	MaxBodyBytes      int64         // of a request body; 0 is DefaultMaxBodyBytes
+	MaxImportBytes    int64         // of a file to import; 0 is DefaultMaxImportBytes
 
 	Ready    func(context.Context) error // whether the database answers as it should; nil asks the store
 	Registry *prometheus.Registry        // what /metrics shows; nil is a new one
@@ -83,6 +100,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = DefaultRequestTimeout
 	}
+	if cfg.CompactionTimeout == 0 {
+		cfg.CompactionTimeout = DefaultCompactionTimeout
+	}
+	if cfg.Heartbeat == 0 {
+		cfg.Heartbeat = DefaultHeartbeat
+	}
 	if cfg.MaxBodyBytes == 0 {
 		cfg.MaxBodyBytes = DefaultMaxBodyBytes
 	}
@@ -97,6 +120,12 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := cfg.defaultContexts(); err != nil {
+		return nil, fmt.Errorf("server.New: %w", err)
+	}
+	if err := cfg.defaultReplies(); err != nil {
+		return nil, fmt.Errorf("server.New: %w", err)
 	}
 	m, err := newMetrics(cfg.Registry)
 	if err != nil {
@@ -118,6 +147,7 @@ func (s *Server) newEcho() *echo.Echo {
 	e.HTTPErrorHandler = s.fail
 	e.Use(s.observe, s.guard, s.authenticate, checkQuery)
 	RegisterHandlers(headRouter{e}, NewStrictHandler(handlers{s}, []StrictMiddlewareFunc{strictQuery}))
+	mountPage(e)
 	for _, r := range e.Routes() {
 		s.routes[r.Path] = newRoute(r.Path)
 	}
@@ -157,6 +187,7 @@ type route struct {
 	pattern string // as openapi.yaml writes it
 	api     bool   // it serves conversations, not the server's operation
 	streams bool   // its request or answer is of any size, and so takes any time
+	waits   bool   // it waits for a model
 }
 
 var pathParameter = regexp.MustCompile(`:(\w+)`)
@@ -165,7 +196,8 @@ func newRoute(path string) route {
 	return route{
 		pattern: pathParameter.ReplaceAllString(path, "{$1}"),
 		api:     strings.HasPrefix(path, "/v1/"),
-		streams: slices.ContainsFunc([]string{"/tree", "/export", "/imports"}, func(end string) bool { return strings.HasSuffix(path, end) }),
+		streams: slices.ContainsFunc([]string{"/tree", "/export", "/imports", "/replies", "/events"}, func(end string) bool { return strings.HasSuffix(path, end) }),
+		waits:   strings.HasSuffix(path, "/:head_id/compactions"),
 	}
 }
 

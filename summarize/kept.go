@@ -52,5 +52,11 @@ func keptCharacters(m tree.Message, limit int, count tokens.Counter) int {
 	if limit <= 0 {
 		return 0
 	}
-	return max(1, utf8.RuneCountInString(cutTokens(readSpoken(m).text, limit, count)))
+	text := readSpoken(m).text
+	cut := cutTokens(text, limit, count)
+	if cut == text {
+		return 0
+	}
+	mark := utf8.RuneCountInString(cutMark(utf8.RuneCountInString(text)))
+	return max(1, utf8.RuneCountInString(cut)-mark)
 }

@@ -41,13 +41,12 @@ const notStored = "[What the model gave for the step before this one, which isn'
 // that of the model, in tokens; 0 stands for one that takes any prompt at once.
 // What was deleted since is missing, and the result says so.
 //
-// A compaction without a plan (OutcomeNothingToDo) gave a model nothing, and
-// has nothing but a sentence in Missing. The cost is that of the messages
-// between cutoff before and anchor.
+// A compaction without a plan (OutcomeNothingToDo) asked no model, and its
+// replay is empty. The cost is that of the messages between the cutoff before
+// and the anchor.
 func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r Replayed, err error) {
 	defer wrap(&err, "Replay(%s, %s)", k.ConversationID, k.ID)
 	if k.CutoffID == uuid.Nil {
-		r.miss("Nothing was planned, so no model was asked.")
 		return r, nil
 	}
 	var settings Settings
@@ -80,7 +79,7 @@ func (r *Replayed) miss(format string, args ...any) {
 func (s *Service) replayPath(ctx context.Context, k tree.Compaction, r *Replayed) error {
 	path, cutoff, err := s.pathTo(ctx, k, k.AnchorID)
 	if errors.Is(err, tree.ErrNotFound) && k.AnchorID != k.CutoffID {
-		r.miss("The anchor, message %s, was deleted, and with it look-ahead.", k.AnchorID)
+		r.miss("The anchor, message %s, was deleted, and with it the look-ahead.", k.AnchorID)
 		path, cutoff, err = s.pathTo(ctx, k, k.CutoffID)
 	}
 	if errors.Is(err, tree.ErrNotFound) {

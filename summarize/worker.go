@@ -80,7 +80,7 @@ func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker,
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0}
-	config := &river.Config{ID: cfg.ID, Logger: cfg.Logger, JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: jobAttempts}
+	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: jobAttempts}
 	if w.works {
 		workers := river.NewWorkers()
 		river.AddWorker(workers, &runner{w: w})
@@ -94,6 +94,19 @@ func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker,
 	w.river = client
 	return w, nil
 }
+
+// warnings leaves out what River says of its everyday life: compactions have a
+// line of their own.
+type warnings struct{ slog.Handler }
+
+func (h warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{h.Handler.WithAttrs(attrs)}
+}
+func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
 
 // Start takes up the jobs that this server left when it was killed, and begins
 // to work until ctx ends or Stop is called.
@@ -156,19 +169,31 @@ type runner struct {
 	w *Worker
 }
 
-// Work compacts. A failed compaction is an error, so that River waits longer
-// each time before the next attempt.
+// Work compacts what the job's branch has grown to, and does so again where it
+// has grown meanwhile: appends that find a job under way queue none. A failed
+// compaction is an error, so that River waits longer each time before the next
+// attempt.
 func (r *runner) Work(ctx context.Context, j *river.Job[job]) error {
-	k, err := r.w.service.ForTenant(j.Args.TenantID).Compact(ctx, j.Args.ConversationID, j.Args.HeadID, TriggerAppend, nil)
-	switch {
-	case errors.Is(err, tree.ErrNotFound):
-		return river.JobCancel(err) // the branch is gone, and with it the job
-	case err != nil:
-		return err
-	case k.Outcome == tree.OutcomeFailed:
-		return fmt.Errorf("compaction %s: %s", k.ID, k.Reason)
+	service := r.w.service.ForTenant(j.Args.TenantID)
+	for head, done := j.Args.HeadID, uuid.Nil; ; head = done {
+		leaf, err := service.store.NewestLeaf(ctx, j.Args.ConversationID, head)
+		if err == nil && leaf.ID == done {
+			return nil
+		}
+		var k tree.Compaction
+		if err == nil {
+			done = leaf.ID
+			k, err = service.Compact(ctx, j.Args.ConversationID, done, TriggerAppend, nil)
+		}
+		switch {
+		case errors.Is(err, tree.ErrNotFound):
+			return river.JobCancel(err) // the branch is gone, and with it the job
+		case err != nil:
+			return err
+		case k.Outcome == tree.OutcomeFailed:
+			return fmt.Errorf("compaction %s: %s", k.ID, k.Reason)
+		}
 	}
-	return nil
 }
 
 // frontier remembers for heads of branches how far they are from a trigger.

@@ -1,3 +1,6 @@
+// The tools that generate and check code, in a module of their own, so that
+// what they depend on stays out of the program's go.mod. From the repository's
+// root: go tool -modfile=tools/go.mod NAME
 module github.com/coppice-chat/coppice/tools
 
 go 1.26.0

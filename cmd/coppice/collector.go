@@ -3,7 +3,16 @@ package main
 import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 )
+
+// newRegistry has the figures of the process and of its connections.
+func newRegistry(d *database) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(poolCollector{d.pool}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
+}
 
 // A poolCollector gives the metrics of the database's connection pool. They
 // are read when somebody asks, and cost nothing until then.

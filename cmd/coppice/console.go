@@ -42,10 +42,19 @@ func newConsole(out, errors *os.File) *console {
 
 // JSON writes one thing as JSON, indented.
 func (c *console) JSON(v any) error {
-	e := json.NewEncoder(c)
+	text, err := indentedJSON(v)
+	c.WriteString(text)
+	return err
+}
+
+// indentedJSON is v as JSON, as text.
+func indentedJSON(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	err := e.Encode(v)
+	return b.String(), err
 }
 
 // compactJSON is v on one line.

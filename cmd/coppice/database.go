@@ -21,6 +21,9 @@ const (
 	// openPatience is how long a command waits for another one that is about to
 	// start the private Postgres, or to stop it.
 	openPatience = 15 * time.Second
+	// migratePatience is how long it waits where the schema is older: the other
+	// one may be about to migrate it, or be an older program and done.
+	migratePatience = 5 * time.Second
 	// stopPatience is how long the private Postgres may take to stop; after it,
 	// its next start has something to replay.
 	stopPatience = 10 * time.Second
@@ -36,6 +39,7 @@ type database struct {
 	pool    *pgxpool.Pool
 	url     string
 	private *embedded.Server // nil unless this program started it
+	dataDir string           // of private
 	log     *slog.Logger
 }
 
@@ -54,9 +58,9 @@ func openDatabase(ctx context.Context, f *databaseFlags, log *slog.Logger) (*dat
 	// Whoever runs the private Postgres may stop it between our finding it and
 	// our connecting to it; whoever holds its lock may not have it running, or
 	// migrated, yet.
-	for deadline := time.Now().Add(openPatience); ; {
+	for begin := time.Now(); ; {
 		d, err := openPrivate(ctx, f, config, log)
-		if err == nil || !passing(err) || time.Now().After(deadline) {
+		if err == nil || time.Since(begin) > passing(err) {
 			return d, err
 		}
 		select {
@@ -79,11 +83,18 @@ func openPrivate(ctx context.Context, f *databaseFlags, config db.Config, log *s
 	return startPrivate(ctx, f, config, log)
 }
 
-// passing tells whether an error may be gone in a moment.
-func passing(err error) bool {
+// passing tells for how long an error may be gone in a moment; 0 if it stays.
+func passing(err error) time.Duration {
 	var inUse *embedded.InUseError
 	var unreachable *unreachableError
-	return errors.As(err, &inUse) || errors.As(err, &unreachable) || errors.Is(err, errNoSchema)
+	var older *olderSchemaError
+	switch {
+	case errors.As(err, &inUse), errors.As(err, &unreachable), errors.Is(err, errNoSchema):
+		return openPatience
+	case errors.As(err, &older):
+		return migratePatience
+	}
+	return 0
 }
 
 // connect opens a database that others migrate.
@@ -107,7 +118,7 @@ func startPrivate(ctx context.Context, f *databaseFlags, config db.Config, log *
 	if err != nil {
 		return nil, err
 	}
-	d := &database{url: server.URL(), private: server, log: log}
+	d := &database{url: server.URL(), private: server, dataDir: f.DataDir, log: log}
 	defer func() {
 		if err != nil {
 			d.close()

@@ -29,7 +29,7 @@ type row struct {
 	head   bool   // the active head
 	leaf   bool
 	count  int // of its siblings, itself included; 0 for a summary
-	folded int // for a summary: messages of the branch up to its cutoff
+	folded int // for a summary: messages of the branch that it replaces
 }
 
 type totals struct {
@@ -57,6 +57,7 @@ func draw(nodes []tree.Node, head uuid.UUID) drawing {
 		d.totals.messages++
 		d.totals.tokens += int64(n.Tokens)
 	}
+	prefixes := prefixLengths(nodes)
 	active := make(map[uuid.UUID]bool)
 	for n := index[head]; n != nil; n = index[n.ParentID] {
 		active[n.ID] = true
@@ -101,8 +102,8 @@ func draw(nodes []tree.Node, head uuid.UUID) drawing {
 				corner = "╰─"
 			}
 			r := row{node: n, lines: lines + corner, active: active[parent]}
-			if n.Summary != nil && index[n.Summary.LastSummarizedID] != nil {
-				r.folded = index[n.Summary.LastSummarizedID].Depth + 1
+			if cutoff := index[n.Summary.LastSummarizedID]; cutoff != nil {
+				r.folded = max(0, cutoff.Depth+1-prefixes[cutoff.ID])
 			}
 			stack = append(stack, item{r, ""})
 		}
@@ -125,4 +126,19 @@ func draw(nodes []tree.Node, head uuid.UUID) drawing {
 		open(top.node.ID, top.below)
 	}
 	return d
+}
+
+// prefixLengths counts for each message the leading system and developer
+// messages of its branch, which no summary replaces.
+func prefixLengths(nodes []tree.Node) map[uuid.UUID]int {
+	lengths := make(map[uuid.UUID]int, len(nodes))
+	for _, n := range nodes {
+		leading := n.Role == tree.RoleSystem || n.Role == tree.RoleDeveloper
+		if length := lengths[n.ParentID]; leading && length == n.Depth {
+			lengths[n.ID] = length + 1
+		} else {
+			lengths[n.ID] = length
+		}
+	}
+	return lengths
 }

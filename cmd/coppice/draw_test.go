@@ -29,7 +29,7 @@ func planted(lines ...string) []tree.Node {
 		}
 		if cutoff, ok := strings.CutPrefix(f[2], "summary:"); ok {
 			n.Kind, n.Role = tree.KindSummary, tree.RoleUser
-			n.Summary = &tree.SummaryRange{LastSummarizedID: plantedID(cutoff)}
+			n.Summary = &tree.SummaryRange{LastSummarizedID: plantedID(cutoff), Model: "offline-digest"}
 			n.Depth = depth[n.ParentID]
 		} else {
 			children[n.ParentID]++

@@ -20,7 +20,7 @@ const (
 
 // write writes the rows as text: marks, role and place among the siblings;
 // tokens; the start of the text; and at the end of a branch the id that names
-// it.
+// it. Of a summary it writes what it folds.
 func (d drawing) write(c *console, idLength int) {
 	marks := 0
 	for _, r := range d.rows {
@@ -35,7 +35,7 @@ func (d drawing) write(c *console, idLength int) {
 		if id != "" {
 			text -= 2
 		}
-		preview := oneLine(r.node.Preview, max(text, minText))
+		preview := oneLine(r.text(idLength), max(text, minText))
 		if id != "" {
 			preview += "  "
 		}
@@ -69,7 +69,7 @@ func (r row) mark() string {
 // label says what a node is: "assistant ‹2/3›".
 func (r row) label() string {
 	if r.node.Kind == tree.KindSummary {
-		return "summary of the first " + thousands(int64(r.folded))
+		return "folds " + count(r.folded, "message")
 	}
 	label := string(r.node.Role)
 	if r.count > 1 {
@@ -81,10 +81,21 @@ func (r row) label() string {
 	return label
 }
 
-// tag names the branch that ends at a row; "" for a row in the middle of one.
+// text is the start of what a message says, or the range of a summary.
+func (r row) text(idLength int) string {
+	if s := r.node.Summary; s != nil {
+		return "up to " + s.LastSummarizedID.String()[:idLength] + ", " + s.Model
+	}
+	return r.node.Preview
+}
+
+// tag names the branch that ends at a row, or a summary; "" for a row in the
+// middle of a branch.
 func (r row) tag(idLength int) string {
 	id := r.node.ID.String()[:idLength]
 	switch {
+	case r.node.Kind == tree.KindSummary:
+		return "◆ " + id
 	case r.head:
 		return "← " + id + " active"
 	case r.leaf:

@@ -1,6 +1,7 @@
 // Command coppice stores conversations with language models as trees in
-// Postgres: it serves them over REST, and imports, exports, draws and searches
-// them from a terminal.
+// Postgres: it serves them over REST, keeps their branches inside a model's
+// window, and imports, exports, draws, compacts and searches them from a
+// terminal.
 //
 // It is flags, environment and wiring: what a command does stands in the
 // packages that it calls, and no other package reads a flag or a variable.
@@ -27,16 +28,23 @@ Without a database URL the data lies in a private Postgres under the data direct
 // commands is the whole command line. Every flag has a twin in the environment:
 // --data-dir is COPPICE_DATA_DIR.
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Run the server."`
-	Import  importCommand  `cmd:"" help:"Import conversations from files."`
-	Export  exportCommand  `cmd:"" help:"Export conversations, or a branch to read."`
-	List    listCommand    `cmd:"" help:"List the conversations, the one touched last first."`
-	Tree    treeCommand    `cmd:"" help:"Draw a conversation's tree."`
-	Show    showCommand    `cmd:"" help:"Show a branch's transcript."`
-	Search  searchCommand  `cmd:"" help:"Search the text of messages."`
-	Keys    keysCommand    `cmd:"" help:"Make, list and revoke API keys."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve       serveCommand       `cmd:"" help:"Run the server."`
+	Import      importCommand      `cmd:"" help:"Import conversations from files."`
+	Export      exportCommand      `cmd:"" help:"Export conversations, or a branch to read."`
+	List        listCommand        `cmd:"" help:"List the conversations, the one touched last first."`
+	Tree        treeCommand        `cmd:"" help:"Draw a conversation's tree."`
+	Show        showCommand        `cmd:"" help:"Show a branch's transcript."`
+	Context     contextCommand     `cmd:"" help:"Show what a model should read of a branch."`
+	Explain     explainCommand     `cmd:"" help:"Tell which summary applies to a branch, and why."`
+	Compact     compactCommand     `cmd:"" help:"Fold the older part of a branch into a summary."`
+	Compactions compactionsCommand `cmd:"" help:"List the compactions of a conversation."`
+	Replay      replayCommand      `cmd:"" help:"Write what the models that compacted were given, and gave."`
+	Prune       pruneCommand       `cmd:"" help:"Delete a message with all below it, or undo a summary."`
+	Search      searchCommand      `cmd:"" help:"Search the text of messages."`
+	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
+	Bench       benchCommand       `cmd:"" help:"Measure what is promised of summaries."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
 
 	logFlags `group:"Logs"`
 }
@@ -74,6 +82,9 @@ func run(args []string) int {
 		args = []string{"--help"}
 	}
 	parsed, err := parser.Parse(args)
+	if errors.Is(err, syscall.EPIPE) {
+		return exitBrokenPipe // of who read as much of the help as they wanted
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "coppice: %v\nSee %s --help.\n", err, commandOf(err))
 		return exitUsage

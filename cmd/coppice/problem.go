@@ -91,7 +91,7 @@ func explain(err error) string {
 
 // origin is what functions of this program put before an error: their name,
 // with arguments.
-var origin = regexp.MustCompile(`^((db|embedded|keys|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
+var origin = regexp.MustCompile(`^((db|embedded|keys|llm|summarize|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
 
 // An unreachableError says that the database could not be opened.
 type unreachableError struct {

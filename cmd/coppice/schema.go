@@ -30,8 +30,7 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	case have == 0:
 		return errNoSchema
 	case have < want:
-		return fmt.Errorf("the database's schema is version %d, and this program needs %d: run coppice migrate on it. "+
-			"If an older coppice serve runs on it, stop that first", have, want)
+		return &olderSchemaError{have, want}
 	case have > want:
 		return fmt.Errorf("%w (the schema is version %d, the program's %d)", db.ErrSchemaNewer, have, want)
 	}
@@ -39,6 +38,14 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 var errNoSchema = errors.New("the database has no Coppice schema yet: run coppice migrate on it, or coppice serve")
+
+// An olderSchemaError says that migrations are missing.
+type olderSchemaError struct{ have, want int64 }
+
+func (e *olderSchemaError) Error() string {
+	return fmt.Sprintf("the database's schema is version %d, and this program needs %d: run coppice migrate on it. "+
+		"If an older coppice serve runs on it, stop that first", e.have, e.want)
+}
 
 // newestMigration is the schema version that the program is made for.
 func newestMigration() (int64, error) {

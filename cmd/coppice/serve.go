@@ -9,9 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/server"
@@ -19,24 +16,36 @@ import (
 )
 
 type serveCommand struct {
-	databaseFlags    `group:"Database"`
-	MaxConns         int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
-	Addr             string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
-	Insecure         bool          `help:"Serve other machines although no API key was made: whoever reaches the server reads and writes everything."`
-	AllowHost        []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
-	AllowOrigin      []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
-	Demo             bool          `help:"Import a small demonstration conversation first."`
-	RequestTimeout   time.Duration `default:"30s" placeholder:"DURATION" group:"Limits" help:"Time that a request may take (${default})."`
-	StatementTimeout time.Duration `default:"20s" placeholder:"DURATION" group:"Limits" help:"Time that a statement in the database may take (${default})."`
-	ShutdownTimeout  time.Duration `default:"10s" placeholder:"DURATION" group:"Limits" help:"Time that running requests get to finish when the server stops (${default})."`
-	MaxBodyBytes     int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
-	MaxImportBytes   int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
+	databaseFlags     `group:"Database"`
+	settingsFlags     `group:"Contexts and compactions"`
+	modelFlags        `group:"Models"`
+	workerFlags       `group:"Contexts and compactions"`
+	MaxConns          int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
+	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
+	Insecure          bool          `help:"Serve other machines although no API key was made: whoever reaches the server reads and writes everything."`
+	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
+	AllowOrigin       []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
+	Demo              bool          `help:"Import a small demonstration conversation first."`
+	RequestTimeout    time.Duration `default:"30s" placeholder:"DURATION" group:"Limits" help:"Time that a request may take (${default})."`
+	CompactionTimeout time.Duration `default:"3m" placeholder:"DURATION" group:"Limits" help:"Time that a compaction on demand may take (${default})."`
+	StatementTimeout  time.Duration `default:"20s" placeholder:"DURATION" group:"Limits" help:"Time that a statement in the database may take (${default})."`
+	ShutdownTimeout   time.Duration `default:"10s" placeholder:"DURATION" group:"Limits" help:"Time that running requests get to finish when the server stops (${default})."`
+	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
+	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
 }
 
 func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
 	log := logs.logger(out.errors, slog.LevelInfo)
-	// First of all, so that a port that is taken shows before anything is done.
-	// Clients that come early wait until the server is ready.
+	families, err := cmd.families()
+	if err != nil {
+		return err
+	}
+	config, err := cmd.contextsConfig(log)
+	if err != nil {
+		return err
+	}
+	// Before the rest, so that a port that is taken shows before anything is
+	// done. Clients that come early wait until the server is ready.
 	listener, err := listen(ctx, cmd.Addr)
 	if err != nil {
 		return err
@@ -55,10 +64,42 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 			return err
 		}
 	}
-	api, err := cmd.api(d, listener, log)
+	cmd.announce(log)
+	registry := newRegistry(d)
+	contexts, err := newServerContexts(d, config, registry)
 	if err != nil {
 		return err
 	}
+	worker, err := cmd.newWorker(d, contexts, listener, log)
+	if err != nil {
+		return err
+	}
+	api, err := server.New(server.Config{
+		Store:             tree.New(d.pool, tree.WithAppendHook(worker)),
+		Keys:              keys.New(d.pool),
+		Contexts:          contexts,
+		ModelWindow:       windowOf(families),
+		RequireKey:        !loopback(listener) && !cmd.Insecure,
+		Loopback:          loopback(listener),
+		AllowedHosts:      cmd.AllowHost,
+		AllowedOrigins:    cmd.AllowOrigin,
+		RequestTimeout:    cmd.RequestTimeout,
+		CompactionTimeout: cmd.CompactionTimeout,
+		MaxBodyBytes:      cmd.MaxBodyBytes,
+		MaxImportBytes:    cmd.MaxImportBytes,
+		Ready:             func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
+		Registry:          registry,
+		Logger:            log,
+		Version:           readBuildInfo().Version,
+	})
+	if err != nil {
+		return err
+	}
+	stop, err := startWorker(ctx, worker, log)
+	if err != nil {
+		return err
+	}
+	defer stop() // when no request can queue any more, and before the database closes
 	return cmd.serve(ctx, d, listener, api.HTTPServer(cmd.Addr), log)
 }
 
@@ -91,28 +132,6 @@ func (cmd *serveCommand) checkOpen(ctx context.Context, d *database, listener ne
 	}
 	log.Warn("serving other machines without API keys: whoever reaches this server reads and writes everything", "addr", cmd.Addr)
 	return nil
-}
-
-// api makes the HTTP API on the database.
-func (cmd *serveCommand) api(d *database, listener net.Listener, log *slog.Logger) (*server.Server, error) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(poolCollector{d.pool}, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return server.New(server.Config{
-		Store:          tree.New(d.pool),
-		Keys:           keys.New(d.pool),
-		RequireKey:     !loopback(listener) && !cmd.Insecure,
-		Loopback:       loopback(listener),
-		AllowedHosts:   cmd.AllowHost,
-		AllowedOrigins: cmd.AllowOrigin,
-		RequestTimeout: cmd.RequestTimeout,
-		MaxBodyBytes:   cmd.MaxBodyBytes,
-		MaxImportBytes: cmd.MaxImportBytes,
-		Ready:          func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
-		Registry:       registry,
-		Logger:         log,
-		Version:        readBuildInfo().Version,
-	})
 }
 
 // serve serves until ctx is done or the private Postgres ends, and then lets

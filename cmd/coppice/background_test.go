@@ -1,0 +1,340 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+// tiny are settings under which some ten turns are too many.
+var tiny = map[string]any{"max_context_tokens": 1200, "reserved_tokens": 200, "summary_target_tokens": 60, "min_fold_tokens": 100}
+
+// newTalk makes a conversation with tiny settings and gives its URL.
+func newTalk(t *testing.T, url string) string {
+	t.Helper()
+	id := uuid.Must(uuid.NewV7())
+	call(t, http.MethodPost, url+"/v1/conversations", map[string]any{"id": id, "settings": tiny}, http.StatusCreated, nil)
+	return "/v1/conversations/" + id.String()
+}
+
+// talk appends turns to a conversation, through each of the servers in turn.
+func talk(ctx context.Context, urls []string, talk string, turns int) error {
+	var parent any
+	for turn := range turns {
+		for i, role := range []string{"user", "assistant"} {
+			text := fmt.Sprintf("In turn %d the %s says what there is to say of the oaks, ", turn, role) + strings.Repeat("at some length and with all due care, ", 6)
+			status, answer, err := try(ctx, http.MethodPost, urls[(turn+i)%len(urls)]+talk+"/messages", map[string]any{"parent_id": parent, "role": role, "content": text})
+			if err != nil || status != http.StatusCreated {
+				return fmt.Errorf("an append came to status %d, error %w: %s", status, err, answer)
+			}
+			var m struct{ ID string }
+			if err := json.Unmarshal(answer, &m); err != nil {
+				return err
+			}
+			parent = m.ID
+		}
+	}
+	return nil
+}
+
+// mustTalk appends turns through one server.
+func mustTalk(t *testing.T, url, path string, turns int) {
+	t.Helper()
+	if err := talk(t.Context(), []string{url}, path, turns); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A compacted conversation as the REST API shows it.
+type compactedTalk struct {
+	saved []struct {
+		Outcome, Trigger, Model string
+		SummaryID               string `json:"summary_id"`
+	}
+	summaries map[string]int // anchors, and how many summaries are there
+	messages  int
+}
+
+// look reads what became of a conversation.
+func look(t *testing.T, url, talk string) (c compactedTalk) {
+	t.Helper()
+	var list struct {
+		Data []struct {
+			Outcome, Trigger, Model string
+			SummaryID               string `json:"summary_id"`
+		}
+	}
+	call(t, http.MethodGet, url+talk+"/compactions?limit=1000", nil, http.StatusOK, &list)
+	for _, k := range list.Data {
+		if k.Outcome == "saved" {
+			c.saved = append(c.saved, k)
+		}
+	}
+	var tree struct {
+		Data []struct {
+			Kind     string
+			ParentID string `json:"parent_id"`
+		}
+	}
+	call(t, http.MethodGet, url+talk+"/tree", nil, http.StatusOK, &tree)
+	c.summaries = map[string]int{}
+	for _, n := range tree.Data {
+		if n.Kind == "summary" {
+			c.summaries[n.ParentID]++
+		} else {
+			c.messages++
+		}
+	}
+	return c
+}
+
+// eventually waits for what happens in the background.
+func eventually(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for begin := time.Now(); !happened(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			t.Fatalf("waited %v in vain for %s", patience, what)
+		}
+	}
+}
+
+// Without a key, a branch that grows over its trigger is compacted in the
+// background by the offline digest, and nobody has to ask.
+func TestBackgroundCompaction(t *testing.T) {
+	t.Parallel()
+	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY="}, "--summary-model", "gpt-4o")
+	path := newTalk(t, s.url)
+	mustTalk(t, s.url, path, 10)
+	var c compactedTalk
+	eventually(t, "a compaction", func() bool {
+		c = look(t, s.url, path)
+		return len(c.saved) > 0 && len(c.summaries) == len(c.saved)
+	})
+	if k := c.saved[0]; k.Trigger != "append" || k.Model != "offline-digest" || c.messages != 20 {
+		t.Errorf("saved by %s for %s, with %d messages", k.Model, k.Trigger, c.messages)
+	}
+	var context struct {
+		Summary *struct{ ID string }
+		Counts  struct{ Folded, Tail int }
+		Omitted int `json:"omitted_messages"`
+	}
+	call(t, http.MethodGet, s.url+path+"/branches/active/context", nil, http.StatusOK, &context)
+	if context.Summary == nil || context.Counts.Folded == 0 || context.Counts.Folded+context.Counts.Tail+context.Omitted != 20 {
+		t.Errorf("the context is %+v", context)
+	}
+	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
+	if err != nil || !strings.Contains(string(metrics), `coppice_compactions_total{outcome="saved"} `) || strings.Contains(string(metrics), `coppice_compactions_total{outcome="saved"} 0`) {
+		t.Errorf("%v: /metrics doesn't count it", err)
+	}
+	s.signal(t, syscall.SIGTERM)
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	log := s.logged()
+	if !strings.Contains(log, `"msg":"compaction"`) || strings.Count(log, "extracts made offline") != 1 {
+		t.Error("the log lacks the compaction, or doesn't say once that no model can be asked")
+	}
+}
+
+// Settings of the server hold for conversations without their own.
+func TestServerSettings(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=" + dbtest.URL(t), `COPPICE_SETTINGS={"keep_user_ratio": 0.01, "keep_ratio": 0.1}`}
+	s := serve(t, env, "--compaction", "manual", "--max-context-tokens", "50000", "--keep-ratio", "0.3")
+	call(t, http.MethodPost, s.url+"/v1/conversations", map[string]any{"id": uuid.Max, "settings": map[string]any{"reserved_tokens": 1}}, http.StatusCreated, nil)
+	path := s.url + "/v1/conversations/" + uuid.Max.String()
+	call(t, http.MethodPost, path+"/messages", map[string]any{"parent_id": nil, "role": "user", "content": "Hello"}, http.StatusCreated, nil)
+	var e struct{ Settings map[string]any }
+	call(t, http.MethodGet, path+"/branches/active/explain", nil, http.StatusOK, &e)
+	for name, want := range map[string]any{
+		"compaction": "manual", "max_context_tokens": 50000.0, "reserved_tokens": 1.0, "keep_ratio": 0.3, "keep_user_ratio": 0.01, "trigger_ratio": 0.75,
+	} {
+		if e.Settings[name] != want {
+			t.Errorf("%s is %v, want %v", name, e.Settings[name], want)
+		}
+	}
+	for _, tt := range []struct{ flag, value, want string }{
+		{"--settings", `{"keep_ratoi": 1}`, "keep_ratoi: There is no setting of this name"},
+		{"--settings", `{"keep_ratio": `, "not a JSON object"},
+		{"--settings", `{} {}`, "not a JSON object"},
+		{"--trigger-ratio", "0.1", "keep_ratio"},
+		{"--compaction", "sometimes", "auto, manual or off"},
+		{"--compaction-workers", "-1", "give 0 for none"},
+		{"--server-id", strings.Repeat("x", 101), "over 100 characters"},
+	} {
+		r := runProgram(t, env[:1], nil, "serve", "--addr", "127.0.0.1:0", tt.flag+"="+tt.value)
+		if r.code != exitUsage || !strings.Contains(r.stderr, tt.want) {
+			t.Errorf("%s %s: exit code %d\n%s", tt.flag, tt.value, r.code, r.stderr)
+		}
+	}
+}
+
+const scribed = "They talked of oaks, turn after turn, at some length and with all due care."
+
+// askScribe are the flags by which a server has a fake model write summaries.
+func askScribe(fake *llmtest.Server) []string {
+	return []string{"--summary-model", "scribe", "--model-window", "scribe=32000", "--summary-timeout", "2m", "--openai-base-url", fake.URL()}
+}
+
+// TestKillDuringCompaction kills the program while its model writes, and again
+// between the answer and the commit. Nothing is left of the compaction, and the
+// next start does it at once, once.
+func TestKillDuringCompaction(t *testing.T) {
+	t.Parallel()
+	answer := make(chan struct{})
+	tests := []struct {
+		name  string
+		first llmtest.Behaviour                  // what the model does with the first request
+		until func(t *testing.T, dataDir string) // holds until the moment of the kill
+	}{
+		{"while the model writes", llmtest.Hang(), func(*testing.T, string) {}},
+		{"before the commit", llmtest.After(answer, llmtest.Answer(scribed)), func(t *testing.T, dataDir string) {
+			holdCommits(t, attachURL(t, dataDir), func() { close(answer) })
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			fake := llmtest.NewServer(t, tt.first)
+			dir := newDataDir(t)
+			args := append(askScribe(fake), "--data-dir", dir)
+			s := serve(t, nil, args...)
+			path := newTalk(t, s.url)
+			mustTalk(t, s.url, path, 10)
+			eventually(t, "a request to the model", func() bool { return len(fake.Requests()) > 0 })
+			tt.until(t, dir)
+			s.signal(t, syscall.SIGKILL)
+			s.wait(t)
+
+			fake.Otherwise(llmtest.Answer(scribed))
+			s = serve(t, nil, args...)
+			// Nobody appends any more: what comes now was left over.
+			eventually(t, "the compaction that was interrupted", func() bool { return len(look(t, s.url, path).saved) > 0 })
+			c := look(t, s.url, path)
+			if len(c.saved) != 1 || len(c.summaries) != 1 || c.messages != 20 || c.saved[0].Model != "scribe" {
+				t.Errorf("after the kill: %+v", c)
+			}
+			if n := len(fake.Requests()); n != 2 {
+				t.Errorf("the model was asked %d times, want twice", n)
+			}
+			s.signal(t, syscall.SIGTERM)
+			s.wait(t)
+		})
+	}
+}
+
+// holdCommits locks every conversation, lets the model answer, and returns when
+// the program waits for the lock. It holds it until the test ends, or Postgres
+// does.
+func holdCommits(t *testing.T, url string, answer func()) {
+	t.Helper()
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(ctx) })
+	if _, err := conn.Exec(ctx, "begin; select from conversations for update"); err != nil {
+		t.Fatal(err)
+	}
+	answer()
+	const waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+	eventually(t, "the program to wait for the lock", func() (waits bool) {
+		var n int
+		if err := conn.QueryRow(ctx, waiting).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	})
+}
+
+// TestTwoServersCompact has two servers on one database, each with one worker,
+// and a model that answers nobody until both have asked it. Appends go through
+// both of them.
+func TestTwoServersCompact(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	both := make(chan struct{})
+	fake := llmtest.NewServer(t)
+	fake.Otherwise(llmtest.Reply(func(llmtest.Request) llmtest.Behaviour {
+		if asked.Add(1) == 2 {
+			close(both)
+		}
+		return llmtest.After(both, llmtest.Answer(scribed))
+	}))
+	url := dbtest.URL(t)
+	args := append(askScribe(fake), "--compaction-workers", "1")
+	urls := []string{serve(t, []string{"DATABASE_URL=" + url}, args...).url, serve(t, []string{"DATABASE_URL=" + url}, args...).url}
+	paths := make([]string, 6)
+	var wg sync.WaitGroup
+	for i := range paths {
+		paths[i] = newTalk(t, urls[i%2])
+	}
+	for _, path := range paths {
+		wg.Go(func() {
+			if err := talk(t.Context(), urls, path, 25); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	idle := func() bool {
+		var busy int
+		if err := conn.QueryRow(t.Context(), "select count(*) from river_job where state not in ('completed', 'cancelled', 'discarded')").Scan(&busy); err != nil {
+			t.Fatal(err)
+		}
+		return busy == 0
+	}
+	eventually(t, "the end of all work", idle)
+	// An append that came just as a job ended has queued none. The next does.
+	for i, path := range paths {
+		ask := map[string]any{"parent_id": head(t, urls[i%2], path), "role": "user", "content": "And the ashes?"}
+		call(t, http.MethodPost, urls[i%2]+path+"/messages", ask, http.StatusCreated, nil)
+	}
+	eventually(t, "the end of the rest", idle)
+	for i, path := range paths {
+		c := look(t, urls[i%2], path)
+		if len(c.saved) == 0 || c.messages != 51 {
+			t.Errorf("%s: %d messages, %d compactions", path, c.messages, len(c.saved))
+		}
+		for anchor, n := range c.summaries {
+			if n > 1 {
+				t.Errorf("%s: %d summaries at %s", path, n, anchor)
+			}
+		}
+		var context struct{ Complete bool }
+		call(t, http.MethodGet, urls[i%2]+path+"/branches/active/context", nil, http.StatusOK, &context)
+		if !context.Complete {
+			t.Errorf("%s: its context is incomplete", path)
+		}
+	}
+}
+
+// head is a conversation's active head.
+func head(t *testing.T, url, path string) string {
+	t.Helper()
+	var c struct {
+		HeadID string `json:"head_id"`
+	}
+	call(t, http.MethodGet, url+path, nil, http.StatusOK, &c)
+	return c.HeadID
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type compactCommand struct {
+	dataFlags
+	outputFlags
+	settingsFlags `group:"Contexts and compactions"`
+	modelFlags    `group:"Models"`
+	branchArgs
+	KeepRecent   int    `placeholder:"N" help:"Messages that stay verbatim, at least."`
+	Instructions string `placeholder:"TEXT" help:"What the summary should take care of."`
+	LookAhead    string `placeholder:"WHAT" help:"What the summary's writer sees of the messages that stay: recent or none."`
+}
+
+func (cmd *compactCommand) Help() string {
+	return `Folds what may be folded of a branch into a summary, even below the trigger. No message is lost, and coppice prune undoes it.`
+}
+
+func (cmd *compactCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		store, log := d.store(cmd.Tenant), logs.logger(out.errors, slog.LevelWarn)
+		summarizers, err := cmd.summarizers()
+		if err != nil {
+			return err
+		}
+		cmd.announce(log)
+		contexts, err := newContexts(store, &cmd.settingsFlags, summarizers, log)
+		if err != nil {
+			return err
+		}
+		c, head, err := cmd.find(ctx, store)
+		if err != nil {
+			return err
+		}
+		k, err := contexts.Compact(ctx, c.ID, head, summarize.TriggerRequest, &summarize.Demand{
+			KeepRecentMessages: cmd.KeepRecent, Instructions: cmd.Instructions, LookAhead: summarize.LookAhead(cmd.LookAhead),
+		})
+		if err != nil {
+			return cmd.usage(err)
+		}
+		if cmd.JSON {
+			err = writeJSON(out, k.AppendJSON(nil))
+		} else {
+			writeCompacted(out, c, k)
+		}
+		if k.Outcome == tree.OutcomeFailed {
+			return errors.New(k.Reason)
+		}
+		return err
+	})
+}
+
+// usage names the flag that a demand is wrong by.
+func (cmd *compactCommand) usage(err error) error {
+	var demand *summarize.DemandError
+	if !errors.As(err, &demand) {
+		return err
+	}
+	flags := map[string]string{"keep_recent_messages": "--keep-recent", "instructions": "--instructions", "look_ahead": "--look-ahead"}
+	return usagef("%s: %s", flags[demand.Field], demand.Reason)
+}
+
+// writeCompacted says what came of a compaction. A failed one is an error,
+// which says so.
+func writeCompacted(out *console, c tree.Conversation, k tree.Compaction) {
+	switch k.Outcome {
+	case tree.OutcomeSaved:
+		out.Line("Saved a summary by %s: %s", k.Model, k.Reason)
+		out.Line("To undo it: coppice prune %s %s", c.ID, k.SummaryID)
+	case tree.OutcomeFailed:
+	default:
+		out.Line("Nothing was changed (%s): %s", k.Outcome, k.Reason)
+	}
+}
+
+// writeJSON writes one thing that is JSON already, byte for byte.
+func writeJSON(out *console, b []byte) error {
+	_, err := out.Write(append(b, '\n'))
+	return err
+}

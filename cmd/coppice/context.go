@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type contextCommand struct {
+	dataFlags
+	outputFlags
+	settingsFlags `group:"Contexts and compactions"`
+	windowFlags   `group:"Contexts and compactions"`
+	branchArgs
+	Window   int    `placeholder:"TOKENS" help:"Window of the model that reads it, whatever the settings say. Wins over --model."`
+	Reserve  *int   `placeholder:"TOKENS" help:"Part of the window to leave free, whatever the settings say."`
+	Model    string `placeholder:"NAME" help:"Name of the model that reads it, for its window."`
+	Messages bool   `help:"Print the messages alone, as the array that a chat-completions request takes."`
+}
+
+func (cmd *contextCommand) Help() string {
+	return `What a model should read of a branch: the leading system messages, the summary that applies, and the messages after what that one folds. --json and --messages print every message byte for byte as it was given.`
+}
+
+func (cmd *contextCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	w, err := cmd.window()
+	if err != nil {
+		return err
+	}
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		store := d.store(cmd.Tenant)
+		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.errors, slog.LevelWarn))
+		if err != nil {
+			return err
+		}
+		conversation, head, err := cmd.find(ctx, store)
+		if err != nil {
+			return err
+		}
+		c, err := contexts.Context(ctx, conversation.ID, head, w)
+		if err != nil {
+			return windowUsage(err)
+		}
+		switch {
+		case cmd.Messages:
+			err = writeJSON(out, c.AppendMessages(nil))
+		case cmd.JSON:
+			var b []byte
+			if b, err = c.AppendJSON(nil); err == nil {
+				err = writeJSON(out, b)
+			}
+		default:
+			writeContext(out, conversation, c)
+		}
+		return err
+	})
+}
+
+// window is what the flags say of the model's window.
+func (cmd *contextCommand) window() (w summarize.Window, err error) {
+	w = summarize.Window{MaxContextTokens: cmd.Window, ReservedTokens: cmd.Reserve}
+	switch {
+	case cmd.Window < 0:
+		return w, usagef("--window is negative: give it in tokens")
+	case cmd.Window > 0 || cmd.Model == "":
+		return w, nil
+	}
+	families, err := cmd.families()
+	if err != nil {
+		return w, err
+	}
+	known := []string(nil)
+	if w.MaxContextTokens, known = windowOf(families)(cmd.Model); known != nil {
+		err = usagef("the window of the model %q is not known: give it by --window. Known are the models whose names begin with %s",
+			cmd.Model, strings.Join(known, ", "))
+	}
+	return w, err
+}
+
+// windowUsage names the flag that a window is wrong by.
+func windowUsage(err error) error {
+	var setting *summarize.SettingsError
+	if !errors.As(err, &setting) {
+		return err
+	}
+	flags := map[string]string{"max_context_tokens": "--window", "reserved_tokens": "--reserve"}
+	return usagef("%s: %s", flags[setting.Setting], setting.Reason)
+}
+
+// writeContext writes a table of what the model reads, a message a line.
+func writeContext(out *console, conversation tree.Conversation, c summarize.Context) {
+	writeBranch(out, conversation, c.HeadID, "%s in the context, %s", count(len(c.Messages), "message"), tokensOf(c.Usage))
+	if c.Omitted > 0 {
+		out.Line("%s left out, for which there is no room", count(c.Omitted, "message"))
+	} else if !c.Complete {
+		out.Line("more than the model takes: what is left can't be left out")
+	}
+	out.Line("")
+	const partWidth, roleWidth = len("summary"), len("assistant")
+	out.Line("%s", out.dim(pad("PART", partWidth)+"  "+pad("ROLE", roleWidth)+"   TOKENS  TEXT"))
+	for i, p := range c.Parts() {
+		var m struct {
+			Role string `json:"role"`
+			said
+		}
+		if err := json.Unmarshal(c.Messages[i], &m); err != nil {
+			m.Content = c.Messages[i] // the store takes none such
+		}
+		text := strings.Join(m.lines(), " ")
+		if p.Kind == summarize.PartSummary {
+			text = folding(c)
+		}
+		left := fmt.Sprintf("%s  %s  %7s  ", pad(string(p.Kind), partWidth), pad(m.Role, roleWidth), thousands(int64(p.Tokens)))
+		out.Line("%s", strings.TrimRight(left+oneLine(text, max(minText, out.width-len(left))), " "))
+	}
+	out.Line("")
+	out.Line("%s", c.Status)
+}
+
+// folding says what a context's summary stands for.
+func folding(c summarize.Context) string {
+	ids := []uuid.UUID{c.HeadID, c.Summary.ID, c.Summary.ParentID, c.Summary.LastSummarizedID}
+	for _, p := range c.Parts() {
+		ids = append(ids, p.ID)
+	}
+	cutoff := c.Summary.LastSummarizedID.String()[:idLength(ids)]
+	text := fmt.Sprintf("◆ folds %s up to %s, %s", count(c.Counts.Folded, "message"), cutoff, c.Summary.Model)
+	if c.Counts.Kept > 0 {
+		text += fmt.Sprintf(", %s of them verbatim", thousands(int64(c.Counts.Kept)))
+	}
+	return text
+}

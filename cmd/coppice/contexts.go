@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// branchArgs name a branch.
+type branchArgs struct {
+	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	Head         string `arg:"" optional:"" default:"active" help:"Message that the branch ends in: its id, the start of its id, or active."`
+}
+
+// find finds the branch that a person means.
+func (a *branchArgs) find(ctx context.Context, store *tree.Store) (tree.Conversation, uuid.UUID, error) {
+	c, err := findConversation(ctx, store, a.Conversation)
+	if err != nil {
+		return c, uuid.Nil, err
+	}
+	head, err := findHead(ctx, store, c.ID, a.Head)
+	return c, head, err
+}
+
+// newContexts makes the service that gives contexts and compacts, for a command
+// of one tenant.
+func newContexts(store *tree.Store, f *settingsFlags, summarizers []summarize.Summarizer, log *slog.Logger) (*summarize.Service, error) {
+	settings, err := f.settings()
+	if err != nil {
+		return nil, err
+	}
+	return summarize.New(store, summarize.Config{Settings: settings, Summarizers: summarizers, Logger: log})
+}
+
+// writeBranch writes the lines that say which branch this is about.
+func writeBranch(out *console, c tree.Conversation, head uuid.UUID, format string, args ...any) {
+	active := ""
+	if head == c.HeadID {
+		active = ", active"
+	}
+	out.Line("%s  %s", out.bold(title(c)), out.dim(c.ID.String()))
+	out.Line("branch "+head.String()+active+": "+format, args...)
+}
+
+// tokensOf is "812 of 112,000 tokens (0 %)".
+func tokensOf(u summarize.Usage) string {
+	return thousands(int64(u.ContextTokens)) + " of " + count(u.AvailableTokens, "token") + " (" + thousands(int64(u.Percent)) + " %)"
+}

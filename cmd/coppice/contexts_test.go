@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+const orchard = "An orchard on clay"
+
+// TestContextCommands compacts a conversation, looks at it from all sides, and
+// undoes what was done.
+func TestContextCommands(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	mustRun(t, env, "import", "testdata/cli/orchard.jsonl")
+	out := t.TempDir()
+	tests := []struct {
+		name string
+		args []string
+	}{
+		{"context", []string{"context", orchard}},
+		{"context_messages", []string{"context", "--messages", orchard, "01990000-0103"}},
+		{"context_json", []string{"context", "--json", orchard, "01990000-0103"}},
+		{"context_left_out", []string{"context", "--window", "300", "--reserve", "0", orchard}},
+		{"context_too_large", []string{"context", "--model", "tiny", "--model-window", "tiny=20", orchard}},
+		{"context_bad_reserve", []string{"context", "--reserve", "5000", orchard}},
+		{"compactions_none", []string{"compactions", orchard}},
+		{"explain", []string{"explain", orchard}},
+		{"compact", []string{"compact", orchard}},
+		{"tree", []string{"tree", orchard}},
+		{"context_folded", []string{"context", orchard}},
+		{"context_other_branch", []string{"context", orchard, "01990000-0120"}},
+		{"explain_folded", []string{"explain", orchard}},
+		{"explain_above", []string{"explain", orchard, "01990000-0105"}},
+		{"compact_again", []string{"compact", "--keep-recent", "3", "--instructions", "Keep the varieties.", orchard}},
+		{"compact_nothing", []string{"compact", "--keep-recent", "100", orchard}},
+		{"compact_off", []string{"compact", "--json", "--compaction", "off", orchard}},
+		{"compact_bad_wish", []string{"compact", "--look-ahead", "all", orchard}},
+		{"compact_bad_setting", []string{"compact", "--settings", `{"keep_ratio": 0.9}`, orchard}},
+		{"tree_again", []string{"tree", orchard}},
+		{"explain_again", []string{"explain", orchard}},
+		{"compactions", []string{"compactions", orchard}},
+		{"compactions_json", []string{"compactions", "--json", "--limit", "1", orchard}},
+		{"replay", []string{"replay", "--out", out, "--model", "offline-digest", orchard}},
+		{"prune_unasked", []string{"prune", orchard, "01990000-0118"}},
+		{"prune_ambiguous", []string{"prune", orchard, "01990000"}},
+		{"prune_unknown", []string{"prune", orchard, "ffffffff"}},
+	}
+	for _, tt := range tests {
+		r := runProgram(t, env, nil, tt.args...)
+		golden(t, "contexts/"+tt.name, steady(commandText(tt.args, r), out))
+	}
+	golden(t, "contexts/replay_files", steady(replayFiles(t, out), out))
+
+	// The newest summary undone, the one before it applies again.
+	summaries := summaryIDs(t, env)
+	if len(summaries) != 2 {
+		t.Fatalf("%d summaries, want 2", len(summaries))
+	}
+	for _, tt := range []struct {
+		name string
+		args []string
+	}{
+		{"prune_summary", []string{"prune", "--yes", orchard, summaries[1]}},
+		{"explain_undone", []string{"explain", orchard}},
+		{"prune_subtree", []string{"prune", "--yes", "--json", orchard, "01990000-0111"}},
+		{"replay_pruned", []string{"replay", "--out", out, orchard}},
+	} {
+		r := runProgram(t, env, nil, tt.args...)
+		golden(t, "contexts/"+tt.name, steady(commandText(tt.args, r), out))
+	}
+}
+
+// What changes from run to run: ids and times of what a run made.
+var (
+	madeID = regexp.MustCompile(`\b01[a-f][0-9a-f]{5}(-[0-9a-f]{4}(-7[0-9a-f]{3}(-[89ab][0-9a-f]{3}(-[0-9a-f]{12})?)?)?)?\b`)
+	times  = []struct {
+		found *regexp.Regexp
+		put   string
+	}{
+		{regexp.MustCompile(`(?m)^20\d\d-\d\d-\d\d \d\d:\d\d  `), "1970-01-01 00:00  "},
+		{regexp.MustCompile(`"created_at":( ?)"[^"]*"`), `"created_at":$1"…"`},
+		{regexp.MustCompile(`"next_cursor": "[^"]*"`), `"next_cursor": "…"`},
+		{regexp.MustCompile(`"prompt_tokens":( ?)\d+`), `"prompt_tokens":${1}0`}, // the nonce's differ
+		{regexp.MustCompile(`"duration_ms":( ?)\d+`), `"duration_ms":${1}0`},
+	}
+)
+
+func steady(text, dir string) string {
+	text = strings.ReplaceAll(text, dir, "DIR")
+	text = madeID.ReplaceAllStringFunc(text, func(id string) string { return "01xxxxxx-xxxx-7xxx-xxxx-xxxxxxxxxxxx"[:len(id)] })
+	for _, t := range times {
+		text = t.found.ReplaceAllString(text, t.put)
+	}
+	return text
+}
+
+// replayFiles lists what a replay wrote, with what it says of one compaction
+// that doesn't depend on how the prompt is worded.
+func replayFiles(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	names, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString("=== " + filepath.ToSlash(name) + "\n")
+		base := filepath.Base(name)
+		if base == "prompt.json" {
+			checkPrompt(t, content)
+		}
+		if strings.Contains(name, "002-") && slices.Contains([]string{"metadata.json", "input.txt", "output.txt"}, base) {
+			b.Write(content)
+		}
+	}
+	return b.String()
+}
+
+// checkPrompt holds that a prompt's messages are a system message and some of
+// the user's.
+func checkPrompt(t *testing.T, content []byte) {
+	t.Helper()
+	var messages []struct{ Role, Content string }
+	if err := json.Unmarshal(content, &messages); err != nil {
+		t.Fatalf("%v in %s", err, content)
+	}
+	for i, m := range messages {
+		if want := map[bool]string{true: "system", false: "user"}[i == 0]; m.Role != want || m.Content == "" {
+			t.Errorf("message %d is of %s: %q", i, m.Role, m.Content)
+		}
+	}
+	if len(messages) < 4 {
+		t.Errorf("a prompt of %d messages", len(messages))
+	}
+}
+
+// summaryIDs are the orchard's summaries, the oldest first.
+func summaryIDs(t *testing.T, env []string) (ids []string) {
+	t.Helper()
+	var list struct {
+		Data []struct {
+			ID, Kind  string
+			CreatedAt string `json:"created_at"`
+		}
+	}
+	if err := json.Unmarshal([]byte(mustRun(t, env, "tree", "--json", orchard)), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range list.Data {
+		if n.Kind == "summary" {
+			ids = append(ids, n.ID)
+		}
+	}
+	slices.Sort(ids) // UUIDv7
+	return ids
+}
+
+// A context's messages are printed byte for byte, and the same as the REST API
+// gives them.
+func TestContextBytes(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	mustRun(t, env, "import", "testdata/cli/agent.jsonl")
+	const agent = "01990000-0000-7000-8000-00000000000a"
+	s := serve(t, env)
+	for _, head := range []string{"active", "01990000-0004-7000-8000-000000000004"} {
+		status, answer, err := try(t.Context(), "GET", s.url+"/v1/conversations/"+agent+"/branches/"+head+"/context", nil)
+		if err != nil || status != 200 {
+			t.Fatalf("status %d, %v: %s", status, err, answer)
+		}
+		if got := mustRun(t, env, "context", "--json", agent, head); got != string(answer)+"\n" {
+			t.Errorf("%s: the command gives\n%s\nthe server\n%s", head, got, answer)
+		}
+		messages := mustRun(t, env, "context", "--messages", agent, head)
+		if !bytes.Contains(answer, []byte(strings.TrimSuffix(messages, "\n"))) {
+			t.Errorf("%s: the messages are\n%s\nin\n%s", head, messages, answer)
+		}
+	}
+}
+
+// A model that isn't known is refused with those that are, by the command as
+// by the server, and configuration adds to them.
+func TestUnknownModel(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	mustRun(t, env, "import", "testdata/cli/orchard.jsonl")
+	r := runProgram(t, env, nil, "context", "--model", "gnarl-9", orchard)
+	if r.code != exitUsage || !strings.Contains(r.stderr, "gpt-4o") || !strings.Contains(r.stderr, "claude-") || !strings.Contains(r.stderr, "--window") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+	s := serve(t, append(env, "COPPICE_MODEL_WINDOW=gnarl=50000;bough=60000"))
+	path := s.url + "/v1/conversations/01990000-0000-7000-8000-00000000000c/branches/active/context?model="
+	for model, want := range map[string]int{"gnarl-9": 50_000, "acme/Bough": 60_000, "gpt-4o-mini": 128_000} {
+		var c struct {
+			Usage struct {
+				Max int `json:"max_context_tokens"`
+			}
+		}
+		call(t, "GET", path+model, nil, 200, &c)
+		if c.Usage.Max != want {
+			t.Errorf("%s: a window of %d, want %d", model, c.Usage.Max, want)
+		}
+	}
+	var p struct{ Code, Field, Detail string }
+	call(t, "GET", path+"unheard-of", nil, 400, &p)
+	if p.Code != "unknown_model" || p.Field != "model" || !strings.Contains(p.Detail, "bough, ") || !strings.Contains(p.Detail, "gpt-4o, ") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Models are asked in the order of the flags, with the key, and a replay asks
+// another one for what it would have written.
+func TestSummaryModels(t *testing.T) {
+	t.Parallel()
+	fake := llmtest.NewServer(t, llmtest.Fail(500), llmtest.Answer("They plant 24 trees on mounds, without Bramley, and count in euros."))
+	fake.RequireKey("sk-test")
+	env := []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL=" + fake.URL()}
+	mustRun(t, env, "import", "testdata/cli/orchard.jsonl")
+	said := mustRun(t, env, "compact", "--summary-model", "gpt-4o", "--summary-model", "scribe", "--model-window", "scribe=32000", orchard)
+	if !strings.Contains(said, "by scribe") {
+		t.Errorf("compact says %s", said)
+	}
+	asked := fake.Requests()
+	if len(asked) != 2 || asked[0].Model != "gpt-4o" || asked[1].Model != "scribe" {
+		t.Fatalf("asked were %v", asked)
+	}
+
+	dir := t.TempDir()
+	fake.Script(llmtest.Answer("Another model: 24 trees, mounds, euros, and no Bramley at all."))
+	shown := mustRun(t, env, "replay", "--out", dir, "--model", "gpt-4o-mini", orchard)
+	if !strings.Contains(shown, "saved, by scribe") || !strings.Contains(shown, "again, by gpt-4o-mini") || !strings.Contains(shown, "Another model") {
+		t.Errorf("replay shows\n%s", shown)
+	}
+	asked = fake.Requests()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "prompt.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	content, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var prompt []json.RawMessage
+	if err := json.Unmarshal(content, &prompt); err != nil {
+		t.Fatal(err)
+	}
+	for i := range asked {
+		if !slices.EqualFunc(prompt, asked[i].Messages, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			t.Errorf("request %d had another prompt than the replay shows", i)
+		}
+	}
+
+	for _, tt := range []struct {
+		want string
+		args []string
+	}{
+		{"--model-window nameless=TOKENS", []string{"compact", "--summary-model", "nameless", orchard}},
+		{"--model-window takes NAME=TOKENS", []string{"compact", "--summary-model", "x", "--model-window", "x=0", orchard}},
+		{"OPENAI_API_KEY", []string{"replay", "--openai-api-key", "", "--openai-base-url", "", "--out", dir, "--model", "gpt-4o", orchard}},
+	} {
+		if r := runProgram(t, env, nil, tt.args...); r.code != exitUsage || !strings.Contains(r.stderr, tt.want) {
+			t.Errorf("coppice %v: exit code %d\n%s", tt.args, r.code, r.stderr)
+		}
+	}
+	if strings.Contains(said+shown, "sk-test") {
+		t.Error("the key is shown")
+	}
+}

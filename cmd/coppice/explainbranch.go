@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type explainCommand struct {
+	dataFlags
+	outputFlags
+	settingsFlags `group:"Contexts and compactions"`
+	branchArgs
+}
+
+func (cmd *explainCommand) Help() string {
+	return `Which summary applies to a branch, why the others don't, how far it is from its trigger, and what a compaction would do now. The settings are the conversation's over those given here, which should be the server's.`
+}
+
+func (cmd *explainCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		store := d.store(cmd.Tenant)
+		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.errors, slog.LevelWarn))
+		if err != nil {
+			return err
+		}
+		c, head, err := cmd.find(ctx, store)
+		if err != nil {
+			return err
+		}
+		e, err := contexts.Explain(ctx, c.ID, head)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return out.JSON(e)
+		}
+		writeExplanation(out, c, e)
+		return nil
+	})
+}
+
+func writeExplanation(out *console, c tree.Conversation, e summarize.Explanation) {
+	writeBranch(out, c, e.HeadID, "%s", tokensOf(e.Usage))
+	if e.TokensToTrigger >= 0 {
+		out.Line("%s to the trigger of %s", count(e.TokensToTrigger, "token"), thousands(int64(e.Usage.TriggerTokens)))
+	} else {
+		out.Line("%s over the trigger of %s", count(-e.TokensToTrigger, "token"), thousands(int64(e.Usage.TriggerTokens)))
+	}
+	out.Line("")
+	short := shortIDs(e)
+	for _, s := range e.Summaries {
+		mark := "○ "
+		if s.Applies {
+			mark = "● "
+		}
+		out.Line("%s", mark+out.bold("summary "+short(s.ID))+" at "+short(s.ParentID)+" folds up to "+short(s.LastSummarizedID)+
+			", "+s.Model+", "+count(s.Tokens, "token"))
+		out.Line("  %s", s.Reason)
+	}
+	if len(e.Summaries) == 0 {
+		out.Line("There is no summary.")
+	}
+	out.Line("")
+	switch {
+	case e.Automatic:
+		out.Line("The settings ask for a compaction now.")
+	default:
+		out.Line("The settings ask for none: %s", e.Reason)
+	}
+	if p := e.Plan; p != nil {
+		out.Line("One asked for now would fold %s (%s) up to %s and look ahead at %s.",
+			count(p.FoldMessages, "message"), count(p.FoldTokens, "token"), short(p.CutoffID), count(p.LookAheadMessages, "message"))
+		out.Line("After it %s would stay verbatim, and %s of the folded ones.", count(p.TailMessages, "message"), thousands(int64(len(p.KeptIDs))))
+	} else {
+		out.Line("One asked for now would do nothing.")
+	}
+}
+
+// shortIDs gives a function that shortens the ids of an explanation as far as
+// they can be told apart.
+func shortIDs(e summarize.Explanation) func(uuid.UUID) string {
+	ids := []uuid.UUID{e.HeadID}
+	for _, s := range e.Summaries {
+		ids = append(ids, s.ID, s.ParentID, s.LastSummarizedID)
+	}
+	if e.Plan != nil {
+		ids = append(append(ids, e.Plan.CutoffID, e.Plan.AnchorID), e.Plan.KeptIDs...)
+	}
+	length := idLength(ids)
+	return func(id uuid.UUID) string { return id.String()[:length] }
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+	"golang.org/x/term"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type pruneCommand struct {
+	dataFlags
+	outputFlags
+	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	Node         string `arg:"" help:"The message or summary: its id, or the start of it."`
+	Yes          bool   `short:"y" help:"Don't ask."`
+}
+
+func (cmd *pruneCommand) Help() string {
+	return `Deletes a message with all that stands below it, for good. Of a summary, it deletes that one node, which undoes its compaction: the summary before it applies again.`
+}
+
+func (cmd *pruneCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		store := d.store(cmd.Tenant)
+		c, err := findConversation(ctx, store, cmd.Conversation)
+		if err != nil {
+			return err
+		}
+		n, below, err := findNode(ctx, store, c.ID, cmd.Node)
+		if err != nil {
+			return err
+		}
+		if !cmd.Yes {
+			if err := ask(ctx, out, "Delete "+below.String()+" of "+title(c)+", "+n.String()+" and what stands below it?"); err != nil {
+				return err
+			}
+		}
+		pruned, err := store.Prune(ctx, c.ID, n)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return out.JSON(pruned)
+		}
+		head := "no message is left"
+		if pruned.HeadID != uuid.Nil {
+			head = "the active branch is " + pruned.HeadID.String()
+		}
+		out.Line("Deleted %s; %s.", subtree{pruned.Messages, pruned.Summaries}, head)
+		return nil
+	})
+}
+
+// subtree counts what stands at and below a node.
+type subtree struct{ messages, summaries int }
+
+func (s subtree) String() string {
+	switch {
+	case s.messages == 0:
+		return count(s.summaries, "summary")
+	case s.summaries == 0:
+		return count(s.messages, "message")
+	}
+	return count(s.messages, "message") + " and " + count(s.summaries, "summary")
+}
+
+// findNode finds the message or summary that a person means, by its id or the
+// start of it, and counts what stands below. It reads the whole tree.
+func findNode(ctx context.Context, store *tree.Store, conversationID uuid.UUID, name string) (uuid.UUID, subtree, error) {
+	var nodes []tree.Node
+	var found []uuid.UUID
+	for n, err := range store.Tree(ctx, conversationID, 0) {
+		if err != nil {
+			return uuid.Nil, subtree{}, err
+		}
+		nodes = append(nodes, n)
+		if startsID(n.ID, name) {
+			found = append(found, n.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return uuid.Nil, subtree{}, fmt.Errorf("no message or summary of the conversation has an id that starts with %q: coppice tree --json %s has them all", name, conversationID)
+	case 1:
+		return found[0], countBelow(nodes, found[0]), nil
+	}
+	return uuid.Nil, subtree{}, fmt.Errorf("%q fits %d messages and summaries: give more of the id", name, len(found))
+}
+
+// countBelow counts in nodes that come with parents before children.
+func countBelow(nodes []tree.Node, root uuid.UUID) (s subtree) {
+	in := map[uuid.UUID]bool{}
+	for _, n := range nodes {
+		if n.ID != root && !in[n.ParentID] {
+			continue
+		}
+		in[n.ID] = true
+		if n.Kind == tree.KindSummary {
+			s.summaries++
+		} else {
+			s.messages++
+		}
+	}
+	return s
+}
+
+// ask asks a person to agree. Where nobody can answer, it is an error that says
+// how to do without.
+func ask(ctx context.Context, out *console, question string) error {
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return usagef("nobody can be asked here: give --yes. %s", question)
+	}
+	fmt.Fprintf(out.errors, "%s [y/N] ", question)
+	answer := make(chan string, 1)
+	go func() { // a read of a terminal can't be called off
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answer:
+		if a == "y" || a == "yes" {
+			return nil
+		}
+		return errors.New("nothing was deleted")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

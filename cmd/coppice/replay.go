@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type replayCommand struct {
+	dataFlags
+	modelFlags   `group:"Models"`
+	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	Out          string `required:"" type:"path" placeholder:"DIR" help:"Folder to write to, one folder in it for each compaction. It is made where there is none."`
+	Model        string `placeholder:"NAME" help:"Have this model write the summaries once more, and show both side by side; offline-digest is no model, but makes extracts offline. Nothing is stored."`
+}
+
+func (cmd *replayCommand) Help() string {
+	return `For every compaction of a conversation, writes what the model was given and gave: system_prompt.txt, user_messages.txt, prompt.json (the request's messages), input.txt (the messages as the prompt shows them), output.txt (the summary), and metadata.json with counts and whether a tag of the prompt leaked into the summary.
+
+All is rebuilt from the database. metadata.json says what can't be, because it was deleted. Where the summary is an extract made offline, the prompt is the one that a model would have been given.`
+}
+
+func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	families, err := cmd.families()
+	if err != nil {
+		return err
+	}
+	again, err := cmd.again()
+	if err != nil {
+		return err
+	}
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
+		store := d.store(cmd.Tenant)
+		contexts, err := newContexts(store, new(settingsFlags), nil, logs.logger(out.errors, slog.LevelWarn))
+		if err != nil {
+			return err
+		}
+		c, err := findConversation(ctx, store, cmd.Conversation)
+		if err != nil {
+			return err
+		}
+		list, err := readPages(pageFlags{}, func(p tree.Paging) (tree.Page[tree.Compaction], error) {
+			return store.Compactions(ctx, c.ID, p)
+		})
+		if err != nil {
+			return err
+		}
+		slices.Reverse(list.Data) // the oldest is the first
+		for i, k := range list.Data {
+			r := replayed{Compaction: k, number: i + 1, model: cmd.Model}
+			window, _ := windowOf(families)(k.Model) // 0, for any, where it isn't known
+			if r.Replayed, err = contexts.Replay(ctx, k, window); err != nil {
+				return err
+			}
+			if again != nil && len(r.Input.Fold) > 0 {
+				rewritten, err := contexts.Rewrite(ctx, r.Replayed, *again)
+				if err != nil {
+					return err
+				}
+				r.again = &rewritten
+			}
+			if err := r.write(cmd.Out); err != nil {
+				return err
+			}
+			r.report(out)
+		}
+		out.Remark("Wrote %s to %s.", count(len(list.Data), "compaction"), cmd.Out)
+		return nil
+	})
+}
+
+// again is the summarizer of --model, nil where none is asked for.
+func (cmd *replayCommand) again() (*summarize.Summarizer, error) {
+	switch {
+	case cmd.Model == "":
+		return nil, nil
+	case cmd.Model == summarize.OfflineDigest:
+		return new(summarize.Summarizer), nil
+	case !cmd.reachable():
+		return nil, usagef("--model %s needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key", cmd.Model)
+	}
+	s, err := cmd.summarizer(cmd.Model)
+	return &s, err
+}
+
+// A replayed compaction is one that is to be written.
+type replayed struct {
+	tree.Compaction
+	summarize.Replayed
+	number int // in the conversation, from 1
+	model  string
+	again  *summarize.Rewritten // by model; nil where it wasn't asked
+}
+
+// report says on standard output what the compaction was, and shows two
+// summaries of it side by side.
+func (r *replayed) report(out *console) {
+	what := string(r.Outcome) + ": " + r.Reason
+	if r.Outcome == tree.OutcomeSaved {
+		what += " By " + r.Compaction.Model + "."
+	}
+	out.Line("%s  %s", out.bold(fmt.Sprintf("%d  %s", r.number, r.Compaction.ID)), what)
+	for _, missing := range r.Missing {
+		out.Line("   %s", missing)
+	}
+	if len(r.LeakedTags) > 0 {
+		out.Line("   Tags of the prompt are in the summary: %q", r.LeakedTags)
+	}
+	if r.again == nil {
+		return
+	}
+	out.Line("")
+	for _, line := range r.sideBySide(out.width) {
+		out.Line("%s", line)
+	}
+	out.Line("")
+}
+
+// sideBySide shows the summary that was saved and that of the other model.
+func (r *replayed) sideBySide(width int) []string {
+	left, right := r.Summary, r.again.Text
+	if left == "" {
+		left = "(no summary is stored)"
+	}
+	if right == "" {
+		right = fmt.Sprintf("(no summary: %v)", lastFailure(r.again.Attempts))
+	}
+	name := r.Compaction.Model
+	if name == "" {
+		name = "nothing"
+	}
+	return columns("saved, by "+name+"\n\n"+left, "again, by "+r.model+"\n\n"+right, width)
+}
+
+func lastFailure(attempts []summarize.Attempt) error {
+	for _, a := range slices.Backward(attempts) {
+		if a.Error != "" {
+			return errors.New(a.Error)
+		}
+	}
+	return errors.New("nothing was tried")
+}
+
+// folder names a compaction's folder, so that they stand in order.
+func (r *replayed) folder() string {
+	return fmt.Sprintf("%03d-%s-%s", r.number, r.Outcome, r.Compaction.ID.String()[:idLength([]uuid.UUID{r.Compaction.ID})])
+}

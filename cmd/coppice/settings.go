@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/coppice-chat/coppice/summarize"
+)
+
+// settingsFlags say how long contexts are and when branches are compacted. A
+// conversation's own settings win over them.
+type settingsFlags struct {
+	Settings            string   `placeholder:"JSON|FILE" help:"Settings of contexts and compactions: a JSON object, or a file that has one. The flags below win over it."`
+	Compaction          string   `placeholder:"MODE" help:"Who asks for compactions: auto (long branches do by themselves), manual (only requests do) or off (auto)."`
+	MaxContextTokens    *int     `placeholder:"TOKENS" help:"Window of the model that reads contexts (128000)."`
+	ReservedTokens      *int     `placeholder:"TOKENS" help:"Part of the window for the answer (16000)."`
+	TriggerRatio        *float64 `placeholder:"RATIO" help:"Compact a branch whose context fills more than this share of the rest (0.75)."`
+	KeepRatio           *float64 `placeholder:"RATIO" help:"Share that then stays verbatim (0.2)."`
+	SummaryTargetTokens *int     `placeholder:"TOKENS" help:"Size of a summary (4000)."`
+}
+
+// settings gives the defaults with the file's or the JSON's over them, and the
+// flags over both.
+func (f *settingsFlags) settings() (summarize.Settings, error) {
+	members := map[string]any{}
+	if err := f.readObject(members); err != nil {
+		return summarize.Settings{}, err
+	}
+	if f.Compaction != "" {
+		members["compaction"] = f.Compaction
+	}
+	for name, n := range map[string]*int{
+		"max_context_tokens": f.MaxContextTokens, "reserved_tokens": f.ReservedTokens, "summary_target_tokens": f.SummaryTargetTokens,
+	} {
+		if n != nil {
+			members[name] = *n
+		}
+	}
+	for name, ratio := range map[string]*float64{"trigger_ratio": f.TriggerRatio, "keep_ratio": f.KeepRatio} {
+		if ratio != nil {
+			members[name] = *ratio
+		}
+	}
+	object, err := json.Marshal(members)
+	if err != nil {
+		return summarize.Settings{}, err
+	}
+	s, err := summarize.Defaults().With(object)
+	if err != nil {
+		return s, usagef("%v", err)
+	}
+	return s, nil
+}
+
+// readObject reads what --settings gives or names.
+func (f *settingsFlags) readObject(members map[string]any) error {
+	if f.Settings == "" {
+		return nil
+	}
+	content, from := []byte(f.Settings), "--settings"
+	if !strings.HasPrefix(strings.TrimSpace(f.Settings), "{") {
+		var err error
+		if content, err = os.ReadFile(f.Settings); err != nil {
+			return fmt.Errorf("--settings: %w", err)
+		}
+		from = f.Settings
+	}
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.UseNumber()
+	if err := d.Decode(&members); err != nil || d.More() {
+		if err == nil {
+			err = errors.New("something stands after it")
+		}
+		return usagef("%s is not a JSON object: %v", from, err)
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package reply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// An Event is one of a reply's. ID is over 0 and grows from event to event; of
+// the other fields one is set.
+type Event struct {
+	ID      int
+	Started *Started // the first, unless the reply ended before the model was called
+	Delta   *Delta
+	End     *End // the last
+}
+
+// Started says what the model was asked.
+type Started struct {
+	MessageID uuid.UUID         // that the answer will have
+	ParentID  uuid.UUID         // the head that is answered
+	Message   *tree.Message     // the head, where the request brought it; else nil
+	Model     string            // as configured
+	Context   summarize.Context // what the model reads, without the messages
+}
+
+// A Delta is a piece of the answer. Pieces that nobody has read yet are put
+// together, so how an answer is cut up means nothing; put together they are the
+// answer.
+type Delta struct {
+	Content, Refusal string
+	ToolCalls        []json.RawMessage // chat-completions pieces of calls, with their index
+}
+
+// Status is how a reply ended.
+type Status string
+
+const (
+	StatusCompleted Status = "completed"
+	StatusStopped   Status = "stopped" // by a caller, or by the end of the program
+	StatusFailed    Status = "failed"
+)
+
+// An End says how a reply ended.
+type End struct {
+	Status       Status
+	Message      *tree.Message // what is stored; nil where nothing is
+	Usage        Usage
+	FinishReason string // the provider's word; "" for none
+	Err          error  // why it failed; an *Error, or a *tree.Error, or what the log must tell
+}
+
+// Usage is in tokens, as the provider counted them; 0 if it didn't say.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+}
+
+// ErrEnded is the error of Next where there is no event after the given one.
+var ErrEnded = errors.New("the reply has ended")
+
+// LastEventID is the id of the End of a reply of which only the stored answer
+// is left. No event has a larger one.
+const LastEventID = math.MaxInt32
+
+// Limits of what a reply keeps in memory.
+const (
+	maxAnswerBytes = tree.MaxBodyBytes - 4<<10 // text as JSON, the rest being the message around it
+	maxCallBytes   = 16 << 20                  // pieces of tool calls, which are small and many
+
+	// Beyond so many events, pieces are put together up to so many bytes: a
+	// model that sends single letters makes no endless list.
+	manyEvents  = 16 << 10
+	sparseBytes = 64
+)
+
+// events is a reply's log. Text lies in one piece, with marks where the events
+// end; the text after the last mark belongs to an event that nobody has read,
+// and grows until somebody does.
+type events struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed with every change, and replaced
+
+	started          *Started
+	content, refusal []byte
+	calls            []json.RawMessage
+	marks            []mark
+	end              *End
+	broken           error // why there will be no events at all
+
+	textBytes, callBytes int
+	only                 bool // there is nothing but the end
+}
+
+// A mark is where an event ends.
+type mark struct{ content, refusal, calls int32 }
+
+func newEvents() events { return events{changed: make(chan struct{})} }
+
+// change changes the log under its lock and tells the readers.
+func (l *events) change(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// add takes a piece of the answer from the model.
+func (l *events) add(d llm.Delta) (err error) {
+	var calls []json.RawMessage
+	if d.ToolCalls != nil {
+		if err := json.Unmarshal(d.ToolCalls, &calls); err != nil {
+			return err // package llm has read it as an array before
+		}
+	}
+	l.change(func() {
+		l.textBytes += jsonBytes(d.Content) + jsonBytes(d.Refusal)
+		l.callBytes += len(d.ToolCalls)
+		if l.textBytes > maxAnswerBytes || l.callBytes > maxCallBytes {
+			err = errAnswerTooLong
+			return
+		}
+		l.content = append(l.content, d.Content...)
+		l.refusal = append(l.refusal, d.Refusal...)
+		l.calls = append(l.calls, calls...)
+	})
+	return err
+}
+
+// jsonBytes is what a text takes in a JSON string, at most.
+func jsonBytes(s string) (n int) {
+	for _, r := range s {
+		switch {
+		case strings.ContainsRune("\"\\\n\r\t\b\f", r):
+			n += 2
+		case r < ' ' || r == '\u2028' || r == '\u2029':
+			n += 6
+		case r < 0x80:
+			n++
+		case r < 0x800:
+			n += 2
+		case r < 0x10000:
+			n += 3
+		default:
+			n += 4
+		}
+	}
+	return n
+}
+
+// text is all of the answer's text that readers may have seen.
+func (l *events) text() (content, refusal string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.content), string(l.refusal)
+}
+
+// size is what the log keeps in memory, about.
+func (l *events) size() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := cap(l.content) + cap(l.refusal) + l.callBytes + 12*cap(l.marks)
+	if l.end != nil && l.end.Message != nil {
+		n += len(l.end.Message.Body)
+	}
+	return n + 1<<10
+}
+
+// Next gives the events after the one with this id, 0 for all. It waits until
+// there is one at least, or ctx is done. After the End it is ErrEnded.
+func (l *events) Next(ctx context.Context, after int) ([]Event, error) {
+	for {
+		l.mu.Lock()
+		found, ended, changed := l.after(after), l.end != nil, l.changed
+		broken := l.broken
+		l.mu.Unlock()
+		switch {
+		case broken != nil:
+			return nil, broken
+		case len(found) > 0:
+			return found, nil
+		case ended:
+			return nil, ErrEnded
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (l *events) after(id int) (found []Event) {
+	if l.only {
+		if l.end != nil && id < LastEventID {
+			found = append(found, Event{ID: LastEventID, End: l.end})
+		}
+		return found
+	}
+	if id < 1 && l.started != nil {
+		found = append(found, Event{ID: 1, Started: l.started})
+	}
+	l.seal()
+	for i := max(id-1, 0); i < len(l.marks); i++ {
+		var from mark
+		if i > 0 {
+			from = l.marks[i-1]
+		}
+		to := l.marks[i]
+		found = append(found, Event{ID: i + 2, Delta: &Delta{
+			Content: string(l.content[from.content:to.content]), Refusal: string(l.refusal[from.refusal:to.refusal]),
+			ToolCalls: l.calls[from.calls:to.calls:to.calls],
+		}})
+	}
+	if last := len(l.marks) + 2; l.end != nil && id < last {
+		found = append(found, Event{ID: last, End: l.end})
+	}
+	return found
+}
+
+// seal makes an event of the text after the last mark, because somebody reads
+// it.
+func (l *events) seal() {
+	var last mark
+	if n := len(l.marks); n > 0 {
+		last = l.marks[n-1]
+	}
+	now := mark{int32(len(l.content)), int32(len(l.refusal)), int32(len(l.calls))}
+	if now == last {
+		return
+	}
+	few := int(now.content-last.content)+int(now.refusal-last.refusal) < sparseBytes && now.calls == last.calls
+	if few && len(l.marks) >= manyEvents && l.end == nil {
+		return
+	}
+	l.marks = append(l.marks, now)
+}

@@ -1,0 +1,232 @@
+package reply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// half is what the fakes that break off midway send of a text, in pieces.
+func half(text string) string { return text[:len(text)/2] }
+
+// TestFaults has a model do all that models do, good and bad. Whatever it is,
+// readers get what is stored, and asking again makes a sibling.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	const text = "A wood that is cut so that it grows again from the same roots."
+	call := llmtest.ToolCall{ID: "call_1", Name: "look_up", Arguments: `{"word":"coppice <&>"}`}
+	for name, test := range map[string]struct {
+		does    llmtest.Behaviour
+		timeout bool // it ends by the reply's own
+		status  Status
+		code    string
+		stored  string // text; "" where nothing is stored
+		finish  string
+	}{
+		"answers":             {does: llmtest.Answer(text), status: StatusCompleted, stored: text, finish: "stop"},
+		"answers at length":   {does: llmtest.Answer(llmtest.Text(300_000)), status: StatusCompleted, stored: llmtest.Text(300_000), finish: "stop"},
+		"answers slowly":      {does: llmtest.Slow(5*time.Millisecond, llmtest.Answer(text)), status: StatusCompleted, stored: text, finish: "stop"},
+		"is cut off":          {does: llmtest.Truncated(text), status: StatusCompleted, stored: text, finish: "length"},
+		"says nothing":        {does: llmtest.Empty(), status: StatusFailed, code: "model_bad_response", finish: "stop"},
+		"says a blank":        {does: llmtest.Answer(" \n"), status: StatusFailed, code: "model_bad_response", finish: "stop"},
+		"is unauthorized":     {does: llmtest.Fail(401), status: StatusFailed, code: "model_not_authorized"},
+		"is forbidden":        {does: llmtest.Fail(403), status: StatusFailed, code: "model_not_authorized"},
+		"is not there":        {does: llmtest.Fail(404), status: StatusFailed, code: "model_refused"},
+		"refuses the request": {does: llmtest.Fail(400), status: StatusFailed, code: "model_refused"},
+		"is overrun":          {does: llmtest.Fail(429), status: StatusFailed, code: "model_rate_limited"},
+		"is broken":           {does: llmtest.Fail(500), status: StatusFailed, code: "model_unavailable"},
+		"is away":             {does: llmtest.Fail(503), status: StatusFailed, code: "model_unavailable"},
+		"fails in plain text": {does: llmtest.FailWith(llmtest.Failure{Status: 502, Message: "Bad gateway", NotJSON: true, UnknownLength: true}), status: StatusFailed, code: "model_unavailable"},
+		"has no room":         {does: llmtest.TooLong(), status: StatusFailed, code: "prompt_too_long"},
+		"fails midway":        {does: llmtest.FailMidway(text), status: StatusFailed, code: "model_unavailable", stored: half(text)},
+		"hangs":               {does: llmtest.Hang(), timeout: true, status: StatusFailed, code: "model_timeout"},
+		"hangs midway":        {does: llmtest.HangMidway(text), timeout: true, status: StatusFailed, code: "model_timeout", stored: half(text)},
+		"hangs at the end":    {does: llmtest.HangAtEnd(text), timeout: true, status: StatusCompleted, stored: text, finish: "stop"},
+		"cuts the connection": {does: llmtest.CutConnection(), status: StatusFailed, code: "model_unavailable"},
+		"cuts it midway":      {does: llmtest.CutMidway(text), status: StatusFailed, code: "model_unavailable", stored: half(text)},
+		"ends midway":         {does: llmtest.EndMidway(text), status: StatusFailed, code: "model_unavailable", stored: half(text)},
+		"sends no body":       {does: llmtest.NoBody(), status: StatusFailed, code: "model_unavailable"},
+		"sends no choices":    {does: llmtest.NoChoices(), status: StatusFailed, code: "model_bad_response"},
+		"sends broken JSON":   {does: llmtest.InvalidJSON(), status: StatusFailed, code: "model_bad_response"},
+		"sends a web page":    {does: llmtest.WrongContentType(), status: StatusFailed, code: "model_bad_response"},
+		"never ends":          {does: llmtest.Endless(), status: StatusFailed, code: "answer_too_long", stored: "…"},
+		"is silent for ever":  {does: llmtest.EndlessSilence(), status: StatusFailed, code: "answer_too_long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := llmtest.NewServer(t, test.does, llmtest.Answer("Another try."))
+			f := serve(t, func(c *Config) {
+				if test.timeout {
+					c.Timeout = 500 * time.Millisecond
+				}
+			}, openAI(t, server))
+			id, head := f.conversation(t)
+			r := f.ask(t, Request{ConversationID: id, HeadID: head})
+			h := hear(t, r)
+			if h.started == nil || h.end == nil {
+				t.Fatalf("started %v, end %v", h.started, h.end)
+			}
+			if h.end.Status != test.status || h.end.FinishReason != test.finish {
+				t.Errorf("status %s, finish reason %q: %v", h.end.Status, h.end.FinishReason, h.end.Err)
+			}
+			if test.code != "" {
+				wantError(t, h.end.Err, ErrModel, test.code)
+			}
+			if strings.Contains(f.log.String(), "coppice?") || strings.Contains(f.log.String(), "A wood") {
+				t.Errorf("the log has text: %s", f.log)
+			}
+			stored := checkStored(t, f, r, h)
+			if test.stored == "…" {
+				test.stored = h.content.String()
+			}
+			if got := textOf(t, stored); got != test.stored {
+				t.Errorf("%.100q of %d bytes is stored, want %.100q of %d", got, len(got), test.stored, len(test.stored))
+			}
+
+			again := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+			index := 1
+			if stored != nil {
+				index = 2
+			}
+			if test.timeout && again.Err != nil {
+				return // a slow machine
+			}
+			if again.Message == nil || again.Message.Siblings != (tree.Siblings{Index: index, Count: index}) || again.Message.ParentID != head {
+				t.Errorf("the next try: %+v", again)
+			}
+		})
+	}
+
+	t.Run("calls tools", func(t *testing.T) {
+		t.Parallel()
+		f := serve(t, nil, openAI(t, llmtest.NewServer(t, llmtest.CallTools(call))))
+		id, head := f.conversation(t)
+		r := f.ask(t, Request{ConversationID: id, HeadID: head})
+		h := hear(t, r)
+		if h.end.Status != StatusCompleted || h.end.FinishReason != "tool_calls" || len(h.calls) < 2 {
+			t.Errorf("%+v, %d pieces of calls", h.end, len(h.calls))
+		}
+		if m := checkStored(t, f, r, h); !strings.Contains(string(m.Body), `"arguments":"{\"word\":\"coppice <&>\"}"`) {
+			t.Errorf("%s is stored", m.Body)
+		}
+	})
+
+	t.Run("declines", func(t *testing.T) {
+		t.Parallel()
+		f := serve(t, nil, openAI(t, llmtest.NewServer(t, llmtest.Refuse("I would rather not."))))
+		id, head := f.conversation(t)
+		r := f.ask(t, Request{ConversationID: id, HeadID: head})
+		h := hear(t, r)
+		if h.end.Status != StatusCompleted || h.refusal.String() != "I would rather not." {
+			t.Errorf("%+v, %q", h.end, h.refusal.String())
+		}
+		checkStored(t, f, r, h)
+	})
+}
+
+// checkStored holds what is stored against what a reader got.
+func checkStored(t *testing.T, f *fixture, r *Reply, h *heard) *tree.Message {
+	t.Helper()
+	m, err := f.store.Message(t.Context(), r.ConversationID(), r.MessageID())
+	if errors.Is(err, tree.ErrNotFound) {
+		if h.end.Message != nil || strings.TrimSpace(h.content.String()) != "" {
+			t.Errorf("nothing is stored of %q", h.content.String())
+		}
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.end.Message == nil || h.end.Message.ID != m.ID || string(h.end.Message.Body) != string(m.Body) {
+		t.Errorf("the end has %+v, and %s is stored", h.end.Message, m.Body)
+	}
+	if got := textOf(t, &m); got != h.content.String() {
+		t.Errorf("%d bytes of text are stored, and a reader got %d", len(got), h.content.Len())
+	}
+	stored := endOf(m)
+	if stored.Status != h.end.Status || stored.Usage != h.end.Usage || stored.FinishReason != h.end.FinishReason || codeOf(stored.Err) != codeOf(h.end.Err) {
+		t.Errorf("the metadata is %s, and the end was %+v", m.Metadata, h.end)
+	}
+	return &m
+}
+
+func TestUsageAndModelAreNoted(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t, llmtest.Answer("Yes."))
+	f := serve(t, nil, openAI(t, server))
+	id, head := f.conversation(t)
+	warm := 0.5
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Temperature: &warm, MaxOutputTokens: 100}))
+	const want = `{"reply": {"model": "gpt-4o-fake", "usage": {"prompt_tokens": 7, "completion_tokens": 2}, "status": "completed", "finish_reason": "stop"}}`
+	if e.Usage != (Usage{7, 2}) || !sameMembers(string(e.Message.Metadata), want) {
+		t.Errorf("%+v, metadata %s", e.Usage, e.Message.Metadata)
+	}
+	req := server.Requests()[0]
+	if !req.Stream || req.Temperature == nil || *req.Temperature != warm || req.MaxCompletionTokens != 100 || len(req.Messages) != 1 {
+		t.Errorf("the model was asked %s", req.Body)
+	}
+}
+
+// A model's bug ends its reply, and nothing else.
+func TestModelThatPanics(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { panic("a bug") }})
+	id, head := f.conversation(t)
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	if e.Status != StatusFailed || e.Err == nil || e.Message != nil || !strings.Contains(f.log.String(), "a bug") {
+		t.Errorf("%+v\n%s", e, f.log)
+	}
+	if s := f.Stats(); s != (Stats{Failed: 1}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Calls that can't be stored leave the text.
+func TestCallsThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	twice := llmtest.ResponseCalling(llmtest.ToolCall{ID: "a", Name: "f"}, llmtest.ToolCall{ID: "a", Name: "f"})
+	twice.Text = "Let me look."
+	silent := twice
+	silent.Text = ""
+	answers := []llm.Response{twice, silent}
+	f := serve(t, nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (res llm.Response, err error) {
+		res, answers = answers[0], answers[1:]
+		return res, nil
+	}})
+	id, head := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head})
+	h := hear(t, r)
+	if h.end.Status != StatusFailed || codeOf(h.end.Err) != "invalid_tool_calls" || textOf(t, h.end.Message) != "Let me look." {
+		t.Errorf("%+v", h.end)
+	}
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	if e.Status != StatusFailed || codeOf(e.Err) != "invalid_tool_calls" || e.Message != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+// The database may be away for a moment when the answer is there.
+func TestDatabaseThatBlinks(t *testing.T) {
+	t.Parallel()
+	var f *fixture
+	f = serve(t, nil, &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
+		_, err := f.pool.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
+		if err == nil {
+			_, err = f.pool.Exec(ctx, "select pg_terminate_backend(pg_backend_pid())")
+			if err != nil {
+				err = nil // that was the point
+			}
+		}
+		return llmtest.Response("Kept."), err
+	}})
+	id, head := f.conversation(t)
+	if e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head})); e.Status != StatusCompleted || textOf(t, e.Message) != "Kept." {
+		t.Errorf("%+v", e)
+	}
+}

@@ -1,0 +1,125 @@
+package reply
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// said is what of a chat-completions message decides whether a model can
+// answer it.
+type said struct {
+	Role       tree.Role `json:"role"`
+	ToolCallID string    `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID string `json:"id"`
+	} `json:"tool_calls"`
+}
+
+func read(body json.RawMessage) (m said) {
+	_ = json.Unmarshal(body, &m) // a stored body was checked, any other will be
+	return m
+}
+
+// answerable refuses contexts that a model can't or shouldn't answer: those
+// that end in what a model said itself, or in nothing but instructions, and
+// those whose last tool calls don't have all their results.
+func answerable(context []json.RawMessage) error {
+	if len(context) == 0 {
+		return notAnswerable("")
+	}
+	head := read(context[len(context)-1])
+	switch head.Role {
+	case tree.RoleUser:
+		return nil
+	case tree.RoleTool:
+		if open := openCalls(context); len(open) > 0 {
+			return callsOpen(open)
+		}
+		return nil
+	}
+	return notAnswerable(head.Role)
+}
+
+func notAnswerable(role tree.Role) error {
+	what := "a " + string(role) + " message"
+	if role == tree.RoleAssistant {
+		what = "an assistant message"
+	}
+	return invalid("head_not_answerable", "head_id", "The branch ends in %s, which calls for no answer. Name a user message or a tool's result as its head, or send a message with the request.", what)
+}
+
+func callsOpen(open []string) error {
+	return invalid("open_tool_calls", "head_id", "The assistant message above makes calls that have no result yet: %s. Append their results, too, then ask for the answer to the last one.", quotedList(open))
+}
+
+// openCalls lists the calls at the end of a context that have no result.
+func openCalls(context []json.RawMessage) (open []string) {
+	answered := map[string]bool{}
+	for i := len(context) - 1; i >= 0; i-- {
+		m := read(context[i])
+		if m.Role == tree.RoleTool {
+			answered[m.ToolCallID] = true
+			continue
+		}
+		for _, call := range m.ToolCalls {
+			if !answered[call.ID] {
+				open = append(open, call.ID)
+			}
+		}
+		break
+	}
+	return open
+}
+
+// checkMessage refuses a message that couldn't be answered once it is stored.
+// The tree checks the rest.
+func (s *Service) checkMessage(ctx context.Context, a *assignment, parentID uuid.UUID) error {
+	m := read(a.request.Message.Body)
+	switch m.Role {
+	case tree.RoleAssistant, tree.RoleSystem, tree.RoleDeveloper:
+		return invalid("head_not_answerable", "message.role", "A message of the role %s calls for no answer. Append it without asking for one, or send a user message or a tool's result.", m.Role)
+	case tree.RoleTool:
+		if parentID == uuid.Nil {
+			return nil
+		}
+	default:
+		return nil
+	}
+	c, err := s.contexts.Context(ctx, a.request.ConversationID, parentID, a.window)
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, id := range openCalls(c.Messages) {
+		if id != m.ToolCallID {
+			others = append(others, id)
+		}
+	}
+	if len(others) > 0 && len(others) < len(openCalls(c.Messages)) {
+		return callsOpen(others)
+	}
+	return nil
+}
+
+// quotedList shows names in a sentence, so many that it stays one.
+func quotedList(names []string) string {
+	const most, longest = 10, 60
+	var quoted []string
+	for i, name := range names {
+		if i == most {
+			quoted = append(quoted, "…")
+			break
+		}
+		if runes := []rune(name); len(runes) > longest {
+			name = string(runes[:longest]) + "…"
+		}
+		quoted = append(quoted, strconv.Quote(name))
+	}
+	return strings.Join(quoted, ", ")
+}

@@ -1,0 +1,248 @@
+package reply
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+const twoCalls = `{"role":"assistant","tool_calls":[
+	{"id":"call_1","type":"function","function":{"name":"look_up","arguments":"{}"}},
+	{"id":"call_2","type":"function","function":{"name":"look_up","arguments":"{}"}}]}`
+
+func result(id string) string {
+	return `{"role":"tool","tool_call_id":"` + id + `","content":"hazel, ash, oak"}`
+}
+
+// What can't be answered is refused before anything is stored.
+func TestRefusedRequests(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	id, user := f.conversation(t)
+	system := f.say(t, id, uuid.Nil, "system", "Be brief.")
+	answer := f.say(t, id, user, "assistant", "A wood.")
+	calls := f.add(t, id, user, twoCalls)
+	one := f.add(t, id, calls, result("call_1"))
+	empty, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := uuid.Nil
+	message := func(body string) *tree.NewMessage { return &tree.NewMessage{Body: json.RawMessage(body)} }
+	before := f.messages(t)
+	for name, test := range map[string]struct {
+		req         Request
+		kind        error
+		code, field string
+		detail      []string
+	}{
+		"assistant head":           {Request{HeadID: answer}, ErrInvalid, "head_not_answerable", "head_id", []string{"an assistant message"}},
+		"system head":              {Request{HeadID: system}, ErrInvalid, "head_not_answerable", "head_id", []string{"a system message"}},
+		"calls":                    {Request{HeadID: calls}, ErrInvalid, "head_not_answerable", "head_id", nil},
+		"open calls":               {Request{HeadID: one}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_2"`}},
+		"message that leaves open": {Request{HeadID: calls, Message: message(result("call_2"))}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
+		"message of an assistant":  {Request{HeadID: user, Message: said1("assistant", "A wood.")}, ErrInvalid, "head_not_answerable", "message.role", []string{"role assistant"}},
+		"message of the system":    {Request{HeadID: user, Message: said1("system", "Be long.")}, ErrInvalid, "head_not_answerable", "message.role", nil},
+		"message of nobody":        {Request{HeadID: user, Message: said1("human", "Hm?")}, tree.ErrInvalid, "invalid_role", "message.role", nil},
+		"blank message":            {Request{HeadID: user, Message: said1("user", " ")}, tree.ErrInvalid, "empty_content", "message.content", nil},
+		"result of no call":        {Request{HeadID: user, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"result again":             {Request{HeadID: one, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_answered", "message.tool_call_id", nil},
+		"result as a root":         {Request{HeadID: user, ParentID: &root, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"unknown model":            {Request{HeadID: user, Model: "gpt-5"}, ErrInvalid, "unknown_model", "model", []string{`"offline"`}},
+		"absent head":              {Request{HeadID: uuid.New()}, tree.ErrNotFound, "message_not_found", "", nil},
+		"absent parent":            {Request{HeadID: uuid.New(), Message: said1("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "head_id", nil},
+		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Message: said1("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "message.parent_id", nil},
+		"absent conversation":      {Request{ConversationID: uuid.New(), HeadID: user}, tree.ErrNotFound, "conversation_not_found", "", nil},
+		"no message":               {Request{ConversationID: empty.ID}, tree.ErrNotFound, "no_active_head", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.req.ConversationID == uuid.Nil {
+				test.req.ConversationID = id
+			}
+			_, _, err := f.Start(t.Context(), test.req)
+			var own *Error
+			var fromTree *tree.Error
+			code, field := "", ""
+			if errors.As(err, &own) {
+				code, field = own.Code, own.Field
+			} else if errors.As(err, &fromTree) {
+				code, field = fromTree.Code, fromTree.Field
+			}
+			if !errors.Is(err, test.kind) || code != test.code || field != test.field {
+				t.Fatalf("%v: code %q, field %q; want %q, %q of kind %q", err, code, field, test.code, test.field, test.kind)
+			}
+			for _, part := range test.detail {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("the error lacks %q: %v", part, err)
+				}
+			}
+			if f.messages(t) != before {
+				t.Error("something was stored")
+			}
+			if s := f.Stats(); s != (Stats{}) {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// A round of tool calls: the model calls, the client appends the results and
+// asks again, with the last of them in the request or by its id.
+func TestToolRound(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t,
+		llmtest.CallTools(llmtest.ToolCall{ID: "call_1", Name: "f", Arguments: "{}"}, llmtest.ToolCall{ID: "call_2", Name: "f", Arguments: "[]"}),
+		llmtest.Answer("Hazel."), llmtest.Answer("Ash."))
+	f := serve(t, nil, openAI(t, server))
+	id, head := f.conversation(t)
+	tools := json.RawMessage(`[{"type":"function","function":{"name":"f"}}]`)
+	calls := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Extra: map[string]json.RawMessage{"tools": tools}}))
+	if calls.FinishReason != "tool_calls" {
+		t.Fatalf("%+v", calls)
+	}
+	first := f.add(t, id, calls.Message.ID, result("call_1"))
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: first, Message: &tree.NewMessage{Body: json.RawMessage(result("call_2"))}}))
+	if textOf(t, e.Message) != "Hazel." {
+		t.Errorf("%+v", e)
+	}
+	e = end(t, f.ask(t, Request{ConversationID: id, HeadID: e.Message.ParentID}))
+	if textOf(t, e.Message) != "Ash." || e.Message.Siblings.Index != 2 {
+		t.Errorf("%+v", e)
+	}
+	requests := server.Requests()
+	if !strings.Contains(string(requests[0].Body), `"tools":`+string(tools)) || len(requests[1].Messages) != 4 || string(requests[1].Body) != string(requests[2].Body) {
+		t.Errorf("the model was asked %s\n%s", requests[0].Body, requests[1].Body)
+	}
+}
+
+// long makes a branch of many tokens.
+func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
+	t.Helper()
+	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(settings)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := make([]tree.NewMessage, 81)
+	for i := range chain {
+		role := []string{"user", "assistant"}[i%2]
+		chain[i] = *said1(role, llmtest.Text(600))
+	}
+	stored, _, err := f.store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID, stored[len(stored)-1].ID
+}
+
+const tightSettings = `{"max_context_tokens":6000,"reserved_tokens":1000,"min_fold_tokens":100,"summary_target_tokens":300}`
+
+// A branch over its window is compacted before its reply. Where that fails, or
+// takes too long, the reply goes out with what fits, and says so.
+func TestBranchOverItsWindow(t *testing.T) {
+	t.Parallel()
+	hanging := newGate() // says nothing
+	for name, test := range map[string]struct {
+		summarizers summarize.Config
+		limit       time.Duration
+		fits        bool
+	}{
+		"fits after the digest":    {summarize.Config{}, time.Minute, true},
+		"the summarizer fails":     {summarize.Config{NoDigest: true}, time.Minute, false},
+		"the summarizer hangs":     {summarize.Config{Summarizers: []summarize.Summarizer{{Model: hanging, Window: 100_000, Timeout: time.Minute}}}, 50 * time.Millisecond, false},
+		"there is no time at all":  {summarize.Config{}, time.Nanosecond, false},
+		"the digest takes over it": {summarize.Config{Summarizers: []summarize.Summarizer{{Model: hanging, Window: 100_000, Timeout: 50 * time.Millisecond}}}, time.Minute, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t, nil)
+			contexts, err := summarize.New(f.store, test.summarizers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f = serveOn(t, f.pool, func(c *Config) { c.Contexts, c.CompactionTimeout = contexts, test.limit }, &llmtest.Model{})
+			id, head := f.long(t, tightSettings)
+			h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+			c := h.started.Context
+			if h.end.Status != StatusCompleted || c.Complete != test.fits || (c.Summary != nil) != test.fits || c.Usage.ContextTokens > 5000 || (c.Omitted == 0) != test.fits {
+				t.Errorf("%+v\n%+v", h.end, c)
+			}
+		})
+	}
+}
+
+// The window is the model's, unless the conversation's settings say one. An
+// answer that may be long takes room from the context.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, &llmtest.Model{ModelName: "gpt-4"}, &llmtest.Model{ModelName: "openai/gpt-4.1"}, &llmtest.Model{ModelName: "my-own"})
+	plain, _ := f.conversation(t)
+	set, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"max_context_tokens":50000}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		conversation     uuid.UUID
+		model            string
+		output           int
+		window, reserved int
+	}{
+		{plain, "gpt-4", 0, 8192, 1024},
+		{plain, "gpt-4", 500, 8192, 1024},
+		{plain, "gpt-4", 4000, 8192, 4000},
+		{plain, "gpt-4", 8192, 8192, 1024}, // the provider's to refuse
+		{plain, "openai/gpt-4.1", 0, 1_047_576, 16_000},
+		{plain, "my-own", 0, 128_000, 16_000},
+		{set.ID, "gpt-4", 0, 50_000, 16_000},
+		{set.ID, "my-own", 20_000, 50_000, 20_000},
+	} {
+		h := hear(t, f.ask(t, Request{ConversationID: test.conversation, Model: test.model, MaxOutputTokens: test.output, Message: said1("user", "Hm?")}))
+		if u := h.started.Context.Usage; u.MaxContextTokens != test.window || u.ReservedTokens != test.reserved || h.started.Model != test.model {
+			t.Errorf("%+v: %+v", test, u)
+		}
+	}
+}
+
+func TestModelErrors(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, kind := range []error{
+		llm.ErrInvalid, llm.ErrAuth, llm.ErrRateLimited, llm.ErrUnavailable, llm.ErrTimeout, llm.ErrBadResponse, llm.ErrPromptTooLong, llm.ErrAnswerTooLong,
+	} {
+		err := modelError(&llm.Error{Kind: kind, Model: "m", Detail: "the detail"})
+		var own *Error
+		if !errors.As(err, &own) || !errors.Is(err, ErrModel) || !errors.Is(err, kind) || seen[own.Code] || !strings.Contains(own.Detail, "the detail. ") {
+			t.Errorf("%v: %v", kind, err)
+			continue
+		}
+		seen[own.Code] = true
+		if knownCode(own.Code) != own.Code {
+			t.Errorf("%s is not known", own.Code)
+		}
+	}
+	if bug := errors.New("a bug"); modelError(bug) != bug || codeOf(bug) != "internal_error" {
+		t.Error("a bug is shown")
+	}
+}
+
+// Metadata is the client's to write, too.
+func TestEndOfWhatNoReplyMade(t *testing.T) {
+	t.Parallel()
+	for metadata, want := range map[string]Status{
+		``: StatusCompleted, `{}`: StatusCompleted, `{"reply":5}`: StatusCompleted, `{"reply":{"status":"odd"}}`: StatusCompleted,
+		`{"reply":{"status":"stopped","usage":"many"}}`: StatusStopped, `{"reply":{"status":"failed","code":"rm -rf"}}`: StatusFailed,
+	} {
+		e := endOf(tree.Message{Metadata: json.RawMessage(metadata)})
+		if e.Status != want || (e.Err != nil) != (want == StatusFailed) || e.Err != nil && codeOf(e.Err) != "model_bad_response" {
+			t.Errorf("%s: %+v", metadata, e)
+		}
+	}
+}

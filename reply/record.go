@@ -1,0 +1,118 @@
+package reply
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// note is what the metadata of an answer says under "reply".
+type note struct {
+	Status       Status `json:"status"`
+	Model        string `json:"model"`
+	Usage        *Usage `json:"usage,omitempty"` // absent where the provider didn't say
+	FinishReason string `json:"finish_reason,omitempty"`
+	Code         string `json:"code,omitempty"` // of the error of a failed one
+}
+
+// record is the metadata of an answer. The model is as the provider names it,
+// or else as configured.
+func record(model string, res llm.Response, end End) json.RawMessage {
+	if name := plainWord(res.Model); name != "" {
+		model = name
+	}
+	n := note{Status: end.Status, Model: model, FinishReason: end.FinishReason, Code: codeOf(end.Err)}
+	if end.Usage != (Usage{}) {
+		n.Usage = &end.Usage
+	}
+	raw, _ := json.Marshal(map[string]note{"reply": n}) // strings and numbers always marshal
+	return raw
+}
+
+func codeOf(err error) string {
+	var own *Error
+	var fromTree *tree.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &own):
+		return own.Code
+	case errors.As(err, &fromTree):
+		return fromTree.Code
+	}
+	return "internal_error"
+}
+
+// endOf reads from a stored answer how its reply ended. An assistant message
+// that no reply made counts as completed.
+func endOf(m tree.Message) End {
+	var metadata struct {
+		Reply note `json:"reply"`
+	}
+	_ = json.Unmarshal(m.Metadata, &metadata) // a client may write what it likes there
+	n := metadata.Reply
+	end := End{Status: StatusCompleted, Message: &m, FinishReason: n.FinishReason}
+	if n.Usage != nil {
+		end.Usage = *n.Usage
+	}
+	switch n.Status {
+	case StatusStopped:
+		end.Status = StatusStopped
+	case StatusFailed:
+		end.Status = StatusFailed
+		end.Err = &Error{Kind: ErrModel, Code: knownCode(n.Code), Detail: "The model failed. What came until then is stored. Ask again for another try, which makes a sibling."}
+	}
+	return end
+}
+
+// knownCode is a code that callers may rely on, whatever the metadata says.
+func knownCode(code string) string {
+	for _, c := range modelCodes {
+		if c.code == code {
+			return code
+		}
+	}
+	return "model_bad_response"
+}
+
+// partial is the message of an answer that broke off; nil where nothing came
+// that could be stored.
+func partial(content, refusal string) json.RawMessage {
+	m := struct {
+		Role    string  `json:"role"`
+		Content *string `json:"content"`
+		Refusal string  `json:"refusal,omitempty"`
+	}{Role: "assistant", Refusal: refusal}
+	if strings.TrimSpace(content) != "" || content != "" && refusal != "" {
+		m.Content = &content
+	}
+	if m.Content == nil && refusal == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(m) // strings always encode
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// plainWord is a provider's word as it may be stored and shown: short, and on
+// one line.
+func plainWord(s string) string {
+	const most = 100
+	s = strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s), "")
+	if runes := []rune(s); len(runes) > most {
+		s = string(runes[:most])
+	}
+	return s
+}

@@ -1,0 +1,213 @@
+// Package reply answers branches: it builds the context of a head, calls a
+// model with it, and stores what the model says as a child of the head. Asking
+// again for the same head makes a sibling.
+//
+// A reply belongs to the service and not to whoever asked for it. It runs to
+// its end when its client is gone, and its events can be read by any number of
+// readers, from the first one or from where a reader left off. A reader that is
+// slow, or stuck, holds up neither the model nor other readers.
+//
+//	r, _, err := s.Start(ctx, reply.Request{ConversationID: c, HeadID: head})
+//	for after := 0; ; {
+//		events, err := r.Next(ctx, after) // Started, Deltas, and last an End
+//		…
+//		after = events[len(events)-1].ID
+//	}
+//
+// A reply ends in one of three ways: completed; stopped, by a caller or because
+// the program ends; or failed. What came until then is stored all the same,
+// with the way it ended in the message's metadata; where nothing came, nothing
+// is.
+//
+// The package speaks no HTTP and writes no event's text: package server does.
+// It runs no tools: the client sends their results and asks again. Replies
+// under way are known to the process that runs them, and to no other.
+package reply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Defaults of a Config.
+const (
+	DefaultTimeout           = 5 * time.Minute
+	DefaultCompactionTimeout = 40 * time.Second // more than one summarizer that hangs takes, and then the digest
+	DefaultKeep              = 5 * time.Minute
+	DefaultMaxRunning        = 256
+	DefaultMaxPerTenant      = 32
+)
+
+// Config sets a Service up. Store and Contexts must be set.
+type Config struct {
+	Store    *tree.Store        // of any tenant; see ForTenant
+	Contexts *summarize.Service // over the same store
+
+	Models   []llm.Model  // the first answers where a request names none; none at all: the offline model
+	Families llm.Families // says how large the models' windows are; nil is llm.KnownFamilies
+
+	Timeout           time.Duration // of a reply from its start to its end, with or without readers; 0 is DefaultTimeout
+	CompactionTimeout time.Duration // of the compaction of a branch that doesn't fit, before its reply; 0 is DefaultCompactionTimeout
+	Keep              time.Duration // how long the events of a reply that ended can still be read; 0 is DefaultKeep
+	MaxRunning        int           // replies at a time; 0 is DefaultMaxRunning
+	MaxPerTenant      int           // and of one tenant's; 0 is DefaultMaxPerTenant
+
+	Logger *slog.Logger // nil: none. Records hold ids and counts, never text
+}
+
+// A Service runs replies. It is safe for use by several goroutines.
+type Service struct {
+	*shared
+	store    *tree.Store
+	contexts *summarize.Service
+}
+
+// shared is what the services of all tenants have in common.
+type shared struct {
+	cfg Config
+	hub hub
+	log *slog.Logger
+}
+
+// New makes a Service.
+func New(cfg Config) (*Service, error) {
+	if cfg.Store == nil || cfg.Contexts == nil {
+		return nil, errors.New("reply.New: Store and Contexts must be set")
+	}
+	if len(cfg.Models) == 0 {
+		cfg.Models = []llm.Model{llm.Offline(0)}
+	}
+	seen := map[string]bool{}
+	for _, m := range cfg.Models {
+		if seen[m.Name()] {
+			return nil, fmt.Errorf("reply.New: two models have the name %q, by which requests choose one", m.Name())
+		}
+		seen[m.Name()] = true
+	}
+	if cfg.Families == nil {
+		cfg.Families = llm.KnownFamilies()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&cfg.Timeout, DefaultTimeout)
+	setDefault(&cfg.CompactionTimeout, DefaultCompactionTimeout)
+	setDefault(&cfg.Keep, DefaultKeep)
+	setDefault(&cfg.MaxRunning, DefaultMaxRunning)
+	setDefault(&cfg.MaxPerTenant, DefaultMaxPerTenant)
+	return &Service{
+		shared: &shared{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep)},
+		store:  cfg.Store, contexts: cfg.Contexts,
+	}, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// ForTenant gives the same Service for another tenant's conversations.
+func (s *Service) ForTenant(tenantID string) *Service {
+	return &Service{shared: s.shared, store: s.store.ForTenant(tenantID), contexts: s.contexts.ForTenant(tenantID)}
+}
+
+// Models lists the names that a request may choose from, the default first.
+func (s *Service) Models() (names []string) {
+	for _, m := range s.cfg.Models {
+		names = append(names, m.Name())
+	}
+	return names
+}
+
+// Find gives a reply by the id of its answer: one that runs or ended lately, or
+// else the stored answer, of which there is only the end. Any other id is an
+// ErrNotFound.
+func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
+	defer wrap(&err, "Find(%s, %s)", conversationID, messageID)
+	r := s.hub.find(s.key(conversationID, messageID))
+	if r != nil && r.runs() {
+		return r, nil
+	}
+	// What is kept of an answer that was pruned is gone with it.
+	m, err := s.store.Message(ctx, conversationID, messageID)
+	switch {
+	case err == nil && r != nil:
+		return r, nil
+	case err == nil && m.Role == tree.RoleAssistant:
+		return storedReply(m), nil
+	case err != nil && !errors.Is(err, tree.ErrNotFound):
+		return nil, err
+	}
+	if _, err := s.store.Conversation(ctx, conversationID); err != nil {
+		return nil, err
+	}
+	if r != nil && !r.stored() {
+		return r, nil
+	}
+	return nil, errReplyNotFound
+}
+
+// Stop ends a reply and waits until what came until then is stored. Of one that
+// has ended it gives the end. It finds replies as Find does.
+func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID) (_ End, err error) {
+	defer wrap(&err, "Stop(%s, %s)", conversationID, messageID)
+	r, err := s.Find(ctx, conversationID, messageID)
+	if err != nil {
+		return End{}, err
+	}
+	r.cancel(errStopped)
+	return r.Wait(ctx)
+}
+
+// Close refuses new replies, lets the running ones end until ctx does, and then
+// stops them. It returns when all are stored; it is an error if some aren't
+// within a further short time.
+func (s *Service) Close(ctx context.Context) error {
+	ended := s.hub.close()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	s.hub.cancelAll(errClosing)
+	const grace = storeTimeout + 5*time.Second
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("reply.Close: %d replies didn't end within %s of being stopped; what they said may not be stored", s.Stats().Running, grace)
+	}
+}
+
+// Stats are counts since the Service was made.
+type Stats struct {
+	Running                    int
+	Completed, Stopped, Failed uint64
+}
+
+// Stats counts replies of all tenants.
+func (s *Service) Stats() Stats { return s.hub.stats() }
+
+func (s *Service) key(conversationID, messageID uuid.UUID) key {
+	return key{s.store.TenantID(), conversationID, messageID}
+}
+
+// wrap names the method and its arguments, once.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("reply."+format+": %w", append(args, *err)...)
+	}
+}

@@ -1,0 +1,245 @@
+package reply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Reply is one answer on its way, or lately come.
+type Reply struct {
+	key
+	events
+	ctx    context.Context // ends when the reply is to end
+	cancel context.CancelCauseFunc
+
+	prepared chan struct{} // closed once place and model, or refused, are set
+	place    place
+	model    string
+	refused  error
+
+	ended chan struct{}
+}
+
+func (s *Service) newReply(req Request) *Reply {
+	// It is the service's and lives longer than the request.
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &Reply{
+		key: s.key(req.ConversationID, req.ID), events: newEvents(), ctx: ctx, cancel: cancel,
+		prepared: make(chan struct{}), ended: make(chan struct{}),
+	}
+}
+
+// storedReply is one of which nothing is left but its answer.
+func storedReply(m tree.Message) *Reply {
+	r := &Reply{
+		key: key{conversation: m.ConversationID, messageID: m.ID}, events: newEvents(), cancel: func(error) {},
+		prepared: make(chan struct{}), ended: make(chan struct{}), place: place{head: m.ParentID},
+	}
+	end := endOf(m)
+	r.only, r.end = true, &end
+	close(r.prepared)
+	close(r.ended)
+	return r
+}
+
+// MessageID is the id that the answer has, or will have.
+func (r *Reply) MessageID() uuid.UUID { return r.messageID }
+
+// ConversationID is the id of the conversation.
+func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
+
+// Wait waits for the reply's end. A request that was refused, which another of
+// the same id waits for, is its error.
+func (r *Reply) Wait(ctx context.Context) (End, error) {
+	select {
+	case <-r.ended:
+	case <-ctx.Done():
+		return End{}, ctx.Err()
+	}
+	if r.refused != nil {
+		return End{}, r.refused
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return *r.end, nil
+}
+
+// Over tells whether there is no event after the one with this id, and will be
+// none.
+func (r *Reply) Over(after int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.end != nil && len(r.events.after(after)) == 0
+}
+
+func (r *Reply) runs() bool {
+	select {
+	case <-r.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// stored tells whether something of the answer was stored.
+func (r *Reply) stored() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.end != nil && r.end.Message != nil
+}
+
+// abort ends a reply that never ran.
+func (r *Reply) abort(err error) {
+	r.refused = err
+	close(r.prepared)
+	r.change(func() { r.broken = err })
+	r.cancel(nil)
+	close(r.ended)
+}
+
+// run runs a reply to its end.
+func (s *Service) run(r *Reply, a *assignment) {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(r.ctx, s.cfg.Timeout)
+	defer cancel()
+	end := s.answer(ctx, r, a)
+	// What was streamed of a message that is gone must not be read any more.
+	keep := end.Message != nil || !errors.Is(end.Err, tree.ErrNotFound)
+	r.change(func() { r.end = &end })
+	close(r.ended)
+	s.hub.end(r, end.Status, keep)
+	r.cancel(nil)
+	s.report(r, a, end, time.Since(start))
+}
+
+// answer calls the model and stores what comes. A panic of a model's ends its
+// reply and nothing else.
+func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End) {
+	defer func() {
+		if p := recover(); p != nil {
+			end = s.conclude(ctx, r, a, llm.Response{}, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	if !a.context.Complete {
+		s.contexts.EnsureFits(ctx, a.request.ConversationID, a.head, s.cfg.CompactionTimeout)
+		if err := s.readContext(ctx, a); err != nil {
+			return s.conclude(ctx, r, a, llm.Response{}, err)
+		}
+	}
+	messages := a.context.Messages
+	a.context.Messages = nil
+	r.change(func() {
+		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Message: a.message, Model: r.model, Context: a.context}
+	})
+	res, err := a.model.Stream(ctx, llm.Request{
+		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens, Extra: a.request.Extra,
+	}, r.add)
+	return s.conclude(ctx, r, a, res, err)
+}
+
+// conclude tells how the reply ended and stores what it came to.
+func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm.Response, err error) End {
+	end := End{
+		Status: StatusCompleted, FinishReason: plainWord(res.FinishReason),
+		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens},
+	}
+	body := res.Message
+	content, refusal := r.text()
+	switch cause := context.Cause(ctx); {
+	case err == nil && body != nil && (strings.TrimSpace(content) != "" || refusal != "" || len(read(body).ToolCalls) > 0):
+	case err == nil:
+		end.Status, body = StatusFailed, nil
+		end.Err = &Error{Kind: ErrModel, Code: "model_bad_response", Detail: "The model's answer is blank. Ask again for another try."}
+	case errors.Is(cause, errStopped), errors.Is(cause, errClosing):
+		end.Status, body = StatusStopped, partial(content, refusal)
+	default:
+		end.Status, body = StatusFailed, partial(content, refusal)
+		end.Err = modelError(err)
+	}
+	if body == nil {
+		return end
+	}
+	m, err := s.keepAnswer(ctx, r, a, body, record(r.model, res, end))
+	var refused *tree.Error
+	if rest := partial(content, refusal); end.Status == StatusCompleted && rest != nil &&
+		errors.As(err, &refused) && (errors.Is(err, tree.ErrInvalid) || errors.Is(err, tree.ErrTooLarge)) {
+		// A model may call tools in ways that can't be stored. Its text can.
+		end.Status, end.Err = StatusFailed, err
+		if m, err = s.keepAnswer(ctx, r, a, rest, record(r.model, res, end)); err == nil {
+			end.Message = &m
+			return end
+		}
+	}
+	if err != nil {
+		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Err: err}
+	}
+	end.Message, end.Err = &m, butStored(end.Err)
+	return end
+}
+
+// storeTimeout is how long the database may be away when an answer is there.
+const storeTimeout = 15 * time.Second
+
+// keepAnswer stores the answer, and tries again where the database fails: the
+// id makes that safe.
+func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body, metadata []byte) (tree.Message, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	answer := tree.NewMessage{ID: r.messageID, Body: body, Metadata: metadata, CreatedAt: time.Now()}
+	for pause := 100 * time.Millisecond; ; pause *= 2 {
+		m, err := s.tryStore(ctx, a, answer)
+		var refused *tree.Error
+		if err == nil || errors.As(err, &refused) {
+			return m, err
+		}
+		s.log.WarnContext(ctx, "an answer could not be stored yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return tree.Message{}, err
+		}
+	}
+}
+
+// tryStore appends the answer. It becomes the active head if that is still the
+// one of the start: who switches to another branch meanwhile stays there.
+func (s *Service) tryStore(ctx context.Context, a *assignment, answer tree.NewMessage) (tree.Message, error) {
+	var options []tree.AppendOption
+	c, err := s.store.Conversation(ctx, a.request.ConversationID)
+	if err != nil {
+		return tree.Message{}, err
+	}
+	if a.active == uuid.Nil || c.HeadID != a.active {
+		options = append(options, tree.KeepHead())
+	}
+	m, _, err := s.store.Append(ctx, a.request.ConversationID, a.head, answer, options...)
+	return m, err
+}
+
+// report writes the reply's line in the log.
+func (s *Service) report(r *Reply, a *assignment, end End, took time.Duration) {
+	level := slog.LevelInfo
+	attrs := []slog.Attr{
+		slog.String("tenant_id", r.tenant), slog.Any("conversation_id", r.conversation), slog.Any("message_id", r.messageID), slog.Any("head_id", a.head),
+		slog.String("model", r.model), slog.String("status", string(end.Status)), slog.Bool("stored", end.Message != nil), slog.Bool("complete", a.context.Complete),
+		slog.Int("context_tokens", a.context.Usage.ContextTokens), slog.Int("prompt_tokens", end.Usage.PromptTokens),
+		slog.Int("completion_tokens", end.Usage.CompletionTokens), slog.Int64("duration_ms", took.Milliseconds()),
+	}
+	if end.Err != nil {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("error", end.Err.Error()))
+	}
+	s.log.LogAttrs(context.Background(), level, "reply", attrs...)
+}

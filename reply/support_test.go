@@ -1,0 +1,290 @@
+package reply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A fixture is a service on a database of its own.
+type fixture struct {
+	*Service
+	pool  *pgxpool.Pool
+	store *tree.Store
+	log   *lockedBuffer
+}
+
+// serve makes a service whose replies come from models.
+func serve(t testing.TB, change func(*Config), models ...llm.Model) *fixture {
+	t.Helper()
+	return serveOn(t, dbtest.New(t), change, models...)
+}
+
+func serveOn(t testing.TB, pool *pgxpool.Pool, change func(*Config), models ...llm.Model) *fixture {
+	t.Helper()
+	f := &fixture{pool: pool, store: tree.New(pool), log: new(lockedBuffer)}
+	cfg := Config{Store: f.store, Models: models, Logger: slog.New(slog.NewTextHandler(f.log, nil))}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if cfg.Contexts == nil {
+		if cfg.Contexts, err = summarize.New(f.store, summarize.Config{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.Service, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		done, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := f.Close(done); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// openAI is a client of a fake server.
+func openAI(t testing.TB, s *llmtest.Server) llm.Model {
+	t.Helper()
+	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func said1(role, text string) *tree.NewMessage {
+	body, _ := json.Marshal(map[string]string{"role": role, "content": text})
+	return &tree.NewMessage{Body: body}
+}
+
+// conversation makes one with a user's message in it, and gives both ids.
+func (f *fixture) conversation(t testing.TB) (id, head uuid.UUID) {
+	t.Helper()
+	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID, f.say(t, c.ID, uuid.Nil, "user", "What is a coppice?")
+}
+
+func (f *fixture) say(t testing.TB, conversationID, parentID uuid.UUID, role, text string) uuid.UUID {
+	t.Helper()
+	return f.add(t, conversationID, parentID, string(said1(role, text).Body))
+}
+
+func (f *fixture) add(t testing.TB, conversationID, parentID uuid.UUID, body string) uuid.UUID {
+	t.Helper()
+	m, _, err := f.store.Append(t.Context(), conversationID, parentID, tree.NewMessage{Body: json.RawMessage(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.ID
+}
+
+// ask starts a reply that must start.
+func (f *fixture) ask(t testing.TB, req Request) *Reply {
+	t.Helper()
+	r, started, err := f.Start(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !started {
+		t.Fatal("another reply was given")
+	}
+	return r
+}
+
+// end waits for a reply's end.
+func end(t testing.TB, r *Reply) End {
+	t.Helper()
+	e, err := r.Wait(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// patient is a context that only ends a test that hangs.
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// heard is what a reader of a reply's events has got.
+type heard struct {
+	content, refusal strings.Builder
+	calls            []json.RawMessage
+	started          *Started
+	end              *End
+	last             int
+}
+
+// take adds events; they must grow.
+func (h *heard) take(events []Event) error {
+	for _, e := range events {
+		if e.ID <= h.last {
+			return fmt.Errorf("event %d came after event %d", e.ID, h.last)
+		}
+		h.last = e.ID
+		switch {
+		case h.end != nil:
+			return errors.New("an event came after the end")
+		case e.Started != nil:
+			h.started = e.Started
+		case e.Delta != nil:
+			h.content.WriteString(e.Delta.Content)
+			h.refusal.WriteString(e.Delta.Refusal)
+			h.calls = append(h.calls, e.Delta.ToolCalls...)
+		case e.End != nil:
+			h.end = e.End
+		}
+	}
+	return nil
+}
+
+// hear reads a reply's events to the end.
+func hear(t testing.TB, r *Reply) *heard {
+	t.Helper()
+	h := &heard{}
+	for {
+		events, err := r.Next(patient(t), h.last)
+		if errors.Is(err, ErrEnded) {
+			return h
+		}
+		if err == nil {
+			err = h.take(events)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// hearSome reads events until the text has so many bytes.
+func hearSome(t testing.TB, r *Reply, n int) *heard {
+	t.Helper()
+	h := &heard{}
+	for h.content.Len() < n {
+		events, err := r.Next(patient(t), h.last)
+		if err == nil {
+			err = h.take(events)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+func textOf(t testing.TB, m *tree.Message) string {
+	t.Helper()
+	if m == nil {
+		return ""
+	}
+	var body struct{ Content string }
+	if err := json.Unmarshal(m.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	return body.Content
+}
+
+func wantError(t testing.TB, err error, kind error, code string, parts ...string) {
+	t.Helper()
+	var own *Error
+	if !errors.Is(err, kind) || !errors.As(err, &own) || own.Code != code {
+		t.Errorf("error %v, want %q of kind %q", err, code, kind)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(own.Error(), part) {
+			t.Errorf("the error lacks %q: %v", part, own)
+		}
+	}
+}
+
+// eventually waits for what happens in the background.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// lockedBuffer is a log that replies write and tests read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// gate is a model whose answer comes in pieces, as the test lets them.
+type gate struct {
+	name   string
+	pieces chan string // closed: the answer is whole
+	asked  chan llm.Request
+}
+
+func newGate() *gate {
+	return &gate{name: "gate", pieces: make(chan string), asked: make(chan llm.Request, 100)}
+}
+
+func (g *gate) Name() string { return g.name }
+
+func (g *gate) Complete(ctx context.Context, req llm.Request) (llm.Response, error) {
+	return g.Stream(ctx, req, func(llm.Delta) error { return nil })
+}
+
+func (g *gate) Stream(ctx context.Context, req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+	g.asked <- req
+	var text strings.Builder
+	for {
+		select {
+		case piece, more := <-g.pieces:
+			if !more {
+				res := llmtest.Response(text.String())
+				res.Model = g.name
+				return res, nil
+			}
+			text.WriteString(piece)
+			if err := each(llm.Delta{Content: piece}); err != nil {
+				return llm.Response{Text: text.String()}, err
+			}
+		case <-ctx.Done():
+			return llm.Response{Text: text.String()}, &llm.Error{Kind: llm.ErrCanceled, Model: g.name, Err: ctx.Err()}
+		}
+	}
+}

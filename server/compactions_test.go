@@ -1,0 +1,281 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// compactionAnswer is the schema Compaction, as far as tests read it.
+type compactionAnswer struct {
+	ID             string  `json:"id"`
+	AnchorID       *string `json:"anchor_id"`
+	CutoffID       *string `json:"cutoff_id"`
+	SummaryID      *string `json:"summary_id"`
+	PriorSummaryID *string `json:"prior_summary_id"`
+	Outcome        string  `json:"outcome"`
+	Reason         string  `json:"reason"`
+	Model          string  `json:"model"`
+	Attempts       []struct {
+		Model, Error string
+	} `json:"attempts"`
+	FoldedMessages int `json:"folded_messages"`
+	TokensBefore   int `json:"tokens_before"`
+	TokensAfter    int `json:"tokens_after"`
+}
+
+type contextAnswer struct {
+	Messages []struct{ Role, Content string } `json:"messages"`
+	Summary  *struct{ ID string }             `json:"summary"`
+	Usage    summarize.Usage                  `json:"usage"`
+	Counts   summarize.Counts                 `json:"counts"`
+}
+
+type summaryAnswer struct {
+	ID, Text string
+	Prior    *struct{ ID, Text string }
+}
+
+// TestCompaction compacts a branch twice, looks at what came of it, and undoes
+// the second.
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plantLong(t, a.store, "c", 20)
+	path := fill(conversationPathOf)
+	var before, between, after contextAnswer
+	a.must(200, &before, request{method: "GET", path: path + "/branches/active/context"})
+
+	var plan struct{ Plan *summarize.ExplainedPlan }
+	a.must(200, &plan, request{method: "GET", path: path + "/branches/active/explain"})
+	var first, second compactionAnswer
+	a.must(201, &first, request{method: "POST", path: path + "/branches/active/compactions"})
+	if plan.Plan == nil || first.CutoffID == nil || plan.Plan.CutoffID.String() != *first.CutoffID || plan.Plan.FoldMessages != first.FoldedMessages {
+		t.Errorf("explained %+v, done %+v", plan.Plan, first)
+	}
+	a.must(200, &between, request{method: "GET", path: path + "/branches/active/context"})
+	if between.Summary == nil || between.Summary.ID != *first.SummaryID || between.Counts.Folded != first.FoldedMessages {
+		t.Fatalf("after a compaction: %+v", between)
+	}
+	if between.Usage.ContextTokens != first.TokensAfter || before.Usage.ContextTokens != first.TokensBefore || first.TokensAfter >= first.TokensBefore {
+		t.Errorf("%d and %d tokens, and the record says %d and %d", before.Usage.ContextTokens, between.Usage.ContextTokens, first.TokensBefore, first.TokensAfter)
+	}
+	res := a.must(201, &second, request{method: "POST", path: path + "/branches/active/compactions", body: `{"keep_recent_messages":2}`})
+	if second.PriorSummaryID == nil || *second.PriorSummaryID != *first.SummaryID {
+		t.Errorf("the second merged %v, want %s", second.PriorSummaryID, *first.SummaryID)
+	}
+
+	var summary summaryAnswer
+	a.must(200, &summary, request{method: "GET", path: res.Header.Get("Location")})
+	if summary.ID != *second.SummaryID || summary.Prior == nil || summary.Prior.ID != *first.SummaryID || summary.Text == summary.Prior.Text {
+		t.Errorf("the summary is %+v", summary)
+	}
+	var list struct{ Data []compactionAnswer }
+	a.must(200, &list, request{method: "GET", path: path + "/compactions"})
+	if len(list.Data) != 2 || list.Data[0].ID != second.ID || list.Data[1].ID != first.ID {
+		t.Errorf("listed are %+v", list.Data)
+	}
+
+	// Undone, the first applies again; what the second merged can still be read.
+	a.must(200, nil, request{method: "DELETE", path: path + "/messages/" + *second.SummaryID})
+	a.must(200, &after, request{method: "GET", path: path + "/branches/active/context"})
+	if fmt.Sprint(after.Messages) != fmt.Sprint(between.Messages) {
+		t.Error("after an undo the context isn't the one before")
+	}
+	a.refused(404, CodeSummaryNotFound, request{method: "GET", path: res.Header.Get("Location")})
+
+	// And where the first one is gone, the second says so.
+	var third compactionAnswer
+	res = a.must(201, &third, request{method: "POST", path: path + "/branches/active/compactions", body: `{"keep_recent_messages":2}`})
+	a.must(200, nil, request{method: "DELETE", path: path + "/messages/" + *first.SummaryID})
+	var orphan summaryAnswer
+	a.must(200, &orphan, request{method: "GET", path: res.Header.Get("Location")})
+	if orphan.Prior != nil {
+		t.Errorf("the summary before it was deleted: %+v", orphan.Prior)
+	}
+}
+
+// pages of compactions are the list in one.
+func TestCompactionPages(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	for range 5 {
+		a.must(200, nil, request{method: "POST", path: fill(compactPath)})
+	}
+	path := fill(conversationPathOf + "/compactions?limit=2")
+	seen, cursor := map[string]bool{}, ""
+	for pages := 1; ; pages++ {
+		var p struct {
+			Data []compactionAnswer
+			Next *string `json:"next_cursor"`
+		}
+		a.must(200, &p, request{method: "GET", path: path + cursor})
+		for _, k := range p.Data {
+			seen[k.ID] = true
+		}
+		if p.Next == nil {
+			if pages != 3 || len(seen) != 5 {
+				t.Errorf("%d compactions on %d pages, want 5 on 3", len(seen), pages)
+			}
+			return
+		}
+		cursor = "&cursor=" + *p.Next
+	}
+}
+
+// serviceOf makes a service whose cascade asks one model.
+func serviceOf(t testing.TB, answer func(context.Context, llm.Request) (llm.Response, error), registry *prometheus.Registry) func(*Config) {
+	return func(c *Config) {
+		m, err := NewCompactionMetrics(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Registry = registry
+		c.Contexts, err = summarize.New(c.Store, summarize.Config{
+			Summarizers: []summarize.Summarizer{{Model: &llmtest.Model{ModelName: "scribe", Answer: answer}, Window: 128_000}},
+			NoDigest:    true, Logger: c.Logger, Observe: m.Observe,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What summarizers do shows in the answer, the log and the figures.
+func TestCompactionsAreCounted(t *testing.T) {
+	t.Parallel()
+	answers := make(chan string, 2)
+	a := newAPI(t, serviceOf(t, func(context.Context, llm.Request) (llm.Response, error) {
+		r := llmtest.Response(<-answers)
+		r.PromptTokens, r.CompletionTokens = 1000, 50
+		return r, nil
+	}, prometheus.NewRegistry()))
+	plantLong(t, a.store, "c", 20)
+
+	var k compactionAnswer
+	answers <- "Too short."
+	a.must(200, &k, request{method: "POST", path: fill(compactPath)})
+	if k.Outcome != "failed" || !strings.Contains(k.Reason, "scribe") || len(k.Attempts) != 1 || k.Attempts[0].Error == "" || k.SummaryID != nil {
+		t.Errorf("a failed compaction: %+v", k)
+	}
+	answers <- "Twenty plots were looked at; each was cut some hundred years ago."
+	k = compactionAnswer{}
+	a.must(201, &k, request{method: "POST", path: fill(compactPath)})
+	if k.Model != "scribe" || k.Attempts[0].Error != "" {
+		t.Errorf("a saved compaction: %+v", k)
+	}
+
+	text := string(a.must(200, nil, request{method: "GET", path: "/metrics"}).body)
+	for _, want := range []string{
+		`coppice_compactions_total{outcome="saved"} 1`, `coppice_compactions_total{outcome="failed"} 1`, `coppice_compactions_total{outcome="stale"} 0`,
+		fmt.Sprintf("coppice_compaction_saved_tokens_total %d", k.TokensBefore-k.TokensAfter),
+		`coppice_compaction_model_tokens_total{direction="prompt"} 2000`, `coppice_compaction_model_tokens_total{direction="completion"} 100`,
+		`coppice_compaction_duration_seconds_count{outcome="saved"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	line := regexp.MustCompile(`"msg":"compaction".*"outcome":"saved"`)
+	if log := a.log.String(); !line.MatchString(log) || strings.Contains(log, "Twenty plots") || strings.Contains(log, "stools stand") {
+		t.Error("the log has no line of the compaction, or says what it is about")
+	}
+}
+
+// A compaction on demand has time of its own, and no more than that.
+func TestCompactionTimeout(t *testing.T) {
+	t.Parallel()
+	const short = 50 * time.Millisecond
+	slow := func(ctx context.Context, _ llm.Request) (llm.Response, error) {
+		select {
+		case <-ctx.Done():
+			return llm.Response{}, ctx.Err()
+		case <-time.After(8 * short): // longer than any timeout of a request
+			return llmtest.Response("Twenty plots were looked at, one after the other."), nil
+		}
+	}
+	for timeout, want := range map[time.Duration]int{time.Minute: 201, short: 503} {
+		a := newAPI(t, serviceOf(t, slow, prometheus.NewRegistry()), func(c *Config) { c.RequestTimeout, c.CompactionTimeout = short, timeout })
+		plantLong(t, a.store, "c", 20)
+		before := a.state()
+		res := a.must(want, nil, request{method: "POST", path: fill(conversationPathOf + "/branches/{{c.40}}/compactions")})
+		if want == 503 && (a.problem(res).Code != CodeTimeout || a.state() != before) {
+			t.Errorf("cut off after %v: %s", timeout, res.body)
+		}
+	}
+}
+
+// Another tenant's summaries, branches and compactions are as if absent, byte
+// for byte.
+func TestTenantsDontSeeEachOthersContexts(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, tenant := range []string{"own", "other"} {
+		plant(t, a.store.ForTenant(tenant), tenant)
+	}
+	_, secret := a.newKey("own")
+	a.newKey("other")
+	requests := []struct{ method, path string }{
+		{"GET", "/v1/conversations/{{C}}/branches/active/context"},
+		{"GET", "/v1/conversations/{{C}}/branches/{{M.thanks}}/context?max_context_tokens=1000"},
+		{"GET", "/v1/conversations/{{C}}/branches/active/explain"},
+		{"GET", "/v1/conversations/{{C}}/branches/{{M.thanks}}/explain"},
+		{"POST", "/v1/conversations/{{C}}/branches/active/compactions"},
+		{"POST", "/v1/conversations/{{C}}/branches/{{M.thanks}}/compactions"},
+		{"GET", "/v1/conversations/{{C}}/compactions"},
+		{"GET", "/v1/conversations/{{C}}/summaries/{{M.summary}}"},
+	}
+	of := func(conversation, message string, r struct{ method, path string }) response {
+		path := fill(strings.NewReplacer("{{C}}", "{{"+conversation+"}}", "{{M.", "{{"+message+".").Replace(r.path))
+		return a.send(request{method: r.method, path: path, header: bearer(secret)})
+	}
+	before := a.state()
+	for _, r := range requests {
+		others, absent := of("other", "other", r), of("absent", "absent", r)
+		if others.StatusCode != 404 || !bytes.Equal(others.body, absent.body) {
+			t.Errorf("%s %s: another's and nobody's differ:\n%d %s\n%d %s", r.method, r.path, others.StatusCode, others.body, absent.StatusCode, absent.body)
+		}
+		if strings.Contains(r.path, "{{M.") {
+			others, absent := of("own", "other", r), of("own", "absent", r)
+			if others.StatusCode != 404 || !bytes.Equal(others.body, absent.body) {
+				t.Errorf("%s %s: another's message and nobody's differ:\n%s\n%s", r.method, r.path, others.body, absent.body)
+			}
+		}
+		if res := of("own", "own", r); res.StatusCode != 200 {
+			t.Errorf("%s %s: one's own answers %d: %s", r.method, r.path, res.StatusCode, res.body)
+		}
+	}
+	if a.state() != before {
+		t.Error("a request changed something")
+	}
+	page, err := a.store.ForTenant("other").Compactions(t.Context(), named("other"), tree.Paging{})
+	if err != nil || len(page.Data) != 0 {
+		t.Errorf("the other tenant has %d compactions, %v", len(page.Data), err)
+	}
+}
+
+// A compaction's record is the same wherever it is read.
+func TestCompactionAnswersAlike(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plantLong(t, a.store, "c", 20)
+	made := a.must(201, nil, request{method: "POST", path: fill(compactPath)})
+	var list struct{ Data []json.RawMessage }
+	a.must(200, &list, request{method: "GET", path: fill(conversationPathOf + "/compactions")})
+	if len(list.Data) != 1 || !bytes.Equal(list.Data[0], made.body) {
+		t.Errorf("made as\n%s\nlisted as\n%s", made.body, list.Data)
+	}
+}

@@ -1,0 +1,174 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// plantLong stores a conversation of a system message and n turns of a user
+// and an assistant, some 120 tokens each, in one line. The messages are called
+// <conversation>.0 and so on.
+func plantLong(t testing.TB, store *tree.Store, conversation string, turns int) {
+	t.Helper()
+	id := named(conversation)
+	if _, _, err := store.CreateConversation(t.Context(), tree.NewConversation{ID: id}); err != nil {
+		t.Fatal(err)
+	}
+	chain := []tree.NewMessage{{ID: named(conversation + ".0"), Body: json.RawMessage(`{"role":"system","content":"You keep the book of a wood."}`)}}
+	for turn := range turns {
+		for _, said := range []struct{ role, text string }{
+			{"user", fmt.Sprintf("What about plot %d?", turn)},
+			{"assistant", fmt.Sprintf("Plot %d was cut in %d. ", turn, 1900+turn) + strings.Repeat("The stools stand close, the poles are thin, and the deer got in through the gap by the gate. ", 5)},
+		} {
+			body, err := json.Marshal(map[string]string{"role": said.role, "content": said.text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain = append(chain, tree.NewMessage{ID: named(fmt.Sprint(conversation, ".", len(chain))), Body: body})
+		}
+	}
+	if _, _, err := store.AppendChain(t.Context(), id, uuid.Nil, chain); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const contextPath = conversationPathOf + "/branches/active/context"
+const compactPath = conversationPathOf + "/branches/active/compactions"
+
+var badContexts = []badInput{
+	{name: "window no number", method: "GET", path: contextPath + "?max_context_tokens=8k", status: 400, code: CodeInvalidSetting, field: "max_context_tokens", detail: []string{"1 to 2147483647"}},
+	{name: "window 0", method: "GET", path: contextPath + "?max_context_tokens=0", status: 400, code: CodeInvalidSetting, field: "max_context_tokens"},
+	{name: "window beyond an integer", method: "GET", path: contextPath + "?max_context_tokens=99999999999", status: 400, code: CodeInvalidSetting, field: "max_context_tokens"},
+	{name: "reserve negative", method: "GET", path: contextPath + "?reserved_tokens=-1", status: 400, code: CodeInvalidSetting, field: "reserved_tokens"},
+	{name: "reserve of the whole window", method: "GET", path: contextPath + "?max_context_tokens=1000&reserved_tokens=1000", status: 400, code: CodeInvalidSetting, field: "reserved_tokens", detail: []string{"less than max_context_tokens, which is 1000"}},
+	{name: "no model known", method: "GET", path: contextPath + "?model=gpt-4o", status: 400, code: CodeUnknownModel, field: "model", detail: []string{"max_context_tokens"}},
+	{name: "context of a summary", method: "GET", path: conversationPathOf + "/branches/{{c.summary}}/context", status: 404, code: CodeMessageNotFound},
+	{name: "context of an absent head", method: "GET", path: conversationPathOf + "/branches/{{absent}}/context", status: 404, code: CodeMessageNotFound},
+	{name: "context of no branch", method: "GET", path: "/v1/conversations/{{empty}}/branches/active/context", status: 404, code: CodeNoActiveHead},
+	{name: "context in an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/branches/{{c.thanks}}/context", status: 404, code: CodeConversationNotFound},
+	{name: "explain an absent head", method: "GET", path: conversationPathOf + "/branches/{{absent}}/explain", status: 404, code: CodeMessageNotFound},
+	{name: "explain a head no UUID", method: "GET", path: conversationPathOf + "/branches/latest/explain", status: 400, code: CodeInvalidID, field: "head_id"},
+	{name: "message as a summary", method: "GET", path: conversationPathOf + "/summaries/{{c.thanks}}", status: 404, code: CodeSummaryNotFound},
+	{name: "absent summary", method: "GET", path: conversationPathOf + "/summaries/{{absent}}", status: 404, code: CodeSummaryNotFound},
+	{name: "summary no UUID", method: "GET", path: conversationPathOf + "/summaries/last", status: 400, code: CodeInvalidID, field: "summary_id"},
+	{name: "compactions of an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/compactions", status: 404, code: CodeConversationNotFound},
+
+	{name: "compact an absent head", method: "POST", path: conversationPathOf + "/branches/{{absent}}/compactions", body: `{}`, status: 404, code: CodeMessageNotFound},
+	{name: "keep nothing", method: "POST", path: compactPath, body: `{"keep_recent_messages":0}`, status: 400, code: CodeInvalidDemand, field: "keep_recent_messages"},
+	{name: "keep less than nothing", method: "POST", path: compactPath, body: `{"keep_recent_messages":-5}`, status: 400, code: CodeInvalidDemand, field: "keep_recent_messages"},
+	{name: "keep too much", method: "POST", path: compactPath, body: `{"keep_recent_messages":10001}`, status: 400, code: CodeInvalidDemand, field: "keep_recent_messages"},
+	{name: "keep half a message", method: "POST", path: compactPath, body: `{"keep_recent_messages":1.5}`, status: 400, code: CodeWrongType, field: "keep_recent_messages"},
+	{name: "keep a string", method: "POST", path: compactPath, body: `{"keep_recent_messages":"4"}`, status: 400, code: CodeWrongType, field: "keep_recent_messages"},
+	{name: "keep null", method: "POST", path: compactPath, body: `{"keep_recent_messages":null}`, status: 400, code: CodeWrongType, field: "keep_recent_messages"},
+	{name: "long instructions", method: "POST", path: compactPath, body: `{"instructions":"` + strings.Repeat("x", 4001) + `"}`, status: 400, code: CodeInvalidDemand, field: "instructions"},
+	{name: "NUL in instructions", method: "POST", path: compactPath, body: `{"instructions":"a\u0000b"}`, status: 400, code: CodeInvalidDemand, field: "instructions"},
+	{name: "look ahead elsewhere", method: "POST", path: compactPath, body: `{"look_ahead":"all"}`, status: 400, code: CodeInvalidDemand, field: "look_ahead", detail: []string{"recent or none"}},
+	{name: "look ahead at nothing", method: "POST", path: compactPath, body: `{"look_ahead":""}`, status: 400, code: CodeInvalidDemand, field: "look_ahead"},
+	{name: "unknown wish", method: "POST", path: compactPath, body: `{"model":"x"}`, status: 400, code: CodeUnknownField, field: "model", detail: []string{"instructions, keep_recent_messages, look_ahead"}},
+
+	{name: "unknown setting", method: "POST", path: "/v1/conversations", body: `{"settings":{"keep":1}}`, status: 400, code: CodeInvalidSetting, field: "settings.keep", detail: []string{"no setting of this name", "keep_ratio"}},
+	{name: "setting in another case", method: "POST", path: "/v1/conversations", body: `{"settings":{"Keep_Ratio":0.1}}`, status: 400, code: CodeInvalidSetting, field: "settings.Keep_Ratio"},
+	{name: "setting of another type", method: "POST", path: "/v1/conversations", body: `{"settings":{"keep_ratio":"0.1"}}`, status: 400, code: CodeInvalidSetting, field: "settings.keep_ratio", detail: []string{"a number"}},
+	{name: "setting null", method: "POST", path: "/v1/conversations", body: `{"settings":{"keep_ratio":null}}`, status: 400, code: CodeInvalidSetting, field: "settings.keep_ratio"},
+	{name: "setting half a message", method: "POST", path: "/v1/conversations", body: `{"settings":{"min_recent_messages":1.5}}`, status: 400, code: CodeInvalidSetting, field: "settings.min_recent_messages", detail: []string{"whole number"}},
+	{name: "setting out of range", method: "PATCH", path: conversationPathOf, body: `{"title":"x","settings":{"trigger_ratio":2}}`, status: 400, code: CodeInvalidSetting, field: "settings.trigger_ratio"},
+	{name: "settings that compact for ever", method: "PATCH", path: conversationPathOf, body: `{"settings":{"trigger_cap_tokens":5000}}`, status: 400, code: CodeInvalidSetting, field: "settings.keep_ratio", detail: []string{"again at once", "trigger of 5000"}},
+	{name: "setting in no mode", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", body: `{"settings":{"compaction":"maybe"}}`, status: 400, code: CodeInvalidSetting, field: "settings.compaction", detail: []string{"auto, manual or off"}},
+}
+
+// A context holds the bodies byte for byte, however they are spelled.
+func TestContextHasTheBytes(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	bodies := []string{
+		`{"role":"system","content":"A < B & C > D"}`,
+		`{"role":"user","content":"\u00e9\u2028 \ud83c\udf33 \"\\/ é"}`,
+		`{"role":"assistant","content":null,"tool_calls":[ {"id":"x", "type":"function","function":{"name":"f","arguments":"{\"n\": 1.00}"}} ]}`,
+		`{"role":"tool","content":[{"type":"text","text":"1e3"}, {"n":1.00E+2,"type":"other"}],"tool_call_id":"x"}`,
+	}
+	id := named("bytes").String()
+	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"id":"` + id + `"}`})
+	a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + id + "/messages", body: `{"parent_id":null,"messages":[` + strings.Join(bodies, ",\n ") + `]}`})
+	var c struct{ Messages []json.RawMessage }
+	a.must(200, &c, request{method: "GET", path: "/v1/conversations/" + id + "/branches/active/context"})
+	for i, body := range bodies {
+		if i >= len(c.Messages) || string(c.Messages[i]) != body {
+			t.Errorf("message %d:\n%s\nwant\n%s", i, c.Messages, body)
+		}
+	}
+}
+
+// The window is the query's, else the conversation's, else the server's.
+func TestContextWindow(t *testing.T) {
+	t.Parallel()
+	known := map[string]int{"small": 8000, "large": 1_000_000}
+	a := newAPI(t, func(c *Config) {
+		c.ModelWindow = func(model string) (int, []string) {
+			if n, ok := known[model]; ok {
+				return n, nil
+			}
+			return 0, []string{"large", "small"}
+		}
+	})
+	plant(t, a.store, "c")
+	plant(t, a.store, "own")
+	a.must(200, nil, request{method: "PATCH", path: fill("/v1/conversations/{{own}}"), body: `{"settings":{"max_context_tokens":40000,"reserved_tokens":5000}}`})
+	for _, test := range []struct {
+		conversation, query string
+		window, reserve     int
+	}{
+		{"c", "", 128_000, 16_000},
+		{"c", "?max_context_tokens=50000", 50_000, 6_250},
+		{"c", "?max_context_tokens=500000", 500_000, 16_000},
+		{"c", "?max_context_tokens=1", 1, 0},
+		{"c", "?reserved_tokens=0", 128_000, 0},
+		{"c", "?max_context_tokens=50000&reserved_tokens=49999", 50_000, 49_999},
+		{"c", "?model=small", 8000, 1000},
+		{"c", "?model=large&reserved_tokens=100000", 1_000_000, 100_000},
+		{"c", "?model=small&max_context_tokens=90000&reserved_tokens=1", 90_000, 1},
+		{"c", "?model=unheard-of&max_context_tokens=90000&reserved_tokens=1", 90_000, 1},
+		{"own", "", 40_000, 5000},
+		{"own", "?max_context_tokens=8000", 8000, 1000},
+		{"own", "?model=large", 1_000_000, 5000},
+		{"own", "?reserved_tokens=7", 40_000, 7},
+	} {
+		var c summarize.Context
+		a.must(200, &c, request{method: "GET", path: fill("/v1/conversations/{{" + test.conversation + "}}/branches/active/context" + test.query)})
+		if u := c.Usage; u.MaxContextTokens != test.window || u.ReservedTokens != test.reserve || u.AvailableTokens != test.window-test.reserve {
+			t.Errorf("%s %s: %+v, want %d and %d", test.conversation, test.query, u, test.window, test.reserve)
+		}
+	}
+	p := a.refused(400, CodeUnknownModel, request{method: "GET", path: fill(contextPath + "?model=unheard-of")})
+	if deref(p.Field) != "model" || !strings.Contains(p.Detail, "large, small") {
+		t.Errorf("an unknown model: %+v", p)
+	}
+	a.refused(400, CodeUnknownModel, request{method: "GET", path: fill(contextPath + "?model=")})
+}
+
+// A fork has the settings of its source, unless it brings its own.
+func TestForkKeepsSettings(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	const settings = `{"keep_ratio": 0.10,"compaction":"manual"}`
+	a.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), body: `{"settings":` + settings + `}`})
+	for body, want := range map[string]string{
+		`{}`:                                settings,
+		`{"settings":{}}`:                   `{}`,
+		`{"settings":{"compaction":"off"}}`: `{"compaction":"off"}`,
+		`{"title":"Elsewhere","metadata":{"a":1}}`: settings,
+	} {
+		var c struct{ Settings json.RawMessage }
+		a.must(201, &c, request{method: "POST", path: fill(conversationPathOf + "/messages/{{c.thanks}}/fork"), body: body})
+		if string(c.Settings) != want {
+			t.Errorf("forked by %s: settings %s, want %s", body, c.Settings, want)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// withModels has replies come from models, and changes the rest.
+func withModels(change func(*reply.Config), models ...llm.Model) func(*Config) {
+	return func(cfg *Config) {
+		contexts, err := summarize.New(cfg.Store, summarize.Config{})
+		if err != nil {
+			panic(err)
+		}
+		r := reply.Config{Store: cfg.Store, Contexts: contexts, Models: models, Logger: cfg.Logger}
+		if change != nil {
+			change(&r)
+		}
+		if cfg.Contexts, cfg.Replies, err = contexts, nil, nil; err == nil {
+			cfg.Replies, err = reply.New(r)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+}
+
+// model is a client of a fake server.
+func model(t testing.TB, s *llmtest.Server) llm.Model {
+	t.Helper()
+	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A paced model answers in pieces, as the test lets them.
+type paced struct{ pieces chan string }
+
+func (paced) Name() string { return "paced" }
+
+func (p paced) Complete(ctx context.Context, req llm.Request) (llm.Response, error) {
+	return p.Stream(ctx, req, func(llm.Delta) error { return nil })
+}
+
+func (p paced) Stream(ctx context.Context, _ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+	var text strings.Builder
+	for {
+		select {
+		case piece, more := <-p.pieces:
+			if !more {
+				return llmtest.Response(text.String()), nil
+			}
+			text.WriteString(piece)
+			if err := each(llm.Delta{Content: piece}); err != nil {
+				return llm.Response{}, err
+			}
+		case <-ctx.Done():
+			return llm.Response{}, &llm.Error{Kind: llm.ErrCanceled, Model: p.Name(), Err: ctx.Err()}
+		}
+	}
+}
+
+// A serverEvent is one as a client reads it.
+type serverEvent struct {
+	id, name, data string
+}
+
+// readEvent reads the next event the way the HTML standard says, or comments'
+// text under the name "comment".
+func readEvent(r *bufio.Reader) (e serverEvent, err error) {
+	var data []string
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return e, err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "" && e.name != "":
+			e.data = strings.Join(data, "\n")
+			return e, nil
+		case line == "":
+		case field == "":
+			e.name, data = "comment", append(data, value)
+		case field == "id":
+			e.id = value
+		case field == "event":
+			e.name = value
+		case field == "data":
+			data = append(data, value)
+		default:
+			return e, fmt.Errorf("an odd line: %q", line)
+		}
+	}
+}
+
+// A listener reads a stream of events.
+type listener struct {
+	*testAPI
+	res  *http.Response
+	body *bufio.Reader
+	last int // id
+	text string
+	end  *serverEvent
+}
+
+// listen sends a request that is answered by events.
+func (a *testAPI) listen(ctx context.Context, r request) *listener {
+	a.t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(a.newRequest(r).WithContext(ctx))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { res.Body.Close() })
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
+		body, _ := io.ReadAll(res.Body)
+		a.t.Fatalf("%s %s: %d: %s", r.method, r.path, res.StatusCode, body)
+	}
+	return &listener{testAPI: a, res: res, body: bufio.NewReader(res.Body)}
+}
+
+// next reads an event and holds it against openapi.yaml.
+func (l *listener) next() (serverEvent, error) {
+	l.t.Helper()
+	e, err := readEvent(l.body)
+	if err != nil || e.name == "comment" {
+		return e, err
+	}
+	id, err := strconv.Atoi(e.id)
+	if err != nil || id <= l.last {
+		l.t.Errorf("event %q came after event %d", e.id, l.last)
+	}
+	l.last = id
+	conformsEvent(l.t, e)
+	switch e.name {
+	case "reply.started":
+	case "reply.delta":
+		var d struct{ Content string }
+		if err := json.Unmarshal([]byte(e.data), &d); err != nil {
+			l.t.Fatal(err)
+		}
+		l.text += d.Content
+	default:
+		l.end = &e
+	}
+	return e, nil
+}
+
+// toEnd reads to the end of the stream, which must come after the reply's.
+func (l *listener) toEnd() serverEvent {
+	l.t.Helper()
+	for {
+		_, err := l.next()
+		if errors.Is(err, io.EOF) && l.end != nil {
+			return *l.end
+		}
+		if err != nil {
+			l.t.Fatalf("the stream ended with %v after %q", err, l.text)
+		}
+	}
+}
+
+// until reads until the text has so many bytes.
+func (l *listener) until(n int) {
+	l.t.Helper()
+	for len(l.text) < n {
+		if _, err := l.next(); err != nil {
+			l.t.Fatalf("the stream ended with %v after %q", err, l.text)
+		}
+	}
+}
+
+var eventSchemas = map[string]string{
+	"reply.started": "ReplyStarted", "reply.delta": "ReplyDelta", "reply.completed": "ReplyCompleted", "reply.stopped": "ReplyStopped", "reply.failed": "ReplyFailed",
+}
+
+var document = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(Spec) })
+
+func conformsEvent(t testing.TB, e serverEvent) {
+	t.Helper()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := doc.Components.Schemas[eventSchemas[e.name]]
+	var data any
+	if schema == nil {
+		t.Fatalf("an event called %q", e.name)
+	}
+	if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+		t.Fatalf("%s: %v: %q", e.name, err, e.data)
+	}
+	if err := schema.Value.VisitJSON(data); err != nil {
+		t.Errorf("%s is not what openapi.yaml says: %v", e.name, err)
+	}
+}
+
+// stored reads the message that a reply's end is about.
+func (l *listener) stored() (m struct {
+	ID, ConversationID uuid.UUID
+	Content            string
+	Metadata           struct{ Reply struct{ Status, Code string } }
+	Siblings           tree.Siblings
+}) {
+	l.t.Helper()
+	var end struct{ Message json.RawMessage }
+	if err := json.Unmarshal([]byte(l.end.data), &end); err != nil {
+		l.t.Fatal(err)
+	}
+	if string(end.Message) == "null" {
+		return m
+	}
+	if err := json.Unmarshal(end.Message, &m); err != nil {
+		l.t.Fatal(err)
+	}
+	got := l.must(200, nil, request{method: "GET", path: conversationPath(l.conversation()) + "/messages/" + m.ID.String()})
+	if !bytes.Equal(got.body, end.Message) {
+		l.t.Errorf("the event has\n%s, and stored is\n%s", end.Message, got.body)
+	}
+	return m
+}
+
+func (l *listener) conversation() uuid.UUID {
+	return uuid.MustParse(strings.Split(l.res.Request.URL.Path, "/")[3])
+}
+
+// eventually waits for what happens in the background.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coppice-chat/coppice/reply"
+)
+
+// stream gives the events of a reply after the one with this id.
+func (s *Server) stream(ctx context.Context, r *reply.Reply, after int) eventStream {
+	return eventStream{ctx, r, after, s.cfg.Heartbeat}
+}
+
+// An eventStream is an answer of server-sent events. It is written as the
+// events come, each at once. A reader that is slower than they are gets them in
+// larger pieces, and one that stands still is cut off after the patience that
+// every streamed answer has (patience.go): it can read on at any time.
+type eventStream struct {
+	ctx       context.Context
+	reply     *reply.Reply
+	after     int
+	heartbeat time.Duration
+}
+
+func (s eventStream) VisitCreateReplyResponse(w http.ResponseWriter) error {
+	w.Header().Set("Location", replyPath(s.reply))
+	return s.write(w)
+}
+
+func (s eventStream) VisitReadReplyResponse(w http.ResponseWriter) error { return s.write(w) }
+
+func (s eventStream) write(w http.ResponseWriter) error {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // of nginx and those who took it over
+	w.WriteHeader(http.StatusOK)
+	connection := http.NewResponseController(w)
+	if err := connection.Flush(); err != nil {
+		return readerGone(err)
+	}
+	if callOf(s.ctx).method == http.MethodHead {
+		return nil
+	}
+	var out []byte
+	for {
+		events, err := s.next()
+		if errors.Is(err, reply.ErrEnded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out = out[:0]
+		if len(events) == 0 {
+			out = append(out, ": still here\n\n"...)
+		}
+		for _, e := range events {
+			name, data, err := eventOf(e)
+			if err != nil {
+				return err
+			}
+			if e.End != nil && e.End.Err != nil {
+				callOf(s.ctx).note(e.End.Err, toProblem(e.End.Err)) // the log names it by this request
+			}
+			out = appendEvent(out, e.ID, name, data)
+			s.after = e.ID
+		}
+		if _, err := w.Write(out); err != nil {
+			return readerGone(err)
+		}
+		if err := connection.Flush(); err != nil {
+			return readerGone(err)
+		}
+	}
+}
+
+// next waits for events, but not longer than the reader, and what stands
+// between, should wait for a sign of life.
+func (s eventStream) next() ([]reply.Event, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.heartbeat)
+	defer cancel()
+	events, err := s.reply.Next(ctx, s.after)
+	if errors.Is(err, context.DeadlineExceeded) && s.ctx.Err() == nil {
+		return nil, nil
+	}
+	return events, err
+}
+
+// readerGone is the error of a reader that left or stands still.
+func readerGone(err error) error {
+	return &problem{code: CodeRequestCanceled, detail: "The client went away.", cause: fmt.Errorf("writing events: %w", err)}
+}
+
+// appendEvent appends a server-sent event. Each line of the data becomes a line
+// of its own, because the end of a line ends the field.
+func appendEvent(dst []byte, id int, name string, data []byte) []byte {
+	dst = append(strconv.AppendInt(append(dst, "id: "...), int64(id), 10), "\nevent: "...)
+	dst = append(append(dst, name...), '\n')
+	for {
+		end := bytes.IndexAny(data, "\r\n")
+		line := data
+		if end >= 0 {
+			line = data[:end]
+		}
+		dst = append(append(append(dst, "data: "...), line...), '\n')
+		if end < 0 {
+			return append(dst, '\n')
+		}
+		if data[end] == '\r' && end+1 < len(data) && data[end+1] == '\n' {
+			end++
+		}
+		data = data[end+1:]
+	}
+}

@@ -1,0 +1,255 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/reply"
+)
+
+// TestDroppedClients has a thousand clients leave at every moment of a reply.
+// Nothing of them stays but their answers. It counts goroutines, so it doesn't
+// run beside other tests.
+func TestDroppedClients(t *testing.T) {
+	const clients, atOnce = 1000, 50
+	model1 := llmtest.NewServer(t)
+	model1.Otherwise(llmtest.Slow(200*time.Microsecond, llmtest.Answer(llmtest.Text(800))))
+	a := newAPI(t, withModels(func(c *reply.Config) { c.MaxRunning, c.MaxPerTenant = clients, clients }, model(t, model1)))
+	plant(t, a.store, "c")
+	transport := &http.Transport{MaxIdleConnsPerHost: atOnce}
+	drop := func(i int) (accepted bool) {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		if i%10 == 0 { // before it knows anything
+			time.AfterFunc(time.Duration(i)*5*time.Microsecond, leave)
+		}
+		res, err := transport.RoundTrip(a.newRequest(ask(replyPathOf, "")).WithContext(ctx))
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		_, _ = io.CopyN(io.Discard, res.Body, int64(i)*8) // up to more than there is
+		if i%3 == 0 {
+			again, err := transport.RoundTrip(a.newRequest(request{method: "GET", path: res.Header.Get("Location")}).WithContext(ctx))
+			if err == nil {
+				_, _ = io.CopyN(io.Discard, again.Body, int64(i))
+				again.Body.Close()
+			}
+		}
+		return true
+	}
+	drop(clients)
+	rest := func() (goroutines int) {
+		eventually(t, "the replies to end", func() bool { return a.server.cfg.Replies.Stats().Running == 0 })
+		transport.CloseIdleConnections()
+		model1.Client().CloseIdleConnections()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		return runtime.NumGoroutine()
+	}
+	var baseline int
+	eventually(t, "quiet", func() bool {
+		before := baseline
+		time.Sleep(20 * time.Millisecond)
+		baseline = rest()
+		return baseline == before
+	})
+
+	var accepted atomic.Int64
+	accepted.Add(1)
+	var all sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i := range clients {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			if drop(i) {
+				accepted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, fmt.Sprintf("%d goroutines", baseline), func() bool { return rest() <= baseline })
+	if n := a.pool.Stat().AcquiredConns(); n != 0 {
+		t.Errorf("%d connections to the database are in use", n)
+	}
+	s := a.server.cfg.Replies.Stats()
+	if s.Failed+s.Stopped > 0 || s.Completed < uint64(accepted.Load()) || accepted.Load() < clients*8/10 {
+		t.Errorf("%d clients were accepted: %+v", accepted.Load(), s)
+	}
+	var stored uint64
+	if err := a.pool.QueryRow(t.Context(), "select count(*) from nodes where metadata->'reply'->>'status' = 'completed'").Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if stored != s.Completed {
+		t.Errorf("%d answers are stored of %d", stored, s.Completed)
+	}
+}
+
+// A smallListener gives connections that hold little on their way.
+type smallListener struct{ net.Listener }
+
+func (l smallListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	}
+	return c, err
+}
+
+// TestReaderThatStandsStill holds up neither the model nor other readers, is
+// cut off, and can read on.
+func TestReaderThatStandsStill(t *testing.T) {
+	t.Parallel()
+	text := llmtest.Text(600_000)
+	fake := llmtest.NewServer(t, llmtest.Answer(text))
+	a := newAPI(t, withModels(nil, model(t, fake)), func(c *Config) { c.RequestTimeout = 500 * time.Millisecond })
+	plant(t, a.store, "c")
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := a.server.HTTPServer("")
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(smallListener{inner}) }()
+	defer func() {
+		web.Close()
+		<-served
+	}()
+
+	stuck, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stuck.Close()
+	if err := stuck.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(stuck, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", fill(replyPathOf), inner.Addr())
+	head, err := http.ReadResponse(bufio.NewReaderSize(stuck, 16), nil)
+	if err != nil || head.StatusCode != 200 {
+		t.Fatal(head, err)
+	}
+
+	other := a.listen(t.Context(), request{method: "GET", path: head.Header.Get("Location")})
+	if end := other.toEnd(); end.name != "reply.completed" || other.text != text {
+		t.Fatalf("%s after %d bytes", end.name, len(other.text))
+	}
+	eventually(t, "the end of the one that stands still", func() bool {
+		for _, line := range a.lines() {
+			if line["cut"] == true && line["code"] == "request_canceled" && line["route"] == "/v1/conversations/{conversation_id}/branches/{head_id}/replies" {
+				return true
+			}
+		}
+		return false
+	})
+	got, err := io.ReadAll(stuck)
+	if err == nil && bytes.Contains(got, []byte("reply.completed")) {
+		t.Errorf("it got all %d bytes", len(got))
+	}
+}
+
+// TestSignsOfLife has a model that is silent.
+func TestSignsOfLife(t *testing.T) {
+	t.Parallel()
+	m := paced{make(chan string)}
+	a := newAPI(t, withModels(nil, m), func(c *Config) { c.Heartbeat = 10 * time.Millisecond; c.RequestTimeout = time.Second })
+	plant(t, a.store, "c")
+	l := a.listen(t.Context(), ask(replyPathOf, ""))
+	for signs, start := 0, time.Now(); signs < 5 || time.Since(start) < 1500*time.Millisecond; signs++ { // longer than any request may take
+		for {
+			e, err := l.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.name == "comment" {
+				break
+			}
+		}
+	}
+	m.pieces <- "Yes."
+	close(m.pieces)
+	if end := l.toEnd(); end.name != "reply.completed" || l.text != "Yes." {
+		t.Errorf("%+v, %q", end, l.text)
+	}
+}
+
+// TestShutdown ends streams as the program does when it stops.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	m := paced{make(chan string)}
+	a := newAPI(t, withModels(nil, m))
+	plant(t, a.store, "c")
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := a.server.HTTPServer("")
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(inner) }()
+	b := *a
+	b.url = "http://" + inner.Addr().String()
+	l := b.listen(t.Context(), ask(replyPathOf, ""))
+	m.pieces <- "Half."
+	l.until(5)
+	hurry, cancel := context.WithCancel(t.Context())
+	closed := make(chan error, 2)
+	go func() { closed <- a.server.cfg.Replies.Close(hurry) }()
+	go func() { closed <- web.Shutdown(t.Context()) }()
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+	cancel()
+	l.testAPI = a // which still answers
+	if end := l.toEnd(); end.name != "reply.stopped" || l.stored().Content != "Half." {
+		t.Errorf("%+v", end)
+	}
+	for range 2 {
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// FuzzEvents holds that whatever an event says, a reader gets it.
+func FuzzEvents(f *testing.F) {
+	for _, s := range []string{"", "a", "a\nb", "\r", "\r\n\r\n", "a\u2028b\u2029c\u0085", "data: x\n\nid: 5", "\x00\ufeff", "é🌳<&>\"\\", ": ", "\n:\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		plain := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace
+		event := appendEvent(nil, 12, "reply.delta", []byte(text))
+		if bytes.ContainsRune(event, '\r') {
+			t.Fatalf("%q holds a carriage return", event)
+		}
+		e, err := readEvent(bufio.NewReader(bytes.NewReader(event)))
+		if want := (serverEvent{"12", "reply.delta", plain(text)}); err != nil || e != want {
+			t.Fatalf("%+v, %v, want %+v", e, err, want)
+		}
+		name, data, err := eventOf(reply.Event{ID: 3, Delta: &reply.Delta{Content: text, ToolCalls: []json.RawMessage{[]byte("{\r\n \"index\" :\n0}")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err = readEvent(bufio.NewReader(bytes.NewReader(appendEvent(nil, 3, name, data)))); err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Content string }
+		if err := json.Unmarshal([]byte(e.data), &got); err != nil || utf8.ValidString(text) && got.Content != text {
+			t.Fatalf("%q, %v, want %q", got.Content, err, text)
+		}
+	})
+}

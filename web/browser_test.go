@@ -1,0 +1,304 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// patience is how long a test waits for the page to get somewhere before it
+// fails. It is no measure of anything.
+const patience = 20 * time.Second
+
+// browser starts one browser for all tests of the binary.
+var browser = sync.OnceValues(func() (context.Context, error) {
+	path, err := findBrowser()
+	if err != nil {
+		return nil, err
+	}
+	profile, err := os.MkdirTemp("", "coppice-browser-")
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("font-render-hinting", "none"),
+		// A mouse, which a headless browser doesn't think it has.
+		chromedp.Flag("blink-settings", "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"), chromedp.Flag("hide-scrollbars", true), chromedp.WindowSize(1440, 900),
+	)
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	closeBrowser = func() {
+		cancel()
+		stop()
+		os.RemoveAll(profile)
+	}
+	return ctx, chromedp.Do(ctx)
+})
+
+// closeBrowser ends the browser, if there is one.
+var closeBrowser = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	closeBrowser()
+	os.Exit(code)
+}
+
+func findBrowser() (string, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("there is no browser. Install one, for example by apt-get install chromium")
+}
+
+// A tab is a tab of the browser on a site. Its methods fail the test when the
+// page doesn't get where it should.
+type tab struct {
+	t    testing.TB
+	ctx  context.Context
+	site *site
+
+	mu     sync.Mutex
+	errors []string // of scripts and of the security policy
+	asked  []string // addresses of all requests
+}
+
+// An option changes a tab before it opens.
+type option func(*tabOptions)
+
+type tabOptions struct {
+	width, height int64
+	dark, calm    bool
+	touch         bool
+	beside        *tab
+}
+
+func size(width, height int64) option {
+	return func(o *tabOptions) { o.width, o.height = width, height }
+}
+func dark(o *tabOptions)  { o.dark = true }
+func touch(o *tabOptions) { o.touch = true }
+
+// beside opens the tab in the same window as another: they share storage.
+func beside(other *tab) option { return func(o *tabOptions) { o.beside = other } }
+
+// newTab opens a tab at a path of the site.
+func newTab(t testing.TB, s *site, path string, options ...option) *tab {
+	t.Helper()
+	o := tabOptions{width: 1440, height: 900, calm: true}
+	for _, change := range options {
+		change(&o)
+	}
+	parent, err := browser()
+	if err != nil {
+		if os.Getenv("COPPICE_REQUIRE_BROWSER") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	var ctx context.Context
+	var cancel context.CancelFunc
+	if o.beside != nil {
+		ctx, cancel = chromedp.NewContext(o.beside.ctx)
+	} else {
+		ctx, cancel = chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
+	}
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx, site: s}
+	if err := chromedp.Listen(ctx, b.listen); err != nil { // opens the tab
+		t.Fatalf("browser: %v", err)
+	}
+	command(b, network.Enable, network.EnableParams{})
+	command(b, log.Enable, cdp.Empty{})
+	command(b, runtime.Enable, cdp.Empty{})
+	b.emulate(o)
+	t.Cleanup(b.sound)
+	b.do(chromedp.Navigate(s.url + path))
+	return b
+}
+
+func (b *tab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		what := e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			what += " " + e.ExceptionDetails.Exception.Description
+		}
+		b.errors = append(b.errors, what)
+	case *log.EventEntryAdded:
+		if e.Entry.Source == log.EntrySourceSecurity {
+			b.errors = append(b.errors, e.Entry.Text)
+		}
+	case *network.EventRequestWillBeSent:
+		b.asked = append(b.asked, e.Request.URL)
+	}
+}
+
+// sound fails the test where a script failed, the policy was violated or
+// anything but the site was asked for.
+func (b *tab) sound() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.errors {
+		b.t.Errorf("the page: %s", e)
+	}
+	for _, url := range b.asked {
+		if !strings.HasPrefix(url, b.site.url) && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "blob:"+b.site.url) {
+			b.t.Errorf("the page asked for %s", url)
+		}
+	}
+}
+
+// do runs actions in the tab.
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.t.Fatalf("browser: %v", err)
+	}
+}
+
+// run runs an action that gives a value.
+func run[T any](b *tab, action chromedp.Action[T]) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, action)
+	if err != nil {
+		b.t.Fatalf("browser: %v", err)
+	}
+	return value
+}
+
+// command sends a command of the protocol to the tab.
+func command[P, R any](b *tab, c cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	return run(b, func(ctx context.Context, t *chromedp.Target) (R, error) { return cdp.Call(ctx, t, c, params) })
+}
+
+// eval gives the value of an expression in the page.
+func eval[T any](b *tab, expression string, args ...any) T {
+	b.t.Helper()
+	return run(b, chromedp.Evaluate[T](script(expression, args), chromedp.EvalAwaitPromise))
+}
+
+// script fills $1, $2, … of an expression with arguments, as JSON.
+func script(expression string, args []any) string {
+	for i := len(args) - 1; i >= 0; i-- {
+		encoded, _ := json.Marshal(args[i])
+		expression = strings.ReplaceAll(expression, fmt.Sprintf("$%d", i+1), string(encoded))
+	}
+	return expression
+}
+
+// until waits until an expression is true in the page.
+func (b *tab) until(expression string, args ...any) {
+	b.t.Helper()
+	expression = script(expression, args)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(15 * time.Millisecond) {
+		if eval[bool](b, "!!("+expression+")") {
+			return
+		}
+	}
+	b.snapshot("failed")
+	b.t.Fatalf("the page never got to: %s\nit shows: %.1500s", expression, eval[string](b, "document.body.innerText"))
+}
+
+// shows waits until a text is on the page.
+func (b *tab) shows(text string) {
+	b.t.Helper()
+	b.until(`document.body.innerText.includes($1)`, text)
+}
+
+// hides waits until a text is not on the page.
+func (b *tab) hides(text string) {
+	b.t.Helper()
+	b.until(`!document.body.innerText.includes($1)`, text)
+}
+
+// find is an expression for the first element in view with a selector and a
+// text or name.
+const find = `[...document.querySelectorAll($1)].find(e => e.checkVisibility() && (!$2 || (e.getAttribute('aria-label') ?? '').startsWith($2) || e.innerText.trim().startsWith($2)))`
+
+// click clicks the middle of an element, by the mouse.
+func (b *tab) click(selector, text string) {
+	b.t.Helper()
+	b.until(find, selector, text)
+	p := eval[[2]float64](b, `(e => { e.scrollIntoViewIfNeeded?.(); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })(`+find+`)`, selector, text)
+	b.clickAt(p[0], p[1])
+}
+
+func (b *tab) clickAt(x, y float64) {
+	b.t.Helper()
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseClickXY(x, y))
+}
+
+// hover moves the mouse onto an element.
+func (b *tab) hover(selector, text string) {
+	b.t.Helper()
+	b.until(find, selector, text)
+	p := eval[[2]float64](b, `(e => { const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })(`+find+`)`, selector, text)
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, p[0], p[1]))
+}
+
+// keys presses keys, wherever the focus is. The names of package kb stand for
+// keys that write nothing.
+func (b *tab) keys(keys string, modifiers ...kb.Modifier) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
+}
+
+// send types text into the composer and sends it.
+func (b *tab) send(text string) {
+	b.t.Helper()
+	b.click(".composer textarea", "")
+	b.do(chromedp.KeyEvent(text))
+	b.keys(kb.Enter)
+}
+
+// path is the page's address without the host.
+func (b *tab) path() string {
+	b.t.Helper()
+	return eval[string](b, "location.pathname")
+}
+
+// snapshot leaves a picture of the page where COPPICE_SNAPSHOTS names a folder.
+func (b *tab) snapshot(name string) {
+	folder := os.Getenv("COPPICE_SNAPSHOTS")
+	if folder == "" {
+		return
+	}
+	b.picture(filepath.Join(folder, strings.ReplaceAll(b.t.Name(), "/", "_")+"-"+name+".png"))
+}
+
+func (b *tab) picture(file string) {
+	b.t.Helper()
+	png := run(b, chromedp.CaptureScreenshot())
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}

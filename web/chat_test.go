@@ -1,0 +1,340 @@
+package web_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// messages are the texts of the messages that are rendered, from the top.
+const rendered = `[...document.querySelectorAll('.message .prose')].map(e => e.innerText.trim())`
+
+func row(id uuid.UUID) string { return fmt.Sprintf(`.message[data-id="%s"]`, id) }
+
+// ids are a page's conversation and head, by its address.
+func (b *tab) ids() (conversation, head uuid.UUID) {
+	b.t.Helper()
+	parts := strings.Split(b.path(), "/")
+	if len(parts) != 4 {
+		b.t.Fatalf("the page is at %s, which has no head", b.path())
+	}
+	return uuid.MustParse(parts[2]), uuid.MustParse(parts[3])
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	b := newTab(t, s, "/")
+	b.shows("A conversation is a tree.")
+	b.send("What is coppicing?")
+	b.shows("What is coppicing?")
+	b.until(`document.querySelector('.live')`)
+	model.say("Cutting ")
+	b.shows("Cutting")
+	b.until(`document.querySelector('.live.streaming')`)
+	model.say("a tree **back**.", end)
+	b.until(`!document.querySelector('.live') && document.querySelector('.message.assistant strong')?.innerText === 'back'`)
+	b.until(`document.querySelector('.composer textarea').value === ''`)
+
+	conversation, head := b.ids()
+	if got, want := s.texts(conversation, head), []string{"What is coppicing?", "Cutting a tree **back**."}; !slices.Equal(got, want) {
+		t.Errorf("stored is %q, want %q", got, want)
+	}
+	// It has a title, in the list, too.
+	b.until(`document.querySelector('.entry.current')?.innerText.includes('What is coppicing?')`)
+
+	b.send("How often?")
+	model.say("Every seven years.", end)
+	b.until(`document.querySelectorAll('.message[data-id]').length === 4 && !document.querySelector('.live')`)
+	_, head = b.ids()
+	if got := s.texts(conversation, head); len(got) != 4 || got[3] != "Every seven years." {
+		t.Errorf("stored is %q", got)
+	}
+	b.do(chromedp.Reload())
+	b.until(rendered + `.join() === "What is coppicing?,Cutting a tree back.,How often?,Every seven years."`)
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	id, messages := s.conversation("Stop", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.send("Count to a thousand")
+	model.say("1 ", "2 ", "3 ")
+	b.shows("1 2 3")
+	b.keys(kb.Escape)
+	b.shows("Stopped here.")
+	b.until(`!document.querySelector('.live')`)
+	_, head := b.ids()
+	if got := s.texts(id, head); got[len(got)-1] != "1 2 3 " {
+		t.Errorf("stored is %q", got)
+	}
+	// Trying again makes another answer beside it.
+	b.click("button", "Try again")
+	model.say("4", end)
+	b.until(`!document.querySelector('.live') && document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
+	// And by the button.
+	b.send("Again")
+	model.say("1")
+	b.until(`document.querySelector('.live.streaming')`)
+	b.click(".composer .stop", "")
+	b.until(`!document.querySelector('.live') && document.querySelector('.message.last .ending.stopped')`)
+}
+
+func TestFailure(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	id, messages := s.conversation("Failure", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+
+	b.send("What next?")
+	model.say(fail)
+	b.shows("There is no answer.")
+	b.shows("it fell over")
+	b.click("button", "Try again")
+	model.say("Half an ", fail)
+	b.shows("The answer broke off here: the model can’t be reached.")
+	_, head := b.ids()
+	if got := s.texts(id, head); !slices.Equal(got, []string{"One?", "One.", "What next?", "Half an "}) {
+		t.Errorf("stored is %q", got)
+	}
+	b.click("button", "Try again")
+	model.say("A whole answer.", end)
+	b.shows("A whole answer.")
+	b.until(`document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
+}
+
+func TestEdit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	id, messages := s.conversation("Edit", "First?", "First.", "Second?", "Second.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.hover(row(messages[2])+" .body", "")
+	b.click(row(messages[2])+" .actions button", "edit")
+	b.shows("Sending makes a new branch.")
+	b.until(`document.activeElement.matches('.editor textarea') && document.activeElement.value === 'Second?'`)
+	b.keys(" Or third?")
+	b.click("button", "Send as new branch")
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
+	b.until(`[...document.querySelectorAll('.message.user')].at(-1).querySelector('.siblings')?.innerText.trim() === '2/2'`)
+	_, head := b.ids()
+	got := s.texts(id, head)
+	if len(got) != 4 || got[2] != "Second? Or third?" || !strings.Contains(got[3], "offline model") {
+		t.Errorf("stored is %q", got)
+	}
+	b.shows("This is the offline model")
+
+	// The first message is edited to a new root.
+	b.hover(row(messages[0])+" .body", "")
+	b.click(row(messages[0])+" .actions button", "edit")
+	b.until(`document.activeElement.matches('.editor textarea')`)
+	b.keys(" At all?")
+	b.keys(kb.Enter, chromedp.ModifierCtrl)
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 2`)
+	_, head = b.ids()
+	if got := s.texts(id, head); len(got) != 2 || got[0] != "First? At all?" {
+		t.Errorf("stored is %q", got)
+	}
+	// Escape leaves an edit, and the focus on the message.
+	b.click(".message.user .actions button", "edit")
+	b.until(`document.activeElement.matches('.editor textarea')`)
+	b.keys(kb.Escape)
+	b.until(`!document.querySelector('.editor') && document.activeElement.matches('.message.user')`)
+}
+
+func TestRegenerate(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	id, messages := s.conversation("Regenerate", "Which tree?", "Hazel.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.click(row(messages[1])+" .actions button", "regenerate")
+	b.until(`!document.querySelector($1) && document.querySelector('.live')`, row(messages[1]))
+	model.say("Willow.", end)
+	b.until(`document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
+	b.shows("Willow.")
+	_, head := b.ids()
+	if got := s.texts(id, head); !slices.Equal(got, []string{"Which tree?", "Willow."}) {
+		t.Errorf("stored is %q", got)
+	}
+	// Back goes to what was before.
+	b.do(chromedp.NavigateBack())
+	b.until(`location.pathname.endsWith($1)`, messages[0].String())
+	b.do(chromedp.NavigateBack())
+	b.shows("Hazel.")
+	b.do(chromedp.NavigateForward())
+	b.do(chromedp.NavigateForward())
+	b.shows("Willow.")
+}
+
+func TestSwitch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	filler := strings.Repeat("So it goes on, line after line, until the screen is full and more than that. ", 12)
+	id, messages := s.conversation("Switch", "Start", filler, "Fork?", filler, "Deep?", "Deep. "+filler)
+	other := s.append(id, messages[1], "user", "The other way?")
+	otherLeaf := s.append(id, s.append(id, s.append(id, other, "assistant", filler), "user", "And on?"), "assistant", "On. "+filler)
+	b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, messages[5]))
+	b.until(`document.querySelector($1)`, row(messages[5]))
+
+	// Bring the fork into view, where its position can be compared.
+	eval[any](b, `document.querySelector('.transcript').scrollTo(0, 0)`)
+	b.until(`document.querySelector($1)`, row(messages[2]))
+	eval[any](b, `{ const s = document.querySelector('.transcript'); s.scrollTop += document.querySelector($1).getBoundingClientRect().top - 300 }`, row(messages[2]))
+	before := eval[float64](b, `document.querySelector($1).getBoundingClientRect().top`, row(messages[2]))
+	b.click(row(messages[2])+" .siblings button", "Next")
+	b.until(`document.querySelector($1)`, row(other))
+	b.until(`location.pathname.endsWith($1)`, otherLeaf.String())
+	if after := eval[float64](b, `document.querySelector($1).getBoundingClientRect().top`, row(other)); after < before-2 || after > before+2 {
+		t.Errorf("the fork stood at %.0f, and after the switch at %.0f", before, after)
+	}
+	b.until(`document.querySelector($1).matches('.fresh')`, row(other))
+
+	// Remembered: by the address, and by the conversation.
+	b.do(chromedp.Reload())
+	b.until(`document.querySelector($1)`, row(otherLeaf))
+	b.until(`fetch($1).then(r => r.json()).then(c => c.head_id === $2)`, "/v1/conversations/"+id.String(), otherLeaf.String())
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
+	b.until(`location.pathname.endsWith($1)`, otherLeaf.String())
+
+	// Arrow keys on the switch, which keeps the focus.
+	eval[any](b, `document.querySelector('.transcript').scrollTo(0, 0)`)
+	b.until(`document.querySelector($1)`, row(other)+" .siblings")
+	eval[any](b, `document.querySelector($1).focus()`, row(other)+" .siblings")
+	b.keys(kb.ArrowLeft)
+	b.until(`location.pathname.endsWith($1) && document.activeElement.closest('.message')?.dataset.id === $2`, messages[5].String(), messages[2].String())
+	b.keys(kb.ArrowRight)
+	b.until(`location.pathname.endsWith($1) && document.activeElement.closest('.message')?.dataset.id === $2`, otherLeaf.String(), other.String())
+	// And brackets, wherever the focus is.
+	eval[any](b, `document.activeElement.blur()`)
+	b.keys("[")
+	b.until(`location.pathname.endsWith($1)`, messages[5].String())
+}
+
+func TestContinueAndFork(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	id, messages := s.conversation("Fork", "First?", "First.", "Second?", "Second.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.hover(row(messages[1])+" .body", "")
+	b.click(row(messages[1])+" .menu button", "More")
+	b.click("[role=menuitem]", "Continue from here")
+	b.until(`location.pathname.endsWith($1) && document.querySelectorAll('.message[data-id]').length === 2`, messages[1].String())
+	b.send("Third?")
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
+	b.until(`document.querySelectorAll('.message .siblings').length === 1`)
+
+	b.hover(row(messages[0])+" .body", "")
+	b.click(row(messages[0])+" .actions button", "fork")
+	b.shows("This is the fork")
+	forked, head := b.ids()
+	if forked == id {
+		t.Error("the fork is the same conversation")
+	}
+	if got := s.texts(forked, head); !slices.Equal(got, []string{"First?"}) {
+		t.Errorf("the fork has %q", got)
+	}
+	b.click("button", "ask for an answer")
+	b.until(`document.querySelectorAll('.message[data-id]').length === 2`)
+}
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	id, messages := s.conversation("Prune", "First?", "First.", "Second?", "Second.", "Third?", "Third.")
+	s.append(id, messages[3], "user", "Fourth?")
+	s.summary(id, messages[4], messages[1])
+	b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, messages[5]))
+	b.hover(row(messages[2])+" .body", "")
+	b.click(row(messages[2])+" .menu button", "More")
+	b.click("[role=menuitem]", "Delete from here")
+	b.shows("This message goes, and 4 messages below it, on 2 branches. 1 summary that saw them goes as well.")
+	b.click("dialog button", "Cancel")
+	b.until(`!document.querySelector('dialog')`)
+	b.hover(row(messages[2])+" .body", "")
+	b.click(row(messages[2])+" .menu button", "More")
+	b.click("[role=menuitem]", "Delete from here")
+	b.click("dialog button", "Delete 5 messages")
+	b.shows("5 messages deleted, and 1 summary.")
+	b.until(`location.pathname.endsWith($1) && document.querySelectorAll('.message[data-id]').length === 2`, messages[1].String())
+	if _, err := s.store.Message(t.Context(), id, messages[2]); err == nil {
+		t.Error("the message is still there")
+	}
+	// The last root goes, too, and leaves an empty conversation to write in.
+	b.hover(row(messages[0])+" .body", "")
+	b.click(row(messages[0])+" .menu button", "More")
+	b.click("[role=menuitem]", "Delete from here")
+	b.click("dialog button", "Delete 2 messages")
+	b.until(`document.querySelectorAll('.message[data-id]').length === 0`)
+	b.send("Anew")
+	b.until(`document.querySelectorAll('.message[data-id]').length === 2`)
+	page, err := s.store.Branches(t.Context(), id, tree.Paging{})
+	if err != nil || len(page.Data) != 1 {
+		t.Errorf("%d leaves, %v", len(page.Data), err)
+	}
+}
+
+// TestReconnect cuts the connection in the middle of an answer, and takes the
+// server away altogether.
+func TestReconnect(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	id, messages := s.conversation("Reconnect", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.send("Tell me a story")
+	model.say("Once ", "upon ")
+	b.shows("Once upon")
+	s.web.CloseClientConnections()
+	model.say("a ", "time", end)
+	b.until(`!document.querySelector('.live')`)
+	b.shows("Once upon a time")
+	_, head := b.ids()
+	if got := s.texts(id, head); got[3] != "Once upon a time" {
+		t.Errorf("stored is %q", got)
+	}
+
+	// A reload in the middle picks it up as well.
+	b.send("Another")
+	model.say("There ", "was ")
+	b.shows("There was")
+	b.do(chromedp.Reload())
+	b.shows("There was")
+	model.say("a hazel.", end)
+	b.shows("There was a hazel.")
+	b.until(`!document.querySelector('.live')`)
+
+	// The server is gone: what was typed is sent when it is back.
+	addr := s.web.Listener.Addr().String()
+	s.web.CloseClientConnections()
+	s.web.Listener.Close()
+	b.send("Are you there?")
+	b.shows("The server doesn’t answer.")
+	b.shows("waiting for the server")
+	b.click(".composer textarea", "")
+	b.keys("typed meanwhile")
+	model.say("I am.", end)
+	s.serve(addr)
+	b.shows("I am.")
+	b.hides("The server doesn’t answer.")
+	b.until(`document.querySelector('.composer textarea').value === 'typed meanwhile'`)
+	_, head = b.ids()
+	if got := s.texts(id, head); len(got) != 8 || got[6] != "Are you there?" {
+		t.Errorf("stored is %q", got)
+	}
+}

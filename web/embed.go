@@ -1,0 +1,188 @@
+// Package web is Coppice's web page: a chat with branches, a map of the tree,
+// and a view of what the model sees, on nothing but the REST API.
+//
+// The page is written in TypeScript (src) and built by `npm ci && npm run build`
+// into dist, which is committed and embedded, so that building the program
+// takes Go alone. This package serves those files and no data: the page asks
+// the API for that, like any other client.
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed dist
+var dist embed.FS
+
+// Policy is the content security policy of the page. Scripts, styles and
+// requests are the server's own, and the page loads nothing from elsewhere;
+// what was said in a conversation can't run even if it got past the sanitizer.
+// Trusted types let no script put text into the page as HTML but the sanitizer.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
+
+// Pages are the paths of the page, in net/http's patterns. It is the same at
+// each: it reads the conversation and the head from its address.
+var Pages = []string{"/", "/c/{conversation}", "/c/{conversation}/{head}"}
+
+// Assets is the pattern of the paths of what the page consists of.
+const Assets = "/assets/{name}"
+
+// A file is one of dist, ready to be sent.
+type file struct {
+	content, gzipped []byte // gzipped is nil where it isn't smaller
+	contentType      string
+	etag             string
+	cacheControl     string
+}
+
+// files are those of dist by the path they are served at; the page has "/".
+var files = sync.OnceValue(func() map[string]file {
+	out := make(map[string]file)
+	err := fs.WalkDir(dist, "dist", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := dist.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		served := strings.TrimPrefix(name, "dist")
+		if served == "/index.html" {
+			served = "/"
+		}
+		out[served] = newFile(served, content)
+		return nil
+	})
+	if err != nil {
+		panic(fmt.Sprintf("web: reading the embedded files: %v", err)) // they are in the program
+	}
+	return out
+})
+
+func newFile(served string, content []byte) file {
+	sum := sha256.Sum256(content)
+	f := file{
+		content: content, gzipped: compress(content), etag: `"` + hex.EncodeToString(sum[:16]) + `"`,
+		contentType: mime.TypeByExtension(path.Ext(served)),
+		// Their names hold a digest of their content.
+		cacheControl: "public, max-age=31536000, immutable",
+	}
+	switch {
+	case served == "/":
+		f.contentType, f.cacheControl = "text/html; charset=utf-8", "no-cache"
+	case path.Ext(served) == ".js": // systems differ in what they think it is
+		f.contentType = "text/javascript; charset=utf-8"
+	}
+	return f
+}
+
+// compress gives content as gzip, or nil where that saves nothing.
+func compress(content []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a valid one
+	_, _ = w.Write(content)                               // a Buffer takes everything
+	_ = w.Close()
+	if b.Len() >= len(content) {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// Handler serves [Pages] and [Assets]. The files are read and compressed once in
+// a process, at the first call.
+func Handler() http.Handler { return handler(files()) }
+
+// Has tells whether the Handler has something at a path.
+func Has(path string) bool {
+	_, ok := files()[fileOf(path)]
+	return ok
+}
+
+// fileOf names the file that is served at a path.
+func fileOf(path string) string {
+	if strings.HasPrefix(path, "/c/") {
+		return "/"
+	}
+	return path
+}
+
+type handler map[string]file
+
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f, ok := h[fileOf(r.URL.Path)]
+	switch {
+	case !ok:
+		http.NotFound(w, r)
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+		return
+	}
+	f.serve(w, r)
+}
+
+func (f file) serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", Policy)
+	header.Set("Cache-Control", f.cacheControl)
+	header.Set("Content-Type", f.contentType)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Add("Vary", "Accept-Encoding")
+	body, etag := f.content, f.etag
+	if f.gzipped != nil && acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		body, etag = f.gzipped, strings.TrimSuffix(etag, `"`)+`-gzip"`
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("ETag", etag)
+	if matches(r.Header.Get("If-None-Match"), etag) {
+		header.Del("Content-Encoding")
+		header.Del("Content-Type")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a client that left needs no answer
+	}
+}
+
+// acceptsGzip tells whether an Accept-Encoding header names gzip and doesn't
+// refuse it.
+func acceptsGzip(header string) bool {
+	for choice := range strings.SplitSeq(header, ",") {
+		coding, weight, _ := strings.Cut(choice, ";")
+		if coding = strings.TrimSpace(coding); coding != "gzip" && coding != "*" {
+			continue
+		}
+		q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+		return err != nil || q > 0
+	}
+	return false
+}
+
+// matches tells whether an If-None-Match header names the entity tag.
+func matches(header, etag string) bool {
+	for candidate := range strings.SplitSeq(header, ",") {
+		if candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/"); candidate == etag || candidate == "*" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,202 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/testdata"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A site is the program's server with the page, on a database of its own.
+type site struct {
+	t     testing.TB
+	url   string
+	store *tree.Store
+	web   *httptest.Server
+	api   *server.Server
+}
+
+// newSite serves the page and the API, with a model for replies: the offline
+// one where it is nil.
+func newSite(t testing.TB, model llm.Model) *site {
+	t.Helper()
+	pool := dbtest.New(t, dbtest.MaxConns(8))
+	store := tree.New(pool)
+	contexts, err := summarize.New(store, summarize.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := reply.Config{Store: store, Contexts: contexts}
+	if model != nil {
+		cfg.Models = []llm.Model{model}
+	}
+	replies, err := reply.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := replies.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	api, err := server.New(server.Config{Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Loopback: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, store: store, api: api}
+	s.serve("127.0.0.1:0")
+	t.Cleanup(func() {
+		s.web.CloseClientConnections()
+		s.web.Close()
+	})
+	return s
+}
+
+// serve listens at an address.
+func (s *site) serve(addr string) {
+	s.t.Helper()
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.web = httptest.NewUnstartedServer(nil)
+	s.web.Listener.Close()
+	s.web.Listener = listener
+	s.web.Config = s.api.HTTPServer("")
+	s.web.Start()
+	s.url = s.web.URL
+}
+
+// demo imports the demonstration conversation and gives its id.
+func (s *site) demo() uuid.UUID {
+	s.t.Helper()
+	if _, err := transfer.Import(s.t.Context(), s.store, strings.NewReader(string(testdata.Demo)), transfer.Options{}); err != nil {
+		s.t.Fatal(err)
+	}
+	page, err := s.store.Conversations(s.t.Context(), "", tree.Paging{Limit: 1})
+	if err != nil || len(page.Data) == 0 {
+		s.t.Fatalf("the demonstration: %v", err)
+	}
+	return page.Data[0].ID
+}
+
+// conversation makes a conversation of user and assistant messages that take
+// turns, below one another.
+func (s *site) conversation(title string, texts ...string) (id uuid.UUID, messages []uuid.UUID) {
+	s.t.Helper()
+	c, _, err := s.store.CreateConversation(s.t.Context(), tree.NewConversation{Title: title})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	parent := uuid.Nil
+	for i, text := range texts {
+		role := "user"
+		if i%2 == 1 {
+			role = "assistant"
+		}
+		parent = s.append(c.ID, parent, role, text)
+		messages = append(messages, parent)
+	}
+	return c.ID, messages
+}
+
+func (s *site) append(conversation, parent uuid.UUID, role, text string) uuid.UUID {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]string{"role": role, "content": text})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m, _, err := s.store.Append(s.t.Context(), conversation, parent, tree.NewMessage{Body: body})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m.ID
+}
+
+// call sends a request to the API, and reads the answer into out unless that is
+// nil.
+func (s *site) call(method, path, body string, out any) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 {
+		s.t.Fatalf("%s %s: %d %v: %s", method, path, res.StatusCode, err, data)
+	}
+	if out != nil {
+		if err := json.Unmarshal(data, out); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// texts are those of a branch, root first.
+func (s *site) texts(conversation, head uuid.UUID) (texts []string) {
+	s.t.Helper()
+	var page struct {
+		Data []struct{ Content string }
+	}
+	s.call("GET", fmt.Sprintf("/v1/conversations/%s/branches/%s/transcript?limit=1000", conversation, head), "", &page)
+	for _, m := range page.Data {
+		texts = append(texts, m.Content)
+	}
+	return texts
+}
+
+// emulate sets the tab's size and how its reader likes it.
+func (b *tab) emulate(o tabOptions) {
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}
+	if o.dark {
+		features[0].Value = "dark"
+	}
+	if o.calm {
+		features = append(features, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
+	}
+	command(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: o.width, Height: o.height, DeviceScaleFactor: 1})
+	command(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: o.touch})
+	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+}
+
+// summary adds a summary with an anchor and a cutoff, and gives its id.
+func (s *site) summary(conversation, anchor, cutoff uuid.UUID) uuid.UUID {
+	s.t.Helper()
+	n, err := s.store.AddSummary(s.t.Context(), conversation, tree.NewSummary{
+		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"They spoke of trees."}`),
+		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n.ID
+}

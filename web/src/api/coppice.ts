@@ -1,0 +1,93 @@
+// The API's operations, each as a function.
+import { call, key, send } from './http'
+import type {
+  Compaction, Context, Conversation, Hit, ImportReport, Message, Page, Pruned, Summary, Tree,
+} from './types'
+
+const of = (conversation: string) => `/v1/conversations/${conversation}`
+
+export const listConversations = (query: string, cursor: string | null, signal?: AbortSignal) =>
+  call<Page<Conversation>>('GET', '/v1/conversations', { query: { query: query || null, cursor, limit: 50 }, signal })
+
+export const createConversation = (id: string, title: string) =>
+  call<Conversation>('POST', '/v1/conversations', { json: { id, title } })
+
+export const getConversation = (id: string, signal?: AbortSignal) => call<Conversation>('GET', of(id), { signal })
+
+export const updateConversation = (id: string, change: { title?: string; head_id?: string }) =>
+  call<Conversation>('PATCH', of(id), { json: change })
+
+export const deleteConversation = (id: string) => call<void>('DELETE', of(id))
+
+export const getMessage = (conversation: string, id: string, signal?: AbortSignal) =>
+  call<Message>('GET', `${of(conversation)}/messages/${id}`, { signal })
+
+export const newestLeaf = (conversation: string, id: string) =>
+  call<Message>('GET', `${of(conversation)}/messages/${id}/newest-leaf`)
+
+/** prune deletes a message with all below it, or a summary alone. */
+export const prune = (conversation: string, id: string) => call<Pruned>('DELETE', `${of(conversation)}/messages/${id}`)
+
+export const fork = (conversation: string, message: string, id: string, title: string) =>
+  call<Conversation>('POST', `${of(conversation)}/messages/${message}/fork`, { json: { id, title } })
+
+export const getTree = (conversation: string, signal?: AbortSignal) => call<Tree>('GET', `${of(conversation)}/tree`, { signal })
+
+/** transcript gives the last messages of a branch, oldest first. */
+export const transcript = (conversation: string, head: string, limit: number, signal?: AbortSignal) =>
+  call<Page<Message>>('GET', `${of(conversation)}/branches/${head}/transcript`, { query: { limit }, signal })
+
+export const getContext = (conversation: string, head: string, signal?: AbortSignal) =>
+  call<Context>('GET', `${of(conversation)}/branches/${head}/context`, { signal })
+
+export const compact = (conversation: string, head: string) =>
+  call<Compaction>('POST', `${of(conversation)}/branches/${head}/compactions`, { json: {} })
+
+export const getSummary = (conversation: string, id: string) => call<Summary>('GET', `${of(conversation)}/summaries/${id}`)
+
+export const search = (query: string, signal?: AbortSignal) =>
+  call<Page<Hit>>('GET', '/v1/search', { query: { query, limit: 20 }, signal })
+
+export const importFile = (file: Blob) =>
+  call<ImportReport>('POST', '/v1/imports', { body: file, headers: { 'Content-Type': 'application/octet-stream' } })
+
+export const health = () => call<{ version: string }>('GET', '/healthz')
+
+/** An Ask asks for a reply to a head, or to a message that is appended first. */
+export interface Ask {
+  /** The answer's id. */
+  id: string
+  conversation: string
+  /** The message to answer, or where the message to send has its place. */
+  head: string
+  message?: { id: string; role: 'user'; content: string; parent_id: string | null }
+}
+
+/** ask begins a reply: a stream of server-sent events. */
+export const ask = (a: Ask, signal: AbortSignal) =>
+  send('POST', `${of(a.conversation)}/branches/${a.head}/replies`, {
+    json: { id: a.id, message: a.message }, headers: { Accept: 'text/event-stream' }, signal,
+  })
+
+/** resume picks a reply's stream up after the last event that came. */
+export const resume = (conversation: string, message: string, lastEvent: string | null, signal: AbortSignal) =>
+  send('GET', `${of(conversation)}/replies/${message}/events`, {
+    headers: { Accept: 'text/event-stream', ...(lastEvent !== null && { 'Last-Event-ID': lastEvent }) }, signal,
+  })
+
+export const stop = (conversation: string, message: string) => call<unknown>('DELETE', `${of(conversation)}/replies/${message}`)
+
+/** download saves an export as a file. */
+export async function download(conversation: string, format: 'jsonl' | 'markdown', head?: string) {
+  const query = new URLSearchParams({ format, ...(head && { head_id: head }) })
+  const link = document.createElement('a')
+  link.href = `${of(conversation)}/export?${query}`
+  link.download = ''
+  if (key.value) { // a link can't send it
+    const answer = await send('GET', link.href)
+    link.download = `${conversation}.${format === 'jsonl' ? 'jsonl' : 'md'}`
+    link.href = URL.createObjectURL(await answer.blob())
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+  }
+  link.click()
+}

@@ -1,0 +1,49 @@
+// The events of a reply on its way, read from a stream of server-sent events.
+import { createParser } from 'eventsource-parser'
+import type { Message } from './types'
+
+export type ReplyEvent =
+  | { type: 'reply.started'; data: { parent_id: string; message?: Message } }
+  | { type: 'reply.delta'; data: { content?: string; refusal?: string; tool_calls?: ToolCallDelta[] } }
+  | { type: 'reply.completed'; data: { message: Message } }
+  | { type: 'reply.stopped'; data: { message: Message | null } }
+  | { type: 'reply.failed'; data: { status: number; code: string; detail: string; message: Message | null } }
+
+/** A piece of a tool call, which pieces with the same index complete. */
+export interface ToolCallDelta {
+  index: number
+  id?: string
+  function?: { name?: string; arguments?: string }
+}
+
+export interface Received {
+  id: string | null
+  event: ReplyEvent
+}
+
+/**
+ * read gives the events of an answer as they come, and ends with the answer,
+ * whether or not the reply had ended.
+ */
+export async function* read(response: Response): AsyncGenerator<Received> {
+  let ready: Received[] = []
+  const parser = createParser({
+    onEvent: ({ id, event, data }) => {
+      if (event?.startsWith('reply.')) ready.push({ id: id ?? null, event: { type: event, data: JSON.parse(data) } as ReplyEvent })
+    },
+  })
+  if (!response.body) return
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      parser.feed(value)
+      const batch = ready
+      ready = []
+      yield* batch
+    }
+  } finally {
+    reader.cancel().catch(() => {}) // it may be cut off already
+  }
+}

@@ -1,0 +1,36 @@
+// The map for those who don't see it: the item at the keyboard's place and
+// those around it, as items of a tree. They lie over the drawing, unseen.
+import { roleName } from '../text/content'
+import type { View } from './camera'
+import type { Spot } from './layout'
+
+export const nameOf = (spot: Spot) => `map-${spot.item.knot.id}`
+
+export function MapItems({ spot, head, branch, view }: { spot: Spot | null; head: string | null; branch: ReadonlySet<string>; view: View }) {
+  if (!spot) return null
+  const around = [spot.parent, spot, ...spot.children.slice(0, 20), ...(spot.parent?.children ?? []).slice(0, 20)]
+  return (
+    <>
+      {[...new Set(around)].filter(s => s !== null).map(s => {
+        const siblings = s.parent?.children ?? [s]
+        return (
+          <div
+            key={nameOf(s)} id={nameOf(s)} class="map-item" role="treeitem" aria-level={s.item.knot.depth + 1} aria-selected={s.item.end.id === head}
+            aria-posinset={siblings.indexOf(s) + 1} aria-setsize={siblings.length}
+            aria-expanded={s.item.hidden > 0 || s.item.count > 1 ? false : s.children.length > 0 ? true : undefined}
+            aria-label={label(s, head, branch)}
+            style={{ left: `${s.x * view.zoom + view.left}px`, top: `${s.y * view.zoom + view.top}px` }}
+          />
+        )
+      })}
+    </>
+  )
+}
+
+function label({ item }: Spot, head: string | null, branch: ReadonlySet<string>): string {
+  const what = item.count > 1 ? `${item.count} messages without a fork` : `${roleName(item.knot.role)}, ${item.knot.tokens} tokens`
+  const where = item.end.id === head ? ', you are here' : branch.has(item.end.id) ? ', on this branch' : ''
+  const summaries = item.end.summaries.length ? `, ${item.end.summaries.length} summaries` : ''
+  const hidden = item.hidden > 0 ? `, ${item.hidden} messages below are closed` : ''
+  return what + where + summaries + hidden
+}

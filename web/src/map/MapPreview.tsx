@@ -1,0 +1,70 @@
+// What lies under the pointer: the beginning of a message, a run, a summary.
+import { useEffect, useState } from 'preact/hooks'
+import { getMessage } from '../api/coppice'
+import { conversation } from '../state/branch'
+import * as messages from '../state/messages'
+import { roleName, said } from '../text/content'
+import { number, when } from '../text/format'
+import type { Size, View } from './camera'
+import type { Found } from './layout'
+import { folded } from './outline'
+
+const width = 240
+
+/** rest is how long the pointer rests on a message before its text is read, in milliseconds. */
+const rest = 80
+
+export function MapPreview({ found, view, size }: { found: Found; view: View; size: Size }) {
+  const { spot, fold } = found
+  const x = spot.x * view.zoom + view.left
+  const y = spot.y * view.zoom + view.top
+  const place = {
+    left: `${Math.max(8, Math.min(x + 20, size.width - width - 8))}px`,
+    ...(y > size.height * 0.6 ? { bottom: `${size.height - y + 16}px` } : { top: `${y + 16}px` }),
+    width: `${width}px`,
+  }
+  const { item } = spot
+  return (
+    <div class="map-preview" style={place} aria-hidden="true">
+      {fold ? (
+        <>
+          <p class="preview-head">Summary · {fold.model}</p>
+          <p>Folds {number(folded(fold).size)} messages into {number(fold.tokens)} tokens. {when(fold.createdAt)}</p>
+        </>
+      ) : item.count > 1 ? (
+        <>
+          <p class="preview-head">{number(item.count)} messages without a fork</p>
+          <p class="hint">Click shows each of them.</p>
+        </>
+      ) : (
+        <>
+          <p class="preview-head">{roleName(item.knot.role)} · {number(item.knot.tokens)} tokens</p>
+          <Text key={item.knot.id} id={item.knot.id} />
+          {item.hidden > 0 ? <p class="hint">{number(item.hidden)} messages below are closed; Shift-click opens them.</p> : item.children.length > 1 && <p class="hint">Shift-click closes its branches.</p>}
+        </>
+      )}
+    </div>
+  )
+}
+
+function Text({ id }: { id: string }) {
+  const [, read] = useState(0)
+  const message = messages.get(id)
+  useEffect(() => {
+    const c = conversation.peek()
+    if (messages.has(id) || !c) return
+    const abort = new AbortController()
+    const timer = setTimeout(() => {
+      getMessage(c.id, id, abort.signal).then(m => {
+        messages.put([m])
+        read(1)
+      }, () => {})
+    }, rest)
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }, [id])
+  if (!message) return <p class="preview-text">…</p>
+  return <p class="preview-text">{said(message).slice(0, 280) || (message.tool_calls?.length ? 'calls a tool' : 'nothing')}</p>
+}

@@ -1,0 +1,192 @@
+// Draws the map on a canvas: only what is in view, thousands of dots in a few
+// strokes.
+import type { Fold } from '../state/tree'
+import type { Size, View } from './camera'
+import { between, diamondAt, rowHeight, type Layout, type Spot } from './layout'
+
+export interface Scene {
+  layout: Layout
+  view: View
+  size: Size
+  /** Messages on the shown branch. */
+  branch: ReadonlySet<string>
+  head: string | null
+  /** Messages that the lit summary folds. */
+  lit: ReadonlySet<string> | null
+  /** The summary that applies to the shown branch. */
+  applies: string | null
+  hovered: { spot: Spot; fold: Fold | null } | null
+  /** Where the keyboard is. */
+  current: Spot | null
+  focused: boolean
+}
+
+export interface Palette {
+  line: string
+  dot: string
+  text: string
+  ground: string
+  accent: string
+  summary: string
+}
+
+/** paletteOf reads the colours from the page's style sheet. */
+export function paletteOf(element: Element): Palette {
+  const style = getComputedStyle(element)
+  const colour = (name: string) => style.getPropertyValue(name).trim()
+  return {
+    line: colour('--map-line'), dot: colour('--map-dot'), text: colour('--muted'), ground: colour('--surface'),
+    accent: colour('--accent'), summary: colour('--summary'),
+  }
+}
+
+/** legible is the zoom from which counts are written. */
+const legible = 0.55
+
+export function paint(canvas: HTMLCanvasElement, scene: Scene, colours: Palette, font: string) {
+  const { view, size, layout } = scene
+  const ratio = devicePixelRatio || 1
+  const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)]
+  if (canvas.width !== width || canvas.height !== height) {
+    canvas.width = width
+    canvas.height = height
+  }
+  const c = canvas.getContext('2d')!
+  c.setTransform(1, 0, 0, 1, 0, 0)
+  c.clearRect(0, 0, width, height)
+  c.setTransform(ratio * view.zoom, 0, 0, ratio * view.zoom, ratio * view.left, ratio * view.top)
+
+  const top = Math.max(0, Math.floor(-view.top / view.zoom / rowHeight) - 1)
+  const bottom = Math.min(layout.rows.length - 1, Math.ceil((size.height - view.top) / view.zoom / rowHeight) + 1)
+  const left = (-view.left - 40) / view.zoom
+  const right = (size.width - view.left + 40) / view.zoom
+  const rows = layout.rows.slice(top, bottom + 1)
+
+  lines(c, rows, scene, colours)
+  const dots = rows.flatMap(row => between(row, left, right))
+  drawDots(c, dots, scene, colours)
+  diamonds(c, dots, scene, colours)
+  if (view.zoom >= legible) counts(c, dots, colours, font)
+  rings(c, scene, colours)
+}
+
+const onBranch = (spot: Spot, scene: Scene) => scene.branch.has(spot.item.end.id)
+
+/** lines draws what joins the dots: all thin, then the lit range, then the shown branch. */
+function lines(c: CanvasRenderingContext2D, rows: Spot[][], scene: Scene, colours: Palette) {
+  const thin = new Path2D()
+  const strong = new Path2D()
+  const lit = new Path2D()
+  for (const row of rows) {
+    for (const spot of row) {
+      if (spot.parent) {
+        join(onBranch(spot, scene) ? strong : thin, spot.parent, spot)
+        if (scene.lit?.has(spot.item.end.id) && scene.lit.has(spot.parent.item.end.id)) join(lit, spot.parent, spot)
+      }
+    }
+  }
+  c.lineCap = 'round'
+  const scale = 1 / Math.min(1, scene.view.zoom * 1.6)
+  if (scene.lit) stroke(c, lit, colours.summary, 10 * Math.min(scale, 2), 0.28)
+  stroke(c, thin, colours.line, 1.25 * scale, 1)
+  stroke(c, strong, colours.accent, 2.75 * scale, 1)
+}
+
+function join(path: Path2D, from: Spot, to: Spot) {
+  path.moveTo(from.x, from.y)
+  if (from.x === to.x) return path.lineTo(to.x, to.y)
+  const middle = from.y + rowHeight * 0.55
+  path.bezierCurveTo(from.x, middle, to.x, to.y - rowHeight * 0.75, to.x, to.y)
+  if (to.y - from.y > rowHeight) path.lineTo(to.x, to.y)
+}
+
+function stroke(c: CanvasRenderingContext2D, path: Path2D, colour: string, width: number, alpha: number) {
+  c.globalAlpha = alpha
+  c.strokeStyle = colour
+  c.lineWidth = width
+  c.stroke(path)
+  c.globalAlpha = 1
+}
+
+/** drawDots draws messages as dots, a person's filled, and runs as longer marks. */
+function drawDots(c: CanvasRenderingContext2D, spots: Spot[], scene: Scene, colours: Palette) {
+  const scale = 1 / Math.min(1, scene.view.zoom * 1.6)
+  const groups = new Map<string, { fill: string; edge: string; path: Path2D }>()
+  const group = (fill: string, edge: string) => {
+    const name = fill + edge
+    let g = groups.get(name)
+    if (!g) groups.set(name, (g = { fill, edge, path: new Path2D() }))
+    return g.path
+  }
+  for (const spot of spots) {
+    const on = onBranch(spot, scene)
+    const edge = on ? colours.accent : colours.dot
+    const asked = spot.item.knot.role === 'user'
+    const path = group(asked ? edge : colours.ground, edge)
+    const r = (on ? 4.5 : 3.75) * scale
+    if (spot.item.count > 1) {
+      path.moveTo(spot.x + r, spot.y - 7)
+      path.roundRect(spot.x - r, spot.y - 9, 2 * r, 18, r)
+    } else {
+      path.moveTo(spot.x + r, spot.y)
+      path.arc(spot.x, spot.y, r, 0, 2 * Math.PI)
+    }
+  }
+  c.lineWidth = 1.5 * scale
+  for (const { fill, edge, path } of groups.values()) {
+    c.fillStyle = fill
+    c.fill(path)
+    c.strokeStyle = edge
+    c.stroke(path)
+  }
+}
+
+function diamonds(c: CanvasRenderingContext2D, spots: Spot[], scene: Scene, colours: Palette) {
+  c.strokeStyle = colours.summary
+  c.lineWidth = 1.5
+  for (const spot of spots) {
+    spot.item.end.summaries.forEach((fold, n) => {
+      const { x, y } = diamondAt(spot, n)
+      const r = scene.hovered?.fold === fold ? 6.5 : 5
+      c.beginPath()
+      c.moveTo(x, y - r)
+      c.lineTo(x + r, y)
+      c.lineTo(x, y + r)
+      c.lineTo(x - r, y)
+      c.closePath()
+      c.fillStyle = fold.id === scene.applies ? colours.summary : colours.ground
+      c.fill()
+      c.stroke()
+    })
+  }
+}
+
+/** counts writes how many messages a run has, and how many a closed item hides. */
+function counts(c: CanvasRenderingContext2D, spots: Spot[], colours: Palette, font: string) {
+  c.font = `11px ${font}`
+  c.fillStyle = colours.text
+  c.textBaseline = 'middle'
+  for (const spot of spots) {
+    const beside = spot.x + 10 + spot.item.end.summaries.length * 12
+    if (spot.item.count > 1) c.fillText(String(spot.item.count), beside, spot.y)
+    if (spot.item.hidden > 0) c.fillText(`+${spot.item.hidden}`, beside, spot.y + (spot.item.count > 1 ? 12 : 0))
+  }
+}
+
+/** rings mark where the reader is, where the pointer is and where the keyboard is. */
+function rings(c: CanvasRenderingContext2D, scene: Scene, colours: Palette) {
+  const ring = (spot: Spot, radius: number, width: number, dash: number[]) => {
+    c.beginPath()
+    if (spot.item.count > 1) c.roundRect(spot.x - radius, spot.y - 5 - radius, 2 * radius, 10 + 2 * radius, radius)
+    else c.arc(spot.x, spot.y, radius, 0, 2 * Math.PI)
+    c.setLineDash(dash)
+    c.strokeStyle = colours.accent
+    c.lineWidth = width / Math.min(1, scene.view.zoom)
+    c.stroke()
+    c.setLineDash([])
+  }
+  const head = scene.head === null ? null : scene.layout.byItem.get(scene.head)
+  if (head) ring(head, 9 / Math.min(1, scene.view.zoom * 1.6), 2, [])
+  if (scene.hovered && !scene.hovered.fold) ring(scene.hovered.spot, 7, 1.5, [])
+  if (scene.focused && scene.current) ring(scene.current, 13, 1.5, [3, 3])
+}

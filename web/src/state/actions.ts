@@ -1,0 +1,183 @@
+// What a person does with conversations and messages. Each action talks to the
+// server and then brings the page along.
+import { batch, signal } from '@preact/signals'
+import * as api from '../api/coppice'
+import { uuidv7 } from '../api/uuid'
+import type { Message } from '../api/types'
+import * as branch from './branch'
+import * as list from './conversations'
+import { drawer } from './look'
+import { failed, note } from './notices'
+import { go, place } from './place'
+import * as replies from './replies'
+import { tell } from './tabs'
+import * as tree from './tree'
+
+/** editing is the message whose text is being edited in place. */
+export const editing = signal<string | null>(null)
+
+export function openConversation(id: string | null) {
+  drawer.value = false
+  editing.value = null
+  go({ conversation: id, head: null })
+}
+
+/** openHit goes to a message that was found: to its branch, and there to it. */
+export function openHit(conversation: string, head: string, message: Message) {
+  drawer.value = false
+  const there = branch.conversation.peek()?.id === conversation
+  if (there) return branch.goTo(message.id).catch(failed('The message could not be opened'))
+  go({ conversation, head })
+  branch.seek.value = { conversation, depth: message.depth, id: message.id }
+}
+
+const titleLength = 60
+
+/** titleOf makes a title of a first message. */
+function titleOf(text: string): string {
+  const line = text.trim().split('\n', 1)[0]!.replaceAll(/[\u0000-\u001f\u007f]/g, ' ')
+  const letters = Array.from(line)
+  return letters.length > titleLength ? letters.slice(0, titleLength).join('').trimEnd() + '…' : line
+}
+
+/** send appends a message below the shown head and asks for an answer. */
+export async function send(text: string) {
+  const open = branch.path.peek()
+  const head = branch.headOf(open)
+  const message = { id: uuidv7(), role: 'user' as const, content: text }
+  if (open && head !== null) {
+    replies.begin({ conversation: open.conversation, head, message: { ...message, parent_id: head } })
+    return
+  }
+  let id = open?.conversation
+  if (id === undefined) {
+    const made = await api.createConversation(uuidv7(), titleOf(text))
+    id = made.id
+    batch(() => {
+      branch.conversation.value = made
+      branch.path.value = { conversation: made.id, ids: [] }
+      branch.problem.value = null
+    })
+    list.changed(made)
+    go({ conversation: id, head: null })
+  }
+  replies.begin({ conversation: id, head: 'active', message: { ...message, parent_id: null } })
+}
+
+/** edit puts another text beside a message, in a new branch, and asks for an answer. */
+export function edit(message: Message, text: string) {
+  editing.value = null
+  branch.cut(message.depth)
+  replies.begin({
+    conversation: message.conversation_id, head: message.id,
+    message: { id: uuidv7(), role: 'user', content: text, parent_id: message.parent_id },
+  })
+}
+
+/** regenerate asks for another answer beside this one. */
+export function regenerate(message: Message) {
+  if (message.parent_id === null) return
+  branch.cut(message.depth)
+  replies.begin({ conversation: message.conversation_id, head: message.parent_id })
+}
+
+/** answer asks for an answer to the shown head. */
+export function answer(message: Message) {
+  replies.begin({ conversation: message.conversation_id, head: message.id })
+}
+
+/** sibling is the message so many places beside one, undefined where there is none. */
+export async function sibling(message: Message, by: number): Promise<string | undefined> {
+  let forest = await tree.load(message.conversation_id)
+  let knot = forest.byId.get(message.id)
+  if (!knot || tree.siblings(forest, knot).length !== message.siblings.count) {
+    forest = await tree.reload(message.conversation_id)
+    knot = forest.byId.get(message.id)
+  }
+  if (!knot) return undefined
+  const row = tree.siblings(forest, knot)
+  return row[row.indexOf(knot) + by]?.id
+}
+
+/** wishFocus is where the switch between siblings gets the focus back, and the message that was left by it. */
+export const wishFocus = signal<{ depth: number; left: string } | null>(null)
+
+/** step switches to a sibling, where its branch was left off. */
+export async function step(message: Message, by: number) {
+  try {
+    const id = await sibling(message, by)
+    if (id === undefined) return
+    wishFocus.value = { depth: message.depth, left: message.id }
+    await branch.toNewest(id, 'keep')
+  } catch (error) {
+    wishFocus.value = null
+    failed('The branch could not be switched')(error)
+  }
+}
+
+/** continueFrom shows the branch up to a message, so that the next one goes below it. */
+export const continueFrom = (message: Message) => branch.cut(message.depth + 1)
+
+/** forkFrom copies the branch up to a message into a conversation of its own. */
+export async function forkFrom(message: Message) {
+  try {
+    const title = branch.conversation.peek()?.title ?? ''
+    const made = await api.fork(message.conversation_id, message.id, uuidv7(), title && `${title} (fork)`)
+    list.changed(made)
+    tell({ conversation: null })
+    go({ conversation: made.id, head: null })
+    note('This is the fork: a conversation of its own.')
+  } catch (error) {
+    failed('The fork was not made')(error)
+  }
+}
+
+/** prune deletes a message and all below it. */
+export async function prune(message: Message) {
+  const conversation = message.conversation_id
+  const pruned = await api.prune(conversation, message.id)
+  tell({ conversation })
+  await branch.pruned(message)
+  note(`${count(pruned.messages, 'message')} deleted${pruned.summaries ? `, and ${count(pruned.summaries, 'summary', 'summaries')}` : ''}.`)
+}
+
+export const count = (n: number, one: string, many = one + 's') => `${n.toLocaleString('en')} ${n === 1 ? one : many}`
+
+export async function rename(id: string, title: string) {
+  try {
+    const c = await list.rename(id, title)
+    if (branch.conversation.peek()?.id === id) branch.conversation.value = c
+  } catch (error) {
+    failed('The title was not changed')(error)
+  }
+}
+
+export async function removeConversation(id: string) {
+  await list.remove(id)
+  if (place.peek().conversation === id) go({ conversation: null, head: null })
+}
+
+/** copy puts text on the clipboard. */
+export async function copy(text: string) {
+  try {
+    if (navigator.clipboard) await navigator.clipboard.writeText(text)
+    else copyOldWay(text) // a page that came over plain HTTP has no clipboard
+    note('Copied.')
+  } catch (error) {
+    failed('Not copied')(error)
+  }
+}
+
+function copyOldWay(text: string) {
+  const field = document.createElement('textarea')
+  field.value = text
+  field.className = 'unseen'
+  const focused = document.activeElement
+  document.body.append(field)
+  field.select()
+  const done = document.execCommand('copy')
+  field.remove()
+  if (focused instanceof HTMLElement) focused.focus()
+  if (!done) throw new Error('the browser doesn’t allow it.')
+}
+

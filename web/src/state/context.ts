@@ -1,0 +1,191 @@
+// What the model sees of the shown branch: read after the branch is on the
+// screen and whenever its head changes.
+import { computed, effect, signal, untracked } from '@preact/signals'
+import * as api from '../api/coppice'
+import { Problem } from '../api/http'
+import type { Compaction, Context, PartKind } from '../api/types'
+import * as branch from './branch'
+import { returns } from './connection'
+import { failed, note } from './notices'
+import { tell } from './tabs'
+import * as tree from './tree'
+
+export const context = signal<Context | null>(null)
+
+/** problem is why there is none. */
+export const problem = signal<Problem | Error | null>(null)
+
+let reading = new AbortController()
+
+effect(() => {
+  const head = branch.head.value
+  void returns.value
+  untracked(() => {
+    const p = branch.path.peek()
+    reading.abort()
+    reading = new AbortController()
+    if (!p || head === null) context.value = problem.value = null
+    else void read(p.conversation, head, reading.signal)
+  })
+})
+
+async function read(conversation: string, head: string, signal: AbortSignal) {
+  // What a person switches through quickly need not be read.
+  await new Promise(done => setTimeout(done, context.peek()?.conversation_id === conversation ? 120 : 0))
+  if (signal.aborted) return
+  try {
+    const found = await api.getContext(conversation, head, signal)
+    if (signal.aborted) return
+    context.value = found
+    problem.value = null
+    if (found.usage.context_tokens > found.usage.trigger_tokens) void watch(conversation, head, signal)
+  } catch (error) {
+    if (!signal.aborted) problem.value = error as Error
+  }
+}
+
+/** watch looks again a few times for a summary that the server is making. */
+async function watch(conversation: string, head: string, signal: AbortSignal) {
+  for (const wait of [1500, 3000, 6000, 12_000, 24_000]) {
+    await new Promise(done => setTimeout(done, wait))
+    if (signal.aborted) return
+    const found = await api.getContext(conversation, head, signal).catch(() => null)
+    if (signal.aborted || !found) return
+    if (found.summary?.id !== context.peek()?.summary?.id) {
+      context.value = found
+      void tree.reload(conversation).catch(() => {})
+      return
+    }
+  }
+}
+
+/** again reads the context of the head that is shown. */
+function again() {
+  const p = branch.path.peek()
+  const head = branch.headOf(p)
+  reading.abort()
+  reading = new AbortController()
+  if (p && head !== null) void read(p.conversation, head, reading.signal)
+}
+
+/** A Piece is one of the context's messages and where it comes from. */
+export interface Piece {
+  kind: PartKind
+  id: string
+  tokens: number | null
+}
+
+/** pieces tells of each of the context's messages what it is. */
+export const pieces = computed<Piece[]>(() => {
+  const c = context.value
+  if (!c) return []
+  return c.parts ?? derive(c, tree.forest.value)
+})
+
+function derive(c: Context, forest: tree.Forest | null): Piece[] {
+  const knot = forest?.byId.get(c.head_id)
+  const ids = knot ? tree.pathTo(knot) : []
+  const piece = (kind: PartKind, id: string): Piece => ({ kind, id, tokens: forest?.byId.get(id)?.tokens ?? null })
+  const repaired = new Map(c.repairs.map(r => [r.index, r.message_id]))
+  let tail = ids.length - c.counts.tail
+  return c.messages.map((_, i) => {
+    if (i < c.counts.prefix) return piece('prefix', ids[i] ?? '')
+    if (c.summary && i === c.counts.prefix) return { kind: 'summary', id: c.summary.id, tokens: c.summary.tokens }
+    const repair = repaired.get(i)
+    if (repair !== undefined) return { kind: 'repair', id: repair, tokens: null }
+    return piece('tail', ids[tail++] ?? '')
+  })
+}
+
+/** A Budget is how the window is shared out, in tokens. */
+export interface Budget {
+  prefix: number
+  summary: number
+  tail: number
+  free: number
+  available: number
+  trigger: number
+  used: number
+  kept: number
+}
+
+export const budget = computed<Budget | null>(() => {
+  const c = context.value
+  if (!c) return null
+  const prefix = pieces.value.reduce((sum, p) => sum + (p.kind === 'prefix' ? (p.tokens ?? 0) : 0), 0)
+  const summary = c.summary?.tokens ?? 0
+  const { context_tokens: used, available_tokens: available, trigger_tokens: trigger } = c.usage
+  return {
+    prefix, summary, tail: Math.max(0, used - prefix - summary), free: Math.max(0, available - used),
+    available, trigger, used, kept: c.counts.kept,
+  }
+})
+
+/** cutoff is the depth of the last folded message, null where nothing is folded. */
+export const cutoff = computed<number | null>(() => {
+  const c = context.value
+  return c?.summary ? c.counts.prefix + c.counts.folded - 1 : null
+})
+
+/** foldedTokens is what the folded messages have, null until the skeleton is there. */
+export const foldedTokens = computed<number | null>(() => {
+  const c = context.value
+  let knot = c?.summary && (tree.forest.value?.byId.get(c.summary.last_summarized_id) ?? null)
+  if (!c || !knot) return null
+  let sum = 0
+  for (; knot && knot.depth >= c.counts.prefix; knot = knot.parent) sum += knot.tokens
+  return sum
+})
+
+/** compacting is true while a summary is being written on demand. */
+export const compacting = signal(false)
+
+/** compact folds what may be folded of the shown branch, and says what came of it. */
+export async function compact() {
+  const p = branch.path.peek()
+  const head = branch.headOf(p)
+  if (!p || head === null || compacting.peek()) return
+  compacting.value = true
+  try {
+    report(await api.compact(p.conversation, head), p.conversation)
+    again()
+    void tree.reload(p.conversation).catch(() => {})
+    tell({ conversation: p.conversation })
+  } catch (error) {
+    failed('The branch was not compacted')(error)
+  } finally {
+    compacting.value = false
+  }
+}
+
+const outcomes: Record<Compaction['outcome'], string> = {
+  saved: '',
+  nothing_to_do: 'Nothing to fold: what there is stays as it is.',
+  no_gain: 'Not folded: the summary would be no smaller than what it replaces.',
+  superseded: 'Not folded: another summary was saved meanwhile.',
+  stale: 'Not folded: the messages were deleted meanwhile.',
+  failed: 'Not folded: no model gave a summary.',
+}
+
+function report(c: Compaction, conversation: string) {
+  if (c.outcome !== 'saved' || c.summary_id === null) {
+    note(outcomes[c.outcome], { bad: c.outcome === 'failed' })
+    return
+  }
+  const id = c.summary_id
+  note(`${c.folded_messages} messages folded, ${c.tokens_before.toLocaleString('en')} → ${c.tokens_after.toLocaleString('en')} tokens.`, {
+    action: { label: 'Undo', run: () => void undo(conversation, id) },
+  })
+}
+
+/** undo deletes a summary. The one before it applies again, if there is one. */
+export async function undo(conversation: string, summary: string) {
+  try {
+    await api.prune(conversation, summary)
+    again()
+    void tree.reload(conversation).catch(() => {})
+    tell({ conversation })
+  } catch (error) {
+    failed('The summary was not undone')(error)
+  }
+}

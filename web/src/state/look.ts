@@ -1,0 +1,54 @@
+// What is shown besides the branch: theme, side panes, dialogs.
+import { effect, signal } from '@preact/signals'
+import { stored } from './stored'
+
+export type Theme = 'auto' | 'light' | 'dark'
+
+export const theme = stored<Theme>('coppice.theme', 'auto', ['auto', 'light', 'dark'])
+
+effect(() => {
+  if (theme.value === 'auto') delete document.documentElement.dataset['theme']
+  else document.documentElement.dataset['theme'] = theme.value
+})
+
+/** dark tells whether the page is dark now, whoever decided it. */
+const prefersDark = matchMedia('(prefers-color-scheme: dark)')
+export const systemDark = signal(prefersDark.matches)
+prefersDark.addEventListener('change', () => (systemDark.value = prefersDark.matches))
+
+export type Panel = 'none' | 'map' | 'context'
+
+/** wide is a screen with room for a pane on the right beside the branch. */
+const wideQuery = matchMedia('(min-width: 1080px)')
+export const wide = signal(wideQuery.matches)
+
+/** narrow is a screen with room for the branch alone. */
+const narrowQuery = matchMedia('(max-width: 719px)')
+export const narrow = signal(narrowQuery.matches)
+
+const wanted = stored<Panel>('coppice.panel', 'map', ['none', 'map', 'context'])
+
+/** panel is the pane on the right. On smaller screens it lies over the branch, and starts closed. */
+export const panel = signal<Panel>(wide.value ? wanted.value : 'none')
+
+wideQuery.addEventListener('change', () => {
+  wide.value = wideQuery.matches
+  panel.value = wide.value ? wanted.value : 'none'
+})
+narrowQuery.addEventListener('change', () => {
+  narrow.value = narrowQuery.matches
+  drawer.value = false
+})
+
+export function showPanel(p: Panel) {
+  panel.value = p
+  if (wide.value) wanted.value = p
+}
+
+export const togglePanel = (p: Panel) => showPanel(panel.value === p ? 'none' : p)
+
+/** drawer is whether the list of conversations is open on a narrow screen. */
+export const drawer = signal(false)
+
+/** calm is whether the reader asked for less motion. */
+export const calm = matchMedia('(prefers-reduced-motion: reduce)')

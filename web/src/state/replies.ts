@@ -1,0 +1,229 @@
+// Replies on their way. A reply goes on when the reader looks elsewhere, and
+// its stream is picked up again when the connection breaks or the page is
+// loaded anew: the server finishes what it began. The page names the reply and
+// the message that it sends, so asking again never doubles anything.
+import { batch, signal, untracked } from '@preact/signals'
+import * as api from '../api/coppice'
+import { Problem, reachable, Unreachable } from '../api/http'
+import { read, type ReplyEvent, type ToolCallDelta } from '../api/replyevents'
+import type { Message, ToolCall } from '../api/types'
+import { uuidv7 } from '../api/uuid'
+import * as branch from './branch'
+import { draft } from './drafts'
+
+/** What a reply is doing; failed is an end, in which it stays until it is dismissed. */
+export type State = 'sending' | 'waiting' | 'streaming' | 'reconnecting' | 'stopping' | 'failed'
+
+/** A Live is a reply on its way, together with the user's message that it was sent with. */
+export class Live {
+  readonly state = signal<State>('sending')
+  readonly text = signal('')
+  readonly calls = signal<ToolCall[]>([])
+  readonly problem = signal<Error | null>(null)
+  readonly abort = new AbortController()
+  lastEvent: string | null = null
+  /** Whether the server has it, and with it the message that was sent. */
+  began = false
+  /** The message under which it appears: that which is answered, or the sent one's parent. */
+  parent: string | null
+
+  constructor(readonly ask: api.Ask) {
+    this.parent = ask.message ? ask.message.parent_id : ask.head
+  }
+
+  get conversation() {
+    return this.ask.conversation
+  }
+
+  /** sent is the user's message while it isn't stored yet. */
+  get sent() {
+    return this.began ? null : (this.ask.message ?? null)
+  }
+
+  get running() {
+    return this.state.value !== 'failed'
+  }
+}
+
+/** live are the replies on their way, the newest last. */
+export const live = signal<Live[]>([])
+
+/** at gives the reply to show under a head. */
+export const at = (conversation: string, head: string | null): Live | undefined =>
+  live.value.findLast(l => l.conversation === conversation && l.parent === head)
+
+/** begin sends a message, or asks for an answer to what is there, and follows the reply. */
+export function begin(ask: Omit<api.Ask, 'id'>) {
+  void follow(new Live({ ...ask, id: uuidv7() }))
+}
+
+/** again tries once more. What was sent already isn't sent twice. */
+export function again(l: Live) {
+  dismiss(l)
+  void follow(new Live(l.began ? { ...l.ask, head: l.parent ?? l.ask.head, message: undefined, id: uuidv7() } : l.ask))
+}
+
+export function dismiss(l: Live) {
+  l.abort.abort()
+  live.value = live.value.filter(other => other !== l)
+}
+
+/** discard drops a reply that failed, and goes back to what was there before. */
+export function discard(l: Live) {
+  dismiss(l)
+  if (l.sent) draft.value ||= l.sent.content
+  const head = branch.headOf(branch.path.peek())
+  if (l.conversation !== branch.path.peek()?.conversation || head !== l.parent) return
+  const back = head === null ? branch.reopen(l.conversation) : branch.toNewest(head, 'keep')
+  back.catch(() => {}) // the branch as it is shown is one, too
+}
+
+/** follow reads a reply's events to its end, across broken connections. */
+async function follow(l: Live) {
+  untracked(() => (live.value = [...live.value, l]))
+  branch.aim.value = { to: 'end' }
+  note(l)
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const response = await (l.began ? api.resume(l.conversation, l.ask.id, l.lastEvent, l.abort.signal) : api.ask(l.ask, l.abort.signal))
+      for await (const { id, event } of read(response)) {
+        attempt = 0
+        if (id !== null) l.lastEvent = id
+        if (take(l, event)) return
+      }
+      if (response.status === 204) return await settle(l, new Error('Its end was missed.'))
+    } catch (error) {
+      if (l.abort.signal.aborted) return
+      if (error instanceof Problem && (error.status < 500 || attempt > 4)) {
+        return l.began ? await settle(l, error) : fail(l, error)
+      }
+    }
+    if (l.state.peek() !== 'stopping') l.state.value = 'reconnecting'
+    await pause(attempt)
+  }
+}
+
+/** pause waits longer each time, and while the server is gone. */
+async function pause(attempt: number) {
+  await new Promise(done => setTimeout(done, Math.min(250 * 2 ** attempt, 5000)))
+  while (!reachable.peek()) await new Promise(done => setTimeout(done, 250))
+}
+
+/** take handles one event and tells whether it was the last. */
+function take(l: Live, event: ReplyEvent): boolean {
+  switch (event.type) {
+    case 'reply.started':
+      started(l, event.data)
+      return false
+    case 'reply.delta':
+      if (l.state.peek() !== 'stopping') l.state.value = 'streaming'
+      write(l, (event.data.content ?? '') + (event.data.refusal ?? ''))
+      if (event.data.tool_calls) l.calls.value = merge(l.calls.peek(), event.data.tool_calls)
+      return false
+    case 'reply.completed':
+    case 'reply.stopped':
+      finish(l, event.data.message)
+      return true
+    case 'reply.failed':
+      if (event.data.message) finish(l, event.data.message)
+      else fail(l, new Problem(event.data.status, event.data.code, event.data.detail))
+      return true
+  }
+}
+
+function started(l: Live, data: { parent_id: string; message?: Message }) {
+  batch(() => {
+    l.began = true
+    if (data.message) branch.grow(data.message)
+    l.parent = data.parent_id
+    if (l.state.peek() !== 'stopping') l.state.value = 'waiting'
+    live.value = [...live.value]
+  })
+}
+
+/** unwritten is text that the next frame shows: pieces come faster than that. */
+const unwritten = new Map<Live, string>()
+
+function write(l: Live, text: string) {
+  if (!text) return
+  if (unwritten.size === 0) {
+    if (document.hidden) setTimeout(flush, 100)
+    else requestAnimationFrame(flush)
+  }
+  unwritten.set(l, (unwritten.get(l) ?? '') + text)
+}
+
+function flush() {
+  batch(() => unwritten.forEach((text, l) => (l.text.value += text)))
+  unwritten.clear()
+}
+
+function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
+  const out = calls.slice()
+  for (const d of deltas) {
+    const known = out[d.index]?.function ?? { name: '', arguments: '' }
+    out[d.index] = {
+      id: d.id ?? out[d.index]?.id ?? '',
+      function: { name: known.name + (d.function?.name ?? ''), arguments: known.arguments + (d.function?.arguments ?? '') },
+    }
+  }
+  return out
+}
+
+/** finish shows what is stored in place of what came; null where nothing is. */
+function finish(l: Live, message: Message | null) {
+  forget(l)
+  unwritten.delete(l)
+  batch(() => {
+    dismiss(l)
+    if (message) branch.grow(message)
+  })
+}
+
+function fail(l: Live, error: Error) {
+  forget(l)
+  l.problem.value = error
+  l.state.value = 'failed'
+  live.value = [...live.value]
+}
+
+/** settle finds out what became of a reply whose events are gone. */
+async function settle(l: Live, cause: Error) {
+  try {
+    finish(l, await api.getMessage(l.conversation, l.ask.id))
+  } catch (error) {
+    if (error instanceof Unreachable) await pause(0)
+    fail(l, cause)
+  }
+}
+
+/** stop ends a reply. What came so far is stored, and the stream tells. */
+export async function stop(l: Live) {
+  const before = l.state.peek()
+  l.state.value = 'stopping'
+  try {
+    await api.stop(l.conversation, l.ask.id)
+  } catch (error) {
+    if (error instanceof Problem && error.status === 404) { // the server has nothing of it yet, or no more
+      if (!l.began) discard(l)
+      return
+    }
+    l.state.value = before
+    throw error
+  }
+}
+
+// A reload of the page shouldn't lose sight of a reply: session storage keeps
+// which ones are on their way.
+const stored = 'coppice.replies'
+
+const noted = () => JSON.parse(sessionStorage.getItem(stored) ?? '[]') as api.Ask[]
+
+const note = (l: Live) => sessionStorage.setItem(stored, JSON.stringify([...noted().filter(a => a.id !== l.ask.id), l.ask]))
+
+const forget = (l: Live) => sessionStorage.setItem(stored, JSON.stringify(noted().filter(a => a.id !== l.ask.id)))
+
+/** pickUp follows the replies that were on their way when the page was left. */
+export function pickUp() {
+  for (const ask of noted()) void follow(new Live(ask))
+}

@@ -1,0 +1,32 @@
+// What a message says, taken from the shapes that content can have.
+import type { Content, Message, Part } from '../api/types'
+
+const parts = (content: Content | undefined): Part[] =>
+  content == null ? [] : typeof content === 'string' ? [{ type: 'text', text: content }] : content
+
+/** textOf is a content's text, its text parts one below the other. */
+export const textOf = (content: Content | undefined): string =>
+  parts(content).map(p => p.text ?? p.refusal ?? '').filter(Boolean).join('\n\n')
+
+/** said is a message's text, or what was refused in its place. */
+export const said = (m: Pick<Message, 'content' | 'refusal'>): string => textOf(m.content) || m.refusal || ''
+
+export interface Attachment {
+  name: string
+  /** Address of an image that is in the message itself, undefined for what the page won't load. */
+  image?: string
+}
+
+/** attachments are the parts that aren't text. */
+export const attachments = (content: Content | undefined): Attachment[] =>
+  parts(content)
+    .filter(p => p.text === undefined && p.refusal === undefined)
+    .map(p => {
+      const url = p.image_url?.url
+      if (url?.startsWith('data:image/')) return { name: 'image', image: url }
+      return { name: p.file?.filename ?? (url && !url.startsWith('data:') ? url : p.type.replaceAll('_', ' ')) }
+    })
+
+/** roleName is how the page calls a role. */
+export const roleName = (role: string): string =>
+  ({ user: 'You', assistant: 'Assistant', system: 'System', developer: 'Developer', tool: 'Tool result' })[role] ?? role

@@ -1,0 +1,36 @@
+// Numbers and times for people.
+const whole = new Intl.NumberFormat('en')
+
+export const number = (n: number) => whole.format(n)
+
+/** short is a number in few letters: 1,900 is 1.9k. */
+export function short(n: number): string {
+  if (n < 1000) return String(n)
+  const [value, unit] = n < 1_000_000 ? [n / 1000, 'k'] : [n / 1_000_000, 'M']
+  return (value < 99.95 ? value.toFixed(1).replace(/\.0$/, '') : String(Math.round(value))) + unit
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' })
+
+/** when is a time, with its day where that isn't today. */
+export function when(time: string): string {
+  const t = new Date(time)
+  return (t.toDateString() === new Date().toDateString() ? clock : day).format(t)
+}
+
+export const whenFully = (time: string) => full.format(new Date(time))
+
+const monthOfYear = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric' })
+
+/** period is the group of a list in which a time stands. */
+export function period(time: string, now = new Date()): string {
+  const t = new Date(time)
+  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime()
+  const days = Math.ceil((midnight - t.getTime()) / 86_400_000)
+  if (days <= 0) return 'Today'
+  if (days === 1) return 'Yesterday'
+  if (days <= 7) return 'Last 7 days'
+  return monthOfYear.format(t)
+}

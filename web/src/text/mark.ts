@@ -1,0 +1,40 @@
+// What a reply's metadata tells of how it ended.
+import type { Message } from '../api/types'
+
+export interface Ending {
+  kind: 'stopped' | 'failed'
+  detail: string
+}
+
+interface ReplyNote {
+  status?: string
+  model?: string
+  code?: string
+}
+
+/** reasons says the codes of failed replies in words. */
+const reasons: Record<string, string> = {
+  answer_too_long: 'it is too long for one message',
+  prompt_too_long: 'the branch is too long for the model',
+  model_timeout: 'the model took too long',
+  model_unavailable: 'the model can’t be reached',
+  model_rate_limited: 'the model’s provider takes no more requests for now',
+  model_bad_response: 'the model gave no proper answer',
+  model_not_authorized: 'the model’s provider refuses the server’s key',
+  model_refused: 'the model’s provider refuses the request',
+}
+
+const noteOf = (m: Message) => m.metadata['reply'] as ReplyNote | undefined
+
+/** endingOf tells of a reply that didn't come to its end; null of all other messages. */
+export function endingOf(m: Message): Ending | null {
+  const note = noteOf(m)
+  if (note?.status !== 'stopped' && note?.status !== 'failed') return null
+  return { kind: note.status, detail: reasons[note.code ?? ''] ?? note.code?.replaceAll('_', ' ') ?? '' }
+}
+
+/** modelOf is the model that wrote a message, where that is known. */
+export function modelOf(m: Message): string | null {
+  const model = noteOf(m)?.model ?? m.metadata['model']
+  return typeof model === 'string' ? model : null
+}

@@ -1,0 +1,89 @@
+// The page: conversations, branch, and the pane beside it.
+import { conversation, path, problem } from '../state/branch'
+import { drawer, narrow, panel, showPanel, wide } from '../state/look'
+import { place } from '../state/place'
+import * as replies from '../state/replies'
+import { Banners } from './Banners'
+import { Composer } from './Composer'
+import { ContextPanel } from './ContextPanel'
+import { Dialogs } from './Dialogs'
+import { DropTarget } from './DropTarget'
+import { Loading, NotFound, Welcome } from './Empty'
+import { Header } from './Header'
+import { Icon } from './icons'
+import { MapPanel } from '../map/MapPanel'
+import { Notices } from './Notices'
+import { Sidebar } from './Sidebar'
+import { Transcript } from './Transcript'
+
+export function App() {
+  const side = panel.value !== 'none' && conversation.value !== null
+  return (
+    <div class={`app ${side ? 'with-side' : ''}`}>
+      <Sidebar />
+      {narrow.value && drawer.value && <div class="veil" onClick={() => (drawer.value = false)} />}
+      <main class="branch" aria-label="Conversation">
+        <Header />
+        <Branch />
+        <div class="composer-frame">
+          <Banners />
+          <Composer />
+        </div>
+        <Announcer />
+      </main>
+      {side && !wide.value && <div class="veil" onClick={() => showPanel('none')} />}
+      {side && <Side />}
+      <Notices />
+      <Dialogs />
+      <DropTarget />
+    </div>
+  )
+}
+
+function Branch() {
+  const p = path.value
+  if (problem.value) return <div class="transcript-frame"><NotFound error={problem.value} /></div>
+  if (!p) return <div class="transcript-frame">{place.value.conversation ? <Loading /> : <Welcome />}</div>
+  if (p.ids.length === 0 && !replies.at(p.conversation, null)) return <div class="transcript-frame"><Welcome /></div>
+  return <Transcript key={p.conversation} />
+}
+
+function Side() {
+  const tab = (which: 'map' | 'context', label: string) => (
+    <button
+      type="button" role="tab" id={`tab-${which}`} aria-controls="side-panel" aria-selected={panel.value === which}
+      tabIndex={panel.value === which ? 0 : -1} onClick={() => showPanel(which)}
+    >
+      {label}
+    </button>
+  )
+  return (
+    <aside class="side" aria-label={panel.value === 'map' ? 'Map' : 'Context'}>
+      <div class="side-head">
+        <div
+          class="tabs" role="tablist" aria-label="Beside the branch"
+          onKeyDown={event => {
+            if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return
+            showPanel(panel.value === 'map' ? 'context' : 'map')
+            document.getElementById(`tab-${panel.value}`)?.focus()
+          }}
+        >
+          {tab('map', 'Map')}
+          {tab('context', 'Context')}
+        </div>
+        <span class="spring" />
+        <button type="button" class="tool-button" aria-label="Close" title="Close" onClick={() => showPanel('none')}><Icon name="close" /></button>
+      </div>
+      <div class="side-body" role="tabpanel" id="side-panel" aria-labelledby={`tab-${panel.value}`}>
+        {panel.value === 'map' ? <MapPanel /> : <ContextPanel />}
+      </div>
+    </aside>
+  )
+}
+
+/** Announcer tells screen readers when an answer begins and when it is there. */
+function Announcer() {
+  const p = path.value
+  const live = p && replies.at(p.conversation, p.ids.at(-1) ?? null)
+  return <p class="unseen" role="status">{live ? (live.running ? 'The assistant is answering.' : 'The answer failed.') : ''}</p>
+}

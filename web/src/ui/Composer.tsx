@@ -1,0 +1,80 @@
+// Where the next message is written.
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import * as actions from '../state/actions'
+import { conversation, headOf, path, problem } from '../state/branch'
+import { gone } from '../state/connection'
+import { draft } from '../state/drafts'
+import * as messages from '../state/messages'
+import { failed } from '../state/notices'
+import * as replies from '../state/replies'
+import { GrowingField } from './GrowingField'
+import { Icon } from './icons'
+
+/** touch is a device whose Enter key should make a line, as it has no Shift at hand. */
+const touch = matchMedia('(pointer: coarse)')
+
+/** focusComposer puts the cursor where the next message is written. */
+export const focusComposer = () => document.querySelector<HTMLTextAreaElement>('.composer textarea')?.focus()
+
+export function Composer() {
+  const field = useRef<HTMLTextAreaElement>(null)
+  const p = path.value
+  const live = p ? replies.at(p.conversation, headOf(p)) : undefined
+  const busy = live?.running ?? false
+  const id = conversation.value?.id
+
+  useLayoutEffect(() => {
+    if (!touch.matches && document.activeElement === document.body) field.current?.focus({ preventScroll: true })
+  }, [id])
+
+  const send = () => {
+    const text = draft.peek()
+    if (!text.trim() || busy || problem.peek()) return
+    draft.value = ''
+    actions.send(text).catch((error: unknown) => {
+      draft.value ||= text
+      failed('The message was not sent')(error)
+    })
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && !event.isComposing && (event.metaKey || event.ctrlKey || (!event.shiftKey && !touch.matches))) {
+      event.preventDefault()
+      send()
+    } else if (event.key === 'ArrowUp' && draft.peek() === '' && editLast()) event.preventDefault()
+  }
+  return (
+    <form
+      class="composer"
+      onSubmit={event => {
+        event.preventDefault()
+        send()
+      }}
+    >
+      <GrowingField
+        field={field} label="Message" value={draft.value} placeholder={gone.value ? 'Message… (it is kept until the server is back)' : 'Message…'}
+        onInput={text => (draft.value = text)} onKeyDown={onKeyDown}
+      />
+      {busy && live ? (
+        <button type="button" class="send stop" aria-label="Stop the answer" title="Stop (Esc)" onClick={() => void replies.stop(live).catch(failed('The answer goes on'))}>
+          <Icon name="stop" />
+        </button>
+      ) : (
+        <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!draft.value.trim()}>
+          <Icon name="send" />
+        </button>
+      )}
+    </form>
+  )
+}
+
+/** editLast edits the last message of the user on the branch, if it is near. */
+export function editLast(): boolean {
+  const p = path.peek()
+  for (const id of p?.ids.slice(-20).reverse() ?? []) {
+    const m = id === undefined ? undefined : messages.get(id)
+    if (m?.role !== 'user') continue
+    actions.editing.value = m.id
+    return true
+  }
+  return false
+}

@@ -1,0 +1,139 @@
+// The dialogs: a question before something is deleted, what an import brought,
+// the key that the server asks for, and the list of keys.
+import { useRef, useState } from 'preact/hooks'
+import { keyWanted, setKey } from '../api/http'
+import type { ImportReport } from '../api/types'
+import { count } from '../state/actions'
+import { dialog, type Confirm } from '../state/dialog'
+import { imported, importing, type Imported } from '../state/imports'
+import { failed } from '../state/notices'
+import { returns } from '../state/connection'
+import { Modal } from './Modal'
+
+export function Dialogs() {
+  const d = dialog.value
+  return (
+    <>
+      {keyWanted.value && <KeyDialog />}
+      {d?.kind === 'confirm' && <ConfirmDialog confirm={d} />}
+      {d?.kind === 'help' && <HelpDialog />}
+      {imported.value && <ImportDialog imported={imported.value} />}
+      {importing.value !== null && <p class="progress" role="status">Importing {importing.value}…</p>}
+    </>
+  )
+}
+
+function ConfirmDialog({ confirm }: { confirm: Confirm }) {
+  const [busy, setBusy] = useState(false)
+  const close = () => (dialog.value = null)
+  const run = async () => {
+    setBusy(true)
+    await confirm.run().catch(failed(confirm.title))
+    close()
+  }
+  return (
+    <Modal title={confirm.title} close={close}>
+      <p>{confirm.text}</p>
+      <div class="modal-foot">
+        <button type="button" class="secondary" autoFocus onClick={close}>Cancel</button>
+        <button type="button" class="primary danger" disabled={busy} onClick={() => void run()}>{confirm.action}</button>
+      </div>
+    </Modal>
+  )
+}
+
+function KeyDialog() {
+  const field = useRef<HTMLInputElement>(null)
+  return (
+    <Modal title="This server needs a key" close={() => {}}>
+      <form
+        method="dialog"
+        onSubmit={event => {
+          event.preventDefault()
+          const secret = field.current!.value.trim()
+          if (!secret) return
+          setKey(secret)
+          returns.value++ // read everything that was refused
+        }}
+      >
+        <p><code>coppice keys create NAME</code> makes one. This browser keeps it, and sends it to this server only.</p>
+        <input ref={field} type="password" aria-label="Key" placeholder="cop_…" autocomplete="off" autoFocus />
+        <div class="modal-foot"><button type="submit" class="primary">Use this key</button></div>
+      </form>
+    </Modal>
+  )
+}
+
+function ImportDialog({ imported: all }: { imported: Imported[] }) {
+  const close = () => (imported.value = null)
+  return (
+    <Modal title="Imported" close={close}>
+      {all.map(one => (
+        <section key={one.file} class="import">
+          <h3>{one.file}</h3>
+          {one.report ? <Report report={one.report} /> : <p class="bad">{one.error}</p>}
+        </section>
+      ))}
+      <div class="modal-foot"><button type="button" class="primary" autoFocus onClick={close}>Done</button></div>
+    </Modal>
+  )
+}
+
+function Report({ report: r }: { report: ImportReport }) {
+  return (
+    <>
+      <p>
+        {count(r.conversations, 'conversation')} ({r.format}) with {count(r.messages, 'message')}
+        {r.summaries > 0 && ` and ${count(r.summaries, 'summary', 'summaries')}`} on {count(r.leaves, 'branch', 'branches')}.{' '}
+        {r.added === 0 ? 'All of it was there before.' : `${r.added.toLocaleString('en')} new${r.present > 0 ? `, ${r.present.toLocaleString('en')} were there before` : ''}.`}
+      </p>
+      {r.notes.length > 0 && (
+        <details>
+          <summary>{count(r.notes.length, 'thing')} repaired or left out</summary>
+          <ul class="notes">
+            {r.notes.slice(0, 200).map((n, i) => (
+              <li key={i}><strong>{n.action}</strong> {[n.conversation, n.place].filter(Boolean).join(', ')}: {n.detail}</li>
+            ))}
+            {r.notes.length > 200 && <li>and {r.notes.length - 200} more</li>}
+          </ul>
+        </details>
+      )}
+    </>
+  )
+}
+
+const command = /mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘' : 'Ctrl'
+
+const keys: [string[], string][] = [
+  [[command, 'K'], 'Search'],
+  [['⏎'], 'Send; ⇧⏎ makes a line'],
+  [[command, '⏎'], 'Send, also while editing'],
+  [['↑'], 'Edit your last message'],
+  [['Esc'], 'Stop the answer, or close what is open'],
+  [['['], 'Previous version of the message in view'],
+  [[']'], 'Next version'],
+  [['m'], 'Map'],
+  [['c'], 'What the model sees'],
+  [['?'], 'This list'],
+]
+
+function HelpDialog() {
+  const close = () => (dialog.value = null)
+  return (
+    <Modal title="Keys" close={close}>
+      <dl class="keys">
+        {keys.map(([combination, what]) => (
+          <div key={what}>
+            <dt>{combination.map(k => <kbd key={k}>{k}</kbd>)}</dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="hint">
+        In the map the arrow keys walk along the tree, ⏎ goes to the message, + and − zoom, 0 fits it in, and . comes back here.
+        The API behind this page: <a href="/openapi.yaml">openapi.yaml</a>. Libraries in it: <a href="/assets/licenses.txt">licences</a>.
+      </p>
+      <div class="modal-foot"><button type="button" class="primary" autoFocus onClick={close}>Close</button></div>
+    </Modal>
+  )
+}

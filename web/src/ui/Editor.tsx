@@ -1,0 +1,52 @@
+// A message's text being edited, in its place.
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import type { Message } from '../api/types'
+import * as actions from '../state/actions'
+import { said } from '../text/content'
+import { GrowingField } from './GrowingField'
+
+/** begun is what was typed, by message: scrolling away must not lose it. */
+const begun = new Map<string, string>()
+
+export function Editor({ message }: { message: Message }) {
+  const field = useRef<HTMLTextAreaElement>(null)
+  useLayoutEffect(() => {
+    const f = field.current!
+    f.focus({ preventScroll: true })
+    f.setSelectionRange(f.value.length, f.value.length)
+  }, [])
+
+  const end = () => {
+    begun.delete(message.id)
+    actions.editing.value = null
+    document.querySelector<HTMLElement>(`[data-id="${message.id}"]`)?.focus({ preventScroll: true })
+  }
+  const send = () => {
+    const text = field.current!.value
+    if (!text.trim()) return
+    begun.delete(message.id)
+    actions.edit(message, text)
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Escape') {
+      event.stopPropagation()
+      end()
+    } else if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
+      event.preventDefault()
+      send()
+    }
+  }
+  return (
+    <div class="editor">
+      <GrowingField
+        field={field} label="Edit the message" value={begun.get(message.id) ?? said(message)}
+        onInput={text => void begun.set(message.id, text)} onKeyDown={onKeyDown}
+      />
+      <div class="editor-foot">
+        <span class="hint">Sending makes a new branch. This one stays.</span>
+        <button type="button" class="plain-button" onClick={end}>Cancel</button>
+        <button type="button" class="primary" onClick={send}>Send as new branch</button>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,71 @@
+// What stands in place of a branch where there is none.
+import { openConversation } from '../state/actions'
+import { conversations } from '../state/conversations'
+import { importDemo, importing } from '../state/imports'
+import { place } from '../state/place'
+
+/** Welcome says what this is, at the start of a new conversation. */
+export function Welcome() {
+  const first = conversations.value?.length === 0
+  const demo = async () => {
+    const id = await importDemo()
+    if (id) openConversation(id)
+  }
+  return (
+    <div class="welcome">
+      <Sprig />
+      <h2>A conversation is a tree.</h2>
+      <p>
+        Edit a message or ask for another answer, and a new branch grows beside the old one. Nothing is lost, and the map shows where you are.
+        When a branch gets long, its older part is folded into a summary, and you see what the model sees.
+      </p>
+      {first && (
+        <p class="welcome-actions">
+          <button type="button" class="secondary" disabled={importing.value !== null} onClick={() => void demo()}>Try the demonstration</button>
+          <span>or drop an export of ChatGPT, Claude, LibreChat or Open WebUI anywhere on this page.</span>
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** Sprig is a small tree with one branch in leaf. */
+function Sprig() {
+  return (
+    <svg class="sprig" viewBox="0 0 96 72" width="96" height="72" aria-hidden="true" fill="none" stroke-width="2" stroke-linecap="round">
+      <path class="thin" d="M48 68V44C48 30 20 34 20 14M48 44c0-14 28-10 28-30" />
+      <path class="strong" d="M48 68V44C48 30 48 30 48 8" />
+      <circle class="thin dot" cx="20" cy="12" r="4" />
+      <circle class="thin dot" cx="76" cy="12" r="4" />
+      <circle class="strong dot" cx="48" cy="7" r="4" />
+    </svg>
+  )
+}
+
+export function Loading() {
+  return (
+    <div class="loading" aria-hidden="true">
+      {[28, 64, 40].map(width => (
+        <div class="message missing" key={width}>
+          <span class="bone short" />
+          <span class="bone" />
+          <span class="bone" style={{ width: `${width}%` }} />
+        </div>
+      ))}
+    </div>
+  )
+}
+
+export function NotFound({ error }: { error: Error }) {
+  const { conversation, head } = place.value
+  return (
+    <div class="welcome" role="alert">
+      <h2>{head ? 'This branch can’t be shown.' : 'This conversation can’t be shown.'}</h2>
+      <p>{error.message}</p>
+      <p class="welcome-actions">
+        {head && <button type="button" class="secondary" onClick={() => openConversation(conversation)}>Open the conversation where it was left off</button>}
+        <button type="button" class="secondary" onClick={() => openConversation(null)}>Start a new one</button>
+      </p>
+    </div>
+  )
+}

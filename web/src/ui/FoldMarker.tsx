@@ -1,0 +1,67 @@
+// The rule in the transcript at which the folded messages end. It opens the
+// summary that the model reads in their place.
+import { useEffect, useState } from 'preact/hooks'
+import { signal } from '@preact/signals'
+import * as api from '../api/coppice'
+import type { Context, Summary } from '../api/types'
+import { count } from '../state/actions'
+import { foldedTokens, undo } from '../state/context'
+import { number, short, when, whenFully } from '../text/format'
+import { Markdown } from './Markdown'
+
+/** opened is the summary whose text is shown. */
+const opened = signal<string | null>(null)
+
+export function FoldMarker({ context }: { context: Context }) {
+  const summary = context.summary!
+  const open = opened.value === summary.id
+  const before = foldedTokens.value
+  return (
+    <section class={`fold ${open ? 'open' : ''}`} aria-label="Folded messages">
+      <button type="button" class="fold-rule" aria-expanded={open} onClick={() => (opened.value = open ? null : summary.id)}>
+        <span class="fold-text">
+          <span class="diamond" aria-hidden="true" />
+          {count(context.counts.folded, 'message')} folded
+          {before !== null && <span title={`${number(before)} → ${number(summary.tokens)} tokens`}> · {short(before)} → {short(summary.tokens)} tokens</span>}
+        </span>
+      </button>
+      {open && <SummaryCard conversation={context.conversation_id} id={summary.id} />}
+    </section>
+  )
+}
+
+/** SummaryCard is a summary's text, where it comes from, and the way to undo it. */
+export function SummaryCard({ conversation, id }: { conversation: string; id: string }) {
+  const [shown, show] = useState(id)
+  const [summary, setSummary] = useState<Summary | null>(null)
+  const [problem, setProblem] = useState('')
+  useEffect(() => show(id), [id])
+  useEffect(() => {
+    let current = true
+    setProblem('')
+    api.getSummary(conversation, shown).then(s => current && setSummary(s), (e: Error) => current && setProblem(e.message))
+    return () => void (current = false)
+  }, [conversation, shown])
+
+  if (problem) return <p class="summary-card">The summary could not be read: {problem}</p>
+  if (!summary) return <div class="summary-card"><p class="skeleton-text">Reading the summary…</p></div>
+  return (
+    <div class="summary-card">
+      <p class="summary-facts">
+        Summary by <strong>{summary.model}</strong>, <time dateTime={summary.created_at} title={whenFully(summary.created_at)}>{when(summary.created_at)}</time>,{' '}
+        {number(summary.tokens)} tokens{summary.kept_ids.length > 0 && `, with ${count(summary.kept_ids.length, 'message')} kept word for word`}.
+      </p>
+      <Markdown text={summary.text} />
+      <div class="summary-foot">
+        {summary.prior_summary_id && (
+          <span class="hint">
+            {summary.prior ? <>Merged from an earlier summary. <button type="button" class="plain-button" onClick={() => show(summary.prior_summary_id!)}>Show it</button></> : 'Merged from an earlier summary, which was deleted.'}
+          </span>
+        )}
+        {shown !== id && <button type="button" class="plain-button" onClick={() => show(id)}>Back to the newest</button>}
+        <span class="spring" />
+        {shown === id && <button type="button" class="plain-button" onClick={() => void undo(conversation, id)}>Undo the summary</button>}
+      </div>
+    </div>
+  )
+}

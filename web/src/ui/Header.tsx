@@ -1,0 +1,80 @@
+// The line above the branch: its title, its budget, and what opens beside it.
+import { useRef, useState } from 'preact/hooks'
+import { download } from '../api/coppice'
+import * as actions from '../state/actions'
+import { conversation, headOf, path } from '../state/branch'
+import { compact } from '../state/context'
+import { dialog } from '../state/dialog'
+import { drawer, narrow, panel, togglePanel } from '../state/look'
+import { failed } from '../state/notices'
+import { BudgetBar } from './BudgetBar'
+import { Icon } from './icons'
+import { Menu } from './Menu'
+import { confirmRemove } from './removal'
+
+export function Header() {
+  const c = conversation.value
+  const toggle = (p: 'map' | 'context', label: string, letter: string) => (
+    <button type="button" class="tool-button" aria-pressed={panel.value === p} aria-label={label} title={`${label} (${letter})`} onClick={() => togglePanel(p)}>
+      <Icon name={p} />
+    </button>
+  )
+  return (
+    <header class="branch-head">
+      {narrow.value && (
+        <button type="button" class="tool-button" aria-label="Conversations" aria-expanded={drawer.value} onClick={() => (drawer.value = true)}>
+          <Icon name="menu" />
+        </button>
+      )}
+      {c ? <Title key={c.id} id={c.id} title={c.title} /> : <h1 class="title">{path.value ? '' : 'New conversation'}</h1>}
+      <span class="spring" />
+      {c && (
+        <>
+          <BudgetBar />
+          {toggle('map', 'Map', 'm')}
+          {toggle('context', 'What the model sees', 'c')}
+          <Menu
+            label="Conversation" class="tool-button"
+            items={[
+              { label: 'Compact now', run: () => void compact() },
+              { label: 'Export this branch as Markdown', run: () => void download(c.id, 'markdown', headOf(path.peek()) ?? undefined).catch(failed('Not exported')) },
+              { label: 'Export all branches as JSONL', run: () => void download(c.id, 'jsonl').catch(failed('Not exported')) },
+              { label: 'Delete the conversation…', run: () => (dialog.value = confirmRemove(c)), danger: true },
+            ]}
+          >
+            <Icon name="more" />
+          </Menu>
+        </>
+      )}
+    </header>
+  )
+}
+
+/** Title is renamed where it stands. */
+function Title({ id, title }: { id: string; title: string }) {
+  const [editing, setEditing] = useState(false)
+  const field = useRef<HTMLInputElement>(null)
+  const save = () => {
+    setEditing(false)
+    const next = field.current!.value.trim()
+    if (next !== title) void actions.rename(id, next)
+  }
+  if (!editing) {
+    return (
+      <h1 class="title">
+        <button type="button" title="Rename" onClick={() => setEditing(true)}>{title || 'Untitled'}</button>
+      </h1>
+    )
+  }
+  return (
+    <input
+      class="title-field" ref={field} aria-label="Title" defaultValue={title} maxLength={250} autoFocus onBlur={save}
+      onKeyDown={event => {
+        if (event.key === 'Enter') save()
+        if (event.key !== 'Escape') return
+        event.stopPropagation()
+        setEditing(false)
+      }}
+    />
+  )
+}

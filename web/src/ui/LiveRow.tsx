@@ -1,0 +1,70 @@
+// A reply on its way, and the message that it was sent with.
+import { gone } from '../state/connection'
+import { failed } from '../state/notices'
+import * as replies from '../state/replies'
+import { roleName } from '../text/content'
+import { Markdown, Typed } from './Markdown'
+import { ToolCalls } from './Tools'
+
+export function LiveRow({ live }: { live: replies.Live }) {
+  const state = live.state.value
+  return (
+    <>
+      {live.sent ? <Sent live={live} /> : <Answer live={live} />}
+      {state === 'failed' && live.sent && <Failed live={live} what="The message was not sent" />}
+    </>
+  )
+}
+
+function Sent({ live }: { live: replies.Live }) {
+  return (
+    <article class="message user pending" aria-label="Your message, being sent">
+      <header><h3>{roleName('user')}</h3><span class="seen">{sending[live.state.value] ?? 'sending'}</span></header>
+      <div class="body"><Typed text={live.sent!.content} /></div>
+    </article>
+  )
+}
+
+const sending: Partial<Record<replies.State, string>> = { failed: 'not sent', reconnecting: 'waiting for the server' }
+
+const words: Record<replies.State, string> = {
+  sending: 'Asking the model',
+  waiting: 'The model is reading',
+  streaming: '',
+  reconnecting: 'The connection broke. Picking the answer up again',
+  stopping: 'Stopping',
+  failed: '',
+}
+
+function Answer({ live }: { live: replies.Live }) {
+  const state = live.state.value
+  const text = live.text.value
+  return (
+    <article class={`message assistant live ${state}`} aria-label="Assistant, answering" aria-busy={live.running}>
+      <header><h3>{roleName('assistant')}</h3></header>
+      <div class="body">
+        {text && <Markdown text={text} />}
+        <ToolCalls calls={live.calls.value} />
+        {words[state] && <p class="doing"><span class="caret" />{gone.value && state === 'reconnecting' ? 'The server doesn’t answer. Waiting for it' : words[state]}…</p>}
+      </div>
+      {state === 'failed' && <Failed live={live} what={text ? 'The answer broke off' : 'There is no answer'} />}
+      {live.running && (
+        <footer>
+          <div class="actions always">
+            <button type="button" class="quiet" disabled={state === 'stopping'} onClick={() => void replies.stop(live).catch(failed('The answer goes on'))}>stop</button>
+          </div>
+        </footer>
+      )}
+    </article>
+  )
+}
+
+function Failed({ live, what }: { live: replies.Live; what: string }) {
+  return (
+    <p class="ending failed" role="alert">
+      <span>{what}. {live.problem.value?.message}{live.text.value ? ' What came until then is kept above.' : ''}</span>
+      <button type="button" class="plain-button" onClick={() => replies.again(live)}>Try again</button>
+      <button type="button" class="plain-button" onClick={() => replies.discard(live)}>Dismiss</button>
+    </p>
+  )
+}

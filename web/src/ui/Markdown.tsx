@@ -1,0 +1,86 @@
+// A message's Markdown. Blocks that don't change stay as they are.
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { copy } from '../state/actions'
+import { blocks, fences, render, type Block } from '../text/markdown'
+
+/** longest is the most that is read as Markdown, in characters; more is shown as it is. */
+const longest = 200_000
+
+export function Markdown({ text }: { text: string }) {
+  const parts = useMemo(() => attempt(blocks, text), [text])
+  if (!parts) return <Plain text={text} />
+  return <div class="prose">{parts.map((block, i) => <BlockView key={i} block={block} />)}</div>
+}
+
+/** Typed is what a person typed: as it stands, but for fenced code. */
+export function Typed({ text }: { text: string }) {
+  const parts = useMemo(() => attempt(fences, text), [text])
+  if (!parts) return <Plain text={text} />
+  return (
+    <div class="prose">
+      {parts.map((part, i) => ('text' in part ? <Plain key={i} text={part.text} /> : <BlockView key={i} block={part.block} />))}
+    </div>
+  )
+}
+
+/** attempt reads Markdown; null stands for text that is too long or nested too deep. */
+function attempt<T>(parse: (text: string) => T, text: string): T | null {
+  if (text.length > longest) return null
+  try {
+    return parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** shown is how much of a plain text there is at first, in characters. */
+const shown = 50_000
+
+export function Plain({ text }: { text: string }) {
+  const cut = text.length > shown
+  return (
+    <>
+      <p class="plain">{cut ? text.slice(0, shown) : text}</p>
+      {cut && (
+        <details class="rest">
+          <summary>{(text.length - shown).toLocaleString('en')} more characters</summary>
+          <p class="plain">{text.slice(shown)}</p>
+        </details>
+      )}
+    </>
+  )
+}
+
+function BlockView({ block }: { block: Block }) {
+  const element = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    const fragment = attempt(() => render(block), '')
+    if (!fragment) {
+      element.current!.textContent = block.token.raw
+      return
+    }
+    fragment.querySelectorAll('pre').forEach(addHead)
+    element.current!.replaceChildren(fragment)
+  }, [block.key])
+  return <div class="block" ref={element} />
+}
+
+/** addHead puts a line over a code block: its language, and a button that copies it. */
+function addHead(pre: HTMLPreElement) {
+  const head = document.createElement('div')
+  head.className = 'code-head'
+  const language = document.createElement('span')
+  language.textContent = pre.dataset['language'] || 'text'
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.className = 'quiet'
+  button.textContent = 'copy'
+  button.setAttribute('aria-label', 'Copy this code')
+  button.addEventListener('click', () => void copy(pre.textContent?.replace(/\n$/, '') ?? ''))
+  head.append(language, button)
+  const frame = document.createElement('div')
+  frame.className = 'code'
+  pre.replaceWith(frame)
+  frame.append(head, pre)
+  pre.tabIndex = 0 // it may scroll sideways
+}

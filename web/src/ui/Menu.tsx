@@ -1,0 +1,99 @@
+// A menu that a button opens: arrow keys move in it, Escape and a click
+// elsewhere close it.
+import type { ComponentChildren } from 'preact'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+
+export interface Item {
+  label: string
+  run: () => void
+  danger?: boolean
+}
+
+export function Menu({ label, items, children, class: name = 'quiet' }: {
+  label: string
+  items: Item[]
+  children: ComponentChildren
+  class?: string
+}) {
+  const [open, setOpen] = useState(false)
+  const root = useRef<HTMLDivElement>(null)
+  const button = useRef<HTMLButtonElement>(null)
+  const list = useRef<HTMLDivElement>(null)
+
+  const close = () => {
+    setOpen(false)
+    button.current?.focus()
+  }
+
+  useLayoutEffect(() => {
+    if (!open) return
+    place(button.current!, list.current!)
+    entries(list.current!)[0]?.focus()
+  }, [open])
+
+  useEffect(() => {
+    if (!open) return
+    const elsewhere = (event: Event) => {
+      if (!root.current?.contains(event.target as globalThis.Node)) setOpen(false)
+    }
+    const scrolled = (event: Event) => {
+      if (!(event.target instanceof HTMLElement && list.current?.contains(event.target))) setOpen(false)
+    }
+    document.addEventListener('pointerdown', elsewhere)
+    document.addEventListener('scroll', scrolled, true)
+    return () => {
+      document.removeEventListener('pointerdown', elsewhere)
+      document.removeEventListener('scroll', scrolled, true)
+    }
+  }, [open])
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const all = entries(list.current!)
+    const at = all.indexOf(document.activeElement as HTMLElement)
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: all.length - 1 }[event.key]
+    if (to !== undefined) {
+      event.preventDefault()
+      all[(to + all.length) % all.length]?.focus()
+    } else if (event.key === 'Escape') {
+      event.stopPropagation()
+      close()
+    } else if (event.key === 'Tab') setOpen(false)
+  }
+
+  return (
+    <div class="menu" ref={root}>
+      <button
+        ref={button} type="button" class={name} aria-label={label} title={label} aria-haspopup="menu" aria-expanded={open}
+        onClick={() => setOpen(!open)}
+      >
+        {children}
+      </button>
+      {open && (
+        <div class="menu-list" role="menu" aria-label={label} ref={list} onKeyDown={onKeyDown}>
+          {items.map(item => (
+            <button
+              key={item.label} type="button" role="menuitem" tabIndex={-1} class={item.danger ? 'danger' : ''}
+              onClick={() => {
+                close()
+                item.run()
+              }}
+            >
+              {item.label}
+            </button>
+          ))}
+        </div>
+      )}
+    </div>
+  )
+}
+
+const entries = (list: HTMLElement) => Array.from(list.querySelectorAll<HTMLElement>('[role=menuitem]'))
+
+/** place puts the list under its button, or above it, inside the window. */
+function place(button: HTMLElement, list: HTMLElement) {
+  const at = button.getBoundingClientRect()
+  const { width, height } = list.getBoundingClientRect()
+  const below = at.bottom + 4 + height <= innerHeight - 8
+  list.style.top = `${below ? at.bottom + 4 : Math.max(8, at.top - 4 - height)}px`
+  list.style.left = `${Math.max(8, Math.min(at.right - width, innerWidth - width - 8))}px`
+}

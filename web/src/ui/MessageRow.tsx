@@ -1,0 +1,147 @@
+// One message of the transcript: who, what, and what can be done with it.
+import type { Message } from '../api/types'
+import * as actions from '../state/actions'
+import { dialog } from '../state/dialog'
+import * as tree from '../state/tree'
+import { attachments, roleName, said } from '../text/content'
+import { number, when, whenFully } from '../text/format'
+import { endingOf, modelOf } from '../text/mark'
+import { Editor } from './Editor'
+import { Icon } from './icons'
+import { Markdown, Typed } from './Markdown'
+import { Menu, type Item } from './Menu'
+import { SiblingSwitch } from './SiblingSwitch'
+import { ToolCalls, ToolResult } from './Tools'
+
+export interface RowState {
+  /** The model reads a summary in place of this message. */
+  folded: boolean
+  /** Folded, but kept word for word. */
+  kept: boolean
+  /** There is no room for it in the context. */
+  omitted: boolean
+  /** It came with the last switch of branches. */
+  fresh: boolean
+  /** The reader was sent here. */
+  sought: boolean
+  /** A reply to it can't be asked for, because one is on its way. */
+  busy: boolean
+  last: boolean
+}
+
+export function MessageRow({ message, state, total }: { message: Message; state: RowState; total: number }) {
+  const name = message.name ? `${roleName(message.role)} (${message.name})` : roleName(message.role)
+  const seen = state.kept ? 'kept word for word' : state.folded ? 'folded' : state.omitted ? 'not seen by the model' : ''
+  const classes = ['message', message.role, state.folded && !state.kept && 'folded', state.omitted && 'folded', state.fresh && 'fresh', state.sought && 'sought', state.last && 'last']
+  return (
+    <article
+      class={classes.filter(Boolean).join(' ')} data-id={message.id} tabIndex={-1}
+      aria-label={`${name}, message ${message.depth + 1} of ${total}${seen && ', ' + seen}`}
+      aria-posinset={message.depth + 1} aria-setsize={total}
+    >
+      <header>
+        <h3>{name}</h3>
+        {seen && <span class="seen" title={seenTitle(state)}>{seen}</span>}
+        <span class="spring" />
+        <SiblingSwitch message={message} />
+      </header>
+      {actions.editing.value === message.id ? <Editor message={message} /> : <Body message={message} />}
+      <Ending message={message} busy={state.busy} />
+      {actions.editing.value !== message.id && <Actions message={message} state={state} />}
+    </article>
+  )
+}
+
+function seenTitle(state: RowState): string {
+  if (state.kept) return 'A summary replaces this message, but its text stays in the context all the same.'
+  return state.folded ? 'The model reads a summary in place of this message.' : 'There is no room for this message in the model’s window.'
+}
+
+function Body({ message }: { message: Message }) {
+  if (message.role === 'tool') return <ToolResult message={message} />
+  const text = said(message)
+  return (
+    <div class="body">
+      {message.reasoning_content && (
+        <details class="tool">
+          <summary>Reasoning</summary>
+          <div class="tool-body"><Markdown text={message.reasoning_content} /></div>
+        </details>
+      )}
+      {text && (message.role === 'assistant' ? <Markdown text={text} /> : <Typed text={text} />)}
+      <Attachments message={message} />
+      <ToolCalls calls={message.tool_calls ?? []} />
+    </div>
+  )
+}
+
+function Attachments({ message }: { message: Message }) {
+  const all = attachments(message.content)
+  if (all.length === 0) return null
+  return (
+    <ul class="attachments">
+      {all.map(a => <li key={a.name}>{a.image ? <img src={a.image} alt={a.name} /> : a.name}</li>)}
+    </ul>
+  )
+}
+
+function Ending({ message, busy }: { message: Message; busy: boolean }) {
+  const ending = endingOf(message)
+  if (!ending) return null
+  return (
+    <p class={`ending ${ending.kind}`}>
+      <span>
+        {ending.kind === 'stopped' ? 'Stopped here.' : `The answer broke off here${ending.detail && `: ${ending.detail}`}.`} What came until then is kept.
+      </span>
+      <button type="button" class="plain-button" disabled={busy} onClick={() => actions.regenerate(message)}>Try again</button>
+    </p>
+  )
+}
+
+function Actions({ message, state }: { message: Message; state: RowState }) {
+  const text = said(message)
+  const more: Item[] = [
+    { label: 'Fork into a new conversation', run: () => void actions.forkFrom(message) },
+    { label: 'Delete from here…', run: () => void confirmPrune(message), danger: true },
+  ]
+  if (!state.last) more.unshift({ label: 'Continue from here', run: () => actions.continueFrom(message) })
+  const model = modelOf(message)
+  return (
+    <footer>
+      <div class="actions">
+        {message.role === 'user' && (
+          <button type="button" class="quiet" disabled={state.busy} onClick={() => (actions.editing.value = message.id)}>edit</button>
+        )}
+        {message.role === 'assistant' && message.parent_id !== null && (
+          <button type="button" class="quiet" disabled={state.busy} onClick={() => actions.regenerate(message)}>regenerate</button>
+        )}
+        {state.last && (message.role === 'user' || message.role === 'tool') && !state.busy && (
+          <button type="button" class="quiet" onClick={() => actions.answer(message)}>ask for an answer</button>
+        )}
+        {text && <button type="button" class="quiet" onClick={() => void actions.copy(text)}>copy</button>}
+        <button type="button" class="quiet" onClick={() => void actions.forkFrom(message)}>fork</button>
+        <Menu label="More" items={more} class="quiet icon-only"><Icon name="more" /></Menu>
+      </div>
+      <span class="meta" title={whenFully(message.created_at)}>
+        {[model, `${number(message.tokens)} tokens`, when(message.created_at)].filter(Boolean).join(' · ')}
+      </span>
+    </footer>
+  )
+}
+
+/** confirmPrune names what goes with a message before it is deleted. */
+async function confirmPrune(message: Message) {
+  const forest = await tree.load(message.conversation_id)
+  const knot = forest.byId.get(message.id)
+  const what = knot ? tree.below(knot) : { messages: 1, leaves: 1, summaries: 0 }
+  const after = what.messages - 1
+  const lines = [
+    after === 0 ? 'This message goes.' : `This message goes, and ${actions.count(after, 'message')} below it${what.leaves > 1 ? `, on ${what.leaves} branches` : ''}.`,
+    what.summaries > 0 ? `${actions.count(what.summaries, 'summary that saw them goes', 'summaries that saw them go')} as well.` : '',
+    'It can’t be undone.',
+  ]
+  dialog.value = {
+    kind: 'confirm', title: 'Delete from here', text: lines.filter(Boolean).join(' '),
+    action: `Delete ${actions.count(what.messages, 'message')}`, run: () => actions.prune(message),
+  }
+}

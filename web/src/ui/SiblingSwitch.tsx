@@ -1,0 +1,40 @@
+// ‹ 2/3 ›: which of its siblings a message is, and the way to the others.
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import type { Message } from '../api/types'
+import { step, wishFocus } from '../state/actions'
+import { Icon } from './icons'
+
+export function SiblingSwitch({ message }: { message: Message }) {
+  const root = useRef<HTMLDivElement>(null)
+  const { index, count } = message.siblings
+
+  useLayoutEffect(() => {
+    const wish = wishFocus.peek()
+    if (wish?.depth !== message.depth || wish.left === message.id || !root.current) return
+    wishFocus.value = null
+    root.current.focus({ preventScroll: true })
+  })
+
+  if (count < 2) return null
+  const onKeyDown = (event: KeyboardEvent) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
+    if (by === undefined) return
+    event.preventDefault()
+    event.stopPropagation()
+    void step(message, by)
+  }
+  return (
+    <div
+      class="siblings" ref={root} role="group" tabIndex={0} onKeyDown={onKeyDown}
+      aria-label={`Version ${index} of ${count}. Left and right arrow keys switch.`}
+    >
+      <button type="button" tabIndex={-1} aria-label="Previous version" disabled={index === 1} onClick={() => void step(message, -1)}>
+        <Icon name="left" />
+      </button>
+      <span aria-hidden="true">{index}/{count}</span>
+      <button type="button" tabIndex={-1} aria-label="Next version" disabled={index === count} onClick={() => void step(message, 1)}>
+        <Icon name="right" />
+      </button>
+    </div>
+  )
+}

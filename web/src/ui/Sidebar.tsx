@@ -1,0 +1,156 @@
+// The conversations: search, the list, import.
+import { useEffect, useRef } from 'preact/hooks'
+import { openConversation } from '../state/actions'
+import { conversations, more, readMore } from '../state/conversations'
+import { dialog } from '../state/dialog'
+import { importFiles } from '../state/imports'
+import { drawer, theme, type Theme } from '../state/look'
+import { query } from '../state/search'
+import { period } from '../text/format'
+import { focusComposer } from './Composer'
+import { ConversationRow } from './ConversationRow'
+import { Icon } from './icons'
+import { SearchResults } from './SearchResults'
+
+const command = /mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'
+
+export function Sidebar() {
+  return (
+    <nav class={`sidebar ${drawer.value ? 'open' : ''}`} aria-label="Conversations">
+      <div class="sidebar-head">
+        <a
+          class="brand" href="/"
+          onClick={event => {
+            event.preventDefault()
+            openConversation(null)
+          }}
+        >
+          Coppice
+        </a>
+        <button
+          type="button" class="tool-button" aria-label="New conversation" title="New conversation"
+          onClick={() => {
+            openConversation(null)
+            requestAnimationFrame(focusComposer)
+          }}
+        >
+          <Icon name="plus" />
+        </button>
+      </div>
+      <SearchField />
+      {query.value.trim() ? <SearchResults /> : <List />}
+      <Foot />
+    </nav>
+  )
+}
+
+/** focusSearch puts the cursor into the search field, and opens the list where it is closed. */
+export function focusSearch() {
+  drawer.value = true
+  requestAnimationFrame(() => {
+    const field = document.querySelector<HTMLInputElement>('.search input')
+    field?.focus()
+    field?.select()
+  })
+}
+
+function SearchField() {
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'ArrowDown') {
+      event.preventDefault()
+      document.querySelector<HTMLElement>('.sidebar [data-result]')?.focus()
+    } else if (event.key === 'Enter') document.querySelector<HTMLElement>('.sidebar .results [data-result]')?.click()
+    else if (event.key === 'Escape' && query.peek()) {
+      event.stopPropagation()
+      query.value = ''
+    }
+  }
+  return (
+    <div class="search">
+      <Icon name="search" />
+      <input
+        type="search" aria-label="Search conversations and messages" placeholder="Search" value={query.value} spellcheck={false}
+        onInput={event => (query.value = event.currentTarget.value)} onKeyDown={onKeyDown}
+      />
+      {!query.value && <kbd aria-hidden="true">{command}</kbd>}
+    </div>
+  )
+}
+
+/** arrows moves the focus between the entries of a list. */
+export function arrows(event: KeyboardEvent) {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (by === undefined) return
+  const all = Array.from((event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>('[data-result]'))
+  const at = all.indexOf(document.activeElement as HTMLElement)
+  if (at < 0) return
+  event.preventDefault()
+  if (at + by < 0) document.querySelector<HTMLElement>('.search input')?.focus()
+  else all[Math.min(at + by, all.length - 1)]?.focus()
+}
+
+function List() {
+  const all = conversations.value
+  if (!all) return <Skeleton />
+  if (all.length === 0) return <p class="sidebar-empty">No conversations yet.</p>
+  let group = ''
+  return (
+    <div class="list" onKeyDown={arrows}>
+      <ul>
+        {all.map(c => {
+          const its = period(c.updated_at)
+          const head = its !== group
+          group = its
+          return <ConversationRow key={c.id} conversation={c} group={head ? its : null} />
+        })}
+      </ul>
+      {more.value !== null && <End />}
+    </div>
+  )
+}
+
+/** End reads the next page when it comes into view. */
+function End() {
+  const element = useRef<HTMLParagraphElement>(null)
+  useEffect(() => {
+    const observer = new IntersectionObserver(entries => entries.some(e => e.isIntersecting) && void readMore())
+    observer.observe(element.current!)
+    return () => observer.disconnect()
+  }, [more.value])
+  return <p class="sidebar-empty" ref={element}>Reading more…</p>
+}
+
+function Skeleton() {
+  return (
+    <div class="list" aria-hidden="true">
+      {[70, 55, 80, 62, 48].map(width => <span class="bone" key={width} style={{ width: `${width}%` }} />)}
+    </div>
+  )
+}
+
+const themes: Record<Theme, { next: Theme; icon: 'auto' | 'sun' | 'moon'; label: string }> = {
+  auto: { next: 'light', icon: 'auto', label: 'Colours: as the system' },
+  light: { next: 'dark', icon: 'sun', label: 'Colours: light' },
+  dark: { next: 'auto', icon: 'moon', label: 'Colours: dark' },
+}
+
+function Foot() {
+  const field = useRef<HTMLInputElement>(null)
+  const look = themes[theme.value]
+  return (
+    <div class="sidebar-foot">
+      <button type="button" class="foot-button" onClick={() => field.current!.click()}><Icon name="import" />Import</button>
+      <input
+        ref={field} type="file" multiple hidden aria-label="Files to import"
+        onChange={event => {
+          void importFiles(Array.from(event.currentTarget.files ?? []))
+          event.currentTarget.value = ''
+        }}
+      />
+      <span class="spring" />
+      <button type="button" class="tool-button" aria-label={look.label} title={look.label} onClick={() => (theme.value = look.next)}><Icon name={look.icon} /></button>
+      <button type="button" class="tool-button" aria-label="Keys and help" title="Keys and help (?)" onClick={() => (dialog.value = { kind: 'help' })}><Icon name="help" /></button>
+    </div>
+  )
+}
+

@@ -151,9 +151,13 @@ func (s *shell) serve(args []string) string {
 	log, listens := "", make(chan string)
 	go func() {
 		defer close(listens)
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		for lines, told := bufio.NewScanner(stderr), false; lines.Scan(); {
+			if told {
+				continue // read on, lest the server wait for a reader
+			}
 			log += lines.Text() + "\n"
 			if m := regexp.MustCompile(`msg=listening url=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+				told = true
 				listens <- m[1]
 			}
 		}

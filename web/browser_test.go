@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -263,17 +264,37 @@ func (b *tab) hover(selector, text string) {
 }
 
 // keys presses keys, wherever the focus is. The names of package kb stand for
-// keys that write nothing.
+// keys that write nothing. A key press that the page takes for itself writes
+// nothing either, as with a keyboard; chromedp's own events write all the same.
 func (b *tab) keys(keys string, modifiers ...kb.Modifier) {
 	b.t.Helper()
-	b.do(chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
+	for _, key := range keys {
+		var down, up input.DispatchKeyEventParams
+		for _, event := range kb.Encode(key) {
+			for _, m := range modifiers {
+				event.Modifiers |= int64(m)
+			}
+			switch event.Type {
+			case kb.KeyUp:
+				up = *event
+			case kb.KeyChar:
+				if len(modifiers) == 0 {
+					down.Text, down.UnmodifiedText = event.Text, event.UnmodifiedText
+				}
+			default:
+				down = *event
+			}
+		}
+		command(b, input.DispatchKeyEvent, down)
+		command(b, input.DispatchKeyEvent, up)
+	}
 }
 
 // send types text into the composer and sends it.
 func (b *tab) send(text string) {
 	b.t.Helper()
 	b.click(".composer textarea", "")
-	b.do(chromedp.KeyEvent(text))
+	b.keys(text)
 	b.keys(kb.Enter)
 }
 

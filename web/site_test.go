@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -199,4 +200,53 @@ func (s *site) summary(conversation, anchor, cutoff uuid.UUID) uuid.UUID {
 		s.t.Fatal(err)
 	}
 	return n.ID
+}
+
+// bulk imports a conversation of many messages at once. Each is a parent, as an
+// index of a message before it or -1, and a text; roles take turns by depth.
+func (s *site) bulk(title string, count int, each func(i int) (parent int, text string)) (conversation uuid.UUID, ids []uuid.UUID) {
+	s.t.Helper()
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.Must(uuid.NewV7()), Title: title}}
+	depths := make([]int, count)
+	for i := range count {
+		parent, text := each(i)
+		node := tree.BundleNode{ID: uuid.Must(uuid.NewV7())}
+		if parent >= 0 {
+			node.ParentID, depths[i] = ids[parent], depths[parent]+1
+		}
+		role := []string{"user", "assistant"}[depths[i]%2]
+		body, err := json.Marshal(map[string]string{"role": role, "content": text})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		node.Body = body
+		ids = append(ids, node.ID)
+		bundle.Nodes = append(bundle.Nodes, node)
+	}
+	if _, err := s.store.Import(s.t.Context(), bundle); err != nil {
+		s.t.Fatal(err)
+	}
+	return bundle.Conversation.ID, ids
+}
+
+// grove is a conversation with many branches, and the head of a long one.
+func (s *site) grove(count int) (conversation, head uuid.UUID) {
+	random := rand.New(rand.NewPCG(1, 2))
+	trunk := 0
+	conversation, ids := s.bulk("A grove", count, func(i int) (int, string) {
+		parent := trunk
+		switch {
+		case i == 0:
+			return -1, "The first message"
+		case random.IntN(10) < 2: // somewhere else, mostly near
+			parent = max(0, i-1-random.IntN(400))
+		case random.IntN(10) < 3:
+			parent = max(0, i-1-random.IntN(6))
+		default:
+			parent = i - 1
+		}
+		trunk = i
+		return parent, fmt.Sprintf("Message %d of the grove", i)
+	})
+	return conversation, ids[count-1]
 }

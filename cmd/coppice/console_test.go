@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -110,6 +111,7 @@ func TestExplain(t *testing.T) {
 		{fmt.Errorf("embedded.Start(%q): %w", "/d", embedded.ErrNoPostgres), embedded.ErrNoPostgres.Error()},
 		{fmt.Errorf("db.Migrate: %w", db.ErrSchemaNewer), db.ErrSchemaNewer.Error()},
 		{fmt.Errorf("transfer.Import: chatgpt: %w", errors.New("offset 7: odd")), "chatgpt: offset 7: odd"},
+		{fmt.Errorf("transfer.Import: the content is of no format that is read here: %w", transfer.ErrFormat), "the content is of no format that is read here"},
 		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}, "/x: there is no such file"},
 		{fmt.Errorf("tree.Import: %w", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
 		{&unreachableError{"postgres://ada:secret@db.example:5432/x", context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},

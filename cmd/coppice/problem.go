@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -86,7 +87,11 @@ func explain(err error) string {
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return path.Path + ": there is no such file"
 	}
-	return origin.ReplaceAllString(err.Error(), "")
+	text := origin.ReplaceAllString(err.Error(), "")
+	if errors.Is(err, transfer.ErrFormat) {
+		text = strings.TrimSuffix(text, ": "+transfer.ErrFormat.Error()) // what stands before it says so
+	}
+	return text
 }
 
 // origin is what functions of this program put before an error: their name,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -20,6 +21,7 @@ type serveCommand struct {
 	settingsFlags     `group:"Contexts and compactions"`
 	modelFlags        `group:"Models"`
 	workerFlags       `group:"Contexts and compactions"`
+	replyFlags        `group:"Replies"`
 	MaxConns          int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
 	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
 	Insecure          bool          `help:"Serve other machines although no API key was made: whoever reaches the server reads and writes everything."`
@@ -44,6 +46,11 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	if err != nil {
 		return err
 	}
+	repliers, err := cmd.repliers(families)
+	if err != nil {
+		return err
+	}
+	config.Settings = cmd.fitWindow(config.Settings, repliers, families)
 	// Before the rest, so that a port that is taken shows before anything is
 	// done. Clients that come early wait until the server is ready.
 	listener, err := listen(ctx, cmd.Addr)
@@ -65,6 +72,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		}
 	}
 	cmd.announce(log)
+	cmd.announceReplies(repliers, log)
 	registry := newRegistry(d)
 	contexts, err := newServerContexts(d, config, registry)
 	if err != nil {
@@ -74,10 +82,16 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	if err != nil {
 		return err
 	}
+	store := tree.New(d.pool, tree.WithAppendHook(worker))
+	replies, err := cmd.newReplies(store, contexts, repliers, families, registry, log)
+	if err != nil {
+		return err
+	}
 	api, err := server.New(server.Config{
-		Store:             tree.New(d.pool, tree.WithAppendHook(worker)),
+		Store:             store,
 		Keys:              keys.New(d.pool),
 		Contexts:          contexts,
+		Replies:           replies,
 		ModelWindow:       windowOf(families),
 		RequireKey:        !loopback(listener) && !cmd.Insecure,
 		Loopback:          loopback(listener),
@@ -100,7 +114,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		return err
 	}
 	defer stop() // when no request can queue any more, and before the database closes
-	return cmd.serve(ctx, d, listener, api.HTTPServer(cmd.Addr), log)
+	return cmd.serve(ctx, d, listener, api.HTTPServer(cmd.Addr), replies, log)
 }
 
 // openDatabase opens and migrates the database. The private Postgres has to be
@@ -136,7 +150,7 @@ func (cmd *serveCommand) checkOpen(ctx context.Context, d *database, listener ne
 
 // serve serves until ctx is done or the private Postgres ends, and then lets
 // running requests finish.
-func (cmd *serveCommand) serve(ctx context.Context, d *database, listener net.Listener, server *http.Server, log *slog.Logger) error {
+func (cmd *serveCommand) serve(ctx context.Context, d *database, listener net.Listener, server *http.Server, replies *reply.Service, log *slog.Logger) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	log.Info("listening", "url", baseURL(listener), "version", readBuildInfo().Version)
@@ -152,9 +166,13 @@ func (cmd *serveCommand) serve(ctx context.Context, d *database, listener net.Li
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmd.ShutdownTimeout)
 	defer cancel()
+	closed := cmd.closeReplies(ctx, replies, log) // meanwhile, as their clients' requests last as long as they do
 	if err := server.Shutdown(grace); err != nil {
 		log.Warn("requests were cut off", "error", err)
 		server.Close()
+	}
+	if failure == nil { // else there is nowhere to store them
+		<-closed
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return errors.Join(failure, err)

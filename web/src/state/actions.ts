@@ -42,6 +42,7 @@ function titleOf(text: string): string {
 
 /** send appends a message below the shown head and asks for an answer. */
 export async function send(text: string) {
+  await branch.settled()
   const open = branch.path.peek()
   const head = branch.headOf(open)
   const message = { id: uuidv7(), role: 'user' as const, content: text }

@@ -62,6 +62,11 @@ export const headOf = (p: Path | null): string | null => p?.ids.at(-1) ?? null
 
 let arriving = new AbortController()
 
+/** settled waits while a conversation is being opened. */
+export async function settled() {
+  while (place.peek().conversation !== null && !path.peek() && !problem.peek()) await new Promise(done => setTimeout(done, 20))
+}
+
 effect(() => {
   const to = place.value
   untracked(() => void arrive(to.conversation, to.head))

@@ -36,9 +36,7 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
     const elsewhere = (event: Event) => {
       if (!root.current?.contains(event.target as globalThis.Node)) setOpen(false)
     }
-    const scrolled = (event: Event) => {
-      if (!(event.target instanceof HTMLElement && list.current?.contains(event.target))) setOpen(false)
-    }
+    const scrolled = () => place(button.current!, list.current!)
     document.addEventListener('pointerdown', elsewhere)
     document.addEventListener('scroll', scrolled, true)
     return () => {

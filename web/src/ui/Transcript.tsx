@@ -4,7 +4,7 @@
 // What the reader looks at stays where it is, whatever grows, shrinks or comes
 // in above: the list holds on to a row (its anchor), or to its own end while
 // the reader is there.
-import { useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks'
+import { useLayoutEffect, useReducer, useRef } from 'preact/hooks'
 import type { Context } from '../api/types'
 import * as branch from '../state/branch'
 import { context, cutoff } from '../state/context'
@@ -49,11 +49,12 @@ export function Transcript() {
     branch.want(first - 10, last)
   })
 
-  useEffect(() => {
-    const observer = new ResizeObserver(() => list.settle(scroller.current!, redraw))
+  useLayoutEffect(() => {
+    const frame = scroller.current!
+    const observer = new ResizeObserver(() => frame.isConnected && list.settle(frame, redraw))
     list.observer = observer
-    observer.observe(scroller.current!)
-    scroller.current!.querySelectorAll('.row').forEach(row => observer.observe(row))
+    observer.observe(frame)
+    list.rows.forEach((_, row) => observer.observe(row))
     return () => observer.disconnect()
   }, [])
 

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+// ask makes a conversation and begins a reply in it.
+func (s *served) ask(t *testing.T, text string) (conversation string, events *http.Response) {
+	t.Helper()
+	var c struct{ ID string }
+	call(t, http.MethodPost, s.url+"/v1/conversations", nil, http.StatusCreated, &c)
+	body, err := json.Marshal(map[string]any{"message": map[string]string{"role": "user", "content": text}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/conversations/"+c.ID+"/branches/active/replies", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	if res.StatusCode != http.StatusOK {
+		answer, _ := io.ReadAll(res.Body)
+		t.Fatalf("status %d: %s", res.StatusCode, answer)
+	}
+	return c.ID, res
+}
+
+// On a machine with nothing set up the offline model answers.
+func TestServeAnswersOffline(t *testing.T) {
+	t.Parallel()
+	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL="})
+	_, res := s.ask(t, "Is anybody there?")
+	events, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"event: reply.started\n", `"model":"offline"`, "event: reply.completed\n", "I am the offline model", "“Is anybody there?”"} {
+		if !strings.Contains(string(events), want) {
+			t.Errorf("the events lack %q:\n%s", want, events)
+		}
+	}
+	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\ncoppice_replies_running 0\n", "\ncoppice_replies_total{status=\"completed\"} 1\n", "\ncoppice_replies_total{status=\"failed\"} 0\n"} {
+		if !strings.Contains(string(metrics), want) {
+			t.Errorf("the figures lack %q", want)
+		}
+	}
+	s.signal(t, syscall.SIGTERM)
+	if code := s.wait(t); code != 0 || !strings.Contains(s.logged(), "the offline model answers") || strings.Contains(s.logged(), "anybody") {
+		t.Errorf("exit code %d\n%s", code, s.logged())
+	}
+}
+
+// A server that is told to stop gives running replies a while, and keeps what
+// came of those that take longer.
+func TestServeStoresRepliesWhenItStops(t *testing.T) {
+	t.Parallel()
+	fake := llmtest.NewServer(t, llmtest.HangMidway(strings.Repeat("Hazel and ash. ", 20)))
+	env := []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL=" + fake.URL()}
+	s := serve(t, env, "--reply-model", "gpt-4o", "--shutdown-timeout", "1s")
+	conversation, res := s.ask(t, "What grows there?")
+	events := bufio.NewReader(res.Body)
+	for {
+		line, err := events.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line == "event: reply.delta\n" {
+			break
+		}
+	}
+	s.signal(t, syscall.SIGTERM)
+	rest, err := io.ReadAll(events)
+	if err != nil || !strings.Contains(string(rest), "event: reply.stopped\n") {
+		t.Errorf("the stream ended with %v:\n%s", err, rest)
+	}
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d\n%s", code, s.logged())
+	}
+
+	s = serve(t, env)
+	var transcript struct {
+		Data []struct {
+			Content  string
+			Metadata struct{ Reply struct{ Status string } }
+		}
+	}
+	call(t, http.MethodGet, s.url+"/v1/conversations/"+conversation+"/branches/active/transcript", nil, http.StatusOK, &transcript)
+	if n := len(transcript.Data); n != 2 || !strings.HasPrefix(transcript.Data[1].Content, "Hazel and ash. ") || transcript.Data[1].Metadata.Reply.Status != "stopped" {
+		t.Errorf("%+v", transcript)
+	}
+}
+
+func TestReplyFlags(t *testing.T) {
+	t.Parallel()
+	env := []string{"DATABASE_URL=postgres://nowhere.invalid/", "OPENAI_API_KEY=sk-none", "OPENAI_BASE_URL="}
+	for args, want := range map[string]string{
+		"--reply-model my-own":                      "--model-window my-own=TOKENS",
+		"--reply-model gpt-4o --reply-model gpt-4o": "given twice",
+		"--reply-timeout 0s":                        "over 0",
+		"--max-replies-per-tenant 0":                "over 0",
+	} {
+		r := runProgram(t, env, nil, append([]string{"serve", "--addr", "127.0.0.1:0"}, strings.Fields(args)...)...)
+		if r.code != exitUsage || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s", args, r.code, exitUsage, want, r.stderr)
+		}
+	}
+}
+
+// Branches are compacted in time for the smallest model that answers, unless
+// the command line says a window.
+func TestFitWindow(t *testing.T) {
+	t.Parallel()
+	own := 50_000
+	for _, test := range []struct {
+		flags            serveCommand
+		models           []string
+		window, reserved int
+	}{
+		{serveCommand{}, nil, 128_000, 16_000},
+		{serveCommand{}, []string{"gpt-4.1"}, 128_000, 16_000},
+		{serveCommand{}, []string{"gpt-4.1", "gpt-4"}, 8192, 1024},
+		{serveCommand{settingsFlags: settingsFlags{MaxContextTokens: &own}}, []string{"gpt-4"}, 50_000, 16_000},
+		{serveCommand{settingsFlags: settingsFlags{Settings: `{"max_context_tokens":60000}`}}, []string{"gpt-4"}, 60_000, 16_000},
+	} {
+		cmd := test.flags
+		settings, err := cmd.settings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var models []llm.Model
+		for _, name := range test.models {
+			models = append(models, &llmtest.Model{ModelName: name})
+		}
+		got := cmd.fitWindow(settings, models, llm.KnownFamilies())
+		if err := got.Validate(); err != nil || got.MaxContextTokens != test.window || got.ReservedTokens != test.reserved {
+			t.Errorf("%v: window %d, reserve %d, %v; want %d, %d", test.models, got.MaxContextTokens, got.ReservedTokens, err, test.window, test.reserved)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/uuid"
+)
+
+// spot is where an item of the map is on the screen; only items near the
+// keyboard's place are known.
+func (b *tab) spot(message uuid.UUID) (x, y float64) {
+	b.t.Helper()
+	selector := fmt.Sprintf(`[id="map-%s"]`, message)
+	b.until(`document.querySelector($1)`, selector)
+	p := eval[[2]float64](b, `(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector($1).getBoundingClientRect())`, selector)
+	return p[0], p[1]
+}
+
+func TestMap(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	id, messages := s.conversation("Map", "Root?", "Fork here.", "Left?", "Left.")
+	right := s.append(id, messages[1], "user", "Right?")
+	leaf := s.append(id, right, "assistant", "Right.")
+	s.summary(id, leaf, messages[0])
+	b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, messages[3]))
+	b.until(`document.querySelector('.map canvas')`)
+
+	// Walk up to the fork by the keyboard, which shows its neighbours.
+	eval[any](b, `document.querySelector('.map-frame').focus()`)
+	b.keys(kb.ArrowUp)
+	b.keys(kb.ArrowUp)
+	b.until(`document.querySelector('.map-frame').getAttribute('aria-activedescendant') === $1`, "map-"+messages[1].String())
+	b.until(`document.querySelector('.map-preview')?.innerText.includes('Fork here.')`)
+
+	// Click on the other branch's message: its branch opens where it was left off.
+	x, y := b.spot(right)
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y))
+	b.until(`document.querySelector('.map-preview')?.innerText.includes('Right?')`)
+	b.clickAt(x, y)
+	b.until(`location.pathname.endsWith($1)`, leaf.String())
+	b.until(`document.querySelector($1)?.matches('.sought')`, row(right))
+	b.until(`fetch($1).then(r => r.json()).then(c => c.head_id === $2)`, "/v1/conversations/"+id.String(), leaf.String())
+
+	// The summary's diamond stands beside its anchor, and tells what it folds.
+	b.shows("1 message folded")
+	x, y = b.spot(leaf)
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x+14, y))
+	b.until(`document.querySelector('.map-preview')?.innerText.includes('Folds 1 messages')`)
+
+	// Back by the keyboard: to the left message and Enter.
+	eval[any](b, `document.querySelector('.map-frame').focus()`)
+	for range 4 {
+		b.keys(kb.ArrowUp)
+	}
+	b.keys(kb.ArrowDown) // on the branch, to the fork
+	b.keys(kb.ArrowDown)
+	b.keys(kb.ArrowLeft)
+	b.until(`document.querySelector('.map-frame').getAttribute('aria-activedescendant') === $1`, "map-"+messages[2].String())
+	b.keys(kb.Enter)
+	b.until(`location.pathname.endsWith($1)`, messages[3].String())
+
+	// Shift and click close the branches below, and open them again.
+	b.keys(kb.ArrowUp)
+	b.until(`document.querySelector('.map-frame').getAttribute('aria-activedescendant') === $1`, "map-"+messages[1].String())
+	b.keys(" ")
+	b.until(`document.querySelector($1).getAttribute('aria-label').includes('4 messages below are closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
+	b.keys(" ")
+	b.until(`!document.querySelector($1).getAttribute('aria-label').includes('closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
+}
+
+// TestLargeMap draws a tree of 5,000 messages, half of them alternatives, and
+// counts what it costs to move about in it.
+func TestLargeMap(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	id, head := s.grove(5000)
+	b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, head))
+	b.until(`document.querySelector('.map canvas') && document.querySelector('.map-item')`)
+	b.until(`document.querySelector($1)`, fmt.Sprintf(`[id="map-%s"]`, head))
+	b.snapshot("here")
+	eval[any](b, `document.querySelector('.map-frame').focus()`)
+	b.keys("0")
+	b.snapshot("fit")
+	frames := eval[[]float64](b, `new Promise(done => {
+		const frame = document.querySelector('.map-frame'), times = []
+		const box = frame.getBoundingClientRect()
+		let n = 0, last = performance.now()
+		const step = now => {
+			times.push(now - last)
+			last = now
+			if (++n > 60) return done(times)
+			frame.dispatchEvent(new WheelEvent('wheel', { deltaX: n % 20 - 10, deltaY: 20 - n % 40, ctrlKey: n % 3 === 0, clientX: box.x + 100, clientY: box.y + 200, bubbles: true, cancelable: true }))
+			requestAnimationFrame(step)
+		}
+		requestAnimationFrame(step)
+	})`)
+	var sum, worst float64
+	for _, f := range frames[1:] {
+		sum += f
+		worst = max(worst, f)
+	}
+	t.Logf("5,000 messages: %.1f ms a frame, %.1f at worst, with every frame moved", sum/float64(len(frames)-1), worst)
+	b.keys(".")
+	b.until(`document.querySelector($1)`, fmt.Sprintf(`[id="map-%s"]`, head))
+	b.click("select", "")
+	// What the page holds doesn't grow with the tree.
+	if n := eval[int](b, `document.querySelectorAll('*').length`); n > 1500 {
+		t.Errorf("the page has %d elements", n)
+	}
+}

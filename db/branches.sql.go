@@ -12,53 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const copyPath = `-- name: CopyPath :execrows
-with ids as (
-    select unnest($3::uuid[]) as old_id, unnest($4::uuid[]) as new_id
-)
-insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model)
-select $1::uuid, ids.new_id, parent.new_id, n.kind, n.role,
-       case when n.kind = 'message' then 1 end,
-       n.depth, n.tokens, n.path_tokens, prefix.new_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata,
-       cutoff.new_id, prior.new_id,
-       case when n.kind = 'summary' then array(
-           select k.new_id
-           from unnest(n.kept_ids) with ordinality as kept (id, position)
-           join ids k on k.old_id = kept.id
-           order by kept.position) end,
-       n.model
-from ids
-join nodes n on n.conversation_id = $2 and n.id = ids.old_id
-left join ids parent on parent.old_id = n.parent_id
-left join ids prefix on prefix.old_id = n.prefix_id
-left join ids cutoff on cutoff.old_id = n.last_summarized_id
-left join ids prior on prior.old_id = n.prior_summary_id
-`
-
-type CopyPathParams struct {
-	ToConversationID   pgtype.UUID
-	FromConversationID pgtype.UUID
-	OldIds             []pgtype.UUID
-	NewIds             []pgtype.UUID
-}
-
-// The nodes @old_ids of one conversation become @new_ids of another. Every id
-// that a node names is translated; one that was not copied (a summary undone
-// long ago) becomes null.
-func (q *Queries) CopyPath(ctx context.Context, arg CopyPathParams) (int64, error) {
-	result, err := q.db.Exec(ctx, copyPath,
-		arg.ToConversationID,
-		arg.FromConversationID,
-		arg.OldIds,
-		arg.NewIds,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const deleteSubtree = `-- name: DeleteSubtree :one
 with recursive doomed as (
     select n.id
@@ -292,7 +245,64 @@ func (q *Queries) ListBranches(ctx context.Context, arg ListBranchesParams) ([]L
 	return items, nil
 }
 
-const listPathIDs = `-- name: ListPathIDs :many
+const listNodes = `-- name: ListNodes :many
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+from unnest($1::uuid[]) with ordinality as wanted (id, position)
+join nodes n on n.conversation_id = $2 and n.id = wanted.id
+order by wanted.position
+`
+
+type ListNodesParams struct {
+	Ids            []pgtype.UUID
+	ConversationID pgtype.UUID
+}
+
+type ListNodesRow struct {
+	Node Node
+}
+
+// Nodes of both kinds, in the order of @ids.
+func (q *Queries) ListNodes(ctx context.Context, arg ListNodesParams) ([]ListNodesRow, error) {
+	rows, err := q.db.Query(ctx, listNodes, arg.Ids, arg.ConversationID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListNodesRow
+	for rows.Next() {
+		var i ListNodesRow
+		if err := rows.Scan(
+			&i.Node.ConversationID,
+			&i.Node.ID,
+			&i.Node.ParentID,
+			&i.Node.Kind,
+			&i.Node.Role,
+			&i.Node.SiblingIndex,
+			&i.Node.Depth,
+			&i.Node.Tokens,
+			&i.Node.PathTokens,
+			&i.Node.PrefixID,
+			&i.Node.Pinned,
+			&i.Node.CreatedAt,
+			&i.Node.Body,
+			&i.Node.SearchText,
+			&i.Node.Metadata,
+			&i.Node.LastSummarizedID,
+			&i.Node.PriorSummaryID,
+			&i.Node.KeptIds,
+			&i.Node.Model,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listPath = `-- name: ListPath :many
 with recursive path as (
     select n.id, n.parent_id, n.depth
     from nodes n
@@ -309,31 +319,36 @@ with recursive path as (
     from path
     join nodes s on s.conversation_id = $1 and s.parent_id = path.id and s.sibling_index is null
 )
-select branch.id
+select branch.id, branch.is_summary
 from branch
 order by branch.depth, branch.is_summary, branch.created_at, branch.id
 `
 
-type ListPathIDsParams struct {
+type ListPathParams struct {
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
 }
 
+type ListPathRow struct {
+	ID        pgtype.UUID
+	IsSummary bool
+}
+
 // Root to @head_id, and the summaries anchored on the way, each after its
 // anchor and oldest first.
-func (q *Queries) ListPathIDs(ctx context.Context, arg ListPathIDsParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listPathIDs, arg.ConversationID, arg.HeadID)
+func (q *Queries) ListPath(ctx context.Context, arg ListPathParams) ([]ListPathRow, error) {
+	rows, err := q.db.Query(ctx, listPath, arg.ConversationID, arg.HeadID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []pgtype.UUID
+	var items []ListPathRow
 	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
+		var i ListPathRow
+		if err := rows.Scan(&i.ID, &i.IsSummary); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

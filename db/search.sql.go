@@ -24,19 +24,38 @@ with recursive hit as (
     order by n.created_at desc, n.id desc
     limit $6
 ), below as (
+    -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
     from hit
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
     join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
-), leaf as (
-    select distinct on (below.conversation_id, below.hit_id) below.conversation_id, below.hit_id, below.id
+    where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
+), link as materialized (
+    select below.conversation_id, below.hit_id, below.id as lower_id
+    from below
+    join hit on hit.conversation_id = below.conversation_id and hit.id = below.id
+    where below.id <> below.hit_id
+), reach as (
+    -- A hit, and the hits below it.
+    select hit.conversation_id, hit.id as hit_id, hit.id as lower_id
+    from hit
+    union
+    select reach.conversation_id, reach.hit_id, link.lower_id
+    from reach
+    join link on link.conversation_id = reach.conversation_id and link.hit_id = reach.lower_id
+), ending as materialized (
+    select below.conversation_id, below.hit_id, below.id, below.created_at
     from below
     where not exists (
         select from nodes child
         where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
-    order by below.conversation_id, below.hit_id, below.created_at desc, below.id desc
+), leaf as (
+    select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
+    from reach
+    join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
+    order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, leaf.id as leaf_id, c.title,
        coalesce(case when n.parent_id is null
@@ -71,7 +90,7 @@ type SearchConversationRow struct {
 // The two searches differ in one line. They are two because a plan for one
 // conversation and a plan for a tenant's all have little in common.
 // Newest first. leaf_id is the newest leaf below a hit: the branch to open.
-// The walk to it costs what lies below the hit.
+// Finding it costs what lies below the hits.
 func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversationParams) ([]SearchConversationRow, error) {
 	rows, err := q.db.Query(ctx, searchConversation,
 		arg.Query,
@@ -134,19 +153,38 @@ with recursive hit as (
     order by n.created_at desc, n.id desc
     limit $5
 ), below as (
+    -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
     from hit
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
     join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
-), leaf as (
-    select distinct on (below.conversation_id, below.hit_id) below.conversation_id, below.hit_id, below.id
+    where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
+), link as materialized (
+    select below.conversation_id, below.hit_id, below.id as lower_id
+    from below
+    join hit on hit.conversation_id = below.conversation_id and hit.id = below.id
+    where below.id <> below.hit_id
+), reach as (
+    -- A hit, and the hits below it.
+    select hit.conversation_id, hit.id as hit_id, hit.id as lower_id
+    from hit
+    union
+    select reach.conversation_id, reach.hit_id, link.lower_id
+    from reach
+    join link on link.conversation_id = reach.conversation_id and link.hit_id = reach.lower_id
+), ending as materialized (
+    select below.conversation_id, below.hit_id, below.id, below.created_at
     from below
     where not exists (
         select from nodes child
         where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
-    order by below.conversation_id, below.hit_id, below.created_at desc, below.id desc
+), leaf as (
+    select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
+    from reach
+    join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
+    order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, leaf.id as leaf_id, c.title,
        coalesce(case when n.parent_id is null

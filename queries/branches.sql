@@ -120,7 +120,7 @@ update nodes n
 set sibling_index = -n.sibling_index
 where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index < 0;
 
--- name: ListPathIDs :many
+-- name: ListPath :many
 -- Root to @head_id, and the summaries anchored on the way, each after its
 -- anchor and oldest first.
 with recursive path as (
@@ -139,32 +139,13 @@ with recursive path as (
     from path
     join nodes s on s.conversation_id = @conversation_id and s.parent_id = path.id and s.sibling_index is null
 )
-select branch.id
+select branch.id, branch.is_summary
 from branch
 order by branch.depth, branch.is_summary, branch.created_at, branch.id;
 
--- name: CopyPath :execrows
--- The nodes @old_ids of one conversation become @new_ids of another. Every id
--- that a node names is translated; one that was not copied (a summary undone
--- long ago) becomes null.
-with ids as (
-    select unnest(@old_ids::uuid[]) as old_id, unnest(@new_ids::uuid[]) as new_id
-)
-insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model)
-select @to_conversation_id::uuid, ids.new_id, parent.new_id, n.kind, n.role,
-       case when n.kind = 'message' then 1 end,
-       n.depth, n.tokens, n.path_tokens, prefix.new_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata,
-       cutoff.new_id, prior.new_id,
-       case when n.kind = 'summary' then array(
-           select k.new_id
-           from unnest(n.kept_ids) with ordinality as kept (id, position)
-           join ids k on k.old_id = kept.id
-           order by kept.position) end,
-       n.model
-from ids
-join nodes n on n.conversation_id = @from_conversation_id and n.id = ids.old_id
-left join ids parent on parent.old_id = n.parent_id
-left join ids prefix on prefix.old_id = n.prefix_id
-left join ids cutoff on cutoff.old_id = n.last_summarized_id
-left join ids prior on prior.old_id = n.prior_summary_id;
+-- name: ListNodes :many
+-- Nodes of both kinds, in the order of @ids.
+select sqlc.embed(n)
+from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
+join nodes n on n.conversation_id = @conversation_id and n.id = wanted.id
+order by wanted.position;

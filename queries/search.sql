@@ -3,7 +3,7 @@
 
 -- name: SearchConversation :many
 -- Newest first. leaf_id is the newest leaf below a hit: the branch to open.
--- The walk to it costs what lies below the hit.
+-- Finding it costs what lies below the hits.
 with recursive hit as (
     select n.conversation_id, n.id, n.created_at
     from conversations c
@@ -14,19 +14,38 @@ with recursive hit as (
     order by n.created_at desc, n.id desc
     limit @row_limit
 ), below as (
+    -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
     from hit
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
     join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
-), leaf as (
-    select distinct on (below.conversation_id, below.hit_id) below.conversation_id, below.hit_id, below.id
+    where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
+), link as materialized (
+    select below.conversation_id, below.hit_id, below.id as lower_id
+    from below
+    join hit on hit.conversation_id = below.conversation_id and hit.id = below.id
+    where below.id <> below.hit_id
+), reach as (
+    -- A hit, and the hits below it.
+    select hit.conversation_id, hit.id as hit_id, hit.id as lower_id
+    from hit
+    union
+    select reach.conversation_id, reach.hit_id, link.lower_id
+    from reach
+    join link on link.conversation_id = reach.conversation_id and link.hit_id = reach.lower_id
+), ending as materialized (
+    select below.conversation_id, below.hit_id, below.id, below.created_at
     from below
     where not exists (
         select from nodes child
         where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
-    order by below.conversation_id, below.hit_id, below.created_at desc, below.id desc
+), leaf as (
+    select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
+    from reach
+    join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
+    order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
 select sqlc.embed(n), leaf.id as leaf_id, c.title,
        coalesce(case when n.parent_id is null
@@ -53,19 +72,38 @@ with recursive hit as (
     order by n.created_at desc, n.id desc
     limit @row_limit
 ), below as (
+    -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
     from hit
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
     join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
-), leaf as (
-    select distinct on (below.conversation_id, below.hit_id) below.conversation_id, below.hit_id, below.id
+    where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
+), link as materialized (
+    select below.conversation_id, below.hit_id, below.id as lower_id
+    from below
+    join hit on hit.conversation_id = below.conversation_id and hit.id = below.id
+    where below.id <> below.hit_id
+), reach as (
+    -- A hit, and the hits below it.
+    select hit.conversation_id, hit.id as hit_id, hit.id as lower_id
+    from hit
+    union
+    select reach.conversation_id, reach.hit_id, link.lower_id
+    from reach
+    join link on link.conversation_id = reach.conversation_id and link.hit_id = reach.lower_id
+), ending as materialized (
+    select below.conversation_id, below.hit_id, below.id, below.created_at
     from below
     where not exists (
         select from nodes child
         where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
-    order by below.conversation_id, below.hit_id, below.created_at desc, below.id desc
+), leaf as (
+    select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
+    from reach
+    join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
+    order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
 select sqlc.embed(n), leaf.id as leaf_id, c.title,
        coalesce(case when n.parent_id is null

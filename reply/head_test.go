@@ -50,17 +50,17 @@ func TestRefusedRequests(t *testing.T) {
 		"calls":                    {Request{HeadID: calls}, ErrInvalid, "head_not_answerable", "head_id", nil},
 		"open calls":               {Request{HeadID: one}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_2"`}},
 		"message that leaves open": {Request{HeadID: calls, Message: message(result("call_2"))}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
-		"message of an assistant":  {Request{HeadID: user, Message: said1("assistant", "A wood.")}, ErrInvalid, "head_not_answerable", "message.role", []string{"role assistant"}},
-		"message of the system":    {Request{HeadID: user, Message: said1("system", "Be long.")}, ErrInvalid, "head_not_answerable", "message.role", nil},
-		"message of nobody":        {Request{HeadID: user, Message: said1("human", "Hm?")}, tree.ErrInvalid, "invalid_role", "message.role", nil},
-		"blank message":            {Request{HeadID: user, Message: said1("user", " ")}, tree.ErrInvalid, "empty_content", "message.content", nil},
+		"message of an assistant":  {Request{HeadID: user, Message: spoken("assistant", "A wood.")}, ErrInvalid, "head_not_answerable", "message.role", []string{"role assistant"}},
+		"message of the system":    {Request{HeadID: user, Message: spoken("system", "Be long.")}, ErrInvalid, "head_not_answerable", "message.role", nil},
+		"message of nobody":        {Request{HeadID: user, Message: spoken("human", "Hm?")}, tree.ErrInvalid, "invalid_role", "message.role", nil},
+		"blank message":            {Request{HeadID: user, Message: spoken("user", " ")}, tree.ErrInvalid, "empty_content", "message.content", nil},
 		"result of no call":        {Request{HeadID: user, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_not_found", "message.tool_call_id", nil},
 		"result again":             {Request{HeadID: one, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_answered", "message.tool_call_id", nil},
 		"result as a root":         {Request{HeadID: user, ParentID: &root, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_not_found", "message.tool_call_id", nil},
 		"unknown model":            {Request{HeadID: user, Model: "gpt-5"}, ErrInvalid, "unknown_model", "model", []string{`"offline"`}},
 		"absent head":              {Request{HeadID: uuid.New()}, tree.ErrNotFound, "message_not_found", "", nil},
-		"absent parent":            {Request{HeadID: uuid.New(), Message: said1("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "head_id", nil},
-		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Message: said1("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "message.parent_id", nil},
+		"absent parent":            {Request{HeadID: uuid.New(), Message: spoken("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "head_id", nil},
+		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Message: spoken("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "message.parent_id", nil},
 		"absent conversation":      {Request{ConversationID: uuid.New(), HeadID: user}, tree.ErrNotFound, "conversation_not_found", "", nil},
 		"no message":               {Request{ConversationID: empty.ID}, tree.ErrNotFound, "no_active_head", "", nil},
 	} {
@@ -134,7 +134,7 @@ func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
 	chain := make([]tree.NewMessage, 81)
 	for i := range chain {
 		role := []string{"user", "assistant"}[i%2]
-		chain[i] = *said1(role, llmtest.Text(600))
+		chain[i] = *spoken(role, llmtest.Text(600))
 	}
 	stored, _, err := f.store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
 	if err != nil {
@@ -204,7 +204,7 @@ func TestWindow(t *testing.T) {
 		{set.ID, "gpt-4", 0, 50_000, 16_000},
 		{set.ID, "my-own", 20_000, 50_000, 20_000},
 	} {
-		h := hear(t, f.ask(t, Request{ConversationID: test.conversation, Model: test.model, MaxOutputTokens: test.output, Message: said1("user", "Hm?")}))
+		h := hear(t, f.ask(t, Request{ConversationID: test.conversation, Model: test.model, MaxOutputTokens: test.output, Message: spoken("user", "Hm?")}))
 		if u := h.started.Context.Usage; u.MaxContextTokens != test.window || u.ReservedTokens != test.reserved || h.started.Model != test.model {
 			t.Errorf("%+v: %+v", test, u)
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -49,7 +48,7 @@ func TestConversationOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := f.ask(t, Request{ConversationID: c.ID, Message: said1("user", "Hello & welcome")})
+	first := f.ask(t, Request{ConversationID: c.ID, Message: spoken("user", "Hello & welcome")})
 	h := hear(t, first)
 	sent := h.started.Message
 	if h.end.Status != StatusCompleted || !strings.Contains(h.content.String(), "“Hello & welcome”") || sent == nil || sent.ParentID != uuid.Nil {
@@ -65,7 +64,7 @@ func TestConversationOffline(t *testing.T) {
 
 	// Edit and send: a sibling of what was sent.
 	root := uuid.Nil
-	edited := end(t, f.ask(t, Request{ConversationID: c.ID, HeadID: first.MessageID(), Message: said1("user", "Good bye"), ParentID: &root}))
+	edited := end(t, f.ask(t, Request{ConversationID: c.ID, HeadID: first.MessageID(), Message: spoken("user", "Good bye"), ParentID: &root}))
 	if textOf(t, edited.Message) == h.content.String() || f.activeHead(t, c.ID) != edited.Message.ID {
 		t.Errorf("%+v", edited)
 	}
@@ -80,7 +79,7 @@ func TestConversationOffline(t *testing.T) {
 	}
 
 	// Go on, below the active head.
-	more := end(t, f.ask(t, Request{ConversationID: c.ID, Message: said1("user", "And then?")}))
+	more := end(t, f.ask(t, Request{ConversationID: c.ID, Message: spoken("user", "And then?")}))
 	if more.Message.Depth != 3 {
 		t.Errorf("%+v", more.Message)
 	}
@@ -187,236 +186,6 @@ func TestClientGoesAway(t *testing.T) {
 	}
 }
 
-// The same id again joins the reply that runs, and later gives its answer.
-func TestIdempotency(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, nil, g)
-	id, head := f.conversation(t)
-	req := Request{ConversationID: id, HeadID: head, ID: uuid.New(), Message: said1("user", "And pollarding?")}
-	asks := make(chan *Reply, 10)
-	var began sync.WaitGroup
-	for range cap(asks) {
-		began.Go(func() {
-			r, started, err := f.Start(t.Context(), req)
-			if err != nil {
-				t.Error(err)
-			}
-			if started {
-				asks <- r
-			}
-		})
-	}
-	began.Wait()
-	if len(asks) != 1 || f.Stats().Running != 1 || f.messages(t) != 2 {
-		t.Fatalf("%d replies began, %d run, %d messages are stored", len(asks), f.Stats().Running, f.messages(t))
-	}
-	r := <-asks
-	g.pieces <- "The same, "
-	joined, started, err := f.Start(t.Context(), req)
-	if err != nil || started || joined != r {
-		t.Fatalf("%v, %v", started, err)
-	}
-	active := req
-	active.HeadID = uuid.Nil // the active head has moved since
-	if joined, started, err := f.Start(t.Context(), active); err != nil || started || joined != r {
-		t.Fatalf("%v, %v", started, err)
-	}
-	g.pieces <- "higher up."
-	close(g.pieces)
-	if h := hear(t, joined); h.content.String() != "The same, higher up." {
-		t.Errorf("%q", h.content.String())
-	}
-
-	elsewhere := serveOn(t, f.pool, nil, newGate()) // as after a restart
-	root := uuid.Nil
-	for name, test := range map[string]struct {
-		change func(*Request)
-		same   bool
-	}{
-		"same":         {func(*Request) {}, true},
-		"active":       {func(r *Request) { r.HeadID = uuid.Nil }, true},
-		"parent named": {func(r *Request) { r.ParentID = &head }, true},
-		"spaced": {func(r *Request) {
-			m := *r.Message
-			m.Body = json.RawMessage(strings.ReplaceAll(string(m.Body), ":", ": "))
-			r.Message = &m
-		}, true},
-		"another head":    {func(r *Request) { r.HeadID = uuid.New() }, false},
-		"another root":    {func(r *Request) { r.ParentID = &root }, false},
-		"another message": {func(r *Request) { r.Message = said1("user", "And coppicing?") }, false},
-		"another id":      {func(r *Request) { m := *r.Message; m.ID = uuid.New(); r.Message = &m }, false},
-		"pinned":          {func(r *Request) { m := *r.Message; m.Pinned = true; r.Message = &m }, false},
-		"with metadata":   {func(r *Request) { m := *r.Message; m.Metadata = json.RawMessage(`{"a":1}`); r.Message = &m }, false},
-		"of the head":     {func(r *Request) { r.Message, r.HeadID = nil, head }, false},
-		"a user's":        {func(r *Request) { r.ID, r.Message = head, nil }, false},
-	} {
-		req := req
-		test.change(&req)
-		for where, s := range map[string]*Service{"kept": f.Service, "stored": elsewhere.Service} {
-			got, started, err := s.Start(t.Context(), req)
-			switch {
-			case started:
-				t.Errorf("%s, %s: another reply began", name, where)
-			case !test.same:
-				wantError(t, err, ErrConflict, "id_conflict")
-			case err != nil:
-				t.Errorf("%s, %s: %v", name, where, err)
-			default:
-				e := end(t, got)
-				if e.Status != StatusCompleted || textOf(t, e.Message) != "The same, higher up." {
-					t.Errorf("%s, %s: %+v", name, where, e)
-				}
-			}
-		}
-	}
-	if n := f.messages(t); n != 3 {
-		t.Errorf("%d messages are stored, want 3", n)
-	}
-	// Of a stored one there is only the end, and after it nothing.
-	stored, err := elsewhere.Find(t.Context(), id, req.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	events, err := stored.Next(t.Context(), 7)
-	if err != nil || len(events) != 1 || events[0].ID != LastEventID || events[0].End == nil {
-		t.Errorf("%+v, %v", events, err)
-	}
-	if _, err := stored.Next(t.Context(), LastEventID); !errors.Is(err, ErrEnded) {
-		t.Error(err)
-	}
-}
-
-// A refused request of an id refuses those that wait with it, and leaves the id
-// free.
-func TestRefusedTogether(t *testing.T) {
-	t.Parallel()
-	f := serve(t, nil)
-	id, head := f.conversation(t)
-	answer := f.say(t, id, head, "assistant", "A wood.")
-	req := Request{ConversationID: id, HeadID: answer, ID: uuid.New()}
-	var all sync.WaitGroup
-	for range 10 {
-		all.Go(func() {
-			_, _, err := f.Start(t.Context(), req)
-			wantError(t, err, ErrInvalid, "head_not_answerable")
-		})
-	}
-	all.Wait()
-	req.HeadID = head
-	if e := end(t, f.ask(t, req)); e.Status != StatusCompleted {
-		t.Errorf("%+v", e)
-	}
-}
-
-func TestCaps(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, func(c *Config) { c.MaxRunning, c.MaxPerTenant = 3, 2 }, g)
-	id, head := f.conversation(t)
-	req := Request{ConversationID: id, HeadID: head}
-	first := f.ask(t, req)
-	f.ask(t, req)
-	before := f.messages(t)
-	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Message: said1("user", "x")})
-	wantError(t, err, ErrBusy, "too_many_replies", "Your 2 replies")
-	if f.messages(t) != before {
-		t.Error("the refused request stored its message")
-	}
-
-	theirs := &fixture{Service: f.ForTenant("other"), store: f.store.ForTenant("other"), pool: f.pool}
-	their, theirHead := theirs.conversation(t)
-	last := theirs.ask(t, Request{ConversationID: their, HeadID: theirHead})
-	_, _, err = theirs.Start(t.Context(), Request{ConversationID: their, HeadID: theirHead})
-	wantError(t, err, ErrBusy, "too_many_replies", "The server's 3 replies")
-	if _, err := theirs.Find(t.Context(), id, first.MessageID()); !errors.Is(err, tree.ErrNotFound) {
-		t.Errorf("a reply of another tenant's: %v", err)
-	}
-	if _, err := f.Find(t.Context(), their, last.MessageID()); !errors.Is(err, tree.ErrNotFound) {
-		t.Errorf("a reply of another tenant's: %v", err)
-	}
-
-	if _, err := f.Stop(patient(t), id, first.MessageID()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "room", func() bool { return f.Stats().Running == 2 })
-	f.ask(t, req)
-}
-
-// Close waits as long as it may, and then stores what there is.
-func TestClose(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, nil, g)
-	id, head := f.conversation(t)
-	r := f.ask(t, Request{ConversationID: id, HeadID: head})
-	g.pieces <- "Half "
-	hurry, stop := context.WithCancel(t.Context())
-	closed := make(chan error)
-	go func() { closed <- f.Close(hurry) }()
-	eventually(t, "the end to begin", func() bool {
-		f.hub.mu.Lock()
-		defer f.hub.mu.Unlock()
-		return f.hub.closed
-	})
-	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head})
-	wantError(t, err, ErrClosed, "shutting_down")
-	g.pieces <- "an answer"
-	stop()
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
-	if e := end(t, r); e.Status != StatusStopped || textOf(t, e.Message) != "Half an answer" {
-		t.Errorf("%+v", e)
-	}
-	// What ended by itself is waited for.
-	f = serveOn(t, f.pool, nil, g)
-	r = f.ask(t, Request{ConversationID: id, HeadID: head})
-	go func() {
-		g.pieces <- "Whole."
-		close(g.pieces)
-	}()
-	if err := f.Close(patient(t)); err != nil {
-		t.Error(err)
-	}
-	if e := end(t, r); e.Status != StatusCompleted {
-		t.Errorf("%+v", e)
-	}
-}
-
-// Events are kept for a while; then what is stored must do.
-func TestKeptEvents(t *testing.T) {
-	t.Parallel()
-	f := serve(t, func(c *Config) { c.Keep = time.Millisecond })
-	id, head := f.conversation(t)
-	r := f.ask(t, Request{ConversationID: id, HeadID: head})
-	end(t, r)
-	eventually(t, "it to be forgotten", func() bool { return f.hub.find(r.key) == nil })
-	found, err := f.Find(t.Context(), id, r.MessageID())
-	if err != nil || found == r {
-		t.Fatal(err)
-	}
-	if h := hear(t, found); h.started != nil || h.end.Status != StatusCompleted || h.end.Message.ID != r.MessageID() {
-		t.Errorf("%+v", h)
-	}
-
-	// So many that memory would run out.
-	f = serve(t, nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
-		return llmtest.Response(llmtest.Text(50_000)), nil
-	}})
-	f.hub.maxBytes = 1 << 20
-	id, head = f.conversation(t)
-	for range 15 {
-		end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-	}
-	eventually(t, "the last to end", func() bool { return f.Stats().Running == 0 })
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	if f.hub.keptBytes > f.hub.maxBytes || len(f.hub.kept) < 5 || len(f.hub.kept) == 15 || len(f.hub.kept) != len(f.hub.replies) {
-		t.Errorf("%d bytes of %d replies are kept, %d are known", f.hub.keptBytes, len(f.hub.kept), len(f.hub.replies))
-	}
-}
-
 // What is pruned is gone, be it while an answer to it is on its way or after.
 func TestPruned(t *testing.T) {
 	t.Parallel()
@@ -469,7 +238,7 @@ func TestActiveHead(t *testing.T) {
 		t.Errorf("the active head is %s, want %s", got, head)
 	}
 	f = serveOn(t, f.pool, nil)
-	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: other, Message: said1("user", "Quietly"), KeepHead: true}))
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: other, Message: spoken("user", "Quietly"), KeepHead: true}))
 	if got := f.activeHead(t, id); got != head || e.Message == nil {
 		t.Errorf("the active head is %s, want %s", got, head)
 	}

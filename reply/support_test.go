@@ -72,7 +72,7 @@ func openAI(t testing.TB, s *llmtest.Server) llm.Model {
 	return m
 }
 
-func said1(role, text string) *tree.NewMessage {
+func spoken(role, text string) *tree.NewMessage {
 	body, _ := json.Marshal(map[string]string{"role": role, "content": text})
 	return &tree.NewMessage{Body: body}
 }
@@ -89,7 +89,7 @@ func (f *fixture) conversation(t testing.TB) (id, head uuid.UUID) {
 
 func (f *fixture) say(t testing.TB, conversationID, parentID uuid.UUID, role, text string) uuid.UUID {
 	t.Helper()
-	return f.add(t, conversationID, parentID, string(said1(role, text).Body))
+	return f.add(t, conversationID, parentID, string(spoken(role, text).Body))
 }
 
 func (f *fixture) add(t testing.TB, conversationID, parentID uuid.UUID, body string) uuid.UUID {
@@ -179,22 +179,6 @@ func hear(t testing.TB, r *Reply) *heard {
 			t.Fatal(err)
 		}
 	}
-}
-
-// hearSome reads events until the text has so many bytes.
-func hearSome(t testing.TB, r *Reply, n int) *heard {
-	t.Helper()
-	h := &heard{}
-	for h.content.Len() < n {
-		events, err := r.Next(patient(t), h.last)
-		if err == nil {
-			err = h.take(events)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return h
 }
 
 func textOf(t testing.TB, m *tree.Message) string {

@@ -234,7 +234,7 @@ var badRequests = []badInput{
 	// Paths and methods.
 	{name: "no such route", method: "GET", path: "/v1/conversation", status: 404, code: CodeRouteNotFound, detail: []string{"/openapi.yaml"}},
 	{name: "trailing slash", method: "GET", path: "/v1/conversations/", status: 404, code: CodeRouteNotFound},
-	{name: "root", method: "GET", path: "/", status: 404, code: CodeRouteNotFound},
+	{name: "neither API nor page", method: "GET", path: "/c", status: 404, code: CodeRouteNotFound},
 	{name: "no such method", method: "PUT", path: conversationPathOf, body: `{}`, status: 405, code: CodeMethodNotAllowed},
 	{name: "made-up method", method: "BREW", path: conversationPathOf, status: 405, code: CodeMethodNotAllowed},
 	{name: "post to a read", method: "POST", path: "/healthz", body: `{}`, status: 405, code: CodeMethodNotAllowed},

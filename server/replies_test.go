@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 )
@@ -274,6 +275,28 @@ func TestTooManyReplies(t *testing.T) {
 		t.Error(err)
 	}
 	a.refused(503, CodeShuttingDown, ask(replyPathOf, ""))
+}
+
+// TestReplyThatPanics shows nothing of a bug to the client, and the log names it
+// by the request.
+func TestReplyThatPanics(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, withModels(nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { panic("a bug") }}))
+	plant(t, a.store, "c")
+	r := ask(replyPathOf, "")
+	r.header = map[string]string{"X-Request-Id": "trace-7"}
+	end := a.listen(t.Context(), r).toEnd()
+	if end.name != "reply.failed" || !strings.Contains(end.data, `"code":"internal_error"`) || strings.Contains(end.data, "a bug") {
+		t.Errorf("%+v", end)
+	}
+	eventually(t, "the log", func() bool {
+		for _, line := range a.lines() {
+			if e, ok := line["error"].(string); ok && line["request_id"] == "trace-7" && line["level"] == "ERROR" && strings.Contains(e, "a bug") {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // TestHeadOfEvents doesn't wait for a reply.

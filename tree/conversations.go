@@ -147,6 +147,9 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 	if params.Settings, err = checkExtra(u.Settings, "settings"); err != nil {
 		return Conversation{}, err
 	}
+	if u.Title == nil && params.Metadata == nil && params.Settings == nil && u.HeadID == uuid.Nil {
+		return s.Conversation(ctx, id) // nothing to change, and no time to note
+	}
 	var row db.Conversation
 	err = s.inTx(ctx, func(s *Store) error {
 		if _, err := s.lock(ctx, id); err != nil {

@@ -35,7 +35,8 @@ func TestDeepLine(t *testing.T) {
 	if _, err := pool.Exec(ctx, `
 		insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
 		select $1, md5('node' || i)::uuid, case when i > 0 then md5('node' || (i - 1))::uuid end, 'message', 'user', 1, i, 4, 4 * (i + 1), false,
-		       '2026-01-01'::timestamptz + i * interval '1 second', '{"role":"user","content":"deep"}'
+		       '2026-01-01'::timestamptz + i * interval '1 second',
+		       case when i < 60 then '{"role":"user","content":"needle"}' else '{"role":"user","content":"deep"}' end::json
 		from generate_series(0, $2::integer - 1) i`, c.ID, n); err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +77,11 @@ func TestDeepLine(t *testing.T) {
 	leaf, err := s.NewestLeaf(ctx, c.ID, rootID)
 	if took("newest leaf", start); err != nil || leaf.ID != m.ID {
 		t.Errorf("the newest leaf is %s, %v, want %s", leaf.ID, err, m.ID)
+	}
+	start = time.Now()
+	hits, err := s.Search(ctx, "needle", c.ID, tree.Paging{})
+	if took("search", start); err != nil || len(hits.Data) != tree.DefaultPage || hits.Data[0].LeafID != m.ID || hits.Data[49].LeafID != m.ID {
+		t.Errorf("a search found %d messages, %v", len(hits.Data), err)
 	}
 	start = time.Now()
 	branches, err := s.Branches(ctx, c.ID, tree.Paging{})

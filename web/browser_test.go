@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,8 +27,8 @@ import (
 // fails. It is no measure of anything.
 const patience = 20 * time.Second
 
-// browser starts one browser for all tests of the binary.
-var browser = sync.OnceValues(func() (context.Context, error) {
+// startBrowser starts one browser for all tests of the binary.
+var startBrowser = sync.OnceValues(func() (context.Context, error) {
 	path, err := findBrowser()
 	if err != nil {
 		return nil, err
@@ -78,8 +80,8 @@ type tab struct {
 	site *site
 
 	mu     sync.Mutex
-	errors []string // of scripts and of the security policy
-	asked  []string // addresses of all requests
+	errors []string                     // of scripts and of the security policy
+	asked  map[network.RequestID]string // addresses of all requests but those that the policy stopped
 }
 
 // An option changes a tab before it opens.
@@ -108,7 +110,7 @@ func newTab(t testing.TB, s *site, path string, options ...option) *tab {
 	for _, change := range options {
 		change(&o)
 	}
-	parent, err := browser()
+	parent, err := startBrowser()
 	if err != nil {
 		if os.Getenv("COPPICE_REQUIRE_BROWSER") == "1" {
 			t.Fatal(err)
@@ -123,7 +125,7 @@ func newTab(t testing.TB, s *site, path string, options ...option) *tab {
 		ctx, cancel = chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
 	}
 	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx, site: s}
+	b := &tab{t: t, ctx: ctx, site: s, asked: map[network.RequestID]string{}}
 	if err := chromedp.Listen(ctx, b.listen); err != nil { // opens the tab
 		t.Fatalf("browser: %v", err)
 	}
@@ -151,7 +153,11 @@ func (b *tab) listen(event any) {
 			b.errors = append(b.errors, e.Entry.Text)
 		}
 	case *network.EventRequestWillBeSent:
-		b.asked = append(b.asked, e.Request.URL)
+		b.asked[e.RequestID] = e.Request.URL
+	case *network.EventLoadingFailed:
+		if e.BlockedReason == network.BlockedReasonCsp {
+			delete(b.asked, e.RequestID)
+		}
 	}
 }
 
@@ -177,6 +183,23 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.t.Fatalf("browser: %v", err)
+	}
+}
+
+// requests are the addresses that the page asked for.
+func (b *tab) requests() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.asked))
+}
+
+// eventually waits until something outside the page is so.
+func (b *tab) eventually(what string, so func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); !so(); time.Sleep(15 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("never came: %s", what)
+		}
 	}
 }
 

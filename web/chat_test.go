@@ -254,6 +254,7 @@ func TestPrune(t *testing.T) {
 	s.append(id, messages[3], "user", "Fourth?")
 	s.summary(id, messages[4], messages[1])
 	b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, messages[5]))
+	b.shows("2 messages folded")
 	b.hover(row(messages[2])+" .body", "")
 	b.click(row(messages[2])+" .menu button", "More")
 	b.click("[role=menuitem]", "Delete from here")

@@ -32,6 +32,7 @@ type site struct {
 	t     testing.TB
 	url   string
 	store *tree.Store
+	keys  *keys.Keys
 	web   *httptest.Server
 	api   *server.Server
 }
@@ -65,7 +66,7 @@ func newSite(t testing.TB, model llm.Model) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, store: store, api: api}
+	s := &site{t: t, store: store, keys: keys.New(pool), api: api}
 	s.serve("127.0.0.1:0")
 	t.Cleanup(func() {
 		s.web.CloseClientConnections()

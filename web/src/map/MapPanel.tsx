@@ -167,7 +167,7 @@ function Map() {
       <div
         class="map-frame" ref={frame} role="tree" tabIndex={0} aria-label="Map of the conversation. Arrow keys walk, Enter goes to the message."
         aria-activedescendant={cursor.value ? nameOf(cursor.value) : undefined} onKeyDown={onKeyDown}
-        onFocus={() => (focused.value = true)} onBlur={() => (focused.value = false)}
+        onFocus={event => (focused.value = event.currentTarget.matches(':focus-visible'))} onBlur={() => (focused.value = false)}
       >
         <canvas ref={canvas} aria-hidden="true" />
         <MapItems spot={cursor.value} head={head.value} branch={branch.value} view={(void moves.value, camera.view)} />

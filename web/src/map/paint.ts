@@ -40,8 +40,9 @@ export function paletteOf(element: Element): Palette {
   }
 }
 
-/** legible is the zoom from which counts are written. */
+/** legible is the zoom from which counts are written, and visible the one from which dots are more than dust. */
 const legible = 0.55
+const visible = 0.16
 
 export function paint(canvas: HTMLCanvasElement, scene: Scene, colours: Palette, font: string) {
   const { view, size, layout } = scene
@@ -64,7 +65,7 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, colours: Palette,
 
   lines(c, rows, scene, colours)
   const dots = rows.flatMap(row => between(row, left, right))
-  drawDots(c, dots, scene, colours)
+  if (view.zoom >= visible) drawDots(c, dots, scene, colours)
   diamonds(c, dots, scene, colours)
   if (view.zoom >= legible) counts(c, dots, colours, font)
   rings(c, scene, colours)
@@ -86,10 +87,11 @@ function lines(c: CanvasRenderingContext2D, rows: Spot[][], scene: Scene, colour
     }
   }
   c.lineCap = 'round'
-  const scale = 1 / Math.min(1, scene.view.zoom * 1.6)
-  if (scene.lit) stroke(c, lit, colours.summary, 10 * Math.min(scale, 2), 0.28)
-  stroke(c, thin, colours.line, 1.25 * scale, 1)
-  stroke(c, strong, colours.accent, 2.75 * scale, 1)
+  // On the screen, no line gets thinner than can be seen.
+  const { zoom } = scene.view
+  if (scene.lit) stroke(c, lit, colours.summary, Math.max(10, 5 / zoom), 0.28)
+  stroke(c, thin, colours.line, Math.max(1.25, 0.7 / zoom), 1)
+  stroke(c, strong, colours.accent, Math.max(2.75, 2 / zoom), 1)
 }
 
 function join(path: Path2D, from: Spot, to: Spot) {
@@ -110,7 +112,6 @@ function stroke(c: CanvasRenderingContext2D, path: Path2D, colour: string, width
 
 /** drawDots draws messages as dots, a person's filled, and runs as longer marks. */
 function drawDots(c: CanvasRenderingContext2D, spots: Spot[], scene: Scene, colours: Palette) {
-  const scale = 1 / Math.min(1, scene.view.zoom * 1.6)
   const groups = new Map<string, { fill: string; edge: string; path: Path2D }>()
   const group = (fill: string, edge: string) => {
     const name = fill + edge
@@ -123,7 +124,7 @@ function drawDots(c: CanvasRenderingContext2D, spots: Spot[], scene: Scene, colo
     const edge = on ? colours.accent : colours.dot
     const asked = spot.item.knot.role === 'user'
     const path = group(asked ? edge : colours.ground, edge)
-    const r = (on ? 4.5 : 3.75) * scale
+    const r = on ? 4.5 : 3.75
     if (spot.item.count > 1) {
       path.moveTo(spot.x + r, spot.y - 7)
       path.roundRect(spot.x - r, spot.y - 9, 2 * r, 18, r)
@@ -132,7 +133,7 @@ function drawDots(c: CanvasRenderingContext2D, spots: Spot[], scene: Scene, colo
       path.arc(spot.x, spot.y, r, 0, 2 * Math.PI)
     }
   }
-  c.lineWidth = 1.5 * scale
+  c.lineWidth = 1.5
   for (const { fill, edge, path } of groups.values()) {
     c.fillStyle = fill
     c.fill(path)
@@ -186,7 +187,7 @@ function rings(c: CanvasRenderingContext2D, scene: Scene, colours: Palette) {
     c.setLineDash([])
   }
   const head = scene.head === null ? null : scene.layout.byItem.get(scene.head)
-  if (head) ring(head, 9 / Math.min(1, scene.view.zoom * 1.6), 2, [])
+  if (head) ring(head, Math.max(9, 5 / scene.view.zoom), 2, [])
   if (scene.hovered && !scene.hovered.fold) ring(scene.hovered.spot, 7, 1.5, [])
   if (scene.focused && scene.current) ring(scene.current, 13, 1.5, [3, 3])
 }

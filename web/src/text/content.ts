@@ -1,5 +1,6 @@
 // What a message says, taken from the shapes that content can have.
 import type { Content, Message, Part } from '../api/types'
+import { picture } from './markdown'
 
 const parts = (content: Content | undefined): Part[] =>
   content == null ? [] : typeof content === 'string' ? [{ type: 'text', text: content }] : content
@@ -23,7 +24,7 @@ export const attachments = (content: Content | undefined): Attachment[] =>
     .filter(p => p.text === undefined && p.refusal === undefined)
     .map(p => {
       const url = p.image_url?.url
-      if (url?.startsWith('data:image/')) return { name: 'image', image: url }
+      if (url && picture.test(url)) return { name: 'image', image: url }
       return { name: p.file?.filename ?? (url && !url.startsWith('data:') ? url : p.type.replaceAll('_', ' ')) }
     })
 

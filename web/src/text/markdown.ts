@@ -11,6 +11,9 @@ import { highlight } from './highlight'
 const escape = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
+/** picture is an image that is in the message itself, and is nothing but pixels. */
+export const picture = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,/i
+
 const lineBreak = /^<br\s*\/?>$/i
 
 const marked = new Marked({
@@ -23,7 +26,7 @@ const marked = new Marked({
       return `<pre data-language="${escape(language)}"><code>${highlight(text, language) ?? escape(text)}\n</code></pre>`
     },
     image: ({ href, text }) =>
-      href.startsWith('data:image/')
+      picture.test(href)
         ? `<img src="${escape(href)}" alt="${escape(text)}">`
         : `<a href="${escape(href)}">${escape(text || 'image')}</a>`,
     table(token) {
@@ -43,7 +46,7 @@ const allowed = {
   ALLOWED_ATTR: ['href', 'title', 'src', 'alt', 'align', 'start', 'class', 'type', 'checked', 'disabled', 'data-language'],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
-  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|tel:|data:image\/(?:png|jpeg|gif|webp|avif);base64,)/i,
+  ALLOWED_URI_REGEXP: /^(?:https?|mailto|tel):/i,
   RETURN_DOM_FRAGMENT: true as const,
 }
 
@@ -59,7 +62,7 @@ purifier.addHook('afterSanitizeAttributes', node => {
     node.setAttribute('type', 'checkbox')
     node.setAttribute('disabled', '')
   }
-  if (node.tagName === 'IMG' && !node.getAttribute('src')?.startsWith('data:')) node.removeAttribute('src')
+  if (node.tagName === 'IMG' && !picture.test(node.getAttribute('src') ?? '')) node.removeAttribute('src')
 })
 
 /** A Block is a paragraph, a list, a table and so on. */

@@ -1,14 +1,15 @@
 // One conversation of the list.
-import { useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { download } from '../api/coppice'
 import type { Conversation } from '../api/types'
-import { openConversation, rename } from '../state/actions'
+import { openConversation } from '../state/actions'
 import { dialog } from '../state/dialog'
 import { failed } from '../state/notices'
 import { place } from '../state/place'
 import { Icon } from './icons'
 import { Menu } from './Menu'
 import { confirmRemove } from './removal'
+import { TitleField } from './TitleField'
 
 export function ConversationRow({ conversation: c, group }: { conversation: Conversation; group: string | null }) {
   const [renaming, setRenaming] = useState(false)
@@ -18,7 +19,7 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
       {group && <li class="group" role="presentation"><h2>{group}</h2></li>}
       <li class={`entry ${current ? 'current' : ''}`}>
         {renaming ? (
-          <Rename conversation={c} end={() => setRenaming(false)} />
+          <TitleField conversation={c} end={() => setRenaming(false)} class="rename" />
         ) : (
           <a
             data-result href={`/c/${c.id}`} aria-current={current ? 'page' : undefined} title={c.title}
@@ -44,24 +45,5 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
         </Menu>
       </li>
     </>
-  )
-}
-
-function Rename({ conversation: c, end }: { conversation: Conversation; end: () => void }) {
-  const field = useRef<HTMLInputElement>(null)
-  const save = () => {
-    const title = field.current!.value.trim()
-    end()
-    if (title !== c.title) void rename(c.id, title)
-  }
-  return (
-    <input
-      ref={field} class="rename" aria-label="Title" defaultValue={c.title} maxLength={250} autoFocus onBlur={save} onFocus={event => event.currentTarget.select()}
-      onKeyDown={event => {
-        event.stopPropagation()
-        if (event.key === 'Enter') save()
-        else if (event.key === 'Escape') end()
-      }}
-    />
   )
 }

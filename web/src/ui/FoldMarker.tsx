@@ -21,8 +21,9 @@ export function FoldMarker({ context }: { context: Context }) {
       <button type="button" class="fold-rule" aria-expanded={open} onClick={() => (opened.value = open ? null : summary.id)}>
         <span class="fold-text">
           <span class="diamond" aria-hidden="true" />
-          {count(context.counts.folded, 'message')} folded
-          {before !== null && <span title={`${number(before)} → ${number(summary.tokens)} tokens`}> · {short(before)} → {short(summary.tokens)} tokens</span>}
+          <span title={before === null ? undefined : `${number(before)} → ${number(summary.tokens)} tokens`}>
+            {count(context.counts.folded, 'message')} folded{before !== null && ` · ${short(before)} → ${short(summary.tokens)} tokens`}
+          </span>
         </span>
       </button>
       {open && <SummaryCard conversation={context.conversation_id} id={summary.id} />}

@@ -1,7 +1,7 @@
 // The line above the branch: its title, its budget, and what opens beside it.
-import { useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { download } from '../api/coppice'
-import * as actions from '../state/actions'
+import type { Conversation } from '../api/types'
 import { conversation, headOf, path } from '../state/branch'
 import { compact } from '../state/context'
 import { dialog } from '../state/dialog'
@@ -11,6 +11,7 @@ import { BudgetBar } from './BudgetBar'
 import { Icon } from './icons'
 import { Menu } from './Menu'
 import { confirmRemove } from './removal'
+import { TitleField } from './TitleField'
 
 export function Header() {
   const c = conversation.value
@@ -26,7 +27,7 @@ export function Header() {
           <Icon name="menu" />
         </button>
       )}
-      {c ? <Title key={c.id} id={c.id} title={c.title} /> : <h1 class="title">{path.value ? '' : 'New conversation'}</h1>}
+      {c ? <Title key={c.id} conversation={c} /> : <h1 class="title">{path.value ? '' : 'New conversation'}</h1>}
       <span class="spring" />
       {c && (
         <>
@@ -50,31 +51,13 @@ export function Header() {
   )
 }
 
-/** Title is renamed where it stands. */
-function Title({ id, title }: { id: string; title: string }) {
+/** Title is changed where it stands. */
+function Title({ conversation: c }: { conversation: Conversation }) {
   const [editing, setEditing] = useState(false)
-  const field = useRef<HTMLInputElement>(null)
-  const save = () => {
-    setEditing(false)
-    const next = field.current!.value.trim()
-    if (next !== title) void actions.rename(id, next)
-  }
-  if (!editing) {
-    return (
-      <h1 class="title">
-        <button type="button" title="Rename" onClick={() => setEditing(true)}>{title || 'Untitled'}</button>
-      </h1>
-    )
-  }
+  if (editing) return <TitleField conversation={c} end={() => setEditing(false)} class="title-field" />
   return (
-    <input
-      class="title-field" ref={field} aria-label="Title" defaultValue={title} maxLength={250} autoFocus onBlur={save}
-      onKeyDown={event => {
-        if (event.key === 'Enter') save()
-        if (event.key !== 'Escape') return
-        event.stopPropagation()
-        setEditing(false)
-      }}
-    />
+    <h1 class="title">
+      <button type="button" title="Rename" onClick={() => setEditing(true)}>{c.title || 'Untitled'}</button>
+    </h1>
   )
 }

@@ -71,7 +71,7 @@ export function Transcript() {
     <div class="transcript-frame">
       <div
         class="transcript" ref={scroller} role="feed" aria-label="Branch" aria-busy={live?.running ?? false} tabIndex={0}
-        onScroll={() => list.scrolled(scroller.current!) && redraw(0)}
+        onScroll={event => list.scrolled(event.currentTarget) && redraw(0)}
       >
         <div class="canvas" style={{ height: `${list.height(height)}px` }}>
           <div class="rows" style={{ transform: `translateY(${above + list.ruler.offset(first)}px)` }}>{rows}</div>
@@ -102,6 +102,7 @@ function contextOf(p: branch.Path): Context | null {
 }
 
 function Slot({ path, depth, context: c, busy }: { path: branch.Path; depth: number; context: Context | null; busy: boolean }) {
+  void messages.revision.value
   const id = path.ids[depth]
   const message = id === undefined ? undefined : messages.get(id)
   const total = path.ids.length

@@ -1,0 +1,120 @@
+package reply
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func TestCaps(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, func(c *Config) { c.MaxRunning, c.MaxPerTenant = 3, 2 }, g)
+	id, head := f.conversation(t)
+	req := Request{ConversationID: id, HeadID: head}
+	first := f.ask(t, req)
+	f.ask(t, req)
+	before := f.messages(t)
+	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Message: spoken("user", "x")})
+	wantError(t, err, ErrBusy, "too_many_replies", "Your 2 replies")
+	if f.messages(t) != before {
+		t.Error("the refused request stored its message")
+	}
+
+	theirs := &fixture{Service: f.ForTenant("other"), store: f.store.ForTenant("other"), pool: f.pool}
+	their, theirHead := theirs.conversation(t)
+	last := theirs.ask(t, Request{ConversationID: their, HeadID: theirHead})
+	_, _, err = theirs.Start(t.Context(), Request{ConversationID: their, HeadID: theirHead})
+	wantError(t, err, ErrBusy, "too_many_replies", "The server's 3 replies")
+	if _, err := theirs.Find(t.Context(), id, first.MessageID()); !errors.Is(err, tree.ErrNotFound) {
+		t.Errorf("a reply of another tenant's: %v", err)
+	}
+	if _, err := f.Find(t.Context(), their, last.MessageID()); !errors.Is(err, tree.ErrNotFound) {
+		t.Errorf("a reply of another tenant's: %v", err)
+	}
+
+	if _, err := f.Stop(patient(t), id, first.MessageID()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "room", func() bool { return f.Stats().Running == 2 })
+	f.ask(t, req)
+}
+
+// Close waits as long as it may, and then stores what there is.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, nil, g)
+	id, head := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head})
+	g.pieces <- "Half "
+	hurry, stop := context.WithCancel(t.Context())
+	closed := make(chan error)
+	go func() { closed <- f.Close(hurry) }()
+	eventually(t, "the end to begin", func() bool {
+		f.hub.mu.Lock()
+		defer f.hub.mu.Unlock()
+		return f.hub.closed
+	})
+	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head})
+	wantError(t, err, ErrClosed, "shutting_down")
+	g.pieces <- "an answer"
+	stop()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if e := end(t, r); e.Status != StatusStopped || textOf(t, e.Message) != "Half an answer" {
+		t.Errorf("%+v", e)
+	}
+	// What ended by itself is waited for.
+	f = serveOn(t, f.pool, nil, g)
+	r = f.ask(t, Request{ConversationID: id, HeadID: head})
+	go func() {
+		g.pieces <- "Whole."
+		close(g.pieces)
+	}()
+	if err := f.Close(patient(t)); err != nil {
+		t.Error(err)
+	}
+	if e := end(t, r); e.Status != StatusCompleted {
+		t.Errorf("%+v", e)
+	}
+}
+
+// Events are kept for a while; then what is stored must do.
+func TestKeptEvents(t *testing.T) {
+	t.Parallel()
+	f := serve(t, func(c *Config) { c.Keep = time.Millisecond })
+	id, head := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head})
+	end(t, r)
+	eventually(t, "it to be forgotten", func() bool { return f.hub.find(r.key) == nil })
+	found, err := f.Find(t.Context(), id, r.MessageID())
+	if err != nil || found == r {
+		t.Fatal(err)
+	}
+	if h := hear(t, found); h.started != nil || h.end.Status != StatusCompleted || h.end.Message.ID != r.MessageID() {
+		t.Errorf("%+v", h)
+	}
+
+	// So many that memory would run out.
+	f = serve(t, nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		return llmtest.Response(llmtest.Text(50_000)), nil
+	}})
+	f.hub.maxBytes = 1 << 20
+	id, head = f.conversation(t)
+	for range 15 {
+		end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	}
+	eventually(t, "the last to end", func() bool { return f.Stats().Running == 0 })
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	if f.hub.keptBytes > f.hub.maxBytes || len(f.hub.kept) < 5 || len(f.hub.kept) == 15 || len(f.hub.kept) != len(f.hub.replies) {
+		t.Errorf("%d bytes of %d replies are kept, %d are known", f.hub.keptBytes, len(f.hub.kept), len(f.hub.replies))
+	}
+}

@@ -1,0 +1,120 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// long is a conversation of so many messages, too long for its window, with a
+// system message in front.
+func (s *site) long(count int) (id uuid.UUID, messages []uuid.UUID) {
+	s.t.Helper()
+	id, _ = s.conversation("A long talk")
+	s.call("PATCH", "/v1/conversations/"+id.String(), `{"settings":{"max_context_tokens":4000,"reserved_tokens":500,"summary_target_tokens":200,"min_fold_tokens":100,"compaction":"manual"}}`, nil)
+	parent := s.append(id, uuid.Nil, "system", "Be brief, and speak of trees only.")
+	messages = append(messages, parent)
+	for i := range count {
+		role, text := "user", fmt.Sprintf("Question %d: what about tree number %d? ", i, i)
+		if i%2 == 1 {
+			role, text = "assistant", fmt.Sprintf("Answer %d: tree number %d stands at https://example.org/trees/%d and is %d m high. ", i, i, i, i)
+		}
+		parent = s.append(id, parent, role, strings.Repeat(text, 4))
+		messages = append(messages, parent)
+	}
+	return id, messages
+}
+
+type contextAnswer struct {
+	Summary *struct{ ID string }
+	Usage   struct {
+		ContextTokens int `json:"context_tokens"`
+	}
+	Counts   struct{ Prefix, Folded, Kept, Tail int }
+	Messages []any
+}
+
+func (s *site) context(id uuid.UUID) (c contextAnswer) {
+	s.t.Helper()
+	s.call("GET", fmt.Sprintf("/v1/conversations/%s/branches/active/context", id), "", &c)
+	return c
+}
+
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	id, messages := s.long(40)
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector('.message.last')`)
+
+	// Past the trigger the bar says so, and has the button.
+	b.until(`document.querySelector('.budget.over')`)
+	b.hover(".budget-button", "")
+	b.until(`document.querySelector('.budget .legend')?.innerText.includes('Past the trigger')`)
+	b.click(".budget button", "Compact now")
+	b.until(`document.querySelector('.notice')?.innerText.includes('messages folded')`)
+	c := s.context(id)
+	if c.Summary == nil {
+		t.Fatal("there is no summary")
+	}
+	b.until(`!document.querySelector('.budget.over')`)
+
+	// The marker stands where the folded messages end: at the top of the tail.
+	first := messages[c.Counts.Prefix+c.Counts.Folded]
+	b.showMessage(first)
+	b.shows(fmt.Sprintf("%d messages folded", c.Counts.Folded))
+	b.until(`document.querySelector($1).closest('.row').querySelector('.fold')`, row(first))
+	b.until(`!document.querySelector($1).matches('.folded')`, row(first))
+	b.until(`/ · [\d.]+k? → [\d.]+k? tokens/.test(document.querySelector('.fold').innerText)`)
+
+	// It opens the summary: text, model, and how to undo it.
+	b.click(".fold-rule", "")
+	b.shows("Summary by offline-digest")
+	b.until(`document.querySelector('.summary-card .prose').innerText.includes('example.org/trees/')`)
+	b.snapshot("summary")
+
+	// Folded messages stay to be read, dimmed; those kept say so.
+	b.showMessage(messages[c.Counts.Prefix+1])
+	b.until(`document.querySelector($1).matches('.folded')`, row(messages[c.Counts.Prefix+1]))
+	if c.Counts.Kept > 0 {
+		b.showMessage(messages[c.Counts.Prefix+c.Counts.Folded-2])
+		b.until(`[...document.querySelectorAll('.seen')].some(e => e.innerText === 'kept word for word')`)
+	}
+
+	// What the model sees, message by message.
+	b.click("[role=tab]", "Context")
+	b.until(`document.querySelectorAll('.piece').length === $1`, len(c.Messages))
+	b.until(`document.querySelector('.piece.summary') && document.querySelector('.piece.prefix')`)
+	tokens := eval[int](b, `[...document.querySelectorAll('.piece-tokens')].reduce((sum, e) => sum + Number(e.innerText.replaceAll(',', '')), 0)`)
+	if tokens != c.Usage.ContextTokens {
+		t.Errorf("the listed tokens add up to %d, and the context has %d", tokens, c.Usage.ContextTokens)
+	}
+	b.click(".piece.summary .piece-head", "")
+	b.until(`document.querySelector('.piece-body').innerText.includes('coppice-summary')`)
+	b.snapshot("context")
+
+	// Undo brings everything back.
+	b.showMessage(first)
+	b.click("button", "Undo the summary")
+	b.until(`!document.querySelector('.fold') && !document.querySelector('.message.folded')`)
+	if got := s.context(id); got.Summary != nil {
+		t.Error("the summary is still there")
+	}
+}
+
+// showMessage brings a message of the branch into view, as the map does.
+func (b *tab) showMessage(message uuid.UUID) {
+	b.t.Helper()
+	height := eval[int](b, `document.querySelector('.transcript').scrollHeight`)
+	for y := 0; y <= height; y += 400 {
+		if eval[bool](b, `!!document.querySelector($1)`, row(message)) {
+			break
+		}
+		eval[any](b, `document.querySelector('.transcript').scrollTop = $1`, y)
+		eval[any](b, `new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))`)
+	}
+	b.until(`document.querySelector($1)`, row(message))
+	eval[any](b, `document.querySelector('.transcript').scrollTop += document.querySelector($1).getBoundingClientRect().top - 200`, row(message))
+}

@@ -1,0 +1,124 @@
+package web_test
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/web"
+)
+
+func get(t *testing.T, path string, header map[string]string) *http.Response {
+	t.Helper()
+	req := httptest.NewRequest(http.MethodGet, path, nil)
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	web.Handler().ServeHTTP(w, req)
+	return w.Result()
+}
+
+var assets = regexp.MustCompile(`"(/assets/[^"]+)"`)
+
+// pageAssets are what the page names.
+func pageAssets(t *testing.T) (paths []string) {
+	t.Helper()
+	page, err := io.ReadAll(get(t, "/", nil).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range assets.FindAllStringSubmatch(string(page), -1) {
+		paths = append(paths, found[1])
+	}
+	if len(paths) < 4 {
+		t.Fatalf("the page names %q", paths)
+	}
+	return paths
+}
+
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/", "/c/01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa", "/c/01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa/01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ab"} {
+		res := get(t, path, nil)
+		if res.StatusCode != 200 || res.Header.Get("Content-Security-Policy") != web.Policy || res.Header.Get("Cache-Control") != "no-cache" ||
+			res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
+		}
+	}
+	for _, path := range pageAssets(t) {
+		res := get(t, path, nil)
+		if res.StatusCode != 200 || !strings.Contains(res.Header.Get("Cache-Control"), "immutable") || !web.Has(path) {
+			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
+		}
+		etag := res.Header.Get("ETag")
+		if again := get(t, path, map[string]string{"If-None-Match": `"x", W/` + etag}); again.StatusCode != http.StatusNotModified || again.Header.Get("ETag") != etag {
+			t.Errorf("%s again: %d %v", path, again.StatusCode, again.Header)
+		}
+	}
+	for _, path := range []string{"/nothing", "/assets/", "/assets/../embed.go", "/assets/app.js", "/index.html", "/dist/index.html"} {
+		if res := get(t, path, nil); res.StatusCode != http.StatusNotFound || web.Has(path) {
+			t.Errorf("%s: %d", path, res.StatusCode)
+		}
+	}
+	w := httptest.NewRecorder()
+	web.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", w.Code)
+	}
+	w = httptest.NewRecorder()
+	web.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/", nil))
+	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
+		t.Errorf("HEAD: %d with %d bytes", w.Code, w.Body.Len())
+	}
+}
+
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	for header, zipped := range map[string]bool{
+		"gzip": true, "gzip, deflate, br": true, "br;q=1.0, gzip;q=0.5": true, "*": true,
+		"": false, "br": false, "gzip;q=0": false, "identity": false, "xgzip": false,
+	} {
+		plain, err := io.ReadAll(get(t, "/", nil).Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := get(t, "/", map[string]string{"Accept-Encoding": header})
+		body := io.Reader(res.Body)
+		if got := res.Header.Get("Content-Encoding") == "gzip"; got != zipped {
+			t.Errorf("Accept-Encoding %q: compressed is %v", header, got)
+		}
+		if zipped {
+			if body, err = gzip.NewReader(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := io.ReadAll(body); err != nil || string(got) != string(plain) {
+			t.Errorf("Accept-Encoding %q: other content, %v", header, err)
+		}
+	}
+}
+
+// TestSize holds the page to 120 KB, as browsers get it.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	total := 0
+	for _, path := range append(pageAssets(t), "/") {
+		if strings.Contains(path, "/demo-") { // is read when somebody asks for it
+			continue
+		}
+		body, err := io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += len(body)
+	}
+	t.Logf("%d bytes in all", total)
+	if total > 120_000 {
+		t.Errorf("the page has %d bytes, and 120,000 is the most", total)
+	}
+}

@@ -1,0 +1,217 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// corpus are the files of testdata/hostile: Markdown and HTML that set
+// window.ran, or ask for something at evil.example, where they are obeyed.
+func corpus(t *testing.T) (texts []string) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/hostile/*.md")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	// What would be long to write down.
+	return append(texts,
+		strings.Repeat("> ", 5000)+"<script>window.ran='deep quote'</script>",
+		strings.Repeat("- ", 3000)+"<img src=x onerror=window.ran='deep list'>",
+		strings.Repeat("[", 20000)+"x](javascript:window.ran='brackets')",
+		strings.Repeat("**", 10000)+"<svg onload=window.ran='stars'>",
+		strings.Repeat("<b>", 5000)+"<img src=x onerror=window.ran='tags'>",
+		strings.Repeat("`", 5000)+"\n<script>window.ran='ticks'</script>",
+		strings.Repeat("| a ", 2000)+"|\n"+strings.Repeat("|---", 2000)+"|\n<img src=x onerror=window.ran='wide'>",
+		strings.Repeat("<script>window.ran='long'</script>\n\n", 8000),
+	)
+}
+
+// unsafe lists what of a message stands on the page and shouldn't: elements,
+// attributes and addresses beyond those that Markdown needs.
+const unsafe = `(() => {
+	const tags = new Set('DIV P BR HR EM STRONG DEL CODE PRE A UL OL LI BLOCKQUOTE H1 H2 H3 H4 H5 H6 TABLE THEAD TBODY TR TH TD IMG INPUT SPAN BUTTON DETAILS SUMMARY'.split(' '))
+	const attributes = new Set('class href title src alt align start type checked disabled data-language target rel tabindex aria-label open'.split(' '))
+	const found = []
+	for (const e of document.querySelectorAll('.prose *, .tool-body *, .piece-body *')) {
+		if (!tags.has(e.tagName)) found.push(e.tagName)
+		for (const a of e.attributes) {
+			if (!attributes.has(a.name)) found.push(e.tagName + ' ' + a.name + '=' + a.value)
+			if (a.name === 'href' && !/^(https?|mailto|tel):/.test(a.value)) found.push(a.value)
+			if (a.name === 'src' && !/^data:image\/(gif|png|jpeg|webp|avif);base64,/.test(a.value)) found.push(a.value)
+		}
+		if (e.tagName === 'INPUT' && !(e.type === 'checkbox' && e.disabled)) found.push(e.outerHTML)
+		if (e.tagName === 'BUTTON' && e.parentElement.className !== 'code-head') found.push(e.outerHTML)
+		for (const name of e.classList) {
+			if (!/^(block|plain|code|code-head|quiet|table|rest|hljs-.*|.*_)$/.test(name)) found.push('class ' + name)
+		}
+	}
+	return found
+})()`
+
+func TestHostileMessages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	texts := corpus(t)
+	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: `<img src=x onerror="window.ran='title'"> "><script>window.ran='title'</script>`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := uuid.Nil
+	var ids []uuid.UUID
+	add := func(body map[string]any) {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := s.store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: encoded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent = m.ID
+		ids = append(ids, m.ID)
+	}
+	for i, text := range texts {
+		add(map[string]any{"role": "user", "content": text, "name": "<b onclick=window.ran='name'>"})
+		add(map[string]any{"role": "assistant", "content": text, "reasoning_content": text})
+		add(map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
+			"id": fmt.Sprint("call_", i), "type": "function", "function": map[string]any{"name": "<i onclick=window.ran='tool'>", "arguments": text},
+		}}})
+		add(map[string]any{"role": "tool", "tool_call_id": fmt.Sprint("call_", i), "content": []any{map[string]any{"type": "text", "text": text}}})
+		add(map[string]any{"role": "user", "content": []any{
+			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://evil.example/attached.png"}},
+			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "javascript:window.ran='attached'"}},
+			map[string]any{"type": "file", "file": map[string]any{"filename": "<img src=x onerror=window.ran='file'>"}},
+		}})
+	}
+	body, _ := json.Marshal(map[string]string{"role": "user", "content": strings.Join(texts[:20], "\n\n")}) // strings marshal
+	if _, err := s.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+		AnchorID: parent, Body: body, Range: tree.SummaryRange{LastSummarizedID: ids[4], Model: "<u onclick=window.ran='model'>"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	b := newTab(t, s, "/c/"+c.ID.String())
+	check := func(where string) {
+		t.Helper()
+		if found := eval[[]string](b, unsafe); len(found) > 0 {
+			t.Errorf("%s: on the page stand %.20q", where, found)
+		}
+	}
+	for i, id := range ids {
+		b.showAt(i, id)
+		eval[any](b, `document.querySelectorAll('.message details').forEach(d => d.open = true)`)
+		check(fmt.Sprintf("message %d, %.40q", i, texts[i/5]))
+	}
+	b.showAt(5, ids[5])
+	b.click(".fold-rule", "")
+	b.until(`document.querySelector('.summary-card .prose')`)
+	check("summary")
+	b.click("[role=tab]", "Context")
+	b.until(`document.querySelectorAll('.piece').length > 20`)
+	eval[any](b, `[...document.querySelectorAll('.piece-head')].slice(0, 12).forEach(p => p.click())`)
+	b.until(`document.querySelectorAll('.piece-body').length === 12`)
+	check("context")
+	// Pointers move over it, links and boxes get the focus.
+	eval[any](b, `document.querySelectorAll('.prose *').forEach(e => { e.dispatchEvent(new PointerEvent('pointerenter')); e.dispatchEvent(new Event('focus')); e.dispatchEvent(new Event('toggle')) })`)
+	b.harmless()
+}
+
+// TestHostileStream streams the corpus in small pieces, so that every broken
+// off state of it is on the page for a moment.
+func TestHostileStream(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	b := newTab(t, s, "/")
+	for i, text := range corpus(t)[:20] {
+		b.send(fmt.Sprintf("Say the worst, number %d", i))
+		for from := 0; from < len(text); from += 7 {
+			model.say(strings.ToValidUTF8(text[from:min(from+7, len(text))], "�"))
+			if from%70 == 0 {
+				if found := eval[[]string](b, unsafe); len(found) > 0 {
+					t.Errorf("after %q: on the page stand %q", text[max(0, from-80):from], found)
+				}
+			}
+		}
+		model.say(end)
+		b.until(`!document.querySelector('.live')`)
+	}
+	b.harmless()
+}
+
+// TestPolicy has a script try what the sanitizer would have to let through.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	b := newTab(t, s, "/")
+	b.shows("A conversation is a tree.")
+	for _, attempt := range []string{
+		`document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.ran=1">')`,
+		`document.body.innerHTML = '<b>x</b>'`,
+		`{ const e = document.createElement('script'); e.textContent = 'window.ran = 1'; document.body.append(e) }`,
+		`{ const e = document.createElement('div'); e.setAttribute('onclick', 'window.ran = 1'); document.body.append(e); e.click() }`,
+		`new Function('window.ran = 1')()`,
+		`setTimeout('window.ran = 1')`,
+		`fetch('https://evil.example/', { mode: 'no-cors' })`,
+		`new Image().src = 'https://evil.example/pixel.gif'`,
+		`{ const e = document.createElement('iframe'); e.src = 'https://evil.example/'; document.body.append(e) }`,
+		`{ const e = document.createElement('style'); e.textContent = 'body { display: none }'; document.body.append(e) }`,
+		`trustedTypes.createPolicy('mine', { createHTML: s => s })`,
+	} {
+		refused := run(b, chromedp.Evaluate[bool](`new Promise(done => {
+			document.addEventListener('securitypolicyviolation', () => done(true), { once: true })
+			try { Promise.resolve((() => { `+attempt+` })()).catch(() => {}) } catch {}
+			setTimeout(() => done(false), 500)
+		})`, chromedp.EvalAwaitPromise, underPolicy))
+		if !refused {
+			t.Errorf("the policy allows %s", attempt)
+		}
+	}
+	b.mu.Lock()
+	b.errors = nil // which are what this is about
+	b.mu.Unlock()
+	b.harmless()
+}
+
+// underPolicy has the page's policy hold for what a test evaluates, too.
+func underPolicy(p *runtime.EvaluateParams) { p.AllowUnsafeEvalBlockedByCSP = new(bool) }
+
+// harmless fails the test where something of the corpus was obeyed.
+func (b *tab) harmless() {
+	b.t.Helper()
+	if ran := eval[any](b, `window.ran ?? null`); ran != nil {
+		b.t.Errorf("a script ran: %v", ran)
+	}
+	if !strings.HasPrefix(eval[string](b, `location.href`), b.site.url) {
+		b.t.Errorf("the page is at %s", b.path())
+	}
+	for _, url := range b.requests() {
+		if strings.Contains(url, "evil.example") {
+			b.t.Errorf("the page asked for %s", url)
+		}
+	}
+}
+
+// showAt brings a message of a depth into view by the map's way: its own link.
+func (b *tab) showAt(depth int, id uuid.UUID) {
+	b.t.Helper()
+	eval[any](b, `{ const s = document.querySelector('.transcript'); if (s) s.scrollTop = $1 * 136 }`, depth)
+	b.showMessage(id)
+}

@@ -1,0 +1,192 @@
+package web_test
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	oslo, messages := s.conversation("Trip to Oslo", "When does the ferry leave?", "At nine.", "And the fjord?", "It stays.")
+	hidden := s.append(oslo, messages[1], "user", "Is there a lighthouse on the way?")
+	hiddenLeaf := s.append(oslo, hidden, "assistant", "Yes, an old one.")
+	s.conversation("Parser bug", "Why does it fail?", "An unclosed quote.")
+	s.call("PATCH", "/v1/conversations/"+oslo.String(), `{"head_id":"`+messages[3].String()+`"}`, nil)
+	b := newTab(t, s, "/")
+	b.until(`document.querySelectorAll('.entry').length === 2`)
+
+	// By title.
+	b.keys("k", chromedp.ModifierCtrl)
+	b.until(`document.activeElement.matches('.search input')`)
+	b.keys("oslo")
+	b.until(`document.querySelectorAll('.results [data-result]').length === 1`)
+	b.keys(kb.ArrowDown)
+	b.until(`document.activeElement.innerText === 'Trip to Oslo'`)
+	b.keys(kb.Enter)
+	b.until(`location.pathname.endsWith($1)`, messages[3].String())
+
+	// By what was said, on a branch that isn't the active one.
+	b.keys("k", chromedp.ModifierCtrl)
+	b.until(`document.activeElement.matches('.search input') && document.activeElement.selectionEnd === 4`)
+	b.keys("lighthouse")
+	b.until(`document.querySelector('.hit')?.innerText.includes('lighthouse')`)
+	b.keys(kb.Enter)
+	b.until(`location.pathname.endsWith($1) && document.querySelector($2)?.matches('.sought')`, hiddenLeaf.String(), row(hidden))
+	b.keys("k", chromedp.ModifierCtrl)
+	b.keys("unheard-of")
+	b.shows("Nothing found.")
+	b.keys(kb.Escape)
+	b.until(`document.querySelectorAll('.entry').length === 2`)
+
+	// From another conversation.
+	b.click(".entry a", "Parser bug")
+	b.until(`document.querySelector('.title').innerText === 'Parser bug'`)
+	b.keys("k", chromedp.ModifierCtrl)
+	b.keys("fjord")
+	b.click(".hit", "")
+	b.until(`document.querySelector($1)?.matches('.sought')`, row(messages[2]))
+}
+
+func TestRenameAndDelete(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	first, _ := s.conversation("First", "One?", "One.")
+	second, _ := s.conversation("Second", "Two?", "Two.")
+	b := newTab(t, s, "/c/"+first.String())
+	b.until(`document.querySelector('.title')?.innerText === 'First'`)
+
+	// Where it stands, and in the list.
+	b.click(".title button", "")
+	b.until(`document.activeElement.matches('.title-field')`)
+	b.keys("First of all") // in place of what is selected
+	b.keys(kb.Enter)
+	b.until(`document.querySelector('.title').innerText === 'First of all' && document.querySelector('.entry.current').innerText.includes('First of all')`)
+	b.hover(".entry a", "Second")
+	b.click(".entry .menu button", "Actions of Second")
+	b.click("[role=menuitem]", "Rename")
+	b.until(`document.activeElement.matches('.rename')`)
+	b.keys("Next") // what was there is selected
+	b.keys(kb.Enter)
+	b.until(`[...document.querySelectorAll('.entry')].some(e => e.innerText.trim() === 'Next')`)
+	c, err := s.store.Conversation(t.Context(), second)
+	if err != nil || c.Title != "Next" {
+		t.Errorf("the title is %q, %v", c.Title, err)
+	}
+
+	// Deleting asks first, and leaves the page at the start.
+	b.click(".branch-head .menu button", "Conversation")
+	b.click("[role=menuitem]", "Delete the conversation")
+	b.shows("Delete “First of all”")
+	b.click("dialog button", "Delete the conversation")
+	b.until(`location.pathname === '/' && document.querySelectorAll('.entry').length === 1`)
+	if _, err := s.store.Conversation(t.Context(), first); err == nil {
+		t.Error("the conversation is still there")
+	}
+	b.do(chromedp.Navigate(s.url + "/c/" + first.String()))
+	b.shows("This conversation can’t be shown.")
+}
+
+func TestImportAndExport(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	b := newTab(t, s, "/")
+	b.shows("No conversations yet.")
+	export, err := os.ReadFile("../testdata/chatgpt.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A file from outside can't be dragged by a script but for its last step.
+	eval[any](b, `{
+		const bytes = Uint8Array.from(atob($1), c => c.charCodeAt(0))
+		const data = new DataTransfer()
+		data.items.add(new File([bytes], 'conversations.json'))
+		for (const type of ['dragenter', 'dragover', 'drop']) {
+			document.querySelector('main').dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))
+		}
+	}`, base64.StdEncoding.EncodeToString(export))
+	b.until(`document.querySelector('dialog')?.innerText.includes('conversations.json')`)
+	b.shows("(chatgpt)")
+	b.shows("repaired or left out")
+	b.click("dialog button", "Done")
+	count := eval[int](b, `document.querySelectorAll('.entry').length`)
+	if count == 0 {
+		t.Error("the list is empty")
+	}
+
+	// What is no export says so.
+	eval[any](b, `{
+		const data = new DataTransfer()
+		data.items.add(new File(['nothing of the kind'], 'letter.txt'))
+		document.querySelector('main').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
+	}`)
+	b.until(`document.querySelector('dialog .bad')`)
+	b.keys(kb.Escape)
+	b.until(`!document.querySelector('dialog')`)
+
+	folder := t.TempDir()
+	command(b, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})
+	b.click(".entry a", "")
+	b.until(`document.querySelector('.message')`)
+	for _, export := range []struct{ item, extension, holds string }{
+		{"Export all branches as JSONL", ".jsonl", `"type":"conversation"`},
+		{"Export this branch as Markdown", ".md", "# "},
+	} {
+		b.click(".branch-head .menu button", "Conversation")
+		b.click("[role=menuitem]", export.item)
+		var content string
+		b.eventually("the download "+export.extension, func() bool {
+			found, _ := filepath.Glob(filepath.Join(folder, "*"+export.extension))
+			if len(found) == 0 {
+				return false
+			}
+			data, err := os.ReadFile(found[0])
+			content = string(data)
+			return err == nil && strings.Contains(content, export.holds)
+		})
+	}
+}
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	b := newTab(t, s, "/")
+	b.click("button", "Try the demonstration")
+	b.until(`document.querySelector('.title')?.innerText === 'A hedge that grows back'`)
+	b.until(`document.querySelectorAll('.siblings').length > 0`)
+}
+
+// TestKey serves a database in which a key was made.
+func TestKey(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.conversation("Secret", "One?", "One.")
+	_, secret, err := s.keys.Create(t.Context(), "default", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newTab(t, s, "/")
+	b.shows("This server needs a key")
+	b.keys("cop_wrong")
+	b.keys(kb.Enter)
+	b.until(`document.activeElement.value === ''`)
+	b.shows("This server needs a key")
+	b.keys(secret)
+	b.keys(kb.Enter)
+	b.until(`document.querySelectorAll('.entry').length === 1`)
+	b.click(".entry a", "Secret")
+	b.until(`document.querySelectorAll('.message').length === 2`)
+	b.send("Two?")
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message').length === 4`)
+	if urls := b.requests(); slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, secret) }) {
+		t.Error("the key stands in an address")
+	}
+}

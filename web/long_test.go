@@ -1,0 +1,80 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestLongConversation opens one of 10,000 messages and goes through all of it.
+func TestLongConversation(t *testing.T) {
+	t.Parallel()
+	const count = 10_000
+	s := newSite(t, nil)
+	id, ids := s.bulk("Ten thousand", count, func(i int) (int, string) {
+		return i - 1, fmt.Sprintf("Message %d. %s", i, strings.Repeat("It has some text, and now and then **more** of it. ", 1+i%7))
+	})
+	b := newTab(t, s, "/")
+	b.shows("Ten thousand")
+
+	// From the address: how long until its end can be read.
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
+	b.until(`document.querySelector($1)`, row(ids[count-1]))
+	opened := eval[float64](b, `performance.getEntriesByType('paint').at(-1)?.startTime ?? 0`)
+	t.Logf("opened in %.0f ms", opened)
+	b.until(`document.querySelector('.map canvas')`)
+	elements := `document.querySelectorAll('.transcript *').length`
+	before := eval[int](b, elements)
+
+	// Up, page by page: older ones come in.
+	pages := func() (n int) {
+		for _, url := range b.requests() {
+			if strings.Contains(url, "/transcript") {
+				n++
+			}
+		}
+		return n
+	}
+	if n := pages(); n > 2 {
+		t.Errorf("%d pages were read to open it", n)
+	}
+	eval[any](b, `document.querySelector('.transcript').focus()`)
+	for range 30 {
+		b.keys(kb.PageUp)
+	}
+	b.until(`document.querySelector('.message[data-id]') && !document.querySelector('.missing')`)
+
+	// To the very first, by the Home key, and down again through all of it.
+	b.keys(kb.Home)
+	b.until(`document.querySelector($1)`, row(ids[0]))
+	heap := func() float64 {
+		return eval[float64](b, `(globalThis.gc?.(), performance.memory.usedJSHeapSize / 1e6)`)
+	}
+	first := heap()
+	for at := range 40 {
+		eval[any](b, `{ const s = document.querySelector('.transcript'); s.scrollTop = s.scrollHeight * $1 / 40 }`, at)
+		b.until(`document.querySelector('.message[data-id]') && !document.querySelector('.missing')`)
+		if n := eval[int](b, elements); n > 4*before+500 {
+			t.Fatalf("the transcript has %d elements, and had %d", n, before)
+		}
+	}
+	t.Logf("heap %.1f MB at the first message, %.1f MB after all of it; %d pages read; %d elements at first", first, heap(), pages(), before)
+	b.keys(kb.End)
+	b.until(`document.querySelector($1)`, row(ids[count-1]))
+
+	// What is looked at doesn't move while what is above it comes in.
+	eval[any](b, `document.querySelector('.transcript').scrollTop -= 30000`)
+	b.until(`document.querySelector('.message[data-id]') && !document.querySelector('.missing')`)
+	where := `(a => [a.dataset.id, Math.round(a.getBoundingClientRect().top)].join())([...document.querySelectorAll('.message[data-id]')].find(a => a.getBoundingClientRect().top > 100))`
+	seen := eval[string](b, where)
+	eval[any](b, `new Promise(done => setTimeout(done, 300))`)
+	if now := eval[string](b, where); now != seen {
+		t.Errorf("the view moved from %s to %s", seen, now)
+	}
+	// A link into the middle opens there.
+	b.do(chromedp.Navigate(fmt.Sprintf("%s/c/%s/%s", s.url, id, ids[5000])))
+	b.until(`document.querySelector($1)`, row(ids[5000]))
+}

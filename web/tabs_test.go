@@ -1,0 +1,51 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestTwoTabs has two tabs write to one branch at once.
+func TestTwoTabs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, llm.Offline(20*time.Millisecond))
+	id, messages := s.conversation("Two tabs", "One?", "One.")
+	path := fmt.Sprintf("/c/%s/%s", id, messages[1])
+	left := newTab(t, s, path)
+	right := newTab(t, s, path, beside(left))
+	for _, b := range []*tab{left, right} {
+		b.until(`document.querySelector($1)`, row(messages[1]))
+	}
+	left.send("From the left")
+	left.until(`document.querySelector('.live')`)
+	right.send("From the right")
+	right.until(`document.querySelector('.live')`)
+	for _, b := range []*tab{left, right} {
+		b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
+		// Each stays on its own branch and learns of the other.
+		b.until(`document.querySelectorAll('.message.user')[1].querySelector('.siblings')?.innerText.trim().endsWith('/2')`)
+	}
+	left.shows("From the left")
+	right.shows("From the right")
+	left.hides("From the right")
+	page, err := s.store.Branches(t.Context(), id, tree.Paging{})
+	if err != nil || len(page.Data) != 2 {
+		t.Errorf("%d branches, %v", len(page.Data), err)
+	}
+
+	// What one renames, deletes or prunes, the other follows.
+	left.click(".title button", "")
+	left.keys("Two tabs!")
+	left.click(".composer textarea", "")
+	right.until(`document.querySelector('.title').innerText === 'Two tabs!' && document.querySelector('.entry').innerText.includes('Two tabs!')`)
+	_, rightHead := right.ids()
+	s.call("DELETE", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, rightHead), "", nil) // no tab at all
+	left.click(".title button", "")
+	left.keys("One tab")
+	left.click(".composer textarea", "") // and word of it
+	right.until(`!location.pathname.endsWith($1) && document.querySelectorAll('.message[data-id]').length > 1`, rightHead.String())
+}

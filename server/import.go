@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
@@ -53,9 +54,16 @@ func importProblem(err error, report transfer.Report, read, store error, limit i
 	case errors.Is(err, transfer.ErrEmpty):
 		return problemf(CodeEmptyFile, "", "The file has nothing in it.")
 	case errors.Is(err, transfer.ErrFormat):
-		return problemf(CodeUnknownFormat, "", "The file can't be imported: %s.", clipTo(err.Error(), 300))
+		return problemf(CodeUnknownFormat, "", "The file can't be imported: %s.", reasonOf(err))
 	}
-	return problemf(CodeInvalidFile, "", "The file can't be read on: %s. %s", clipTo(err.Error(), 300), stored)
+	return problemf(CodeInvalidFile, "", "The file can't be read on: %s. %s", reasonOf(err), stored)
+}
+
+// reasonOf is what a client is told of a transfer's error: without the name of
+// the function, and of the kind, which the code says.
+func reasonOf(err error) string {
+	reason := strings.TrimPrefix(err.Error(), "transfer.Import: ")
+	return clipTo(strings.TrimSuffix(reason, ": "+transfer.ErrFormat.Error()), 300)
 }
 
 // bounded remembers the error that reading the request ended in.

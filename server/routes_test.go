@@ -99,7 +99,7 @@ var writes = []scenario{
 	{name: "create what is there", method: "POST", path: "/v1/conversations", body: `{"id":"{{c}}","title":"Coppicing"}`, status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
 	{name: "rename", method: "PATCH", path: conversationPathOf, body: `{"title":"Wälder 🌳"}`, status: 200, want: []string{`"title":"Wälder 🌳"`, `"head_id":"{{c.thanks}}"`}},
 	{name: "switch", method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.result}}"}`, status: 200, want: []string{`"head_id":"{{c.result}}"`, `"title":"Coppicing"`}},
-	{name: "change nothing", method: "PATCH", path: conversationPathOf, body: `{}`, status: 200, want: []string{`"title":"Coppicing"`}},
+	{name: "change nothing of what is there", method: "PATCH", path: conversationPathOf, body: `{}`, status: 200, want: []string{`"title":"Coppicing"`}},
 	{name: "replace metadata and settings", method: "PATCH", path: conversationPathOf, body: `{"metadata":{"x":1},"settings":{"keep_ratio":0.1}}`, status: 200, want: []string{`"metadata":{"x":1}`, `"settings":{"keep_ratio":0.1}`}},
 	{name: "delete", method: "DELETE", path: conversationPathOf, status: 204},
 

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/google/uuid"
 )
 
 // patience is how long a test waits for the page to get somewhere before it
@@ -241,7 +242,7 @@ func (b *tab) until(expression string, args ...any) {
 	b.t.Helper()
 	expression = script(expression, args)
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(15 * time.Millisecond) {
-		if eval[bool](b, "!!("+expression+")") {
+		if eval[bool](b, "Promise.resolve("+expression+").then(Boolean)") {
 			return
 		}
 	}
@@ -319,6 +320,25 @@ func (b *tab) send(text string) {
 	b.click(".composer textarea", "")
 	b.keys(text)
 	b.keys(kb.Enter)
+}
+
+// showMessage scrolls to the message at a depth of the branch. Rows that weren't
+// rendered yet have a height that is guessed, so it goes step by step.
+func (b *tab) showMessage(depth int, message uuid.UUID) {
+	b.t.Helper()
+	b.until(`new Promise(done => {
+		const list = document.querySelector('.transcript')
+		const found = document.querySelector($1)
+		const top = found?.getBoundingClientRect().top
+		const atTop = list.scrollTop < 1, atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 1
+		if (found && (Math.abs(top - 200) < 2 || atTop && top < 200 || atEnd && top > 200)) return done(true)
+		if (found) list.scrollTop += top - 200
+		else {
+			const shown = [...document.querySelectorAll('.message[aria-posinset]')].at(0)
+			if (shown) list.scrollTop += ($2 + 1 - shown.ariaPosInSet) * 136 + shown.getBoundingClientRect().top - 200
+		}
+		requestAnimationFrame(() => setTimeout(() => done(false), 60))
+	})`, row(message), depth)
 }
 
 // path is the page's address without the host.

@@ -63,7 +63,7 @@ func TestCompaction(t *testing.T) {
 
 	// The marker stands where the folded messages end: at the top of the tail.
 	first := messages[c.Counts.Prefix+c.Counts.Folded]
-	b.showMessage(first)
+	b.showMessage(c.Counts.Prefix+c.Counts.Folded, first)
 	b.shows(fmt.Sprintf("%d messages folded", c.Counts.Folded))
 	b.until(`document.querySelector($1).closest('.row').querySelector('.fold')`, row(first))
 	b.until(`!document.querySelector($1).matches('.folded')`, row(first))
@@ -76,10 +76,10 @@ func TestCompaction(t *testing.T) {
 	b.snapshot("summary")
 
 	// Folded messages stay to be read, dimmed; those kept say so.
-	b.showMessage(messages[c.Counts.Prefix+1])
+	b.showMessage(c.Counts.Prefix+1, messages[c.Counts.Prefix+1])
 	b.until(`document.querySelector($1).matches('.folded')`, row(messages[c.Counts.Prefix+1]))
 	if c.Counts.Kept > 0 {
-		b.showMessage(messages[c.Counts.Prefix+c.Counts.Folded-2])
+		b.showMessage(c.Counts.Prefix+c.Counts.Folded-2, messages[c.Counts.Prefix+c.Counts.Folded-2])
 		b.until(`[...document.querySelectorAll('.seen')].some(e => e.innerText === 'kept word for word')`)
 	}
 
@@ -96,25 +96,10 @@ func TestCompaction(t *testing.T) {
 	b.snapshot("context")
 
 	// Undo brings everything back.
-	b.showMessage(first)
+	b.showMessage(c.Counts.Prefix+c.Counts.Folded, first)
 	b.click("button", "Undo the summary")
 	b.until(`!document.querySelector('.fold') && !document.querySelector('.message.folded')`)
 	if got := s.context(id); got.Summary != nil {
 		t.Error("the summary is still there")
 	}
-}
-
-// showMessage brings a message of the branch into view, as the map does.
-func (b *tab) showMessage(message uuid.UUID) {
-	b.t.Helper()
-	height := eval[int](b, `document.querySelector('.transcript').scrollHeight`)
-	for y := 0; y <= height; y += 400 {
-		if eval[bool](b, `!!document.querySelector($1)`, row(message)) {
-			break
-		}
-		eval[any](b, `document.querySelector('.transcript').scrollTop = $1`, y)
-		eval[any](b, `new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))`)
-	}
-	b.until(`document.querySelector($1)`, row(message))
-	eval[any](b, `document.querySelector('.transcript').scrollTop += document.querySelector($1).getBoundingClientRect().top - 200`, row(message))
 }

@@ -59,7 +59,7 @@ const unsafe = `(() => {
 		if (e.tagName === 'INPUT' && !(e.type === 'checkbox' && e.disabled)) found.push(e.outerHTML)
 		if (e.tagName === 'BUTTON' && e.parentElement.className !== 'code-head') found.push(e.outerHTML)
 		for (const name of e.classList) {
-			if (!/^(block|plain|code|code-head|quiet|table|rest|hljs-.*|.*_)$/.test(name)) found.push('class ' + name)
+			if (!/^(prose|block|plain|code|code-head|quiet|table|rest|hljs-.*|.*_)$/.test(name)) found.push('class ' + name)
 		}
 	}
 	return found
@@ -108,6 +108,7 @@ func TestHostileMessages(t *testing.T) {
 	}
 
 	b := newTab(t, s, "/c/"+c.ID.String())
+	b.until(`document.querySelector('.message[data-id]')`)
 	check := func(where string) {
 		t.Helper()
 		if found := eval[[]string](b, unsafe); len(found) > 0 {
@@ -115,11 +116,11 @@ func TestHostileMessages(t *testing.T) {
 		}
 	}
 	for i, id := range ids {
-		b.showAt(i, id)
+		b.showMessage(i, id)
 		eval[any](b, `document.querySelectorAll('.message details').forEach(d => d.open = true)`)
 		check(fmt.Sprintf("message %d, %.40q", i, texts[i/5]))
 	}
-	b.showAt(5, ids[5])
+	b.showMessage(5, ids[5])
 	b.click(".fold-rule", "")
 	b.until(`document.querySelector('.summary-card .prose')`)
 	check("summary")
@@ -207,11 +208,4 @@ func (b *tab) harmless() {
 			b.t.Errorf("the page asked for %s", url)
 		}
 	}
-}
-
-// showAt brings a message of a depth into view by the map's way: its own link.
-func (b *tab) showAt(depth int, id uuid.UUID) {
-	b.t.Helper()
-	eval[any](b, `{ const s = document.querySelector('.transcript'); if (s) s.scrollTop = $1 * 136 }`, depth)
-	b.showMessage(id)
 }

@@ -23,8 +23,8 @@ var documents = []string{"README.md", "docs/concepts.md", "docs/operating.md", "
 // The manual explains all flags of these groups of serve's help, and all figures
 // that begin like these. What is explained anew is added here.
 var (
-	explainedFlags   = []string{"Flags:", "Logs", "Database", "Limits"}
-	explainedFigures = []string{"coppice_http_", "coppice_append", "coppice_pool_"}
+	explainedFlags   = []string{"Flags:", "Logs", "Database", "Contexts and compactions", "Models", "Replies", "Limits"}
+	explainedFigures = []string{"coppice_http_", "coppice_append", "coppice_pool_", "coppice_compaction", "coppice_replies"}
 )
 
 // TestDocuments holds the documents true: what they tell to type works, and

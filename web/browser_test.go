@@ -334,8 +334,8 @@ func (b *tab) showMessage(depth int, message uuid.UUID) {
 		if (found && (Math.abs(top - 200) < 2 || atTop && top < 200 || atEnd && top > 200)) return done(true)
 		if (found) list.scrollTop += top - 200
 		else {
-			const shown = [...document.querySelectorAll('.message[aria-posinset]')].at(0)
-			if (shown) list.scrollTop += ($2 + 1 - shown.ariaPosInSet) * 136 + shown.getBoundingClientRect().top - 200
+			const shown = document.querySelector('.message[aria-posinset]')
+			if (shown) list.scrollTop += ($2 + 1 - shown.ariaPosInSet) * 136
 		}
 		requestAnimationFrame(() => setTimeout(() => done(false), 60))
 	})`, row(message), depth)

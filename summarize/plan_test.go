@@ -84,70 +84,89 @@ func planSettings(change func(*Settings)) Settings {
 
 // The cases that five systems' tests assert, and the ways in which they broke.
 // Depths are those of the messages in the line, from 0.
-func TestPlan(t *testing.T) {
-	t.Parallel()
-	nothing := func(r Reason) string { return string(r) }
-	for _, test := range []struct {
-		name    string // the system, and what it asserts
-		line    string
-		summary int // tokens of the earlier summary's message
-		change  func(*Settings)
-		demand  *Demand
-		want    string // "fold 1-4, anchor 6, keep 2 3", or the reason why not
-	}{
-		{name: "Onyx: below the threshold", line: "u100 a200 u100 a200", want: nothing(ReasonBelowTrigger)},
-		{name: "Onyx: exactly at the threshold", line: "u250 a200 u100 a200", want: nothing(ReasonBelowTrigger)},
-		{name: "Onyx: over the threshold", line: "u50 a301 u50 a150 u100 a100", want: "fold 0-3, anchor 3, keep 2"},
-		{name: "Onyx: empty history", line: "s800", want: nothing(ReasonTailKept)},
-		{name: "Onyx: what is folded doesn't count", line: "u900 a900 | u100 a100 u100 a100", summary: 100, want: nothing(ReasonBelowTrigger)},
-		{name: "Onyx: only messages after the old cutoff are folded", line: "u900 a900 | u40 a300 u100 a100 u60 a60", summary: 100, want: "fold 2-5, anchor 5, keep"},
-		{name: "Onyx: the tail starts at a user turn", line: "u40 a400 u40 a100 u80 a100 u10 a10", want: "fold 0-3, anchor 3, keep 2"},
-		{name: "Onyx: cutoff right before a user message", line: "u40 a600 u100 a100", want: "fold 0-1, anchor 1, keep 0"},
-		{name: "Onyx: a tail with no user message", line: "u40 a700 a100 a100", want: "fold 0-1, anchor 1, keep 0"},
-		{name: "Onyx: no user message at all", line: "a300 a300 a200 a100", want: "fold 0-1, anchor 1, keep"},
-		{name: "Onyx: tool calls' tokens count", line: "u40 c400:1 t400 u50 a10", want: "fold 0-2, anchor 2, keep 0"},
-		{name: "Onyx: the anchor lies above the last turns", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 5, keep 0",
-			change: func(s *Settings) { s.KeepRatio = 0.3 }},
-		{name: "Onyx: slack of one turn", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 7, keep 0",
-			change: func(s *Settings) { s.KeepRatio, s.AnchorSlackTurns = 0.3, 1 }},
-		{name: "Onyx: no look-ahead, every branch through the cutoff shares it", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 1, keep 0",
-			change: func(s *Settings) { s.KeepRatio, s.LookAhead = 0.3, LookAheadNone }},
-		{name: "Onyx: the prefix is never folded", line: "s50 d50 u40 a500 u100 a100", want: "fold 2-3, anchor 3, keep 2"},
+func TestOnyx(t *testing.T)        { t.Parallel(); planCases(t, "Onyx: ") }
+func TestStagewise(t *testing.T)   { t.Parallel(); planCases(t, "stagewise: ") }
+func TestPilo(t *testing.T)        { t.Parallel(); planCases(t, "Pilo: ") }
+func TestMyCoder(t *testing.T)     { t.Parallel(); planCases(t, "MyCoder: ") }
+func TestNimbleBrain(t *testing.T) { t.Parallel(); planCases(t, "NimbleBrain: ") }
+func TestKept(t *testing.T)        { t.Parallel(); planCases(t, "kept: ") }
 
-		{name: "stagewise: the hard cap triggers before the ratio", line: "u10 a100 u10 a30 u10 a10", want: "fold 0-3, anchor 3, keep 0 2",
-			change: func(s *Settings) { s.TriggerCapTokens, s.KeepCapTokens, s.SummaryTargetTokens = 150, 30, 20 }},
-		{name: "stagewise: a minimum of recent messages", line: "u30 a300 u30 a300 u200 a200 u200 a200", want: "fold 0-3, anchor 3, keep 2",
-			change: func(s *Settings) { s.MinRecentMessages = 4 }},
-		{name: "stagewise: too few messages", line: "u700 u100 a100", want: nothing(ReasonTooFew)},
-		{name: "stagewise: too few tokens", line: "u10 a10 | u10 a20 u100 a100", summary: 700, want: nothing(ReasonTooSmall)},
+type planCase struct {
+	name    string // the system, and what it asserts
+	line    string
+	summary int // tokens of the earlier summary's message
+	change  func(*Settings)
+	demand  *Demand
+	want    string // "fold 1-4, anchor 6, keep 2 3", or the reason why not
+}
 
-		{name: "Pilo: every n messages", line: "u10 a10 u10 a10 u10 a10 u10 a10 u10 a10 u10 a10", want: "fold 0-5, anchor 7, keep 0 2 4",
-			change: func(s *Settings) { s.EveryNMessages, s.MinFoldTokens, s.KeepUserCapTokens = 12, 0, 64 }},
-		{name: "Pilo: below n messages", line: "u10 a10 u10 a10", want: nothing(ReasonBelowTrigger),
-			change: func(s *Settings) { s.EveryNMessages = 12 }},
+func nothing(r Reason) string { return string(r) }
 
-		{name: "MyCoder: asked for, with a number of messages to keep", line: "u10 a60 u10 a10 u10 a10 u10 a10", demand: &Demand{KeepRecentMessages: 3}, want: "fold 0-3, anchor 3, keep 0 2"},
-		{name: "MyCoder: asked for, and too little to fold", line: "u10 a10", demand: &Demand{KeepRecentMessages: 10}, want: nothing(ReasonTailKept)},
-		{name: "MyCoder: asked for below the trigger", line: "u10 a90 u10 a10 u10 a10", demand: &Demand{}, want: "fold 0-1, anchor 1, keep 0"},
-		{name: "MyCoder: asked for while it is off", line: "u10 a90 u10 a10 u10 a10", demand: &Demand{}, want: nothing(ReasonOff),
-			change: func(s *Settings) { s.Compaction = ModeOff }},
-		{name: "MyCoder: manual, and nobody asked", line: "u900 a90 u10 a10 u10 a10", want: nothing(ReasonManual),
-			change: func(s *Settings) { s.Compaction = ModeManual }},
+var allPlanCases = []planCase{
+	{name: "Onyx: below the threshold", line: "u100 a200 u100 a200", want: nothing(ReasonBelowTrigger)},
+	{name: "Onyx: exactly at the threshold", line: "u250 a200 u100 a200", want: nothing(ReasonBelowTrigger)},
+	{name: "Onyx: over the threshold", line: "u50 a301 u50 a150 u100 a100", want: "fold 0-3, anchor 3, keep 2"},
+	{name: "Onyx: empty history", line: "s800", want: nothing(ReasonTailKept)},
+	{name: "Onyx: what is folded doesn't count", line: "u900 a900 | u100 a100 u100 a100", summary: 100, want: nothing(ReasonBelowTrigger)},
+	{name: "Onyx: only messages after the old cutoff are folded", line: "u900 a900 | u40 a300 u100 a100 u60 a60", summary: 100, want: "fold 2-5, anchor 5, keep"},
+	{name: "Onyx: the tail starts at a user turn", line: "u40 a400 u40 a100 u80 a100 u10 a10", want: "fold 0-3, anchor 3, keep 2"},
+	{name: "Onyx: cutoff right before a user message", line: "u40 a600 u100 a100", want: "fold 0-1, anchor 1, keep 0"},
+	{name: "Onyx: a tail with no user message", line: "u40 a700 a100 a100", want: "fold 0-1, anchor 1, keep 0"},
+	{name: "Onyx: no user message at all", line: "a300 a300 a200 a100", want: "fold 0-1, anchor 1, keep"},
+	{name: "Onyx: tool calls' tokens count", line: "u40 c400:1 t400 u50 a10", want: "fold 0-2, anchor 2, keep 0"},
+	{name: "Onyx: the anchor lies above the last turns", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 5, keep 0",
+		change: func(s *Settings) { s.KeepRatio = 0.3 }},
+	{name: "Onyx: slack of one turn", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 7, keep 0",
+		change: func(s *Settings) { s.KeepRatio, s.AnchorSlackTurns = 0.3, 1 }},
+	{name: "Onyx: no look-ahead, every branch through the cutoff shares it", line: "u40 a500 u30 a30 u30 a30 u30 a60 u10 a10", want: "fold 0-1, anchor 1, keep 0",
+		change: func(s *Settings) { s.KeepRatio, s.LookAhead = 0.3, LookAheadNone }},
+	{name: "Onyx: the prefix is never folded", line: "s50 d50 u40 a500 u100 a100", want: "fold 2-3, anchor 3, keep 2"},
 
-		{name: "NimbleBrain: one turn larger than the tail is cut between calls", line: "u40 c100:1 t200 c100:1 t200 c100:1 t100 c20:1 t20", want: "fold 0-4, anchor 4, keep 0"},
-		{name: "NimbleBrain: no cut between a call and its results", line: "u40 a10 c100:3 t300 t300 t10 a10", want: "fold 0-1, anchor 1, keep 0"},
-		{name: "NimbleBrain: calls that are open leave no point to cut", line: "c400:3 t300 t100", want: nothing(ReasonNoCut),
-			change: func(s *Settings) { s.MinRecentMessages = 1 }},
-		{name: "NimbleBrain: calls that nobody answered don't stop a cut", line: "u40 c400:2 t100 u100 a100 u50 a100", want: "fold 0-4, anchor 4, keep"},
-		{name: "NimbleBrain: a last message larger than the tail is kept whole", line: "u40 a300 u40 a900", want: "fold 0-1, anchor 1, keep 0"},
+	{name: "stagewise: the hard cap triggers before the ratio", line: "u10 a100 u10 a30 u10 a10", want: "fold 0-3, anchor 3, keep 0 2",
+		change: func(s *Settings) { s.TriggerCapTokens, s.KeepCapTokens, s.SummaryTargetTokens = 150, 30, 20 }},
+	{name: "stagewise: a minimum of recent messages", line: "u30 a300 u30 a300 u200 a200 u200 a200", want: "fold 0-3, anchor 3, keep 2",
+		change: func(s *Settings) { s.MinRecentMessages = 4 }},
+	{name: "stagewise: too few messages", line: "u700 u100 a100", want: nothing(ReasonTooFew)},
+	{name: "stagewise: too few tokens", line: "u10 a10 | u10 a20 u100 a100", summary: 700, want: nothing(ReasonTooSmall)},
 
-		{name: "pinned messages stay, the user's newest within the budget", line: "u40! a300! u30 a100 u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 0 1 2 4"},
-		{name: "kept messages of the summary before stay candidates", line: "u40! a300 | u30 a300 u40 a100 u100 a100", summary: 200, want: "fold 2-5, anchor 5, keep 0 4",
-			change: func(s *Settings) { s.KeepUserCapTokens = 64; s.KeepUserRatio = 0.064 }},
-		{name: "a user message over the budget is cut", line: "u400 a300 u20 a10 u100 a100", want: "fold 0-3, anchor 3, keep 0/80 2",
-			change: func(s *Settings) { s.KeepUserRatio = 0.1 }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+	{name: "Pilo: every n messages", line: "u10 a10 u10 a10 u10 a10 u10 a10 u10 a10 u10 a10", want: "fold 0-5, anchor 7, keep 0 2 4",
+		change: func(s *Settings) { s.EveryNMessages, s.MinFoldTokens, s.KeepUserCapTokens = 12, 0, 64 }},
+	{name: "Pilo: below n messages", line: "u10 a10 u10 a10", want: nothing(ReasonBelowTrigger),
+		change: func(s *Settings) { s.EveryNMessages = 12 }},
+
+	{name: "MyCoder: asked for, with a number of messages to keep", line: "u10 a60 u10 a10 u10 a10 u10 a10", demand: &Demand{KeepRecentMessages: 3}, want: "fold 0-3, anchor 3, keep 0 2"},
+	{name: "MyCoder: asked for, and too little to fold", line: "u10 a10", demand: &Demand{KeepRecentMessages: 10}, want: nothing(ReasonTailKept)},
+	{name: "MyCoder: asked for below the trigger", line: "u10 a90 u10 a10 u10 a10", demand: &Demand{}, want: "fold 0-1, anchor 1, keep 0"},
+	{name: "MyCoder: asked for while it is off", line: "u10 a90 u10 a10 u10 a10", demand: &Demand{}, want: nothing(ReasonOff),
+		change: func(s *Settings) { s.Compaction = ModeOff }},
+	{name: "MyCoder: manual, and nobody asked", line: "u900 a90 u10 a10 u10 a10", want: nothing(ReasonManual),
+		change: func(s *Settings) { s.Compaction = ModeManual }},
+
+	{name: "NimbleBrain: one turn larger than the tail is cut between calls", line: "u40 c100:1 t200 c100:1 t200 c100:1 t100 c20:1 t20", want: "fold 0-4, anchor 4, keep 0"},
+	{name: "NimbleBrain: no cut between a call and its results", line: "u40 a10 c100:3 t300 t300 t10 a10", want: "fold 0-1, anchor 1, keep 0"},
+	{name: "NimbleBrain: calls that are open leave no point to cut", line: "c400:3 t300 t100", want: nothing(ReasonNoCut),
+		change: func(s *Settings) { s.MinRecentMessages = 1 }},
+	{name: "NimbleBrain: calls that nobody answered don't stop a cut", line: "u40 c400:2 t100 u100 a100 u50 a100", want: "fold 0-4, anchor 4, keep"},
+	{name: "NimbleBrain: a last message larger than the tail is kept whole", line: "u40 a300 u40 a900", want: "fold 0-1, anchor 1, keep 0"},
+
+	{name: "kept: pinned messages stay, the user's newest within the budget", line: "u40! a300! u30 a100 u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 0 1 2 4"},
+	{name: "kept: kept messages of the summary before stay candidates", line: "u40! a300 | u30 a300 u40 a100 u100 a100", summary: 200, want: "fold 2-5, anchor 5, keep 0 4",
+		change: func(s *Settings) { s.KeepUserCapTokens = 64; s.KeepUserRatio = 0.064 }},
+	{name: "kept: a user message over the budget is cut", line: "u400 a300 u20 a10 u100 a100", want: "fold 0-3, anchor 3, keep 0/80 2",
+		change: func(s *Settings) { s.KeepUserRatio = 0.1 }},
+}
+
+// planCases runs the cases whose names begin so.
+func planCases(t *testing.T, of string) {
+	t.Helper()
+	ran := 0
+	for _, test := range allPlanCases {
+		name, ok := strings.CutPrefix(test.name, of)
+		if !ok {
+			continue
+		}
+		ran++
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := planSettings(test.change)
 			if err := s.Validate(); err != nil {
@@ -159,6 +178,9 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%s\ngot  %s\nwant %s", test.line, got, test.want)
 			}
 		})
+	}
+	if ran == 0 {
+		t.Errorf("no case is named after %q", of)
 	}
 }
 

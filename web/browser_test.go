@@ -1,3 +1,5 @@
+//go:build browser
+
 package web_test
 
 import (
@@ -334,8 +336,10 @@ func (b *tab) showMessage(depth int, message uuid.UUID) {
 		if (found && (Math.abs(top - 200) < 2 || atTop && top < 200 || atEnd && top > 200)) return done(true)
 		if (found) list.scrollTop += top - 200
 		else {
-			const shown = document.querySelector('.message[aria-posinset]')
-			if (shown) list.scrollTop += ($2 + 1 - shown.ariaPosInSet) * 136
+			const shown = [...document.querySelectorAll('.message[aria-posinset]')]
+			const first = $2 + 1 - shown.at(0)?.ariaPosInSet, last = $2 + 1 - shown.at(-1)?.ariaPosInSet
+			if (first < 0) list.scrollTop += first * 136 + Math.min(0, shown.at(0).getBoundingClientRect().top + 600)
+			else if (last > 0) list.scrollTop += last * 136 + Math.max(0, shown.at(-1).getBoundingClientRect().bottom - 600)
 		}
 		requestAnimationFrame(() => setTimeout(() => done(false), 60))
 	})`, row(message), depth)

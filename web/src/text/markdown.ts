@@ -20,7 +20,10 @@ const marked = new Marked({
   gfm: true,
   breaks: true, // what was written on a line of its own stays there
   renderer: {
-    html: ({ text }) => (lineBreak.test(text.trim()) ? '<br>' : escape(text)),
+    html: ({ text, block }) => {
+      if (lineBreak.test(text.trim())) return '<br>'
+      return block ? `<p class="plain">${escape(text.trimEnd())}</p>` : escape(text)
+    },
     code: ({ text, lang }) => {
       const language = lang?.trim().split(/[\s,{]/, 1)[0]!.toLowerCase() ?? ''
       return `<pre data-language="${escape(language)}"><code>${highlight(text, language) ?? escape(text)}\n</code></pre>`
@@ -51,7 +54,7 @@ const allowed = {
 }
 
 purifier.addHook('afterSanitizeAttributes', node => {
-  const kept = Array.from(node.classList).filter(name => name === 'table' || name.startsWith('hljs-') || name.endsWith('_'))
+  const kept = Array.from(node.classList).filter(name => name === 'table' || name === 'plain' || name.startsWith('hljs-') || name.endsWith('_'))
   if (kept.length) node.className = kept.join(' ')
   else node.removeAttribute('class')
   if (node.tagName === 'A' && node.hasAttribute('href')) {
@@ -65,23 +68,35 @@ purifier.addHook('afterSanitizeAttributes', node => {
   if (node.tagName === 'IMG' && !picture.test(node.getAttribute('src') ?? '')) node.removeAttribute('src')
 })
 
-/** A Block is a paragraph, a list, a table and so on. */
+/** A Block is some paragraphs, lists, tables and so on. */
 export interface Block {
-  /** Equal keys make equal pieces of the page. */
+  /** What it was made of; equal keys make equal pieces of the page. */
   key: string
-  token: Token
+  text: string
+  tokens: Token[]
 }
 
-/** blocks takes Markdown apart. */
+/** size is how much text a block has at least, in characters: many small ones would cost more. */
+const size = 1000
+
+/** blocks takes Markdown apart. Text that is added at the end changes the last block only, and makes new ones. */
 export function blocks(text: string): Block[] {
   const tokens = marked.lexer(text)
   // A reference's address stands elsewhere in the message.
   const links = Object.keys(tokens.links).length ? JSON.stringify(tokens.links) : ''
-  return tokens.filter(t => t.type !== 'space' && t.type !== 'def').map(token => ({ key: token.raw + links, token }))
+  const out: Block[] = []
+  for (const token of tokens) {
+    let last = out.at(-1)
+    if (!last || last.text.length >= size) out.push((last = { key: links, text: '', tokens: [] }))
+    last.key += token.raw
+    last.text += token.raw
+    last.tokens.push(token)
+  }
+  return out
 }
 
 /** render makes a block's piece of the page. */
-export const render = (block: Block): DocumentFragment => purifier.sanitize(marked.parser([block.token]), allowed)
+export const render = (block: Block): DocumentFragment => purifier.sanitize(marked.parser(block.tokens), allowed)
 
 /**
  * fences takes a text apart into what is fenced as code and what isn't, which
@@ -98,7 +113,7 @@ export function fences(text: string): ({ text: string } | { block: Block })[] {
   for (const token of marked.lexer(text)) {
     if (token.type === 'code' && (token as Tokens.Code).codeBlockStyle !== 'indented') {
       flush()
-      out.push({ block: { key: token.raw, token } })
+      out.push({ block: { key: token.raw, text: token.raw, tokens: [token] } })
     } else plain += token.raw
   }
   flush()

@@ -56,7 +56,7 @@ function BlockView({ block }: { block: Block }) {
   useLayoutEffect(() => {
     const fragment = attempt(() => render(block), '')
     if (!fragment) {
-      element.current!.textContent = block.token.raw
+      element.current!.textContent = block.text
       return
     }
     fragment.querySelectorAll('pre').forEach(addHead)

@@ -18,8 +18,11 @@ import { Ruler } from './ruler'
 
 type Anchor = 'end' | { row: number; y: number }
 
-/** near is how close to the end counts as being there, in pixels. */
+/** near is how close to the end, on the way down, counts as being there, in pixels. */
 const near = 40
+
+/** rest is how long after its last step a movement counts as over, in milliseconds. */
+const rest = 120
 
 /** margins are the room above the first row and below the last, in pixels. */
 const above = 16
@@ -71,10 +74,16 @@ export function Transcript() {
     <div class="transcript-frame">
       <div
         class="transcript" ref={scroller} role="feed" aria-label="Branch" aria-busy={live?.running ?? false} tabIndex={0}
-        onScroll={event => list.scrolled(event.currentTarget) && redraw(0)}
+        onScroll={event => list.scrolled(event.currentTarget, redraw) && redraw(0)}
+        onKeyDown={event => {
+          if (event.key !== 'Home' && event.key !== 'End' || event.target !== event.currentTarget) return
+          event.preventDefault() // the browser's way there is long
+          list.anchor = event.key === 'End' ? 'end' : { row: 0, y: above }
+          redraw(0)
+        }}
       >
         <div class="canvas" style={{ height: `${list.height(height)}px` }}>
-          <div class="rows" style={{ transform: `translateY(${above + list.ruler.offset(first)}px)` }}>{rows}</div>
+          <div class="rows" style={{ transform: `translateY(${above + list.ruler.offset(first) - list.drift}px)` }}>{rows}</div>
         </div>
       </div>
       {list.anchor !== 'end' && list.total - top - height > 200 && (
@@ -159,7 +168,14 @@ class List {
   readonly rows = new Map<HTMLElement, number>()
   observer: ResizeObserver | null = null
   anchor: Anchor = 'end'
+  /**
+   * drift is by how much the rows are drawn above where they would be. What is
+   * found out about heights while the reader scrolls goes in here: setting the
+   * scroll position would end the movement.
+   */
+  drift = 0
   private scrollTop = 0
+  private resting = 0 // timer; 0 while nothing moves
   private taken: { path: branch.Path | null; aim: branch.Aim | null } = { path: null, aim: null }
   private keyed: { path: branch.Path | null; live: replies.Live | undefined; revision: number; keys: string[] } = {
     path: null, live: undefined, revision: -1, keys: [],
@@ -185,7 +201,7 @@ class List {
     else if (aim.to === 'show') this.anchor = { row: aim.depth, y: 48 }
     else if (known) {
       // The fork stays where it is, if it is in view; else it comes into it.
-      const y = above + this.ruler.offset(aim.depth) - this.scrollTop
+      const y = above + this.ruler.offset(aim.depth) - this.scrollTop - this.drift
       this.anchor = { row: aim.depth, y: y >= 0 && y < innerHeight * 0.8 ? y : 48 }
     }
   }
@@ -209,22 +225,35 @@ class List {
   settle(scroller: HTMLElement, redraw: (n: number) => void) {
     let news = false
     for (const [row, index] of this.rows) news = this.ruler.measure(index, row.getBoundingClientRect().height) || news
+    if (news) redraw(0)
     const top = this.top(scroller.clientHeight)
-    if (news) {
-      // The rows themselves have moved by now, but not the end of the list.
-      ;(scroller.firstElementChild as HTMLElement).style.height = `${this.height(scroller.clientHeight)}px`
+    const ends = scroller.scrollTop <= 0 || scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 1
+    if (this.resting !== 0 && !ends) {
+      this.drift = top - scroller.scrollTop
+      return
+    }
+    // The list may have become longer, and have an end further down to scroll to.
+    ;(scroller.firstElementChild as HTMLElement).style.height = `${this.height(scroller.clientHeight)}px`
+    if (Math.abs(scroller.scrollTop - top) > 0.5) scroller.scrollTop = top
+    if (this.drift !== 0) {
+      this.drift = 0
       redraw(0)
     }
-    if (Math.abs(scroller.scrollTop - top) > 0.5) scroller.scrollTop = top
     this.scrollTop = scroller.scrollTop
   }
 
   /** scrolled follows the reader, and tells whether something is to be drawn. */
-  scrolled(scroller: HTMLElement): boolean {
-    const top = scroller.scrollTop
-    if (Math.abs(top - this.scrollTop) < 1) return false // it was the list itself
-    this.scrollTop = top
-    if (top + scroller.clientHeight >= this.total - near) this.anchor = 'end'
+  scrolled(scroller: HTMLElement, redraw: (n: number) => void): boolean {
+    if (Math.abs(scroller.scrollTop - this.scrollTop) < 1) return false // it was the list itself
+    clearTimeout(this.resting)
+    this.resting = setTimeout(() => {
+      this.resting = 0
+      if (scroller.isConnected) this.settle(scroller, redraw)
+    }, rest)
+    const down = scroller.scrollTop > this.scrollTop
+    this.scrollTop = scroller.scrollTop
+    const top = this.scrollTop + this.drift
+    if (down && top + scroller.clientHeight >= this.total - near) this.anchor = 'end'
     else {
       const row = this.ruler.at(top - above)
       this.anchor = { row, y: above + this.ruler.offset(row) - top }

@@ -115,11 +115,11 @@ func (s *Service) run(r *Reply, a *assignment) {
 	end := s.answer(ctx, r, a)
 	// What was streamed of a message that is gone must not be read any more.
 	keep := end.Message != nil || !errors.Is(end.Err, tree.ErrNotFound)
+	s.report(r, a, end, time.Since(start))
 	r.change(func() { r.end = &end })
 	close(r.ended)
 	s.hub.end(r, end.Status, keep)
 	r.cancel(nil)
-	s.report(r, a, end, time.Since(start))
 }
 
 // answer calls the model and stores what comes. A panic of a model's ends its

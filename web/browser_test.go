@@ -322,6 +322,7 @@ func (b *tab) send(text string) {
 	b.click(".composer textarea", "")
 	b.keys(text)
 	b.keys(kb.Enter)
+	b.until(`document.querySelector('.composer textarea').value === ''`)
 }
 
 // showMessage scrolls to the message at a depth of the branch. Rows that weren't

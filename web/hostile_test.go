@@ -145,6 +145,7 @@ func TestHostileStream(t *testing.T) {
 	b := newTab(t, s, "/")
 	for i, text := range corpus(t)[:20] {
 		b.send(fmt.Sprintf("Say the worst, number %d", i))
+		b.until(`document.querySelector('.live')`)
 		for from := 0; from < len(text); from += 7 {
 			model.say(strings.ToValidUTF8(text[from:min(from+7, len(text))], "�"))
 			if from%70 == 0 {

@@ -69,7 +69,9 @@ func TestLongConversation(t *testing.T) {
 
 	// What is looked at doesn't move while what is above it comes in.
 	eval[any](b, `document.querySelector('.transcript').scrollTop -= 30000`)
+	b.until(`!document.querySelector($1)`, row(ids[count-1]))
 	b.until(`document.querySelector('.message[data-id]') && !document.querySelector('.missing')`)
+	eval[any](b, `new Promise(done => setTimeout(done, 300))`) // until the movement is over
 	where := `(a => [a.dataset.id, Math.round(a.getBoundingClientRect().top)].join())([...document.querySelectorAll('.message[data-id]')].find(a => a.getBoundingClientRect().top > 100))`
 	seen := eval[string](b, where)
 	eval[any](b, `new Promise(done => setTimeout(done, 300))`)

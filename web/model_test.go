@@ -19,7 +19,7 @@ const (
 	fail = "\x00fail"
 )
 
-func newPuppet() *puppet { return &puppet{make(chan string, 100)} }
+func newPuppet() *puppet { return &puppet{make(chan string, 10_000)} }
 
 // say puts pieces of answers in line. After end, the next answer begins.
 func (p *puppet) say(pieces ...string) {

@@ -1,0 +1,229 @@
+//go:build browser
+
+package web_test
+
+import (
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/uuid"
+)
+
+var update = flag.Bool("update", false, "write the pictures in docs/images anew")
+
+// view takes the picture of a view of the page, and looks it over.
+func (b *tab) view(name string) {
+	b.t.Helper()
+	b.audit(name)
+	b.snapshot(name)
+	if *update {
+		b.picture(filepath.Join("..", "docs", "images", name+".png"))
+	}
+}
+
+// audit lists what a reader who can't see, or not well, would stumble over:
+// controls without names, text without contrast, ids that stand twice, things
+// that stick out of the window.
+func (b *tab) audit(view string) {
+	b.t.Helper()
+	eval[any](b, `Promise.all(document.getAnimations().map(a => a.finished.catch(() => {})))`)
+	for _, finding := range eval[[]string](b, audit) {
+		b.t.Errorf("%s: %s", view, finding)
+	}
+}
+
+const audit = `(() => {
+	const found = []
+	const shown = e => e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && e.getBoundingClientRect().width > 1
+	const what = e => e.tagName.toLowerCase() + '.' + e.className + ' ' + JSON.stringify(e.innerText?.slice(0, 30))
+	const name = e => (e.getAttribute('aria-label') ?? '') || [...(e.labels ?? [])].map(l => l.innerText).join() || e.innerText?.trim() || e.title
+
+	for (const e of document.querySelectorAll('button, a[href], input, select, textarea, [role=tab], [role=menuitem], [role=treeitem], [role=tree], [role=feed], dialog, nav, aside, main')) {
+		if (shown(e) && !name(e)) found.push('has no name: ' + what(e))
+	}
+	const ids = new Set()
+	for (const e of document.querySelectorAll('[id]')) {
+		if (ids.has(e.id)) found.push('the id stands twice: ' + e.id)
+		ids.add(e.id)
+	}
+
+	const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true })
+	const rgba = color => {
+		canvas.clearRect(0, 0, 1, 1)
+		canvas.fillStyle = color
+		canvas.fillRect(0, 0, 1, 1)
+		return [...canvas.getImageData(0, 0, 1, 1).data].map((v, i) => (i === 3 ? v / 255 : v))
+	}
+	const over = (top, bottom) => top.slice(0, 3).map((v, i) => v * top[3] + bottom[i] * (1 - top[3]))
+	const ground = e => {
+		const layers = []
+		for (; e; e = e.parentElement) layers.push(rgba(getComputedStyle(e).backgroundColor))
+		return layers.reduceRight((below, layer) => over(layer, below), [255, 255, 255])
+	}
+	const light = c => {
+		const [r, g, b] = c.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b
+	}
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+	while (walk.nextNode()) {
+		const e = walk.currentNode.parentElement
+		if (!walk.currentNode.textContent.trim() || !shown(e) || e.closest('.unseen, :disabled, noscript')) continue
+		const style = getComputedStyle(e), behind = ground(e)
+		const [a, b] = [light(over(rgba(style.color), behind)), light(behind)].sort((x, y) => y - x)
+		const ratio = (a + 0.05) / (b + 0.05)
+		const large = parseFloat(style.fontSize) >= 24 || parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700
+		if (ratio < (large ? 3 : 4.5)) found.push('contrast ' + ratio.toFixed(2) + ': ' + what(e))
+	}
+	if (document.documentElement.scrollWidth > innerWidth) found.push('is wider than the window')
+	for (const e of document.querySelectorAll('button, input, textarea, h1')) {
+		const r = e.getBoundingClientRect()
+		if (shown(e) && !e.closest('.transcript, .list, .context, .code, .table') && (r.left < -1 || r.right > innerWidth + 1)) found.push('sticks out: ' + what(e))
+	}
+	return [...new Set(found)]
+})()`
+
+// showcase is a conversation with something of everything, and others beside it.
+func (s *site) showcase() (id, head uuid.UUID) {
+	s.t.Helper()
+	for _, title := range []string{"Trip to Oslo", "Parser bug in the lexer", "Names for a cat", "Sourdough that rises", "Why the test is flaky", "A letter to the council"} {
+		s.conversation(title, "Hello?", "Hello.")
+	}
+	id, _ = s.conversation("A rate limiter in Go")
+	s.call("PATCH", "/v1/conversations/"+id.String(), `{"settings":{"max_context_tokens":8000,"reserved_tokens":1000,"summary_target_tokens":300,"min_fold_tokens":100,"keep_ratio":0.2,"compaction":"manual"}}`, nil)
+	parent := s.append(id, uuid.Nil, "system", "You help with Go. Answer briefly, and show code where it says more than words.")
+	say := func(role, text string) uuid.UUID {
+		parent = s.append(id, parent, role, text)
+		return parent
+	}
+	for i := range 22 {
+		say("user", fmt.Sprintf("Requirement %d: clients of tier %d may send %d requests a minute, and bursts of %d. Remember the file limits/tier%d.yaml.", i+1, i%4, 60*(i+1), 10*(i+1), i%4))
+		say("assistant", fmt.Sprintf("Noted: tier %d gets %d requests a minute with bursts of %d, from limits/tier%d.yaml. The limiter reads it when the program starts, and a change takes effect with the next deployment.", i%4, 60*(i+1), 10*(i+1), i%4))
+	}
+	question := say("user", "Write the token bucket. It must not need a goroutine per client.")
+	say("assistant", "One with a timer:\n\n```go\ntype Bucket struct{ tokens chan struct{} }\n```\n\nIt needs a goroutine, though.")
+	parent = question
+	answer := say("assistant", strings.Join([]string{
+		"A bucket needs no timer: it works out what has flowed in since it was last asked.",
+		"```go\n// A Bucket allows so many events a second, and bursts of so many.\ntype Bucket struct {\n\tmu     sync.Mutex\n\trate   float64 // tokens a second\n\tburst  float64\n\ttokens float64\n\tlast   time.Time\n}\n\n// Allow takes a token, if there is one.\nfunc (b *Bucket) Allow(now time.Time) bool {\n\tb.mu.Lock()\n\tdefer b.mu.Unlock()\n\tb.tokens = min(b.burst, b.tokens+now.Sub(b.last).Seconds()*b.rate)\n\tb.last = now\n\tif b.tokens < 1 {\n\t\treturn false\n\t}\n\tb.tokens--\n\treturn true\n}\n```",
+		"Three things to know:\n\n1. `now` is an argument, so that a test needs no clock.\n2. A bucket costs **56 bytes**; a million clients are 56 MB.\n3. Clients that were silent for `burst / rate` seconds can be forgotten.",
+	}, "\n\n"))
+	say("user", "And in front of it, per client?")
+	say("assistant", "A map of buckets behind one lock, swept now and then.")
+	other := s.append(id, answer, "user", "How would I test it?")
+	s.append(id, other, "assistant", "With a fixed time that the test moves on.")
+	parent = other
+	head = say("assistant", "Give it times by hand:\n\n| step | time | want |\n|:--|--:|:--|\n| first | 0 s | allowed |\n| burst is used up | 0 s | refused |\n| one token flowed in | 1 s | allowed |\n\nNo sleeping, and so nothing that fails now and then.")
+	s.call("PATCH", "/v1/conversations/"+id.String(), fmt.Sprintf(`{"head_id":%q}`, head), nil)
+	return id, head
+}
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	id, head := s.showcase()
+	path := fmt.Sprintf("/c/%s/%s", id, head)
+	s.call("POST", fmt.Sprintf("/v1/conversations/%s/branches/active/compactions", id), `{}`, nil)
+
+	for name, theme := range map[string]option{"light": func(*tabOptions) {}, "dark": dark} {
+		b := newTab(t, s, path, theme)
+		b.until(`document.querySelector('.map-item') && document.querySelector('.budget-button')`)
+		b.view("chat-" + name)
+		b.hover(row(head)+" .body", "")
+		b.hover(".budget-button", "")
+		b.until(`document.querySelector('.budget .legend')`)
+		b.audit("budget " + name)
+		b.hover(".title", "")
+
+		// The fold, open, and the context beside it.
+		s.context(id)
+		b.click("[role=tab]", "Context")
+		b.until(`document.querySelectorAll('.piece').length > 5`)
+		eval[any](b, `{ const s = document.querySelector('.transcript'); s.scrollTop = 0 }`)
+		b.until(`document.querySelectorAll('.message.folded').length > 2`)
+		b.audit("folded " + name)
+		b.toFold()
+		b.click(".fold-rule", "")
+		b.until(`document.querySelector('.summary-card .prose')`)
+		b.toFold()
+		b.view("context-" + name)
+
+		b.click(".branch-head .menu button", "Conversation")
+		b.audit("menu " + name)
+		b.keys(kb.Escape)
+		b.keys("?")
+		b.until(`document.querySelector('dialog')`)
+		b.view("keys-" + name)
+		b.keys(kb.Escape)
+		b.keys("k", chromedp.ModifierCtrl)
+		b.keys("bucket")
+		b.until(`document.querySelectorAll('.hit').length > 1`)
+		b.view("search-" + name)
+	}
+
+	b := newTab(t, s, path, size(390, 844), touch)
+	b.until(`document.querySelector('.message.last')`)
+	b.view("narrow")
+	b.click(".branch-head button", "Map")
+	b.until(`document.querySelector('.map-item')`)
+	b.view("narrow-map")
+	b.keys(kb.Escape)
+	b.until(`!document.querySelector('.side')`)
+	b.click(".branch-head button", "Conversations")
+	b.until(`document.querySelector('.sidebar.open')`)
+	b.view("narrow-list")
+
+	grove, leaf := s.grove(400)
+	b = newTab(t, s, fmt.Sprintf("/c/%s/%s", grove, leaf))
+	b.until(`document.querySelector('.map-item')`)
+	b.view("map")
+	b = newTab(t, s, path, size(900, 700))
+	b.until(`document.querySelector('.message.last')`)
+	b.view("medium")
+}
+
+func TestLookOfStates(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	b := newTab(t, s, "/")
+	b.shows("Try the demonstration")
+	b.view("empty")
+	b.send("Why do trees grow back?")
+	b.until(`document.querySelector('.live')`)
+	b.audit("waiting")
+	model.say("Because **dormant buds** lie under the bark of the stump, and wake when the light ", "reaches them.\n\n```go\nfunc grow(")
+	b.until(`document.querySelector('.live pre')`)
+	b.view("streaming")
+	model.say("){}\n```\n", fail)
+	b.until(`document.querySelector('.ending.failed')`)
+	b.view("failed")
+	b.click(".message.user .actions button", "edit")
+	b.until(`document.querySelector('.editor')`)
+	b.view("edit")
+	b.keys(kb.Escape)
+	addr := s.web.Listener.Addr().String()
+	s.web.CloseClientConnections()
+	s.web.Listener.Close()
+	b.send("Are you there?")
+	b.shows("The server doesn’t answer.")
+	b.view("gone")
+	s.serve(addr)
+	b.hides("The server doesn’t answer.")
+}
+
+// toFold brings the fold marker near the top.
+func (b *tab) toFold() {
+	b.t.Helper()
+	b.until(`new Promise(done => {
+		const list = document.querySelector('.transcript'), fold = document.querySelector('.fold')
+		const top = fold?.getBoundingClientRect().top
+		if (fold && Math.abs(top - 260) < 2) return done(true)
+		list.scrollTop += fold ? top - 260 : 400
+		setTimeout(() => done(false), 200)
+	})`)
+}

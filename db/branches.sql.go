@@ -20,7 +20,7 @@ with recursive doomed as (
     union all
     select child.id
     from doomed
-    join nodes child on child.conversation_id = $2 and child.parent_id = doomed.id
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model from nodes child where child.conversation_id = $2 and child.parent_id = doomed.id offset 0) child on true
 ), deleted as (
     delete from nodes n
     using doomed
@@ -62,7 +62,7 @@ with recursive below as (
     union all
     select child.id, child.created_at
     from below
-    join nodes child on child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model from nodes child where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
 )
 select below.id
 from below
@@ -95,7 +95,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, path.position + 1
     from path
-    join nodes p on p.conversation_id = $1 and p.id = path.parent_id
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer
 )
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
@@ -310,14 +310,14 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth
     from path
-    join nodes p on p.conversation_id = $1 and p.id = path.parent_id
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
 ), branch as (
     select path.id, path.depth, false as is_summary, null::timestamptz as created_at
     from path
     union all
     select s.id, path.depth, true, s.created_at
     from path
-    join nodes s on s.conversation_id = $1 and s.parent_id = path.id and s.sibling_index is null
+    join lateral (select s.id, s.created_at from nodes s where s.conversation_id = $1 and s.parent_id = path.id and s.sibling_index is null offset 0) s on true
 )
 select branch.id, branch.is_summary
 from branch

@@ -162,12 +162,12 @@ with recursive run as (
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
-    join nodes p on p.conversation_id = $1 and p.id = run.parent_id
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
     where run.role = 'tool'
 )
 select run.role, coalesce(n.body -> 'tool_calls', 'null')::json as tool_calls, (coalesce(n.body ->> 'tool_call_id', ''))::text as tool_call_id
 from run
-join nodes n on n.conversation_id = $1 and n.id = run.id
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
 order by run.position
 `
 

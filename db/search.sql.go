@@ -30,7 +30,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id
@@ -159,7 +159,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id

@@ -24,7 +24,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id, s.id
     from walk
-    join nodes p on p.conversation_id = $1 and p.id = walk.parent_id
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id from nodes a
         where a.conversation_id = $1 and a.parent_id = p.id and a.sibling_index is null
@@ -60,7 +60,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens, coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
-    join nodes p on p.conversation_id = $2 and p.id = walk.parent_id
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where walk.summary_id is null
@@ -78,7 +78,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id
     from prefix
-    join nodes p on p.conversation_id = $2 and p.id = prefix.parent_id
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
 ), parts as (
     select 1 as part, prefix.id from prefix
     union all
@@ -98,7 +98,7 @@ select parts.part::integer as part,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
        (select c.settings from conversations c where c.id = $2)::json as settings
 from parts
-join nodes n on n.conversation_id = $2 and n.id = parts.id
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
 order by parts.part, n.depth
 `
 
@@ -188,7 +188,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth, p.path_tokens, p.prefix_id, path.anchor_id
     from path
-    join nodes p on p.conversation_id = $1 and p.id = path.parent_id
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.id <> $3::uuid
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, depth, tokens, path_tokens, prefix_id, pinned, created_at,
@@ -270,11 +270,11 @@ with recursive path as (
     union all
     select p.id, p.parent_id
     from path
-    join nodes p on p.conversation_id = $1 and p.id = path.parent_id
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
 )
 select s.id
 from path
-join nodes s on s.conversation_id = $1 and s.parent_id = path.id and s.sibling_index is null
+join lateral (select s.id from nodes s where s.conversation_id = $1 and s.parent_id = path.id and s.sibling_index is null offset 0) s on true
 `
 
 type ListBranchSummariesParams struct {

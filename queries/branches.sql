@@ -10,7 +10,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, path.position + 1
     from path
-    join nodes p on p.conversation_id = @conversation_id and p.id = path.parent_id
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where path.position < @row_limit::integer
 )
 select sqlc.embed(n),
@@ -48,7 +48,7 @@ with recursive below as (
     union all
     select child.id, child.created_at
     from below
-    join nodes child on child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null
+    join lateral (select child.* from nodes child where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
 )
 select below.id
 from below
@@ -86,7 +86,7 @@ with recursive doomed as (
     union all
     select child.id
     from doomed
-    join nodes child on child.conversation_id = @conversation_id and child.parent_id = doomed.id
+    join lateral (select child.* from nodes child where child.conversation_id = @conversation_id and child.parent_id = doomed.id offset 0) child on true
 ), deleted as (
     delete from nodes n
     using doomed
@@ -130,14 +130,14 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth
     from path
-    join nodes p on p.conversation_id = @conversation_id and p.id = path.parent_id
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
 ), branch as (
     select path.id, path.depth, false as is_summary, null::timestamptz as created_at
     from path
     union all
     select s.id, path.depth, true, s.created_at
     from path
-    join nodes s on s.conversation_id = @conversation_id and s.parent_id = path.id and s.sibling_index is null
+    join lateral (select s.id, s.created_at from nodes s where s.conversation_id = @conversation_id and s.parent_id = path.id and s.sibling_index is null offset 0) s on true
 )
 select branch.id, branch.is_summary
 from branch

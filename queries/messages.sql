@@ -83,12 +83,12 @@ with recursive run as (
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
-    join nodes p on p.conversation_id = @conversation_id and p.id = run.parent_id
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = run.parent_id offset 0) p on true
     where run.role = 'tool'
 )
 select run.role, coalesce(n.body -> 'tool_calls', 'null')::json as tool_calls, (coalesce(n.body ->> 'tool_call_id', ''))::text as tool_call_id
 from run
-join nodes n on n.conversation_id = @conversation_id and n.id = run.id
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = run.id offset 0) n on true
 order by run.position;
 
 -- name: ListPlaces :many

@@ -20,7 +20,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+    join lateral (select child.* from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id
@@ -78,7 +78,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join nodes child on child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+    join lateral (select child.* from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id

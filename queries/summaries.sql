@@ -8,7 +8,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth, p.path_tokens, p.prefix_id, path.anchor_id
     from path
-    join nodes p on p.conversation_id = @conversation_id and p.id = path.parent_id
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where path.id <> @cutoff_id::uuid
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, depth, tokens, path_tokens, prefix_id, pinned, created_at,
@@ -41,7 +41,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens, coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
-    join nodes p on p.conversation_id = @conversation_id and p.id = walk.parent_id
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where walk.summary_id is null
@@ -59,7 +59,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id
     from prefix
-    join nodes p on p.conversation_id = @conversation_id and p.id = prefix.parent_id
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = prefix.parent_id offset 0) p on true
 ), parts as (
     select 1 as part, prefix.id from prefix
     union all
@@ -79,7 +79,7 @@ select parts.part::integer as part,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
        (select c.settings from conversations c where c.id = @conversation_id)::json as settings
 from parts
-join nodes n on n.conversation_id = @conversation_id and n.id = parts.id
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = parts.id offset 0) n on true
 order by parts.part, n.depth;
 
 -- name: GetApplicableSummary :one
@@ -95,7 +95,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id, s.id
     from walk
-    join nodes p on p.conversation_id = @conversation_id and p.id = walk.parent_id
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id from nodes a
         where a.conversation_id = @conversation_id and a.parent_id = p.id and a.sibling_index is null
@@ -120,8 +120,8 @@ with recursive path as (
     union all
     select p.id, p.parent_id
     from path
-    join nodes p on p.conversation_id = @conversation_id and p.id = path.parent_id
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
 )
 select s.id
 from path
-join nodes s on s.conversation_id = @conversation_id and s.parent_id = path.id and s.sibling_index is null;
+join lateral (select s.id from nodes s where s.conversation_id = @conversation_id and s.parent_id = path.id and s.sibling_index is null offset 0) s on true;

@@ -42,7 +42,7 @@ create table nodes (
     -- summaries only
     last_summarized_id uuid,               -- cutoff: last message that the summary replaces; the anchor or an ancestor of it
     prior_summary_id   uuid,               -- summary that was merged into this one; no foreign key, as that one may be undone
-    kept_ids           uuid[],             -- folded messages that stay verbatim, oldest first
+    kept_ids           uuid[],             -- folded messages that stay verbatim in its body, oldest first
     model              text,               -- what wrote it
 
     primary key (conversation_id, id),

@@ -166,7 +166,7 @@ func (r *replay) view(head int) tree.View {
 
 func (r *replay) message(i int) tree.PathMessage {
 	m := r.history[i]
-	return tree.PathMessage{Calls: m.Calls, Message: tree.Message{ID: nodeID(i), Role: m.Role, Tokens: m.Tokens, Pinned: m.Pinned, Depth: r.depths[i]}}
+	return tree.PathMessage{Calls: make([]string, m.Calls), Message: tree.Message{ID: nodeID(i), Role: m.Role, Tokens: m.Tokens, Pinned: m.Pinned, Depth: r.depths[i]}}
 }
 
 // compact asks the planner and writes the summary. A summarizer reads the

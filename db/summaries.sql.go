@@ -49,7 +49,7 @@ func (q *Queries) GetApplicableSummary(ctx context.Context, arg GetApplicableSum
 
 const getView = `-- name: GetView :many
 with recursive walk as (
-    select n.id, n.parent_id, n.prefix_id, n.role, n.tokens::bigint as tail_tokens, s.id as summary_id, s.last_summarized_id as cutoff_id
+    select n.id, n.parent_id, n.prefix_id, n.role, n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id
     from conversations c
     join nodes n on n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
     left join lateral (
@@ -58,7 +58,9 @@ with recursive walk as (
         order by a.created_at desc, a.id desc limit 1) s on true
     where c.id = $2 and c.tenant_id = $4
     union all
-    select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens, coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
+    select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens,
+           walk.in_budget and (walk.tail_tokens <= $5::bigint or walk.role = 'tool'), -- a result brings its call along
+           coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
@@ -68,7 +70,8 @@ with recursive walk as (
         order by a.created_at desc, a.id desc limit 1) s on true
     where walk.id is distinct from walk.cutoff_id
       and walk.id is distinct from walk.prefix_id
-      and (walk.tail_tokens <= $5::bigint or walk.role = 'tool') -- a result brings its call along
+      and (walk.in_budget and (walk.tail_tokens <= $5 or walk.role = 'tool')
+           or walk.summary_id is null and walk.tail_tokens <= $6::bigint)
 ), found as (
     select w.summary_id from walk w where w.summary_id is not null limit 1
 ), prefix as (
@@ -84,17 +87,20 @@ with recursive walk as (
     union all
     select 2, found.summary_id from found
     union all
-    select 3, unnest(s.kept_ids) from found join nodes s on s.conversation_id = $2 and s.id = found.summary_id
+    select 3, unnest(s.kept_ids) from found join nodes s on s.conversation_id = $2 and s.id = found.summary_id and not $1::boolean
     union all
     select 4, s.last_summarized_id from found join nodes s on s.conversation_id = $2 and s.id = found.summary_id
     union all
-    select 5, w.id from walk w where w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
+    select 5, w.id from walk w where w.in_budget and w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
 )
 select parts.part::integer as part,
        n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at,
        (case when $1::boolean or parts.part = 2 then n.body end)::json as body,
-       (case when not $1 and n.role = 'assistant' and json_typeof(n.body -> 'tool_calls') = 'array'
-           then json_array_length(n.body -> 'tool_calls') else 0 end)::integer as calls,
+       (case when not $1::boolean and parts.part = 5 then case n.role
+            when 'assistant' then array(select call ->> 'id' from json_array_elements(
+                case when json_typeof(n.body -> 'tool_calls') = 'array' then n.body -> 'tool_calls' else '[]' end) call)
+            when 'tool' then array[n.body ->> 'tool_call_id'] end
+        end)::text[] as call_ids,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
        (select c.settings from conversations c where c.id = $2)::json as settings
 from parts
@@ -108,6 +114,7 @@ type GetViewParams struct {
 	HeadID         pgtype.UUID
 	TenantID       string
 	Budget         int64
+	Reach          int64
 }
 
 type GetViewRow struct {
@@ -121,7 +128,7 @@ type GetViewRow struct {
 	Pinned           bool
 	CreatedAt        time.Time
 	Body             []byte
-	Calls            int32
+	CallIds          []string
 	LastSummarizedID pgtype.UUID
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
@@ -132,10 +139,12 @@ type GetViewRow struct {
 
 // What a context of @head_id is made of, in one walk from the head up: the
 // tail, the applicable summary (the first one met; of several at one anchor
-// the newest), the messages that it keeps, the prefix, and the cutoff's own
-// row, whose depth tells how much is folded. The walk ends at the cutoff, at
-// the prefix, or when the tail has more than @budget tokens; it reads nothing
-// above. Without bodies it counts the tool calls instead.
+// the newest), the prefix, and the cutoff's own row, whose depth tells how much
+// is folded. The walk ends at the cutoff, at the prefix, or when the tail has
+// more than @budget tokens; it reads nothing above. Only where that is before
+// a summary is met does it go on to look for one, until @reach tokens, and
+// reads no message of those. Without bodies it gives the ids of tool calls, and
+// the folded messages that the summary keeps.
 func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow, error) {
 	rows, err := q.db.Query(ctx, getView,
 		arg.WithBodies,
@@ -143,6 +152,7 @@ func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow,
 		arg.HeadID,
 		arg.TenantID,
 		arg.Budget,
+		arg.Reach,
 	)
 	if err != nil {
 		return nil, err
@@ -162,7 +172,7 @@ func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow,
 			&i.Pinned,
 			&i.CreatedAt,
 			&i.Body,
-			&i.Calls,
+			&i.CallIds,
 			&i.LastSummarizedID,
 			&i.PriorSummaryID,
 			&i.KeptIds,

@@ -25,12 +25,14 @@ select sqlc.embed(nodes) from inserted nodes;
 -- name: GetView :many
 -- What a context of @head_id is made of, in one walk from the head up: the
 -- tail, the applicable summary (the first one met; of several at one anchor
--- the newest), the messages that it keeps, the prefix, and the cutoff's own
--- row, whose depth tells how much is folded. The walk ends at the cutoff, at
--- the prefix, or when the tail has more than @budget tokens; it reads nothing
--- above. Without bodies it counts the tool calls instead.
+-- the newest), the prefix, and the cutoff's own row, whose depth tells how much
+-- is folded. The walk ends at the cutoff, at the prefix, or when the tail has
+-- more than @budget tokens; it reads nothing above. Only where that is before
+-- a summary is met does it go on to look for one, until @reach tokens, and
+-- reads no message of those. Without bodies it gives the ids of tool calls, and
+-- the folded messages that the summary keeps.
 with recursive walk as (
-    select n.id, n.parent_id, n.prefix_id, n.role, n.tokens::bigint as tail_tokens, s.id as summary_id, s.last_summarized_id as cutoff_id
+    select n.id, n.parent_id, n.prefix_id, n.role, n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
     left join lateral (
@@ -39,7 +41,9 @@ with recursive walk as (
         order by a.created_at desc, a.id desc limit 1) s on true
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
-    select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens, coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
+    select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens,
+           walk.in_budget and (walk.tail_tokens <= @budget::bigint or walk.role = 'tool'), -- a result brings its call along
+           coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = walk.parent_id offset 0) p on true
     left join lateral (
@@ -49,7 +53,8 @@ with recursive walk as (
         order by a.created_at desc, a.id desc limit 1) s on true
     where walk.id is distinct from walk.cutoff_id
       and walk.id is distinct from walk.prefix_id
-      and (walk.tail_tokens <= @budget::bigint or walk.role = 'tool') -- a result brings its call along
+      and (walk.in_budget and (walk.tail_tokens <= @budget or walk.role = 'tool')
+           or walk.summary_id is null and walk.tail_tokens <= @reach::bigint)
 ), found as (
     select w.summary_id from walk w where w.summary_id is not null limit 1
 ), prefix as (
@@ -65,17 +70,20 @@ with recursive walk as (
     union all
     select 2, found.summary_id from found
     union all
-    select 3, unnest(s.kept_ids) from found join nodes s on s.conversation_id = @conversation_id and s.id = found.summary_id
+    select 3, unnest(s.kept_ids) from found join nodes s on s.conversation_id = @conversation_id and s.id = found.summary_id and not @with_bodies::boolean
     union all
     select 4, s.last_summarized_id from found join nodes s on s.conversation_id = @conversation_id and s.id = found.summary_id
     union all
-    select 5, w.id from walk w where w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
+    select 5, w.id from walk w where w.in_budget and w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
 )
 select parts.part::integer as part,
        n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at,
        (case when @with_bodies::boolean or parts.part = 2 then n.body end)::json as body,
-       (case when not @with_bodies and n.role = 'assistant' and json_typeof(n.body -> 'tool_calls') = 'array'
-           then json_array_length(n.body -> 'tool_calls') else 0 end)::integer as calls,
+       (case when not @with_bodies::boolean and parts.part = 5 then case n.role
+            when 'assistant' then array(select call ->> 'id' from json_array_elements(
+                case when json_typeof(n.body -> 'tool_calls') = 'array' then n.body -> 'tool_calls' else '[]' end) call)
+            when 'tool' then array[n.body ->> 'tool_call_id'] end
+        end)::text[] as call_ids,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
        (select c.settings from conversations c where c.id = @conversation_id)::json as settings
 from parts

@@ -3,6 +3,7 @@ package summarize
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -76,23 +77,20 @@ type part struct {
 // build makes a context of a view. It is a pure function of its arguments, and
 // of a child's view it gives the parent's messages first, byte for byte, as
 // long as the same summary applies and nothing is omitted.
-func build(v tree.View, s Settings, count tokens.Counter) (Context, error) {
-	b := s.Budget()
+func build(v tree.View, s Settings, count tokens.Counter) Context {
+	b := s.beside(tree.Tokens(v.Prefix))
 	c := Context{
 		ConversationID: v.ConversationID, HeadID: v.HeadID, Repairs: []Repair{},
-		Counts: Counts{Prefix: len(v.Prefix), Kept: len(v.Kept), Folded: v.Folded},
+		Counts: Counts{Prefix: len(v.Prefix), Folded: v.Folded},
 	}
 	used := tree.Tokens(v.Prefix)
 	for _, m := range v.Prefix {
 		c.add(part{PartPrefix, m.ID, m.Tokens}, m.Body)
 	}
 	if v.Summary != nil {
-		message, err := summaryMessage(v)
-		if err != nil {
-			return Context{}, err
-		}
-		c.add(part{PartSummary, v.Summary.ID, v.Summary.Tokens}, message)
+		c.add(part{PartSummary, v.Summary.ID, v.Summary.Tokens}, summaryMessage(v.Summary.Body))
 		c.Summary = contextSummary(v.Summary)
+		c.Counts.Kept = len(v.Summary.Range.KeptIDs)
 		used += v.Summary.Tokens
 	}
 	tail := link(v.Tail, count)
@@ -109,8 +107,8 @@ func build(v tree.View, s Settings, count tokens.Counter) (Context, error) {
 		ReservedTokens: s.ReservedTokens, TriggerTokens: b.Trigger, Percent: percent(used, b.Available),
 	}
 	c.Complete = c.Omitted == 0 && used <= b.Available
-	c.Status = c.Usage.status()
-	return c, nil
+	c.Status = c.status()
+	return c
 }
 
 func (c *Context) add(p part, body json.RawMessage) {
@@ -136,25 +134,35 @@ func link(tail []tree.PathMessage, count tokens.Counter) []linked {
 		out[i] = linked{PathMessage: m, cost: m.Tokens}
 		switch {
 		case m.Role == tree.RoleTool:
-			answered[callID(m.Body)] = true
-		case m.Calls > 0:
+			answered[m.Answers] = true
+		case len(m.Calls) > 0:
 			caller = i
 			clear(answered)
 		default:
 			caller = -1
 		}
 		ends := i+1 < len(tail) && tail[i+1].Role != tree.RoleTool
-		if caller < 0 || !ends || tail[caller].Calls == len(answered) {
+		if caller < 0 || !ends || len(tail[caller].Calls) == len(answered) {
 			continue
 		}
 		out[i].caller = tail[caller].ID
-		for _, id := range callIDs(tail[caller].Body) {
+		for _, id := range tail[caller].Calls {
 			if !answered[id] {
 				cost := syntheticTokens + count.Count(id) + count.Count(unanswered)
 				out[i].open, out[i].added = append(out[i].open, id), append(out[i].added, cost)
 				out[i].cost += cost
 			}
 		}
+	}
+	return out
+}
+
+// weigh gives messages with the tokens that they cost in a context: results that
+// it adds count with the message after which they stand.
+func weigh(tail []tree.PathMessage, count tokens.Counter) []tree.PathMessage {
+	out := slices.Clone(tail)
+	for i, m := range link(tail, count) {
+		out[i].Tokens = m.cost
 	}
 	return out
 }
@@ -202,27 +210,6 @@ func (c *Context) repair(t linked) {
 // syntheticTokens frames a synthetic result: role, start and end.
 const syntheticTokens = 3
 
-func callID(body json.RawMessage) string {
-	var b struct {
-		ToolCallID string `json:"tool_call_id"`
-	}
-	_ = json.Unmarshal(body, &b) // a stored body was checked
-	return b.ToolCallID
-}
-
-func callIDs(body json.RawMessage) (ids []string) {
-	var b struct {
-		ToolCalls []struct {
-			ID string `json:"id"`
-		} `json:"tool_calls"`
-	}
-	_ = json.Unmarshal(body, &b) // a stored body was checked
-	for _, call := range b.ToolCalls {
-		ids = append(ids, call.ID)
-	}
-	return ids
-}
-
 func contextSummary(s *tree.Summary) *ContextSummary {
 	out := &ContextSummary{
 		ID: s.ID, ParentID: s.AnchorID, LastSummarizedID: s.Range.LastSummarizedID, KeptIDs: s.Range.KeptIDs,
@@ -246,9 +233,15 @@ func percent(part, whole int) int {
 // advisedPercent is where the status line begins to advise a compaction.
 const advisedPercent = 70
 
-func (u Usage) status() string {
+func (c Context) status() string {
+	u := c.Usage
 	line := fmt.Sprintf("Token usage: %d/%d (%d%%)", u.ContextTokens, u.AvailableTokens, u.Percent)
-	if u.Percent > advisedPercent {
+	switch {
+	case c.Omitted == 1:
+		line += ". 1 older message didn't fit and is not shown. Compact the conversation now."
+	case c.Omitted > 1:
+		line += fmt.Sprintf(". %d older messages didn't fit and are not shown. Compact the conversation now.", c.Omitted)
+	case u.Percent > advisedPercent:
 		line += ". Compact the conversation soon, while you still know what matters."
 	}
 	return line

@@ -3,6 +3,7 @@ package summarize
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/google/uuid"
 )
@@ -18,6 +19,11 @@ func (c Context) AppendJSON(dst []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	size := len(members)
+	for _, m := range c.Messages {
+		size += len(m) + 1
+	}
+	dst = slices.Grow(dst, size)
 	before, after, _ := bytes.Cut(members, []byte(`"messages":null`))
 	dst = append(append(dst, before...), `"messages":`...)
 	return append(c.AppendMessages(dst), after...), nil

@@ -54,7 +54,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 		return Explanation{}, err
 	}
 	_, automatic := MakePlan(v, settings, nil)
-	b, used := settings.Budget(), contextTokens(v)
+	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
 		ConversationID: conversationID, HeadID: headID, Summaries: []ExplainedSummary{}, Settings: settings,
 		TokensToTrigger: b.Trigger - used, Plan: explainPlan(p), Automatic: automatic == "", Reason: string(automatic),

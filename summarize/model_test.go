@@ -61,6 +61,7 @@ type refNode struct {
 	id, parent uuid.UUID
 	mark       string
 	role       tree.Role
+	tokens     int
 	body       string
 	open       []string // calls that a child may answer
 	cutoff     uuid.UUID
@@ -191,7 +192,7 @@ func (s *branchMachine) say(t *rapid.T, r *reference, parent *refNode) *refNode 
 	s.must(t, err)
 	m, _, err := s.store.Append(s.ctx, r.id, parentID, tree.NewMessage{Body: raw, Pinned: rapid.IntRange(0, 24).Draw(t, "pinned") == 0})
 	s.must(t, err)
-	n.id, n.parent, n.body = m.ID, parentID, string(raw)
+	n.id, n.parent, n.body, n.tokens = m.ID, parentID, string(raw), m.Tokens
 	r.nodes = append(r.nodes, n)
 	return r.find(n.id)
 }
@@ -347,15 +348,22 @@ func (s *branchMachine) context(t *rapid.T, r *reference, head uuid.UUID, w Wind
 
 func (s *branchMachine) checkContext(t *rapid.T, r *reference, head uuid.UUID) {
 	zero := 0
-	w := Window{MaxContextTokens: rapid.SampledFrom([]int{40, 200, 1000, 100_000}).Draw(t, "window"), ReservedTokens: &zero}
+	w := Window{MaxContextTokens: rapid.SampledFrom([]int{40, 200, s.service.settings.MaxContextTokens, 100_000}).Draw(t, "window"), ReservedTokens: &zero}
 	c := s.context(t, r, head, w)
 	path := r.path(head)
 	want := r.applicable(head)
 	if c.Summary != nil && (want == nil || c.Summary.ID != want.id) {
 		t.Fatalf("summary %v applies, want %v", c.Summary, want)
 	}
-	if c.Summary == nil && want != nil && c.Complete {
-		t.Fatalf("summary %s applies and is not in a complete context", want.id)
+	if c.Summary == nil && want != nil && (c.Complete || tokensBelow(path, want.parent) <= 4*w.MaxContextTokens) {
+		t.Fatalf("summary %s applies, %d tokens above the head, and is not in the context", want.id, tokensBelow(path, want.parent))
+	}
+	if w.MaxContextTokens == s.service.settings.MaxContextTokens {
+		e, err := s.service.Explain(s.ctx, r.id, head)
+		s.must(t, err)
+		if c.Complete && e.Usage != c.Usage {
+			t.Fatalf("the context has %+v, its explanation %+v", c.Usage, e.Usage)
+		}
 	}
 	// Promise 1: nothing of another branch.
 	for i, m := range c.Messages {
@@ -384,6 +392,14 @@ func (s *branchMachine) checkContext(t *rapid.T, r *reference, head uuid.UUID) {
 			t.Fatalf("the context of a child doesn't begin with its parent's:\n%s\n%s", before.Messages, c.Messages)
 		}
 	}
+}
+
+// tokensBelow are those of the messages below one on a path.
+func tokensBelow(path []refNode, id uuid.UUID) (sum int) {
+	for i := len(path) - 1; i >= 0 && path[i].id != id; i-- {
+		sum += path[i].tokens
+	}
+	return sum
 }
 
 func sameSummary(a, b Context) bool {

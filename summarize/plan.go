@@ -50,6 +50,7 @@ const (
 	ReasonTailKept     Reason = "All that isn't folded yet is recent, and stays verbatim."
 	ReasonTooFew       Reason = "The messages that could be folded are too few to be worth a summary."
 	ReasonTooSmall     Reason = "The messages that could be folded have too few tokens to be worth a summary."
+	ReasonPrefix       Reason = "The leading system messages fill the window, and no summary can take their place."
 	ReasonNoCut        Reason = "There is no point to cut at where no tool call is open."
 )
 
@@ -57,9 +58,10 @@ const (
 // A nil demand asks by the settings alone, so below the trigger there is no
 // plan; a demand folds whatever may be folded. The Reason is "" with a plan.
 //
-// It takes time in proportion to the view's messages.
+// A message's Tokens are taken for what it costs in the context. It takes time
+// in proportion to the view's messages.
 func MakePlan(v tree.View, s Settings, d *Demand) (*Plan, Reason) {
-	b := s.Budget()
+	b := s.beside(tree.Tokens(v.Prefix))
 	switch {
 	case s.Compaction == ModeOff:
 		return nil, ReasonOff
@@ -67,20 +69,18 @@ func MakePlan(v tree.View, s Settings, d *Demand) (*Plan, Reason) {
 		return nil, ReasonManual
 	case d == nil && !due(v, s, b):
 		return nil, ReasonBelowTrigger
+	case d == nil && len(v.Prefix) > 0 && b.Available-tree.Tokens(v.Prefix) < s.MinFoldTokens:
+		return nil, ReasonPrefix
 	}
-	start, reason := tailStart(v.Tail, s, b, d)
+	start, reason := foldEnd(v.Tail, s, b, d)
+	if d == nil && contextTokens(v) > b.Available {
+		start, reason = foldFurther(v, s, b, start, reason)
+	}
 	if reason != "" {
 		return nil, reason
 	}
 	fold := v.Tail[:start]
 	tokens := tree.Tokens(fold)
-	// A request folds little if that is what there is.
-	if d == nil && len(fold) < s.MinFoldMessages {
-		return nil, ReasonTooFew
-	}
-	if d == nil && tokens < s.MinFoldTokens {
-		return nil, ReasonTooSmall
-	}
 	lookAhead := s.LookAhead
 	if d != nil && d.LookAhead != "" {
 		lookAhead = d.LookAhead
@@ -99,6 +99,40 @@ func MakePlan(v tree.View, s Settings, d *Demand) (*Plan, Reason) {
 	}
 	p.Kept = chooseKept(slices.Concat(v.Kept, fold), b.KeepUser)
 	return p, ""
+}
+
+// foldEnd is tailStart where what comes before it is worth a summary. A request
+// folds little if that is what there is.
+func foldEnd(tail []tree.PathMessage, s Settings, b Budget, d *Demand) (int, Reason) {
+	start, reason := tailStart(tail, s, b, d)
+	switch {
+	case reason != "" || d != nil:
+		return start, reason
+	case start < s.MinFoldMessages:
+		return 0, ReasonTooFew
+	case tree.Tokens(tail[:start]) < s.MinFoldTokens:
+		return 0, ReasonTooSmall
+	}
+	return start, ""
+}
+
+// leastFold is what a fold needs to gain anything, in tokens: a summary's message
+// has about half of it around its text.
+const leastFold = 200
+
+// foldFurther is where the fold of a branch that doesn't fit ends: where the
+// settings say, if it fits then, or else as far as it takes, whatever they say
+// of recent messages and least folds.
+func foldFurther(v tree.View, s Settings, b Budget, start int, reason Reason) (int, Reason) {
+	fits := func(start int) bool { return tree.Tokens(v.Prefix)+b.Target+tree.Tokens(v.Tail[start:]) <= b.Available }
+	if reason == "" && fits(start) {
+		return start, ""
+	}
+	s.MinRecentMessages, s.MinFoldMessages, s.MinFoldTokens = 1, 1, min(s.MinFoldTokens, leastFold)
+	if further, none := foldEnd(v.Tail, s, b, nil); none == "" && (reason != "" || fits(further)) {
+		return further, ""
+	}
+	return start, reason
 }
 
 // contextTokens is what the whole branch costs as its context shows it.
@@ -144,7 +178,7 @@ func tailStart(tail []tree.PathMessage, s Settings, b Budget, d *Demand) (int, R
 	if turn > 0 && tree.Tokens(tail[turn:turnEnd(tail, turn)]) <= b.Keep || d != nil && d.KeepRecentMessages > 0 && turn > 0 {
 		return turn, ""
 	}
-	if at := nearestClosed(closed, raw, len(tail)-recent); at > 0 {
+	if at := nearestClosed(tail, closed, raw, len(tail)-recent); at > 0 {
 		return at, ""
 	}
 	return 0, ReasonNoCut
@@ -177,26 +211,32 @@ func closedAfter(tail []tree.PathMessage) []bool {
 		if m.Role == tree.RoleTool {
 			open--
 		} else {
-			open = m.Calls // calls left unanswered stay so once somebody else speaks
+			open = len(m.Calls) // calls left unanswered stay so once somebody else speaks
 		}
 		closed[i] = open <= 0
 	}
 	return closed
 }
 
-// nearestClosed is the tail start nearest to raw, and not after last, that has
-// no open call before it, the earlier of two at one distance; 0 where there is
-// none.
-func nearestClosed(closed []bool, raw, last int) int {
-	for distance := 0; distance < len(closed); distance++ {
-		if at := raw - distance; at > 0 && closed[at-1] {
-			return at
-		}
-		if at := raw + distance; at <= last && closed[at-1] {
-			return at
-		}
+// nearestClosed is the tail start nearest to raw in tokens, and not after last,
+// that has no open call before it, the earlier of two at one distance; 0 where
+// there is none.
+func nearestClosed(tail []tree.PathMessage, closed []bool, raw, last int) int {
+	before, after := raw, raw
+	more, less := 0, 0 // tokens that the tail would have more, or less
+	for ; before > 0 && !closed[before-1]; before-- {
+		more += tail[before-1].Tokens
 	}
-	return 0
+	for ; after <= last && !closed[after-1]; after++ {
+		less += tail[after].Tokens
+	}
+	switch {
+	case after > last:
+		return before
+	case before <= 0 || less < more:
+		return after
+	}
+	return before
 }
 
 // anchorIndex is the index of the anchor: whole user turns before the end, so

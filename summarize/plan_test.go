@@ -39,7 +39,9 @@ func branch(t testing.TB, line string, summaryTokens int) tree.View {
 		m.Role = roles[word[0]]
 		var err error
 		if word[0] == 'c' {
-			_, err = fmt.Sscanf(word[1:], "%d:%d", &m.Tokens, &m.Calls)
+			calls := 0
+			_, err = fmt.Sscanf(word[1:], "%d:%d", &m.Tokens, &calls)
+			m.Calls = make([]string, calls)
 		} else {
 			_, err = fmt.Sscanf(word[1:], "%d", &m.Tokens)
 		}
@@ -90,6 +92,8 @@ func TestPilo(t *testing.T)        { t.Parallel(); planCases(t, "Pilo: ") }
 func TestMyCoder(t *testing.T)     { t.Parallel(); planCases(t, "MyCoder: ") }
 func TestNimbleBrain(t *testing.T) { t.Parallel(); planCases(t, "NimbleBrain: ") }
 func TestKept(t *testing.T)        { t.Parallel(); planCases(t, "kept: ") }
+func TestDoesNotFit(t *testing.T)  { t.Parallel(); planCases(t, "doesn't fit: ") }
+func TestPrefix(t *testing.T)      { t.Parallel(); planCases(t, "prefix: ") }
 
 type planCase struct {
 	name    string // the system, and what it asserts
@@ -106,7 +110,7 @@ var allPlanCases = []planCase{
 	{name: "Onyx: below the threshold", line: "u100 a200 u100 a200", want: nothing(ReasonBelowTrigger)},
 	{name: "Onyx: exactly at the threshold", line: "u250 a200 u100 a200", want: nothing(ReasonBelowTrigger)},
 	{name: "Onyx: over the threshold", line: "u50 a301 u50 a150 u100 a100", want: "fold 0-3, anchor 3, keep 2"},
-	{name: "Onyx: empty history", line: "s800", want: nothing(ReasonTailKept)},
+	{name: "Onyx: empty history", line: "s800", want: nothing(ReasonBelowTrigger)},
 	{name: "Onyx: what is folded doesn't count", line: "u900 a900 | u100 a100 u100 a100", summary: 100, want: nothing(ReasonBelowTrigger)},
 	{name: "Onyx: only messages after the old cutoff are folded", line: "u900 a900 | u40 a300 u100 a100 u60 a60", summary: 100, want: "fold 2-5, anchor 5, keep"},
 	{name: "Onyx: the tail starts at a user turn", line: "u40 a400 u40 a100 u80 a100 u10 a10", want: "fold 0-3, anchor 3, keep 2"},
@@ -148,6 +152,18 @@ var allPlanCases = []planCase{
 		change: func(s *Settings) { s.MinRecentMessages = 1 }},
 	{name: "NimbleBrain: calls that nobody answered don't stop a cut", line: "u40 c400:2 t100 u100 a100 u50 a100", want: "fold 0-4, anchor 4, keep"},
 	{name: "NimbleBrain: a last message larger than the tail is kept whole", line: "u40 a300 u40 a900", want: "fold 0-1, anchor 1, keep 0"},
+
+	{name: "doesn't fit: too little to fold is folded all the same", line: "u20 a20 | u20 a900 u30 a60", summary: 100, want: "fold 2-3, anchor 3, keep 2",
+		change: func(s *Settings) { s.MinFoldMessages, s.MinRecentMessages = 4, 4 }},
+	{name: "doesn't fit: but it stays where it fits", line: "u20 a20 | u20 a600 u30 a60", summary: 100, want: nothing(ReasonTailKept),
+		change: func(s *Settings) { s.MinFoldMessages, s.MinRecentMessages = 4, 4 }},
+	{name: "doesn't fit: it goes on past a result that doesn't", line: "u20 a20 | u20 a100 u10 c10:1 t2000 u10", summary: 100, want: "fold 2-6, anchor 6, keep 2 4",
+		change: func(s *Settings) { s.KeepUserCapTokens = 64; s.KeepUserRatio = 0.064 }},
+	{name: "doesn't fit: the cut is the nearest in tokens", line: "u40 a300 c100:1 t600 c10:1 t10 a5", want: "fold 0-3, anchor 3, keep 0",
+		change: func(s *Settings) { s.MinRecentMessages = 1 }},
+	{name: "prefix: its share of the window isn't the tail's", line: "s600 u50 a150 u50 a40", want: nothing(ReasonBelowTrigger)},
+	{name: "prefix: over the trigger of what it leaves", line: "s600 u50 a170 u30 a80", want: "fold 1-2, anchor 2, keep"},
+	{name: "prefix: it fills the window", line: "s980 u50 a150 u30 a80", want: nothing(ReasonPrefix)},
 
 	{name: "kept: pinned messages stay, the user's newest within the budget", line: "u40! a300! u30 a100 u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 0 1 2 4"},
 	{name: "kept: kept messages of the summary before stay candidates", line: "u40! a300 | u30 a300 u40 a100 u100 a100", summary: 200, want: "fold 2-5, anchor 5, keep 0 4",

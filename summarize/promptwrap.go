@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -73,6 +74,19 @@ func roleAttribute(role tree.Role) string {
 // wrapped matches what wrapSummary writes, and gives the text. Neither the text
 // nor a kept message can hold the tags.
 var wrapped = regexp.MustCompile(`(?s)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd))
+
+// summaryMessage is the message by which a context shows a stored summary: its
+// body as it is, kept text and all. One that wrapSummary didn't write, from
+// elsewhere, is wrapped.
+func summaryMessage(body json.RawMessage) json.RawMessage {
+	if bytes.HasPrefix(body, wrappedStart) {
+		return body
+	}
+	return wrapSummary(unwrapSummary(body), nil)
+}
+
+// wrappedStart is how everything that wrapSummary writes begins.
+var wrappedStart = bytes.TrimSuffix(messageBody(string(tree.RoleUser), summaryIntro+summaryStart), []byte(`"}`))
 
 // unwrapSummary gives the text that wrapSummary was given. Of a message that
 // is no such wrapper, a summary from elsewhere, it gives the whole text.

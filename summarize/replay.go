@@ -53,7 +53,7 @@ func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r 
 	if err := json.Unmarshal(k.Settings, &settings); err != nil {
 		return r, fmt.Errorf("its settings: %w", err)
 	}
-	r.Input = Input{Nonce: fenceNonce(k.ID), Instructions: k.Instructions, TargetTokens: settings.Budget().Target}
+	r.Input = Input{Nonce: fenceNonce(k.ID), Instructions: k.Instructions}
 	for _, read := range []func(context.Context, tree.Compaction, *Replayed) error{s.replayPath, s.replayPrior, s.replaySummary} {
 		if err := read(ctx, k, &r); err != nil {
 			return r, err
@@ -62,6 +62,11 @@ func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r 
 	if len(r.Input.Fold) == 0 {
 		return r, nil
 	}
+	v, err := s.store.View(ctx, k.ConversationID, r.Input.Fold[0].ID, 0, tree.Skeleton())
+	if err != nil {
+		return r, err
+	}
+	r.Input.TargetTokens = settings.beside(tree.Tokens(v.Prefix)).Target
 	r.Transcript = transcribe(r.Input.Fold, fullLimits, r.Input.Nonce)
 	if len(r.Input.LookAhead) > 0 {
 		r.Transcript += "\n" + transcribe(r.Input.LookAhead, fullLimits, r.Input.Nonce)

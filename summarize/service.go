@@ -123,7 +123,7 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 			return Context{}, err
 		}
 	}
-	return build(v, settings, s.cascade.count)
+	return build(v, settings, s.cascade.count), nil
 }
 
 // windowOf gives the settings that hold for a view: the server's, the
@@ -154,7 +154,8 @@ func (s *Service) CheckSettings(overrides json.RawMessage) error {
 // wholeBranch is a budget that no branch is over.
 const wholeBranch = math.MaxInt64 / 2
 
-// plan reads the branch and plans its compaction. The view has no bodies.
+// plan reads the branch and plans its compaction. The view has no bodies, and
+// its messages' tokens are what they cost in a context.
 func (s *Service) plan(ctx context.Context, conversationID, headID uuid.UUID, d *Demand) (tree.View, Settings, *Plan, Reason, error) {
 	v, err := s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton())
 	if err != nil {
@@ -164,6 +165,7 @@ func (s *Service) plan(ctx context.Context, conversationID, headID uuid.UUID, d 
 	if err != nil {
 		return v, settings, nil, "", err
 	}
+	v.Tail = weigh(v.Tail, s.cascade.count)
 	p, reason := MakePlan(v, settings, d)
 	return v, settings, p, reason, nil
 }
@@ -304,19 +306,19 @@ func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID 
 }
 
 // compose makes the node of a summary, and tells what the context has with it.
+// The node's body is the message that a context shows, kept text and all: an
+// export carries it whole, and whoever counts it counts what it costs.
 func compose(text, model string, p *Plan, kept []tree.Message, before int, count tokens.Counter) (*tree.NewSummary, int) {
-	note := summaryNote{KeptCharacters: make([]int, len(kept))}
 	shown := make([]tree.Message, len(kept))
 	ids := make([]uuid.UUID, len(kept))
 	for i, m := range kept {
-		note.KeptCharacters[i] = keptCharacters(m, p.Kept[i].Limit, count)
-		shown[i] = cutTo(m, note.KeptCharacters[i])
+		shown[i] = cutTo(m, keptCharacters(m, p.Kept[i].Limit, count))
 		ids[i] = m.ID
 	}
-	metadata, _ := json.Marshal(note) // numbers always marshal
-	cost := messageTokens + count.Count(readSpoken(tree.Message{Role: tree.RoleUser, Body: wrapSummary(text, shown)}).text)
+	body := wrapSummary(text, shown)
+	cost := messageTokens + count.Count(readSpoken(tree.Message{Role: tree.RoleUser, Body: body}).text)
 	return &tree.NewSummary{
-		AnchorID: p.AnchorID, Body: wrapSummary(text, nil), Metadata: metadata, Tokens: cost,
+		AnchorID: p.AnchorID, Body: body, Tokens: cost,
 		Range: tree.SummaryRange{LastSummarizedID: p.CutoffID, PriorSummaryID: p.PriorID, KeptIDs: ids, Model: model},
 	}, before - p.Replaced + cost
 }

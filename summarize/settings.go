@@ -144,3 +144,14 @@ func (s Settings) Budget() Budget {
 		Target: max(1, min(s.SummaryTargetTokens, available/8)),
 	}
 }
+
+// beside is the budget of a branch whose prefix has so many tokens. A prefix is
+// never folded, so the shares are of what it leaves of the window: of the whole
+// window, a long one would keep the context over its trigger for ever.
+func (s Settings) beside(prefix int) Budget {
+	available := s.Budget().Available
+	s.MaxContextTokens -= min(prefix, available-1)
+	b := s.Budget()
+	b.Available, b.Trigger = available, min(prefix+b.Trigger, available)
+	return b
+}

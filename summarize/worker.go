@@ -250,12 +250,13 @@ func (f *frontier) put(key headKey, left room) {
 // for a compaction. A branch past its trigger where there is nothing to fold
 // yet is looked at again with the next message.
 func distance(v tree.View, s Settings) room {
-	left := room{tokens: s.Budget().Trigger - contextTokens(v), messages: 1 << 30}
+	trigger := s.beside(tree.Tokens(v.Prefix)).Trigger
+	left := room{tokens: trigger - contextTokens(v), messages: 1 << 30}
 	if s.EveryNMessages > 0 {
 		left.messages = s.EveryNMessages - len(v.Tail)
 	}
 	if s.Compaction != ModeAuto {
-		left.tokens = max(1, s.Budget().Trigger/8) // then looks again, as the settings may change
+		left.tokens = max(1, trigger/8) // then looks again, as the settings may change
 	}
 	return left
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 
 	"github.com/google/uuid"
 
@@ -19,17 +20,18 @@ type View struct {
 	Settings       json.RawMessage // of the conversation
 	Prefix         []PathMessage   // leading system and developer messages
 	Summary        *Summary        // the applicable one, nil for none
-	Kept           []PathMessage   // of Summary: folded messages that stay verbatim, oldest first
+	Kept           []PathMessage   // of Summary: folded messages that stay verbatim, oldest first; only in a Skeleton, as their text stands in Summary's body
 	Tail           []PathMessage   // after the cutoff, or after the prefix, oldest first
 	Folded         int             // messages between the prefix and the tail that Summary replaces
-	Above          int             // messages between the prefix or the cutoff and the tail that were not read, because the budget ended
+	Above          int             // messages between the prefix or the cutoff and the tail that are not in it, because the budget ended
 }
 
 // A PathMessage is a message on a branch. Its Siblings are not read, and in a
 // View without bodies neither is its Body.
 type PathMessage struct {
 	Message
-	Calls int // tool calls that it makes
+	Calls   []string // ids of the tool calls that an assistant makes
+	Answers string   // id of the tool call that a tool message answers
 }
 
 // A ViewOption changes what a View reads.
@@ -49,10 +51,18 @@ const (
 	partTail
 )
 
+// reach is how many budgets of tokens a View goes up to find the summary of a
+// branch that doesn't fit.
+const reach = 4
+
 // View reads the branch that ends in headID, from the head up to the cutoff of
 // the applicable summary, to the prefix, or until the tail has more than budget
-// tokens: the message that passes the budget is the first of Tail. One query,
-// whose cost is that of the messages it gives; what lies above costs nothing.
+// tokens: the message that passes the budget is the first of Tail. A budget
+// that ends before a summary is met doesn't lose it: the walk goes on to look
+// for one, up to four budgets away, without reading the messages between.
+//
+// It is one query, whose cost is that of the messages it gives, and at most of
+// three budgets' ids more where they don't fit; what lies above costs nothing.
 func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budget int64, opts ...ViewOption) (_ View, err error) {
 	defer wrap(&err, nil, "View(%s, head %s)", conversationID, headID)
 	var o viewOptions
@@ -60,7 +70,8 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 		opt(&o)
 	}
 	rows, err := s.q.GetView(ctx, db.GetViewParams{
-		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Budget: budget, WithBodies: !o.skeleton,
+		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
+		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton,
 	})
 	if err != nil {
 		return View{}, err
@@ -71,14 +82,12 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	v := View{ConversationID: conversationID, HeadID: headID, Settings: rows[0].Settings}
 	folded := 0 // messages of the branch up to the cutoff, or in the prefix
 	for _, row := range rows {
-		m := PathMessage{Calls: int(row.Calls), Message: Message{
+		m := PathMessage{Message: Message{
 			ConversationID: conversationID, ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes),
 			Role: Role(row.Role), Body: row.Body, Pinned: row.Pinned, Tokens: int(row.Tokens), PathTokens: row.PathTokens,
 			Depth: int(row.Depth), CreatedAt: row.CreatedAt.UTC(),
 		}}
-		if !o.skeleton && m.Role == RoleAssistant && bytes.Contains(m.Body, []byte(`"tool_calls"`)) {
-			m.Calls = countCalls(m.Body)
-		}
+		m.Calls, m.Answers = callsOf(row)
 		switch row.Part {
 		case partPrefix:
 			v.Prefix = append(v.Prefix, m)
@@ -104,14 +113,28 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	return v, nil
 }
 
-func countCalls(raw json.RawMessage) int {
-	var b struct {
-		ToolCalls []json.RawMessage `json:"tool_calls"`
+// callsOf gives the ids of the calls that a message makes, or of the one that it
+// answers.
+func callsOf(row db.GetViewRow) (calls []string, answers string) {
+	switch role := Role(row.Role); {
+	case role == RoleTool && row.Body == nil && len(row.CallIds) == 1:
+		return nil, row.CallIds[0]
+	case role == RoleAssistant && row.Body == nil:
+		return row.CallIds, ""
+	case role == RoleTool, role == RoleAssistant && bytes.Contains(row.Body, []byte(`"tool_calls"`)):
+		var b struct {
+			ToolCallID string `json:"tool_call_id"`
+			ToolCalls  []struct {
+				ID string `json:"id"`
+			} `json:"tool_calls"`
+		}
+		_ = json.Unmarshal(row.Body, &b) // a stored body was checked
+		for _, call := range b.ToolCalls {
+			calls = append(calls, call.ID)
+		}
+		return calls, b.ToolCallID
 	}
-	if json.Unmarshal(raw, &b) != nil {
-		return 0 // a stored body was checked
-	}
-	return len(b.ToolCalls)
+	return nil, ""
 }
 
 // Tokens sums what messages cost in a context.

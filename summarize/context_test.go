@@ -1,0 +1,174 @@
+package summarize
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func add(t *testing.T, s *tree.Store, id, parent uuid.UUID, body string) tree.Message {
+	t.Helper()
+	m, _, err := s.Append(t.Context(), id, parent, tree.NewMessage{Body: []byte(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func contextOf(t *testing.T, s *Service, id, head uuid.UUID) Context {
+	t.Helper()
+	c, err := s.Context(t.Context(), id, head, Window{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const oneCall = `{"role":"assistant","tool_calls":[{"id":"call-1","type":"function","function":{"name":"look","arguments":"{}"}}]}`
+
+// A result larger than the window comes between the head and the summary's
+// anchor: the context leaves out the result, and not the summary.
+func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s := service(t, store, Config{})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 12)
+	k := compact(t, s, id, head.ID, Demand{})
+	head = add(t, store, id, head.ID, `{"role":"user","content":"Look it up."}`)
+	head = add(t, store, id, head.ID, oneCall)
+	head = add(t, store, id, head.ID, fmt.Sprintf(`{"role":"tool","tool_call_id":"call-1","content":%q}`, strings.Repeat("a line of the result\n", 400)))
+	head = add(t, store, id, head.ID, `{"role":"user","content":"And now?"}`)
+	c := contextOf(t, s, id, head.ID)
+	if c.Summary == nil || c.Summary.ID != k.SummaryID {
+		t.Fatalf("the context holds summary %v, want %s", c.Summary, k.SummaryID)
+	}
+	if c.Complete || c.Counts.Tail != 1 || c.Omitted == 0 || c.Usage.ContextTokens > c.Usage.AvailableTokens {
+		t.Errorf("complete %v, %+v, %d omitted, %+v", c.Complete, c.Counts, c.Omitted, c.Usage)
+	}
+	if want := "older messages didn't fit and are not shown. Compact the conversation now."; !strings.Contains(c.Status, want) {
+		t.Errorf("status %q doesn't say that %s", c.Status, want)
+	}
+	// And a compaction mends it, however little there is to fold.
+	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Outcome != tree.OutcomeSaved {
+		t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
+	}
+	if c := contextOf(t, s, id, head.ID); !c.Complete || c.Counts.Tail == 0 {
+		t.Errorf("after a compaction: complete %v, %+v, %d omitted", c.Complete, c.Counts, c.Omitted)
+	}
+}
+
+// What a context adds for calls that nobody answered is counted by all who
+// count: the context, its explanation and the record of a compaction.
+func TestAddedResultsCount(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s := service(t, store, Config{})
+	id := conversation(t, store)
+	head := add(t, store, id, uuid.Nil, `{"role":"system","content":"Be brief."}`)
+	for i := range 6 {
+		head = add(t, store, id, head.ID, fmt.Sprintf(`{"role":"user","content":"Question %d"}`, i))
+		head = add(t, store, id, head.ID, fmt.Sprintf(
+			`{"role":"assistant","tool_calls":[{"id":"a-%d","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"a-rather-longer-identifier-%d","type":"function","function":{"name":"look","arguments":"{}"}}]}`, i, i))
+		if i%2 == 0 {
+			head = add(t, store, id, head.ID, fmt.Sprintf(`{"role":"tool","tool_call_id":"a-rather-longer-identifier-%d","content":"found"}`, i))
+		}
+	}
+	head = add(t, store, id, head.ID, `{"role":"user","content":"Well?"}`)
+	c := contextOf(t, s, id, head.ID)
+	if len(c.Repairs) != 9 {
+		t.Fatalf("%d repairs, want 9", len(c.Repairs))
+	}
+	e, err := s.Explain(t.Context(), id, head.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Usage != c.Usage {
+		t.Errorf("explained %+v, context %+v", e.Usage, c.Usage)
+	}
+	k := compact(t, s, id, head.ID, Demand{KeepRecentMessages: 4})
+	if k.TokensBefore != c.Usage.ContextTokens {
+		t.Errorf("%d tokens before a compaction, %d in the context", k.TokensBefore, c.Usage.ContextTokens)
+	}
+	if after := contextOf(t, s, id, head.ID); k.TokensAfter != after.Usage.ContextTokens {
+		t.Errorf("%d tokens after a compaction, %d in the context", k.TokensAfter, after.Usage.ContextTokens)
+	}
+}
+
+// A conversation that is exported and imported again has the same contexts,
+// byte for byte and token for token: kept text included.
+func TestContextTravels(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	settings := smallSettings()
+	settings.KeepUserRatio = 0.15
+	s := service(t, store, Config{Settings: settings})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40)
+	compact(t, s, id, head.ID, Demand{})
+	before := contextOf(t, s, id, head.ID)
+	if before.Counts.Kept == 0 {
+		t.Fatal("nothing is kept, so nothing is tested")
+	}
+	var file bytes.Buffer
+	if err := transfer.Export(t.Context(), store, id, &file); err != nil {
+		t.Fatal(err)
+	}
+	other := tree.New(dbtest.New(t))
+	if _, err := transfer.Import(t.Context(), other, &file, transfer.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	after := contextOf(t, service(t, other, Config{Settings: settings}), id, head.ID)
+	if got, want := string(after.AppendMessages(nil)), string(before.AppendMessages(nil)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if after.Usage != before.Usage || after.Counts != before.Counts {
+		t.Errorf("%+v %+v, want %+v %+v", after.Usage, after.Counts, before.Usage, before.Counts)
+	}
+	if n := tokens.O200k().Count(readSpoken(tree.Message{Role: tree.RoleUser, Body: after.Messages[0]}).text) + messageTokens; n != after.Summary.Tokens {
+		t.Errorf("the summary's message has %d tokens, and says %d", n, after.Summary.Tokens)
+	}
+}
+
+// A long prefix leaves less of the window, and is compacted no more often than
+// a window of what it leaves.
+func TestLongPrefix(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []int{0, 60_000, 80_000, 100_000} {
+		line := strings.Repeat("u70 a350 ", 1000)
+		whole := branch(t, line, 0)
+		var v tree.View
+		if prefix > 0 {
+			v.Prefix = []tree.PathMessage{{Message: tree.Message{ID: uuid.New(), Role: tree.RoleSystem, Tokens: prefix}}}
+		}
+		s, compactions := Defaults(), 0
+		for i, m := range whole.Tail {
+			if v.Tail = append(v.Tail, m); i%2 == 0 {
+				continue
+			}
+			p, _ := MakePlan(v, s, nil)
+			if p == nil {
+				continue
+			}
+			compactions++
+			v.Tail = slices.Clone(v.Tail[len(p.Fold):])
+			v.Summary = &tree.Summary{ID: uuid.New(), Tokens: p.Target + 100, AnchorID: p.AnchorID}
+		}
+		available := s.Budget().Available - prefix
+		if most := 1000 * 420 * 3 / available; compactions > most || compactions == 0 {
+			t.Errorf("%d compactions of 420,000 tokens beside a prefix of %d, at most %d were due", compactions, prefix, most)
+		}
+		if contextTokens(v) > s.Budget().Available {
+			t.Errorf("%d tokens don't fit beside a prefix of %d", contextTokens(v), prefix)
+		}
+	}
+}

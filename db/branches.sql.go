@@ -23,8 +23,7 @@ with recursive doomed as (
     join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model from nodes child where child.conversation_id = $2 and child.parent_id = doomed.id offset 0) child on true
 ), deleted as (
     delete from nodes n
-    using doomed
-    where n.conversation_id = $2 and n.id = doomed.id
+    where n.conversation_id = $2 and n.id = any (array(select doomed.id from doomed))
     returning n.id, n.kind
 )
 select count(*) filter (where deleted.kind = 'message') as messages,
@@ -66,9 +65,11 @@ with recursive below as (
 )
 select below.id
 from below
-where not exists (
-    select from nodes child
-    where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null)
+left join lateral (
+    select child.id from nodes child
+    where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null
+    limit 1) child on true
+where child.id is null
 order by below.created_at desc, below.id desc
 limit 1
 `
@@ -98,13 +99,13 @@ with recursive path as (
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer
 )
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
-       coalesce(case when n.parent_id is null
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model,
+       coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
 from path
-join nodes n on n.conversation_id = $1 and n.id = path.id
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $1 and n.id = path.id offset 0) nodes on true
 order by path.position
 `
 
@@ -246,9 +247,9 @@ func (q *Queries) ListBranches(ctx context.Context, arg ListBranchesParams) ([]L
 }
 
 const listNodes = `-- name: ListNodes :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model
 from unnest($1::uuid[]) with ordinality as wanted (id, position)
-join nodes n on n.conversation_id = $2 and n.id = wanted.id
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) nodes on true
 order by wanted.position
 `
 

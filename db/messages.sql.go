@@ -324,10 +324,11 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 }
 
 const listMessages = `-- name: ListMessages :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
-from unnest($1::uuid[]) with ordinality as wanted (id, position)
-join conversations c on c.id = $2 and c.tenant_id = $3
-join nodes n on n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message'
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model
+from conversations c
+cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+where c.id = $2 and c.tenant_id = $3
 order by wanted.position
 `
 

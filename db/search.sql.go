@@ -48,26 +48,28 @@ with recursive hit as (
 ), ending as materialized (
     select below.conversation_id, below.hit_id, below.id, below.created_at
     from below
-    where not exists (
-        select from nodes child
-        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
+    left join lateral (
+        select child.id from nodes child
+        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+        limit 1) child on true
+    where child.id is null
 ), leaf as (
     select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
     from reach
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, leaf.id as leaf_id, c.title,
-       coalesce(case when n.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = n.conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = n.conversation_id and s.parent_id = n.parent_id)
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, leaf.id as leaf_id, c.title,
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count,
-       ts_headline('simple', coalesce(n.search_text, n.body ->> 'content'), websearch_to_tsquery('simple', $1::text),
+       ts_headline('simple', coalesce(nodes.search_text, nodes.body ->> 'content'), websearch_to_tsquery('simple', $1::text),
                    'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
 from leaf
 join conversations c on c.id = leaf.conversation_id
-join nodes n on n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id
-order by n.created_at desc, n.id desc
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+order by nodes.created_at desc, nodes.id desc
 `
 
 type SearchConversationParams struct {
@@ -177,26 +179,28 @@ with recursive hit as (
 ), ending as materialized (
     select below.conversation_id, below.hit_id, below.id, below.created_at
     from below
-    where not exists (
-        select from nodes child
-        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
+    left join lateral (
+        select child.id from nodes child
+        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+        limit 1) child on true
+    where child.id is null
 ), leaf as (
     select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
     from reach
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, leaf.id as leaf_id, c.title,
-       coalesce(case when n.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = n.conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = n.conversation_id and s.parent_id = n.parent_id)
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, leaf.id as leaf_id, c.title,
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count,
-       ts_headline('simple', coalesce(n.search_text, n.body ->> 'content'), websearch_to_tsquery('simple', $1::text),
+       ts_headline('simple', coalesce(nodes.search_text, nodes.body ->> 'content'), websearch_to_tsquery('simple', $1::text),
                    'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
 from leaf
 join conversations c on c.id = leaf.conversation_id
-join nodes n on n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id
-order by n.created_at desc, n.id desc
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+order by nodes.created_at desc, nodes.id desc
 `
 
 type SearchTenantParams struct {

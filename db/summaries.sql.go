@@ -73,7 +73,7 @@ with recursive walk as (
       and (walk.in_budget and (walk.tail_tokens <= $5 or walk.role = 'tool')
            or walk.summary_id is null and walk.tail_tokens <= $6::bigint)
 ), found as (
-    select w.summary_id from walk w where w.summary_id is not null limit 1
+    select w.summary_id, w.cutoff_id from walk w where w.summary_id is not null limit 1
 ), prefix as (
     select n.id, n.parent_id
     from nodes n
@@ -87,9 +87,11 @@ with recursive walk as (
     union all
     select 2, found.summary_id from found
     union all
-    select 3, unnest(s.kept_ids) from found join nodes s on s.conversation_id = $2 and s.id = found.summary_id and not $1::boolean
+    select 3, unnest(s.kept_ids)
+    from found
+    join lateral (select s.kept_ids from nodes s where s.conversation_id = $2 and s.id = found.summary_id offset 0) s on not $1::boolean
     union all
-    select 4, s.last_summarized_id from found join nodes s on s.conversation_id = $2 and s.id = found.summary_id
+    select 4, found.cutoff_id from found
     union all
     select 5, w.id from walk w where w.in_budget and w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
 )

@@ -13,13 +13,13 @@ with recursive path as (
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where path.position < @row_limit::integer
 )
-select sqlc.embed(n),
-       coalesce(case when n.parent_id is null
+select sqlc.embed(nodes),
+       coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
 from path
-join nodes n on n.conversation_id = @conversation_id and n.id = path.id
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = path.id offset 0) nodes on true
 order by path.position;
 
 -- name: ListBranches :many
@@ -52,9 +52,11 @@ with recursive below as (
 )
 select below.id
 from below
-where not exists (
-    select from nodes child
-    where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null)
+left join lateral (
+    select child.id from nodes child
+    where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null
+    limit 1) child on true
+where child.id is null
 order by below.created_at desc, below.id desc
 limit 1;
 
@@ -89,8 +91,7 @@ with recursive doomed as (
     join lateral (select child.* from nodes child where child.conversation_id = @conversation_id and child.parent_id = doomed.id offset 0) child on true
 ), deleted as (
     delete from nodes n
-    using doomed
-    where n.conversation_id = @conversation_id and n.id = doomed.id
+    where n.conversation_id = @conversation_id and n.id = any (array(select doomed.id from doomed))
     returning n.id, n.kind
 )
 select count(*) filter (where deleted.kind = 'message') as messages,
@@ -145,7 +146,7 @@ order by branch.depth, branch.is_summary, branch.created_at, branch.id;
 
 -- name: ListNodes :many
 -- Nodes of both kinds, in the order of @ids.
-select sqlc.embed(n)
+select sqlc.embed(nodes)
 from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
-join nodes n on n.conversation_id = @conversation_id and n.id = wanted.id
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) nodes on true
 order by wanted.position;

@@ -114,8 +114,9 @@ select id from nodes where conversation_id = @conversation_id and id = any (@ids
 
 -- name: ListMessages :many
 -- In the order of @ids.
-select sqlc.embed(n)
-from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
-join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
-join nodes n on n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message'
+select sqlc.embed(nodes)
+from conversations c
+cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by wanted.position;

@@ -38,26 +38,28 @@ with recursive hit as (
 ), ending as materialized (
     select below.conversation_id, below.hit_id, below.id, below.created_at
     from below
-    where not exists (
-        select from nodes child
-        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
+    left join lateral (
+        select child.id from nodes child
+        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+        limit 1) child on true
+    where child.id is null
 ), leaf as (
     select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
     from reach
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select sqlc.embed(n), leaf.id as leaf_id, c.title,
-       coalesce(case when n.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = n.conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = n.conversation_id and s.parent_id = n.parent_id)
+select sqlc.embed(nodes), leaf.id as leaf_id, c.title,
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count,
-       ts_headline('simple', coalesce(n.search_text, n.body ->> 'content'), websearch_to_tsquery('simple', @query::text),
+       ts_headline('simple', coalesce(nodes.search_text, nodes.body ->> 'content'), websearch_to_tsquery('simple', @query::text),
                    'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
 from leaf
 join conversations c on c.id = leaf.conversation_id
-join nodes n on n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id
-order by n.created_at desc, n.id desc;
+join lateral (select n.* from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+order by nodes.created_at desc, nodes.id desc;
 
 -- name: SearchTenant :many
 -- Across conversations, so this is the one query of nodes that Citus sends to
@@ -96,23 +98,25 @@ with recursive hit as (
 ), ending as materialized (
     select below.conversation_id, below.hit_id, below.id, below.created_at
     from below
-    where not exists (
-        select from nodes child
-        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null)
+    left join lateral (
+        select child.id from nodes child
+        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+        limit 1) child on true
+    where child.id is null
 ), leaf as (
     select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
     from reach
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select sqlc.embed(n), leaf.id as leaf_id, c.title,
-       coalesce(case when n.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = n.conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = n.conversation_id and s.parent_id = n.parent_id)
+select sqlc.embed(nodes), leaf.id as leaf_id, c.title,
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count,
-       ts_headline('simple', coalesce(n.search_text, n.body ->> 'content'), websearch_to_tsquery('simple', @query::text),
+       ts_headline('simple', coalesce(nodes.search_text, nodes.body ->> 'content'), websearch_to_tsquery('simple', @query::text),
                    'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
 from leaf
 join conversations c on c.id = leaf.conversation_id
-join nodes n on n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id
-order by n.created_at desc, n.id desc;
+join lateral (select n.* from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+order by nodes.created_at desc, nodes.id desc;

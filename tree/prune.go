@@ -18,7 +18,8 @@ import (
 // below the pruned message's parent, or of the whole tree where a root was
 // pruned. The later siblings' indexes close up.
 //
-// The cost grows with what is deleted, at about 25,000 nodes a second.
+// The cost grows with what is deleted, at about 25,000 nodes a second; where
+// most conversations are much smaller, Postgres may also read this one once.
 func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
 	defer wrap(&err, errMessageNotFound, "Prune(%s, %s)", conversationID, id)
 	err = s.inTx(ctx, func(s *Store) error {

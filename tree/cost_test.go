@@ -1,0 +1,141 @@
+package tree_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Beside many small conversations, the statistics say that a conversation has
+// four messages. A plan that believes them reads a large one whole at each step
+// of a walk, or once per query; either shows in the rows that are read.
+func TestReadsOnlyWhatItGives(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	id, ids := skewed(t, pool, s)
+	head := ids[len(ids)-1]
+	mid := ids[len(ids)/2]
+	if _, err := s.AddSummary(t.Context(), id, tree.NewSummary{
+		AnchorID: mid, Body: said(tree.RoleUser, "What was said."),
+		Range: tree.SummaryRange{LastSummarizedID: ids[len(ids)/2-4], KeptIDs: ids[:3], Model: "a test"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), "analyze nodes"); err != nil {
+		t.Fatal(err)
+	}
+	below := len(ids) - len(ids)/2
+	for _, test := range []struct {
+		what  string
+		reads int // messages that the call has to do with
+		call  func(context.Context, *tree.Store) error
+	}{
+		{"a message", 1, func(ctx context.Context, s *tree.Store) error { _, err := s.Message(ctx, id, mid); return err }},
+		{"messages", 100, func(ctx context.Context, s *tree.Store) error { _, err := s.Messages(ctx, id, ids[:100]); return err }},
+		{"children", 1, func(ctx context.Context, s *tree.Store) error {
+			_, err := s.Children(ctx, id, mid, tree.Paging{Limit: 10})
+			return err
+		}},
+		{"a page of a transcript", 50, func(ctx context.Context, s *tree.Store) error {
+			_, err := s.Transcript(ctx, id, head, tree.Paging{Limit: 50})
+			return err
+		}},
+		{"a view up to a budget", 50, func(ctx context.Context, s *tree.Store) error { _, err := s.View(ctx, id, head, 150); return err }},
+		{"a view up to a cutoff", 50, func(ctx context.Context, s *tree.Store) error { _, err := s.View(ctx, id, ids[len(ids)/2+40], 1<<40); return err }},
+		{"a view without bodies", 50, func(ctx context.Context, s *tree.Store) error {
+			_, err := s.View(ctx, id, ids[len(ids)/2+40], 1<<40, tree.Skeleton())
+			return err
+		}},
+		{"the newest leaf", below, func(ctx context.Context, s *tree.Store) error { _, err := s.NewestLeaf(ctx, id, mid); return err }},
+		{"a search", below + 10, func(ctx context.Context, s *tree.Store) error {
+			_, err := s.Search(ctx, fmt.Sprint("word", len(ids)/2), id, tree.Paging{})
+			return err
+		}},
+		{"an append", 3, func(ctx context.Context, s *tree.Store) error {
+			_, _, err := s.Append(ctx, id, mid, user("And then?"))
+			return err
+		}},
+		{"a fork", 2 * below, func(ctx context.Context, s *tree.Store) error {
+			_, _, err := s.Fork(ctx, id, ids[len(ids)/2-1], tree.NewConversation{})
+			return err
+		}},
+		// Its delete may read the conversation once, and no more.
+		{"a prune", len(ids) / 4, func(ctx context.Context, s *tree.Store) error { _, err := s.Prune(ctx, id, ids[len(ids)-5]); return err }},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			if got := rowsRead(t, pool, test.call); got > 4*test.reads+20 {
+				t.Errorf("it reads %d rows for %d messages", got, test.reads)
+			} else {
+				t.Logf("%d rows for %d messages", got, test.reads)
+			}
+		})
+	}
+}
+
+// skewed fills a database with small conversations and a line of messages.
+func skewed(t *testing.T, pool *pgxpool.Pool, s *tree.Store) (uuid.UUID, []uuid.UUID) {
+	t.Helper()
+	for _, fill := range []string{
+		`insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
+		 select gen_random_uuid(), 'default', '', '{}', '{}', now(), now() from generate_series(1, 10000)`,
+		`insert into nodes (conversation_id, id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
+		 select c.id, gen_random_uuid(), 'message', 'user', i, 0, 10, 10, false, now(), '{"role":"user","content":"x"}'
+		 from conversations c, generate_series(1, 4) i`,
+	} {
+		if _, err := pool.Exec(t.Context(), fill); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := newConversation(t, s).ID
+	var ids []uuid.UUID
+	for len(ids) < 4000 {
+		chain := make([]tree.NewMessage, 500)
+		for i := range chain {
+			chain[i] = user(fmt.Sprint("word", len(ids)+i))
+		}
+		parent := uuid.Nil
+		if len(ids) > 0 {
+			parent = ids[len(ids)-1]
+		}
+		stored, _, err := s.AppendChain(t.Context(), id, parent, chain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range stored {
+			ids = append(ids, m.ID)
+		}
+	}
+	return id, ids
+}
+
+// rowsRead counts the rows of nodes that a call reads. The transaction is
+// undone.
+func rowsRead(t *testing.T, pool *pgxpool.Pool, call func(context.Context, *tree.Store) error) int {
+	t.Helper()
+	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	// The counts of a connection go on until it has reported them.
+	read := func() (n int) {
+		const counted = "select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = 'nodes'"
+		if err := tx.QueryRow(t.Context(), counted).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := read()
+	if err := call(t.Context(), tree.New(tx)); err != nil {
+		t.Fatal(err)
+	}
+	return read() - before
+}

@@ -78,6 +78,7 @@ func TestNodeTerms(t *testing.T) {
 		{"insert into nodes (conversation_id, id) values (@conversation_id, @id)", 1, 0},
 		{"insert into nodes (id) select id from place", 1, 1},
 		{"select sqlc.embed(nodes) from inserted nodes -- from nodes", 0, 0},
+		{"select nodes.id from w join lateral (select n.* from nodes n where n.conversation_id = @c) nodes on true order by w.x, nodes.id", 1, 0},
 		{"select 'from nodes'", 0, 0},
 	} {
 		if all, bad := nodeTerms(test.sql); all != test.all || len(bad) != test.bad {
@@ -115,7 +116,8 @@ func nodeTerms(sql string) (all int, bad []string) {
 	}
 	for _, term := range splitTerms(tokens) {
 		for i := 1; i < len(term); i++ {
-			if term[i] != "nodes" || !slices.Contains(tableFollow, term[i-1]) {
+			column := i+1 < len(term) && term[i+1] == "." // of an alias that has the table's name
+			if term[i] != "nodes" || !slices.Contains(tableFollow, term[i-1]) || column {
 				continue
 			}
 			all++

@@ -49,7 +49,10 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			return err
 		}},
 		{"a view up to a budget", 50, func(ctx context.Context, s *tree.Store) error { _, err := s.View(ctx, id, head, 150); return err }},
-		{"a view up to a cutoff", 50, func(ctx context.Context, s *tree.Store) error { _, err := s.View(ctx, id, ids[len(ids)/2+40], 1<<40); return err }},
+		{"a view up to a cutoff", 50, func(ctx context.Context, s *tree.Store) error {
+			_, err := s.View(ctx, id, ids[len(ids)/2+40], 1<<40)
+			return err
+		}},
 		{"a view without bodies", 50, func(ctx context.Context, s *tree.Store) error {
 			_, err := s.View(ctx, id, ids[len(ids)/2+40], 1<<40, tree.Skeleton())
 			return err
@@ -68,7 +71,10 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			return err
 		}},
 		// Its delete may read the conversation once, and no more.
-		{"a prune", len(ids) / 4, func(ctx context.Context, s *tree.Store) error { _, err := s.Prune(ctx, id, ids[len(ids)-5]); return err }},
+		{"a prune", len(ids) / 4, func(ctx context.Context, s *tree.Store) error {
+			_, err := s.Prune(ctx, id, ids[len(ids)-5])
+			return err
+		}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			if got := rowsRead(t, pool, test.call); got > 4*test.reads+20 {

@@ -1,5 +1,3 @@
-//go:build browser
-
 package web_test
 
 import (
@@ -20,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -28,7 +27,7 @@ import (
 
 // patience is how long a test waits for the page to get somewhere before it
 // fails. It is no measure of anything.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // startBrowser starts one browser for all tests of the binary.
 var startBrowser = sync.OnceValues(func() (context.Context, error) {
@@ -41,11 +40,12 @@ var startBrowser = sync.OnceValues(func() (context.Context, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("font-render-hinting", "none"),
 		// A mouse, which a headless browser doesn't think it has.
-		chromedp.Flag("blink-settings", "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"), chromedp.Flag("hide-scrollbars", true), chromedp.WindowSize(1440, 900),
+		chromedp.Flag("blink-settings", "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"),
+		chromedp.Flag("hide-scrollbars", true), chromedp.WindowSize(1440, 900),
 	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
@@ -230,6 +230,12 @@ func eval[T any](b *tab, expression string, args ...any) T {
 	return run(b, chromedp.Evaluate[T](script(expression, args), chromedp.EvalAwaitPromise))
 }
 
+// atStart has documents that are opened from now on run a script first.
+func (b *tab) atStart(source string, args ...any) {
+	b.t.Helper()
+	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script(source, args)})
+}
+
 // script fills $1, $2, … of an expression with arguments, as JSON.
 func script(expression string, args []any) string {
 	for i := len(args) - 1; i >= 0; i-- {
@@ -344,6 +350,33 @@ func (b *tab) showMessage(depth int, message uuid.UUID) {
 		}
 		requestAnimationFrame(() => setTimeout(() => done(false), 60))
 	})`, row(message), depth)
+}
+
+// scroll has a script move the transcript, and waits until the movement is over,
+// for the page, too: that takes it a moment after the last step.
+func (b *tab) scroll(script string, args ...any) {
+	b.t.Helper()
+	eval[any](b, `new Promise(done => {
+		const list = document.querySelector('.transcript')
+		let timer
+		const wait = () => { clearTimeout(timer); timer = setTimeout(done, 300) }
+		list.addEventListener('scroll', wait)
+		`+script+`
+		requestAnimationFrame(() => requestAnimationFrame(wait)) // by then, a step was told
+	})`, args...)
+}
+
+// render scrolls until the message at a depth of the branch is on the page, in
+// view or near it.
+func (b *tab) render(depth int, message uuid.UUID) {
+	b.t.Helper()
+	b.until(`(() => {
+		if (document.querySelector($1)) return true
+		const list = document.querySelector('.transcript')
+		const shown = [...document.querySelectorAll('.message[aria-posinset]')]
+		const first = shown.at(0)?.ariaPosInSet - 1
+		list.scrollTop += $2 < first ? shown.at(0).getBoundingClientRect().top - 400 : shown.at(-1).getBoundingClientRect().bottom - 400
+	})()`, row(message), depth)
 }
 
 // path is the page's address without the host.

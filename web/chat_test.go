@@ -1,5 +1,3 @@
-//go:build browser
-
 package web_test
 
 import (
@@ -62,6 +60,40 @@ func TestSend(t *testing.T) {
 	b.until(rendered + `.join() === "What is coppicing?,Cutting a tree back.,How often?,Every seven years."`)
 }
 
+// TestStreamingKeepsThePlace has an answer grow below what is being read.
+func TestStreamingKeepsThePlace(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	filler := strings.Repeat("A line of the answer that fills the screen, and more.\n\n", 30)
+	id, messages := s.conversation("Place", "First?", filler, "Second?", filler)
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[3]))
+	b.send("Third?")
+	b.until(`document.querySelector('.live')`)
+	model.say(filler)
+	b.until(`document.querySelectorAll('.live p').length > 29`)
+	atEnd := `(s => s.scrollTop + s.clientHeight > s.scrollHeight - 2)(document.querySelector('.transcript'))`
+	b.until(atEnd)
+	model.say(filler)
+	b.until(`document.querySelectorAll('.live p').length > 59`)
+	b.until(atEnd)
+
+	// The reader goes up a little, and stays there.
+	b.scroll(`list.scrollTop -= 7`)
+	where := eval[float64](b, `document.querySelector('.live p').getBoundingClientRect().top`)
+	model.say(filler)
+	b.until(`document.querySelectorAll('.live p').length > 89`)
+	if now := eval[float64](b, `document.querySelector('.live p').getBoundingClientRect().top`); now != where {
+		t.Errorf("the answer stood at %.1f, and while it grew at %.1f", where, now)
+	}
+	b.click(".to-end", "")
+	b.until(atEnd)
+	model.say(end)
+	b.until(`!document.querySelector('.live')`)
+	b.until(atEnd)
+}
+
 func TestStop(t *testing.T) {
 	t.Parallel()
 	model := newPuppet()
@@ -106,6 +138,7 @@ func TestFailure(t *testing.T) {
 	b.click("button", "Try again")
 	model.say("Half an ", fail)
 	b.shows("The answer broke off here: the model can’t be reached.")
+	b.until(`!document.querySelector('.live')`)
 	_, head := b.ids()
 	if got := s.texts(id, head); !slices.Equal(got, []string{"One?", "One.", "What next?", "Half an "}) {
 		t.Errorf("stored is %q", got)
@@ -166,6 +199,7 @@ func TestRegenerate(t *testing.T) {
 	model.say("Willow.", end)
 	b.until(`document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
 	b.shows("Willow.")
+	b.until(`!document.querySelector('.live')`)
 	_, head := b.ids()
 	if got := s.texts(id, head); !slices.Equal(got, []string{"Which tree?", "Willow."}) {
 		t.Errorf("stored is %q", got)
@@ -231,6 +265,7 @@ func TestContinueAndFork(t *testing.T) {
 	b.click(row(messages[1])+" .menu button", "More")
 	b.click("[role=menuitem]", "Continue from here")
 	b.until(`location.pathname.endsWith($1) && document.querySelectorAll('.message[data-id]').length === 2`, messages[1].String())
+	b.shows("The branch goes on below.")
 	b.send("Third?")
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
 	b.until(`document.querySelectorAll('.message .siblings').length === 1`)
@@ -328,6 +363,7 @@ func TestReconnect(t *testing.T) {
 	b.keys("typed meanwhile")
 	model.say("I am.", end)
 	s.serve(addr)
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 8`)
 	b.shows("I am.")
 	b.hides("The server doesn’t answer.")
 	b.until(`document.querySelector('.composer textarea').value === 'typed meanwhile'`)

@@ -113,7 +113,7 @@ func Has(path string) bool {
 
 // fileOf names the file that is served at a path.
 func fileOf(path string) string {
-	if strings.HasPrefix(path, "/c/") {
+	if strings.HasPrefix(path, "/c/") && strings.Count(path, "/") <= 3 {
 		return "/"
 	}
 	return path

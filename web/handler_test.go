@@ -60,7 +60,7 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s again: %d %v", path, again.StatusCode, again.Header)
 		}
 	}
-	for _, path := range []string{"/nothing", "/assets/", "/assets/../embed.go", "/assets/app.js", "/index.html", "/dist/index.html"} {
+	for _, path := range []string{"/nothing", "/assets/", "/assets/../embed.go", "/assets/app.js", "/index.html", "/dist/index.html", "/c", "/c/a/b/c"} {
 		if res := get(t, path, nil); res.StatusCode != http.StatusNotFound || web.Has(path) {
 			t.Errorf("%s: %d", path, res.StatusCode)
 		}

@@ -1,5 +1,3 @@
-//go:build browser
-
 package web_test
 
 import (
@@ -37,11 +35,12 @@ func corpus(t *testing.T) (texts []string) {
 		strings.Repeat("> ", 5000)+"<script>window.ran='deep quote'</script>",
 		strings.Repeat("- ", 3000)+"<img src=x onerror=window.ran='deep list'>",
 		strings.Repeat("[", 20000)+"x](javascript:window.ran='brackets')",
-		strings.Repeat("**", 10000)+"<svg onload=window.ran='stars'>",
+		strings.Repeat("**", 1000)+"<svg onload=window.ran='stars'>",
 		strings.Repeat("<b>", 5000)+"<img src=x onerror=window.ran='tags'>",
 		strings.Repeat("`", 5000)+"\n<script>window.ran='ticks'</script>",
 		strings.Repeat("| a ", 2000)+"|\n"+strings.Repeat("|---", 2000)+"|\n<img src=x onerror=window.ran='wide'>",
-		strings.Repeat("<script>window.ran='long'</script>\n\n", 2000),
+		strings.Repeat("<script>window.ran='long'</script>\n\n", 300),
+		strings.Repeat("<script>window.ran='longest'</script>\n\n", 6000),
 	)
 }
 
@@ -109,6 +108,9 @@ func TestHostileMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// All of it has room in the window.
+	s.call("PATCH", "/v1/conversations/"+c.ID.String(), `{"settings":{"max_context_tokens":2000000}}`, nil)
+
 	b := newTab(t, s, "/c/"+c.ID.String())
 	b.until(`document.querySelector('.message[data-id]')`)
 	check := func(where string) {
@@ -118,7 +120,7 @@ func TestHostileMessages(t *testing.T) {
 		}
 	}
 	for i, id := range ids {
-		b.showMessage(i, id)
+		b.render(i, id)
 		eval[any](b, `document.querySelectorAll('.message details').forEach(d => d.open = true)`)
 		check(fmt.Sprintf("message %d, %.40q", i, texts[i/5]))
 	}
@@ -182,7 +184,7 @@ func TestPolicy(t *testing.T) {
 		refused := run(b, chromedp.Evaluate[bool](`new Promise(done => {
 			document.addEventListener('securitypolicyviolation', () => done(true), { once: true })
 			try { Promise.resolve((() => { `+attempt+` })()).catch(() => {}) } catch {}
-			setTimeout(() => done(false), 500)
+			setTimeout(() => done(false), 10_000)
 		})`, chromedp.EvalAwaitPromise, underPolicy))
 		if !refused {
 			t.Errorf("the policy allows %s", attempt)

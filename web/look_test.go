@@ -1,11 +1,11 @@
-//go:build browser
-
 package web_test
 
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,12 +16,15 @@ import (
 
 var update = flag.Bool("update", false, "write the pictures in docs/images anew")
 
+// pictures are the views that the documentation shows.
+var pictures = []string{"chat-light", "chat-dark", "context-light", "map", "search-light", "empty", "narrow", "narrow-map"}
+
 // view takes the picture of a view of the page, and looks it over.
 func (b *tab) view(name string) {
 	b.t.Helper()
 	b.audit(name)
 	b.snapshot(name)
-	if *update {
+	if *update && slices.Contains(pictures, name) {
 		b.picture(filepath.Join("..", "docs", "images", name+".png"))
 	}
 }
@@ -177,9 +180,19 @@ func TestLook(t *testing.T) {
 	b.until(`document.querySelector('.sidebar.open')`)
 	b.view("narrow-list")
 
-	grove, leaf := s.grove(400)
-	b = newTab(t, s, fmt.Sprintf("/c/%s/%s", grove, leaf))
-	b.until(`document.querySelector('.map-item')`)
+	walk, leaf := s.walk(180)
+	b = newTab(t, s, fmt.Sprintf("/c/%s/%s", walk, leaf))
+	b.until(`document.querySelector('.map-item') && document.querySelector('.budget-button')`)
+	for range 30 { // up to the last summary
+		if eval[bool](b, `!!document.querySelector('.map-item[aria-label*="summaries"]')`) {
+			break
+		}
+		eval[any](b, `document.querySelector('.map-frame').focus()`)
+		b.keys(kb.ArrowUp)
+	}
+	p := eval[[2]float64](b, `(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('.map-item[aria-label*="summaries"]').getBoundingClientRect())`)
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, p[0]+14, p[1]))
+	b.until(`document.querySelector('.map-preview')?.innerText.includes('Folds')`)
 	b.view("map")
 	b = newTab(t, s, path, size(900, 700))
 	b.until(`document.querySelector('.message.last')`)
@@ -226,4 +239,65 @@ func (b *tab) toFold() {
 		list.scrollTop += fold ? top - 260 : 400
 		setTimeout(() => done(false), 200)
 	})`)
+}
+
+// walk is a conversation as people lead it: on and on, now and then another
+// answer or an edit, seldom from far back. Two summaries fold parts of it.
+func (s *site) walk(count int) (conversation, head uuid.UUID) {
+	random := rand.New(rand.NewPCG(3, 5))
+	depths := make([]int, count)
+	parents := make([]int, count)
+	conversation, ids := s.bulk("A walk in the woods", count, func(i int) (int, string) {
+		parent := i - 1
+		up := func(n int) {
+			for range n {
+				parent = max(0, parents[max(0, parent)])
+			}
+		}
+		switch n := random.IntN(100); {
+		case i < 4 || i > count-5:
+		case n < 9: // another answer
+			up(1)
+		case n < 14: // an edit
+			up(2 + 2*random.IntN(3))
+		case n < 16:
+			up(20 + random.IntN(20))
+		}
+		if i > 0 {
+			parents[i], depths[i] = parent, depths[parent]+1
+		}
+		return parent, fmt.Sprintf("Step %d. The path turns, and there is more to see than before.", i)
+	})
+	at := count - 1
+	for depths[at] > depths[count-1]-8 {
+		at = parents[at]
+	}
+	anchor := at
+	for range 8 {
+		at = parents[at]
+	}
+	s.summary(conversation, ids[anchor], ids[at])
+	return conversation, ids[count-1]
+}
+
+// TestAudit has the audit find what is wrong, once it is.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	b := newTab(t, newSite(t, nil), "/")
+	b.shows("A conversation is a tree.")
+	if found := eval[[]string](b, audit); len(found) > 0 {
+		t.Fatalf("found %q", found)
+	}
+	eval[any](b, `{
+		const add = (tag, text, style) => Object.assign(document.querySelector('.welcome').appendChild(document.createElement(tag)), { innerText: text, id: 'app' }).style.cssText = style
+		add('p', 'faint', 'color: #999')
+		add('button', '', 'width: 20px; height: 20px')
+		add('p', 'wide', 'position: fixed; left: 0; width: 5000px')
+	}`)
+	found := strings.Join(eval[[]string](b, audit), "\n")
+	for _, want := range []string{"contrast 2.8", "has no name: button", "the id stands twice: app"} {
+		if !strings.Contains(found, want) {
+			t.Errorf("the audit doesn't find %q: %s", want, found)
+		}
+	}
 }

@@ -1,5 +1,3 @@
-//go:build browser
-
 package web_test
 
 import (
@@ -51,7 +49,7 @@ func TestMap(t *testing.T) {
 	b.shows("1 message folded")
 	x, y = b.spot(leaf)
 	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x+14, y))
-	b.until(`document.querySelector('.map-preview')?.innerText.includes('Folds 1 messages')`)
+	b.until(`document.querySelector('.map-preview')?.innerText.includes('Folds 1 message')`)
 
 	// Back by the keyboard: to the left message and Enter.
 	eval[any](b, `document.querySelector('.map-frame').focus()`)
@@ -72,6 +70,26 @@ func TestMap(t *testing.T) {
 	b.until(`document.querySelector($1).getAttribute('aria-label').includes('4 messages below are closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
 	b.keys(" ")
 	b.until(`!document.querySelector($1).getAttribute('aria-label').includes('closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
+}
+
+// TestMotion is for readers who want it.
+func TestMotion(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	id, messages := s.conversation("Motion", "Root?", "Fork here.", "Left?", "Left.")
+	right := s.append(id, messages[1], "user", "Right?")
+	b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, messages[3]), func(o *tabOptions) { o.calm = false })
+	x, y := b.spot(messages[3])
+	eval[any](b, `document.querySelector('.map-frame').focus()`)
+	for range 3 {
+		b.keys("+")
+	}
+	b.until(`Math.abs(document.querySelector($1).getBoundingClientRect().y - $2) > 20`, fmt.Sprintf(`[id="map-%s"]`, messages[3]), y)
+	b.keys("0")
+	b.until(`(r => Math.abs(r.x + r.width / 2 - $2) < 1 && Math.abs(r.y + r.height / 2 - $3) < 1)(document.querySelector($1).getBoundingClientRect())`, fmt.Sprintf(`[id="map-%s"]`, messages[3]), x, y)
+	b.keys("]")
+	b.until(`location.pathname.endsWith($1) && document.querySelector('.message.fresh')`, right.String())
+	b.until(`!document.querySelector('.message.fresh')`)
 }
 
 // TestLargeMap draws a tree of 5,000 messages, half of them alternatives, and

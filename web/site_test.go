@@ -1,5 +1,3 @@
-//go:build browser
-
 package web_test
 
 import (
@@ -24,8 +22,6 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/testdata"
-	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -39,10 +35,16 @@ type site struct {
 	api   *server.Server
 }
 
+// slots bounds how many sites there are at once: each comes with a tab or two,
+// and all tabs share one browser.
+var slots = make(chan struct{}, 4)
+
 // newSite serves the page and the API, with a model for replies: the offline
 // one where it is nil.
 func newSite(t testing.TB, model llm.Model) *site {
 	t.Helper()
+	slots <- struct{}{}
+	t.Cleanup(func() { <-slots })
 	pool := dbtest.New(t, dbtest.MaxConns(8))
 	store := tree.New(pool)
 	contexts, err := summarize.New(store, summarize.Config{})
@@ -90,19 +92,6 @@ func (s *site) serve(addr string) {
 	s.web.Config = s.api.HTTPServer("")
 	s.web.Start()
 	s.url = s.web.URL
-}
-
-// demo imports the demonstration conversation and gives its id.
-func (s *site) demo() uuid.UUID {
-	s.t.Helper()
-	if _, err := transfer.Import(s.t.Context(), s.store, strings.NewReader(string(testdata.Demo)), transfer.Options{}); err != nil {
-		s.t.Fatal(err)
-	}
-	page, err := s.store.Conversations(s.t.Context(), "", tree.Paging{Limit: 1})
-	if err != nil || len(page.Data) == 0 {
-		s.t.Fatalf("the demonstration: %v", err)
-	}
-	return page.Data[0].ID
 }
 
 // conversation makes a conversation of user and assistant messages that take
@@ -235,9 +224,8 @@ func (s *site) bulk(title string, count int, each func(i int) (parent int, text 
 // grove is a conversation with many branches, and the head of a long one.
 func (s *site) grove(count int) (conversation, head uuid.UUID) {
 	random := rand.New(rand.NewPCG(1, 2))
-	trunk := 0
 	conversation, ids := s.bulk("A grove", count, func(i int) (int, string) {
-		parent := trunk
+		parent := i - 1
 		switch {
 		case i == 0:
 			return -1, "The first message"
@@ -245,10 +233,7 @@ func (s *site) grove(count int) (conversation, head uuid.UUID) {
 			parent = max(0, i-1-random.IntN(400))
 		case random.IntN(10) < 3:
 			parent = max(0, i-1-random.IntN(6))
-		default:
-			parent = i - 1
 		}
-		trunk = i
 		return parent, fmt.Sprintf("Message %d of the grove", i)
 	})
 	return conversation, ids[count-1]

@@ -4,7 +4,7 @@ import { getMessage } from '../api/coppice'
 import { conversation } from '../state/branch'
 import * as messages from '../state/messages'
 import { roleName, said } from '../text/content'
-import { number, when } from '../text/format'
+import { count, number, when } from '../text/format'
 import type { Size, View } from './camera'
 import type { Found } from './layout'
 import { folded } from './outline'
@@ -29,7 +29,7 @@ export function MapPreview({ found, view, size }: { found: Found; view: View; si
       {fold ? (
         <>
           <p class="preview-head">Summary · {fold.model}</p>
-          <p>Folds {number(folded(fold).size)} messages into {number(fold.tokens)} tokens. {when(fold.createdAt)}</p>
+          <p>Folds {count(folded(fold).size, 'message')} into {number(fold.tokens)} tokens. {when(fold.createdAt)}</p>
         </>
       ) : item.count > 1 ? (
         <>

@@ -89,7 +89,7 @@ function lines(c: CanvasRenderingContext2D, rows: Spot[][], scene: Scene, colour
   c.lineCap = 'round'
   // On the screen, no line gets thinner than can be seen.
   const { zoom } = scene.view
-  if (scene.lit) stroke(c, lit, colours.summary, Math.max(10, 5 / zoom), 0.28)
+  if (scene.lit) stroke(c, lit, colours.summary, Math.max(10, 5 / zoom), 0.36)
   stroke(c, thin, colours.line, Math.max(1.25, 0.7 / zoom), 1)
   stroke(c, strong, colours.accent, Math.max(2.75, 2 / zoom), 1)
 }

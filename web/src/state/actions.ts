@@ -6,6 +6,7 @@ import { uuidv7 } from '../api/uuid'
 import type { Message } from '../api/types'
 import * as branch from './branch'
 import * as list from './conversations'
+import { count } from '../text/format'
 import { drawer } from './look'
 import { failed, note } from './notices'
 import { go, place } from './place'
@@ -141,8 +142,6 @@ export async function prune(message: Message) {
   await branch.pruned(message)
   note(`${count(pruned.messages, 'message')} deleted${pruned.summaries ? `, and ${count(pruned.summaries, 'summary', 'summaries')}` : ''}.`)
 }
-
-export const count = (n: number, one: string, many = one + 's') => `${n.toLocaleString('en')} ${n === 1 ? one : many}`
 
 export async function rename(id: string, title: string) {
   try {

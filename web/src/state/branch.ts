@@ -16,7 +16,7 @@ import { go, place } from './place'
 import { onChange, tell } from './tabs'
 import * as tree from './tree'
 
-export const pageSize = 50
+const pageSize = 50
 
 /** A Path is a branch: the ids of its messages by depth, as far as they are known. */
 export interface Path {
@@ -202,7 +202,7 @@ export async function goTo(message: string) {
 }
 
 /** remember makes a branch the one that the conversation opens with. */
-export function remember(head: string) {
+function remember(head: string) {
   const c = conversation.peek()
   if (!c || c.head_id === head) return
   conversation.value = { ...c, head_id: head }

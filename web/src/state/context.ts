@@ -4,6 +4,7 @@ import { computed, effect, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
 import { Problem } from '../api/http'
 import type { Compaction, Context, PartKind } from '../api/types'
+import { count, number } from '../text/format'
 import * as branch from './branch'
 import { returns } from './connection'
 import { failed, note } from './notices'
@@ -173,7 +174,7 @@ function report(c: Compaction, conversation: string) {
     return
   }
   const id = c.summary_id
-  note(`${c.folded_messages} messages folded, ${c.tokens_before.toLocaleString('en')} → ${c.tokens_after.toLocaleString('en')} tokens.`, {
+  note(`${count(c.folded_messages, 'message')} folded, ${number(c.tokens_before)} → ${number(c.tokens_after)} tokens.`, {
     action: { label: 'Undo', run: () => void undo(conversation, id) },
   })
 }

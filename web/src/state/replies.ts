@@ -199,6 +199,7 @@ async function settle(l: Live, cause: Error) {
 
 /** stop ends a reply. What came so far is stored, and the stream tells. */
 export async function stop(l: Live) {
+  if (!l.began && !reachable.peek()) return discard(l) // the server knows nothing of it, and won't
   const before = l.state.peek()
   l.state.value = 'stopping'
   try {

@@ -3,6 +3,9 @@ const whole = new Intl.NumberFormat('en')
 
 export const number = (n: number) => whole.format(n)
 
+/** count says how many of something there are. */
+export const count = (n: number, one: string, many = one + 's') => `${number(n)} ${n === 1 ? one : many}`
+
 /** short is a number in few letters: 1,900 is 1.9k. */
 export function short(n: number): string {
   if (n < 1000) return String(n)

@@ -50,6 +50,7 @@ const allowed = {
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   ALLOWED_URI_REGEXP: /^(?:https?|mailto|tel):/i,
+  ADD_URI_SAFE_ATTR: ['align', 'start', 'type', 'checked', 'disabled', 'data-language'], // which are no addresses
   RETURN_DOM_FRAGMENT: true as const,
 }
 

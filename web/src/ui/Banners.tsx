@@ -1,8 +1,11 @@
 // Quiet lines above the composer about the state of things.
 import { computed } from '@preact/signals'
-import { path } from '../state/branch'
+import { head, path, toNewest } from '../state/branch'
 import { gone } from '../state/connection'
 import * as messages from '../state/messages'
+import { failed } from '../state/notices'
+import { at } from '../state/replies'
+import { forest } from '../state/tree'
 import { modelOf } from '../text/mark'
 
 /** offline is whether the last answer near the head came from the offline model. */
@@ -15,9 +18,23 @@ const offline = computed(() => {
   return false
 })
 
+/** goesOn is whether the head has messages below it. */
+const goesOn = computed(() => {
+  const id = head.value
+  return id !== null && (forest.value?.byId.get(id)?.children.length ?? 0) > 0
+})
+
 export function Banners() {
   if (gone.value) {
     return <p class="banner bad" role="status">The server doesn’t answer. What you typed is kept, and the page tries again by itself.</p>
+  }
+  if (goesOn.value && path.value && !at(path.value.conversation, head.value)) {
+    return (
+      <p class="banner" role="status">
+        The branch goes on below. What you write here starts another one.{' '}
+        <button type="button" class="plain-button" onClick={() => void toNewest(head.peek()!, 'keep').catch(failed('The branch could not be shown'))}>Show the rest</button>
+      </p>
+    )
   }
   if (offline.value) {
     return (

@@ -3,11 +3,11 @@
 import { useRef, useState } from 'preact/hooks'
 import { keyWanted, setKey } from '../api/http'
 import type { ImportReport } from '../api/types'
-import { count } from '../state/actions'
+import { returns } from '../state/connection'
 import { dialog, type Confirm } from '../state/dialog'
 import { imported, importing, type Imported } from '../state/imports'
 import { failed } from '../state/notices'
-import { returns } from '../state/connection'
+import { count, number } from '../text/format'
 import { Modal } from './Modal'
 
 export function Dialogs() {
@@ -85,7 +85,7 @@ function Report({ report: r }: { report: ImportReport }) {
       <p>
         {count(r.conversations, 'conversation')} ({r.format}) with {count(r.messages, 'message')}
         {r.summaries > 0 && ` and ${count(r.summaries, 'summary', 'summaries')}`} on {count(r.leaves, 'branch', 'branches')}.{' '}
-        {r.added === 0 ? 'All of it was there before.' : `${r.added.toLocaleString('en')} new${r.present > 0 ? `, ${r.present.toLocaleString('en')} were there before` : ''}.`}
+        {r.added === 0 ? 'All of it was there before.' : `${number(r.added)} new${r.present > 0 ? `, ${number(r.present)} were there before` : ''}.`}
       </p>
       {r.notes.length > 0 && (
         <details>
@@ -114,6 +114,7 @@ const keys: [string[], string][] = [
   [[']'], 'Next version'],
   [['m'], 'Map'],
   [['c'], 'What the model sees'],
+  [['F2'], 'Rename the conversation that has the focus in the list'],
   [['?'], 'This list'],
 ]
 

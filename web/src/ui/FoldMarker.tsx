@@ -4,9 +4,8 @@ import { useEffect, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import * as api from '../api/coppice'
 import type { Context, Summary } from '../api/types'
-import { count } from '../state/actions'
 import { foldedTokens, undo } from '../state/context'
-import { number, short, when, whenFully } from '../text/format'
+import { count, number, short, when, whenFully } from '../text/format'
 import { Markdown } from './Markdown'
 
 /** opened is the summary whose text is shown. */

@@ -4,7 +4,7 @@ import * as actions from '../state/actions'
 import { dialog } from '../state/dialog'
 import * as tree from '../state/tree'
 import { attachments, roleName, said } from '../text/content'
-import { number, when, whenFully } from '../text/format'
+import { count, number, when, whenFully } from '../text/format'
 import { endingOf, modelOf } from '../text/mark'
 import { Editor } from './Editor'
 import { Icon } from './icons'
@@ -32,7 +32,7 @@ export interface RowState {
 export function MessageRow({ message, state, total }: { message: Message; state: RowState; total: number }) {
   const name = message.name ? `${roleName(message.role)} (${message.name})` : roleName(message.role)
   const seen = state.kept ? 'kept word for word' : state.folded ? 'folded' : state.omitted ? 'not seen by the model' : ''
-  const classes = ['message', message.role, state.folded && !state.kept && 'folded', state.omitted && 'folded', state.fresh && 'fresh', state.sought && 'sought', state.last && 'last']
+  const classes = ['message', message.role, state.folded && !state.kept && 'folded', state.omitted && 'folded', state.fresh && 'fresh', state.sought && 'sought', state.last && 'last', state.last && !state.busy && 'ready']
   return (
     <article
       class={classes.filter(Boolean).join(' ')} data-id={message.id} tabIndex={-1}
@@ -101,7 +101,6 @@ function Ending({ message, busy }: { message: Message; busy: boolean }) {
 function Actions({ message, state }: { message: Message; state: RowState }) {
   const text = said(message)
   const more: Item[] = [
-    { label: 'Fork into a new conversation', run: () => void actions.forkFrom(message) },
     { label: 'Delete from here…', run: () => void confirmPrune(message), danger: true },
   ]
   if (!state.last) more.unshift({ label: 'Continue from here', run: () => actions.continueFrom(message) })
@@ -119,7 +118,7 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
           <button type="button" class="quiet" onClick={() => actions.answer(message)}>ask for an answer</button>
         )}
         {text && <button type="button" class="quiet" onClick={() => void actions.copy(text)}>copy</button>}
-        <button type="button" class="quiet" onClick={() => void actions.forkFrom(message)}>fork</button>
+        <button type="button" class="quiet" title="Copy the branch up to here into a new conversation" onClick={() => void actions.forkFrom(message)}>fork</button>
         <Menu label="More" items={more} class="quiet icon-only"><Icon name="more" /></Menu>
       </div>
       <span class="meta" title={whenFully(message.created_at)}>
@@ -136,12 +135,12 @@ async function confirmPrune(message: Message) {
   const what = knot ? tree.below(knot) : { messages: 1, leaves: 1, summaries: 0 }
   const after = what.messages - 1
   const lines = [
-    after === 0 ? 'This message goes.' : `This message goes, and ${actions.count(after, 'message')} below it${what.leaves > 1 ? `, on ${what.leaves} branches` : ''}.`,
-    what.summaries > 0 ? `${actions.count(what.summaries, 'summary that saw them goes', 'summaries that saw them go')} as well.` : '',
+    after === 0 ? 'This message goes.' : `This message goes, and ${count(after, 'message')} below it${what.leaves > 1 ? `, on ${what.leaves} branches` : ''}.`,
+    what.summaries > 0 ? `${count(what.summaries, 'summary that saw them goes', 'summaries that saw them go')} as well.` : '',
     'It can’t be undone.',
   ]
   dialog.value = {
     kind: 'confirm', title: 'Delete from here', text: lines.filter(Boolean).join(' '),
-    action: `Delete ${actions.count(what.messages, 'message')}`, run: () => actions.prune(message),
+    action: `Delete ${count(what.messages, 'message')}`, run: () => actions.prune(message),
   }
 }

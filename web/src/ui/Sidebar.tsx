@@ -4,7 +4,7 @@ import { openConversation } from '../state/actions'
 import { conversations, more, readMore } from '../state/conversations'
 import { dialog } from '../state/dialog'
 import { importFiles } from '../state/imports'
-import { drawer, theme, type Theme } from '../state/look'
+import { drawer, narrow, theme, type Theme } from '../state/look'
 import { query } from '../state/search'
 import { period } from '../text/format'
 import { focusComposer } from './Composer'
@@ -47,11 +47,13 @@ export function Sidebar() {
 /** focusSearch puts the cursor into the search field, and opens the list where it is closed. */
 export function focusSearch() {
   drawer.value = true
-  requestAnimationFrame(() => {
+  const focus = () => {
     const field = document.querySelector<HTMLInputElement>('.search input')
     field?.focus()
     field?.select()
-  })
+  }
+  focus()
+  if (narrow.peek()) requestAnimationFrame(focus) // once it can be seen
 }
 
 function SearchField() {

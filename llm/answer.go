@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
@@ -67,8 +68,10 @@ func readWhole(body io.Reader, a *answer) error {
 
 // readEvents reads a stream of chunks. One that ends without a finish reason
 // and without "[DONE]" was cut off. After a finish reason only the count of
-// tokens comes, so a stream that breaks there is whole all the same.
-func readEvents(ctx context.Context, events ssestream.Decoder, a *answer) error {
+// tokens comes, so a stream that breaks there is whole all the same, and one
+// that stays open is left by calling stop, which ends the reading.
+func readEvents(ctx context.Context, stop func(), events ssestream.Decoder, a *answer) error {
+	finished := false
 	for events.Next() {
 		if err := ctx.Err(); err != nil {
 			return err // chunks may still be buffered
@@ -79,6 +82,10 @@ func readEvents(ctx context.Context, events ssestream.Decoder, a *answer) error 
 		}
 		if err := a.add(data, false); err != nil {
 			return err
+		}
+		if a.finish != "" && !finished {
+			finished = true
+			defer time.AfterFunc(finishGrace, stop).Stop()
 		}
 	}
 	err := events.Err()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -22,6 +23,10 @@ const (
 	// streamOverhead is how many bytes of a stream may carry one byte of the
 	// answer. A chunk of one short token takes some 350 bytes.
 	streamOverhead = 64
+
+	// finishGrace is how long a stream that told its finish reason may take to
+	// send the count of tokens and to end. Some servers leave it open.
+	finishGrace = 2 * time.Second
 
 	checkBaseURL = "check the base URL, which usually ends in /v1"
 )
@@ -149,7 +154,9 @@ func (c *OpenAI) Stream(ctx context.Context, req Request, each func(Delta) error
 }
 
 func (c *OpenAI) stream(ctx context.Context, req Request, a *answer) error {
-	res, err := c.post(ctx, req, true)
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	res, err := c.post(reading, req, true)
 	if err != nil {
 		return err
 	}
@@ -157,7 +164,7 @@ func (c *OpenAI) stream(ctx context.Context, req Request, a *answer) error {
 	switch kind := contentType(res); {
 	case kind == "text/event-stream":
 		res.Body = &limitedBody{ReadCloser: res.Body, left: a.limit * streamOverhead}
-		return readEvents(ctx, ssestream.NewDecoder(res), a)
+		return readEvents(ctx, stop, ssestream.NewDecoder(res), a)
 	case isJSON(kind):
 		return readWhole(res.Body, a)
 	default:

@@ -160,6 +160,21 @@ func TestHangAfterFinish(t *testing.T) {
 	}
 }
 
+// A server that leaves the stream open after its finish reason doesn't hold up
+// the answer.
+func TestOpenAfterFinish(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.HangAtEnd("All of it."))
+	ctx := deadline(t, patience)
+	res, err := modes["stream"](t, client(t, s), ctx, request())
+	if err != nil || res.Text != "All of it." || res.FinishReason != "stop" || res.CompletionTokens == 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if ctx.Err() != nil {
+		t.Error("it came when the call's own time was over")
+	}
+}
+
 type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }

@@ -47,7 +47,7 @@ func TestFaults(t *testing.T) {
 		"fails midway":        {does: llmtest.FailMidway(text), status: StatusFailed, code: "model_unavailable", stored: half(text)},
 		"hangs":               {does: llmtest.Hang(), timeout: true, status: StatusFailed, code: "model_timeout"},
 		"hangs midway":        {does: llmtest.HangMidway(text), timeout: true, status: StatusFailed, code: "model_timeout", stored: half(text)},
-		"hangs at the end":    {does: llmtest.HangAtEnd(text), timeout: true, status: StatusCompleted, stored: text, finish: "stop"},
+		"hangs at the end":    {does: llmtest.HangAtEnd(text), status: StatusCompleted, stored: text, finish: "stop"},
 		"cuts the connection": {does: llmtest.CutConnection(), status: StatusFailed, code: "model_unavailable"},
 		"cuts it midway":      {does: llmtest.CutMidway(text), status: StatusFailed, code: "model_unavailable", stored: half(text)},
 		"ends midway":         {does: llmtest.EndMidway(text), status: StatusFailed, code: "model_unavailable", stored: half(text)},

@@ -55,6 +55,9 @@ func TestReplyFaults(t *testing.T) {
 		"sends no choices":    {llmtest.NoChoices(), "reply.failed", 502, CodeModelBadResponse, ""},
 		"sends broken JSON":   {llmtest.InvalidJSON(), "reply.failed", 502, CodeModelBadResponse, ""},
 		"sends a web page":    {llmtest.WrongContentType(), "reply.failed", 502, CodeModelBadResponse, ""},
+		"hangs at the end":    {llmtest.HangAtEnd(text), "reply.completed", 201, "", text},
+		"declines":            {llmtest.Refuse(text), "reply.completed", 201, "", ""},
+		"is silent for ever":  {llmtest.EndlessSilence(), "reply.failed", 502, CodeAnswerTooLong, ""},
 		"never ends":          {llmtest.Endless(), "reply.failed", 502, CodeAnswerTooLong, "…"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,6 +90,7 @@ func (a answer) VisitAppendMessagesResponse(w http.ResponseWriter) error     { r
 func (a answer) VisitGetMessageResponse(w http.ResponseWriter) error         { return a.write(w) }
 func (a answer) VisitPruneMessageResponse(w http.ResponseWriter) error       { return a.write(w) }
 func (a answer) VisitListChildrenResponse(w http.ResponseWriter) error       { return a.write(w) }
+func (a answer) VisitListRootsResponse(w http.ResponseWriter) error          { return a.write(w) }
 func (a answer) VisitGetNewestLeafResponse(w http.ResponseWriter) error      { return a.write(w) }
 func (a answer) VisitForkMessageResponse(w http.ResponseWriter) error        { return a.write(w) }
 func (a answer) VisitListBranchesResponse(w http.ResponseWriter) error       { return a.write(w) }

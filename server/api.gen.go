@@ -967,6 +967,15 @@ type ReadReplyParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// ListRootsParams defines parameters for ListRoots.
+type ListRootsParams struct {
+	// Limit Rows of the page, at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // GetTreeParams defines parameters for GetTree.
 type GetTreeParams struct {
 	// Preview Give the first so many characters of each message's text, in one line. 0 gives none.
@@ -1092,6 +1101,9 @@ type ServerInterface interface {
 	// ReadReply Read a reply's events, or read on
 	// (GET /v1/conversations/{conversation_id}/replies/{message_id}/events)
 	ReadReply(ctx echo.Context, conversationID ConversationID, messageID MessageID, params ReadReplyParams) error
+	// ListRoots List the messages that a conversation may begin with
+	// (GET /v1/conversations/{conversation_id}/roots)
+	ListRoots(ctx echo.Context, conversationID ConversationID, params ListRootsParams) error
 	// GetSummary Read a summary
 	// (GET /v1/conversations/{conversation_id}/summaries/{summary_id})
 	GetSummary(ctx echo.Context, conversationID ConversationID, summaryID string) error
@@ -1791,6 +1803,38 @@ func (w *ServerInterfaceWrapper) ReadReply(ctx echo.Context) error {
 	return err
 }
 
+// ListRoots converts echo context to params.
+func (w *ServerInterfaceWrapper) ListRoots(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "conversation_id" -------------
+	var conversationID ConversationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "conversation_id", ctx.Param("conversation_id"), &conversationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter conversation_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRootsParams
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListRoots(ctx, conversationID, params)
+	return err
+}
+
 // GetSummary converts echo context to params.
 func (w *ServerInterfaceWrapper) GetSummary(ctx echo.Context) error {
 	var err error
@@ -1960,6 +2004,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.DELETE(options.BaseURL+"/v1/conversations/:conversation_id/messages/:message_id", wrapper.PruneMessage, options.OperationMiddlewares["pruneMessage"]...)
 	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/messages/:message_id", wrapper.GetMessage, options.OperationMiddlewares["getMessage"]...)
 	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/messages/:message_id/children", wrapper.ListChildren, options.OperationMiddlewares["listChildren"]...)
+	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/roots", wrapper.ListRoots, options.OperationMiddlewares["listRoots"]...)
 	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/messages/:message_id/newest-leaf", wrapper.GetNewestLeaf, options.OperationMiddlewares["getNewestLeaf"]...)
 	router.POST(options.BaseURL+"/v1/conversations/:conversation_id/messages/:message_id/fork", wrapper.ForkMessage, options.OperationMiddlewares["forkMessage"]...)
 	router.GET(options.BaseURL+"/v1/conversations/:conversation_id/tree", wrapper.GetTree, options.OperationMiddlewares["getTree"]...)
@@ -3612,6 +3657,53 @@ func (response ReadReplydefaultApplicationProblemPlusJSONResponse) VisitReadRepl
 	return err
 }
 
+type ListRootsRequestObject struct {
+	ConversationID ConversationID `json:"conversation_id"`
+	Params         ListRootsParams
+}
+
+type ListRootsResponseObject interface {
+	VisitListRootsResponse(w http.ResponseWriter) error
+}
+
+type ListRoots200JSONResponse struct{ MessagePageJSONResponse }
+
+func (response ListRoots200JSONResponse) VisitListRootsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRootsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ListRootsdefaultApplicationProblemPlusJSONResponse) VisitListRootsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetSummaryRequestObject struct {
 	ConversationID ConversationID `json:"conversation_id"`
 	SummaryID      string         `json:"summary_id"`
@@ -3905,6 +3997,9 @@ type StrictServerInterface interface {
 	// ReadReply Read a reply's events, or read on
 	// (GET /v1/conversations/{conversation_id}/replies/{message_id}/events)
 	ReadReply(ctx context.Context, request ReadReplyRequestObject) (ReadReplyResponseObject, error)
+	// ListRoots List the messages that a conversation may begin with
+	// (GET /v1/conversations/{conversation_id}/roots)
+	ListRoots(ctx context.Context, request ListRootsRequestObject) (ListRootsResponseObject, error)
 	// GetSummary Read a summary
 	// (GET /v1/conversations/{conversation_id}/summaries/{summary_id})
 	GetSummary(ctx context.Context, request GetSummaryRequestObject) (GetSummaryResponseObject, error)
@@ -4714,6 +4809,32 @@ func (sh *strictHandler) ReadReply(ctx echo.Context, conversationID Conversation
 		return err
 	} else if validResponse, ok := response.(ReadReplyResponseObject); ok {
 		return validResponse.VisitReadReplyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListRoots operation middleware
+func (sh *strictHandler) ListRoots(ctx echo.Context, conversationID ConversationID, params ListRootsParams) error {
+	var request ListRootsRequestObject
+
+	request.ConversationID = conversationID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListRoots(ctx.Request().Context(), request.(ListRootsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListRoots")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListRootsResponseObject); ok {
+		return validResponse.VisitListRootsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A badInput is a request that gets a problem and changes nothing.
@@ -69,7 +71,7 @@ var badBodies = []badInput{
 	{name: "duplicate field", body: message(`"role":"user","content":"x","content":"y"`), status: 400, code: CodeDuplicateField, field: "content"},
 	{name: "duplicate by an escape", body: message(`"role":"user","content":"x","\u0063ontent":"y"`), status: 400, code: CodeDuplicateField, field: "content"},
 	{name: "both kinds", body: message(`"role":"user","messages":[]`), status: 400, code: CodeUnknownField, field: "role", detail: []string{"messages, move_head, parent_id"}},
-	{name: "no parent", body: `{"role":"user","content":"x"}`, status: 400, code: CodeMissingField, field: "parent_id"},
+	{name: "no parent", body: `{"role":"user","content":"x"}`, status: 400, code: CodeMissingField, field: "parent_id", detail: []string{"null", "root"}},
 	{name: "no role", body: message(`"content":"x"`), status: 400, code: CodeMissingField, field: "role"},
 	{name: "wrong role", body: message(`"role":"human","content":"x"`), status: 400, code: CodeInvalidRole, field: "role", detail: []string{"assistant"}},
 	{name: "role in capitals", body: message(`"role":"User","content":"x"`), status: 400, code: CodeInvalidRole, field: "role"},
@@ -140,7 +142,7 @@ var badBodies = []badInput{
 	{name: "wrong role in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"bot","content":"x"}]}`, status: 400, code: CodeInvalidRole, field: "messages[1].role"},
 	{name: "empty content in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"user","content":""}]}`, status: 400, code: CodeEmptyContent, field: "messages[1].content"},
 	{name: "id twice in a chain", body: `{"parent_id":null,"messages":[{"id":"{{m}}","role":"user","content":"x"},{"id":"{{m}}","role":"user","content":"x"}]}`, status: 400, code: CodeDuplicateID, field: "messages[1].id"},
-	{name: "taken id in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"id":"{{c.third}}","role":"user","content":"x"}]}`, status: 409, code: CodeIDConflict, field: "messages"},
+	{name: "taken id in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"id":"{{c.third}}","role":"user","content":"x"}]}`, status: 409, code: CodeIDConflict, field: "messages[1].id"},
 	{name: "result without a call in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}]}`, status: 400, code: CodeToolCallNotFound, field: "messages[1].tool_call_id"},
 
 	// Headers.
@@ -189,6 +191,9 @@ var badRequests = []badInput{
 	{name: "prune what is absent", method: "DELETE", path: conversationPathOf + "/messages/{{absent}}", status: 404, code: CodeMessageNotFound},
 
 	// Query parameters.
+	{name: "roots of an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/roots", status: 404, code: CodeConversationNotFound},
+	{name: "roots of no UUID", method: "GET", path: "/v1/conversations/7/roots", status: 400, code: CodeInvalidID, field: "conversation_id"},
+	{name: "roots by a cursor of another list", method: "GET", path: conversationPathOf + "/roots?cursor=AAY-VQVtsAABl5sujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "limit 0", method: "GET", path: "/v1/conversations?limit=0", status: 400, code: CodeInvalidLimit, field: "limit", detail: []string{"1 to 1000"}},
 	{name: "limit negative", method: "GET", path: "/v1/conversations?limit=-1", status: 400, code: CodeInvalidLimit, field: "limit"},
 	{name: "limit over 1000", method: "GET", path: conversationPathOf + "/branches?limit=1001", status: 400, code: CodeInvalidLimit, field: "limit"},
@@ -249,6 +254,11 @@ func TestBadInput(t *testing.T) {
 	plant(t, a.store, "d")
 	plant(t, a.store.ForTenant("another"), "e")
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{empty}}"}`)})
+	// What badReplies' Idempotency-Key is taken by.
+	taken := deriveID(contextOf(&call{tenant: tree.DefaultTenant}), "taken", named("c").String()+"/replies", 0)
+	if _, _, err := a.store.Append(t.Context(), named("c"), named("c.answer"), tree.NewMessage{ID: taken, Body: []byte(`{"role":"user","content":"x"}`)}, tree.KeepHead()); err != nil {
+		t.Fatal(err)
+	}
 	before := a.state()
 	for i := range badBodies {
 		badBodies[i].method, badBodies[i].path = http.MethodPost, appendPath

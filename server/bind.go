@@ -131,7 +131,11 @@ func (s *shape) check(o object, path string) error {
 	}
 	for _, name := range s.names {
 		if _, ok := o.get(name); !ok && s.fields[name].required {
-			return problemf(CodeMissingField, join(path, name), "The field is required.")
+			detail := "The field is required."
+			if name == "parent_id" {
+				detail += " Give the id of the message to append to, or null to start a new root."
+			}
+			return problemf(CodeMissingField, join(path, name), "%s", detail)
 		}
 	}
 	return nil

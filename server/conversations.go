@@ -14,7 +14,7 @@ func (h handlers) CreateConversation(ctx context.Context, r CreateConversationRe
 	}
 	c, created, err := h.store(ctx).CreateConversation(ctx, n)
 	if err != nil {
-		return nil, err
+		return nil, conflictOfKey(err, r.Params.IdempotencyKey != nil && (r.Body == nil || r.Body.ID == nil))
 	}
 	return answerCreated(c, created, conversationPath(c.ID))
 }

@@ -170,10 +170,19 @@ func fieldAnswer(code Code, field, detail string) Problem {
 	return p.answer(statuses[code])
 }
 
+// abbreviations are the words of codes that people write otherwise.
+var abbreviations = map[string]string{"id": "ID", "json": "JSON", "utf8": "UTF-8"}
+
 // titleOf says a code in words: "parent_not_found" is "Parent not found".
 func titleOf(code Code) string {
-	words := strings.ReplaceAll(string(code), "_", " ")
-	return strings.ToUpper(words[:1]) + words[1:]
+	words := strings.Split(string(code), "_")
+	for i, word := range words {
+		if a, ok := abbreviations[word]; ok {
+			words[i] = a
+		}
+	}
+	title := strings.Join(words, " ")
+	return strings.ToUpper(title[:1]) + title[1:]
 }
 
 // fromRouter takes what echo and the generated code refuse by themselves.

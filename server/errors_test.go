@@ -127,7 +127,12 @@ func unquoted(t *testing.T, lit *ast.BasicLit) string {
 
 func TestTitles(t *testing.T) {
 	t.Parallel()
-	if got := titleOf(CodeParentNotFound); got != "Parent not found" {
-		t.Errorf("title %q", got)
+	for code, want := range map[Code]string{
+		CodeParentNotFound: "Parent not found", CodeInvalidJSON: "Invalid JSON", CodeInvalidID: "Invalid ID", CodeIDConflict: "ID conflict",
+		CodeInvalidUTF8: "Invalid UTF-8", CodeMissingToolCallID: "Missing tool call ID",
+	} {
+		if got := titleOf(code); got != want {
+			t.Errorf("title %q, want %q", got, want)
+		}
 	}
 }

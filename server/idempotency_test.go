@@ -63,7 +63,13 @@ func TestCreatesAreIdempotent(t *testing.T) {
 					t.Errorf("the same again answers\n%s\nafter\n%s", again.body, first.body)
 				}
 				r.body = fill(fmt.Sprintf(c.otherBody, id))
-				a.refused(409, CodeIDConflict, r)
+				field := "id"
+				if how == "Idempotency-Key" || c.name == "chain" { // whose second message has no id of its own
+					field = "Idempotency-Key"
+				}
+				if p := a.refused(409, CodeIDConflict, r); deref(p.Field) != field || !strings.Contains(p.Detail, "Send") {
+					t.Errorf("the conflict is of %q, want %q: %s", deref(p.Field), field, p.Detail)
+				}
 				if a.state() != state {
 					t.Error("the same again changed something")
 				}
@@ -166,5 +172,28 @@ func TestDerivedIDsDiffer(t *testing.T) {
 	ctx := contextOf(&call{tenant: "default"})
 	if got, want := deriveID(ctx, "k", "conversations", 0).String(), "f72d8d5f-2462-5687-900b-8526cbce3fc9"; got != want {
 		t.Errorf("the derived id is %s, want %s", got, want)
+	}
+}
+
+// TestConflictsOfChainsNameTheirMessage has chains whose ids are taken, by the
+// body or by the header.
+func TestConflictsOfChainsNameTheirMessage(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	key := map[string]string{"Idempotency-Key": "k"}
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: key, body: fill(`{"parent_id":"{{c.thanks}}","role":"user","content":"A"}`)})
+	for body, field := range map[string]string{
+		`{"parent_id":null,"messages":[{"role":"user","content":"A"},{"id":"{{c.third}}","role":"assistant","content":"B"}]}`: "messages[1].id",
+		`{"parent_id":null,"messages":[{"id":"{{c.third}}","role":"user","content":"A"}]}`:                                    "messages[0].id",
+		`{"parent_id":null,"messages":[{"role":"user","content":"B"}]}`:                                                       "Idempotency-Key",
+	} {
+		header := map[string]string{}
+		if field == "Idempotency-Key" {
+			header = key
+		}
+		if p := a.refused(409, CodeIDConflict, request{method: "POST", path: fill(appendPath), header: header, body: fill(body)}); deref(p.Field) != field {
+			t.Errorf("%s: the conflict is of %q, want %q: %s", body, deref(p.Field), field, p.Detail)
+		}
 	}
 }

@@ -15,7 +15,8 @@ func (h handlers) AppendMessages(ctx context.Context, r AppendMessagesRequestObj
 	if err != nil {
 		return nil, err
 	}
-	if err := nameMessages(ctx, r.Body.messages, r.Params.IdempotencyKey, conversationID); err != nil {
+	derived, err := nameMessages(ctx, r.Body.messages, r.Params.IdempotencyKey, conversationID)
+	if err != nil {
 		return nil, err
 	}
 	var options []tree.AppendOption
@@ -27,14 +28,14 @@ func (h handlers) AppendMessages(ctx context.Context, r AppendMessagesRequestObj
 		m, created, err := store.Append(ctx, conversationID, r.Body.parentID, r.Body.messages[0], options...)
 		h.metrics.countAppend(1, created, err)
 		if err != nil {
-			return nil, err
+			return nil, conflictOfKey(err, derived["id"])
 		}
 		return answerCreated(m, created, messagePath(m))
 	}
 	chain, created, err := store.AppendChain(ctx, conversationID, r.Body.parentID, r.Body.messages, options...)
 	h.metrics.countAppend(len(chain), created, err)
 	if err != nil {
-		return nil, err
+		return nil, conflictOfKey(err, derived[deref(toProblem(err).Field)])
 	}
 	a, err := answerPage(tree.Page[tree.Message]{Data: chain})
 	if created {
@@ -48,18 +49,22 @@ func messagePath(m tree.Message) string {
 }
 
 // nameMessages gives messages without an id of their own the ids that derive
-// from the Idempotency-Key.
-func nameMessages(ctx context.Context, messages []tree.NewMessage, key *string, conversationID uuid.UUID) error {
+// from the Idempotency-Key, and tells by their fields which they are.
+func nameMessages(ctx context.Context, messages []tree.NewMessage, key *string, conversationID uuid.UUID) (derived map[string]bool, err error) {
 	if err := checkIdempotencyKey(key); err != nil || key == nil {
-		return err
+		return nil, err
 	}
+	derived = make(map[string]bool)
 	scope := conversationID.String() + "/messages"
 	for i := range messages {
-		if messages[i].ID == uuid.Nil {
-			messages[i].ID = deriveID(ctx, *key, scope, i)
+		if messages[i].ID != uuid.Nil {
+			continue
 		}
+		messages[i].ID = deriveID(ctx, *key, scope, i)
+		derived[fmt.Sprintf("messages[%d].id", i)] = true
+		derived["id"] = true // of the only one, where it is no chain
 	}
-	return nil
+	return derived, nil
 }
 
 func (h handlers) GetMessage(ctx context.Context, r GetMessageRequestObject) (GetMessageResponseObject, error) {
@@ -102,6 +107,22 @@ func (h handlers) ListChildren(ctx context.Context, r ListChildrenRequestObject)
 	return answerPage(list)
 }
 
+func (h handlers) ListRoots(ctx context.Context, r ListRootsRequestObject) (ListRootsResponseObject, error) {
+	id, err := parseID(r.ConversationID, "conversation_id")
+	if err != nil {
+		return nil, err
+	}
+	p, err := parsePaging(r.Params.Limit, r.Params.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	list, err := h.store(ctx).Children(ctx, id, uuid.Nil, p)
+	if err != nil {
+		return nil, err
+	}
+	return answerPage(list)
+}
+
 func (h handlers) GetNewestLeaf(ctx context.Context, r GetNewestLeafRequestObject) (GetNewestLeafResponseObject, error) {
 	conversationID, messageID, err := parsePath(r.ConversationID, r.MessageID)
 	if err != nil {
@@ -125,7 +146,7 @@ func (h handlers) ForkMessage(ctx context.Context, r ForkMessageRequestObject) (
 	}
 	c, created, err := h.store(ctx).Fork(ctx, conversationID, messageID, n)
 	if err != nil {
-		return nil, err
+		return nil, conflictOfKey(err, r.Params.IdempotencyKey != nil && (r.Body == nil || r.Body.ID == nil))
 	}
 	return answerCreated(c, created, conversationPath(c.ID))
 }

@@ -117,6 +117,16 @@ func newID(ctx context.Context, id, key *string, scope string) (uuid.UUID, error
 	return parseOptionalID(id, "id")
 }
 
+// conflictOfKey tells a client whose Idempotency-Key an id derives from that it
+// is the key that is taken: it never saw the id.
+func conflictOfKey(err error, derived bool) error {
+	if !derived || err == nil || toProblem(err).Code != CodeIDConflict {
+		return err
+	}
+	return &problem{code: CodeIDConflict, field: "Idempotency-Key", cause: err,
+		detail: "The key was used for something else before. Send the same content as then, or another key."}
+}
+
 // checkQuery refuses query strings that say a thing twice or that the database
 // can't compare with anything.
 func checkQuery(next echo.HandlerFunc) echo.HandlerFunc {

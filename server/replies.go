@@ -40,7 +40,7 @@ func (h handlers) CreateReply(ctx context.Context, r CreateReplyRequestObject) (
 	}
 	rep, started, err := h.replies(ctx).Start(ctx, req)
 	if err != nil {
-		return nil, err
+		return nil, conflictOfKey(err, keyNames(toProblem(err).Field, r, body))
 	}
 	if body.Stream == nil || *body.Stream {
 		return h.stream(ctx, rep, 0), nil
@@ -57,6 +57,19 @@ func (h handlers) CreateReply(ctx context.Context, r CreateReplyRequestObject) (
 		return nil, problemf(CodeReplyStopped, "", "The reply was stopped before anything came of it. Ask again for another try.")
 	}
 	return answerCreated(end.Message, started, messagePath(*end.Message))
+}
+
+// keyNames tells whether the id in this field derives from the Idempotency-Key:
+// that of the answer, or of the message before it.
+func keyNames(field *string, r CreateReplyRequestObject, body *NewReply) bool {
+	if r.Params.IdempotencyKey == nil || body.ID != nil {
+		return false
+	}
+	if deref(field) == "message.id" {
+		_, given := membersOf(body.Message).get("id")
+		return !given
+	}
+	return deref(field) == "id"
 }
 
 // newReply reads what a request asks for.

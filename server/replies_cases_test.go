@@ -44,6 +44,8 @@ var badReplies = []badInput{
 	{name: "answer by an unknown model", method: "POST", path: replyPathOf, body: `{"model":"gpt-9"}`, status: 400, code: CodeUnknownModel, field: "model", detail: []string{`"offline"`}},
 	{name: "answer with the id of a question", method: "POST", path: replyPathOf, body: `{"id":"{{c.question}}"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "answer with the id of another answer", method: "POST", path: replyPathOf, body: `{"id":"{{c.answer}}"}`, status: 409, code: CodeIDConflict, field: "id"},
+	{name: "answer with a key that is taken", method: "POST", path: replyPathOf, body: `{}`, header: map[string]string{"Idempotency-Key": "taken"}, status: 409, code: CodeIDConflict, field: "Idempotency-Key"},
+	{name: "send with a key that is taken", method: "POST", path: replyPathOf, body: `{"message":{` + userMessage + `}}`, header: map[string]string{"Idempotency-Key": "taken"}, status: 409, code: CodeIDConflict, field: "Idempotency-Key"},
 	{name: "answer with no id", method: "POST", path: replyPathOf, body: `{"id":"first"}`, status: 400, code: CodeInvalidID, field: "id"},
 	{name: "answer with an empty key", method: "POST", path: replyPathOf, body: `{}`, header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": strings.Repeat("k", 256)}, status: 400, code: CodeInvalidIdempotencyKey, field: "Idempotency-Key"},
 	{name: "answer with a member too many", method: "POST", path: replyPathOf, body: `{"messages":[]}`, status: 400, code: CodeUnknownField, field: "messages", detail: []string{"max_output_tokens, message, model"}},

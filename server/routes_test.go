@@ -43,6 +43,7 @@ var reads = []scenario{
 	{name: "children", method: "GET", path: conversationPathOf + "/messages/{{c.question}}/children", status: 200,
 		want: []string{`"id":"{{c.answer}}"`, `"id":"{{c.other}}"`, `"id":"{{c.third}}"`, `"next_cursor":null`}},
 	{name: "no children", method: "GET", path: conversationPathOf + "/messages/{{c.thanks}}/children", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
+	{name: "roots", method: "GET", path: conversationPathOf + "/roots", status: 200, want: []string{`{"data":[{"id":"{{c.system}}"`, `"siblings":{"index":1,"count":1}`, `"next_cursor":null}`}},
 	{name: "newest leaf", method: "GET", path: conversationPathOf + "/messages/{{c.question}}/newest-leaf", status: 200, want: []string{`{"id":"{{c.thanks}}"`}},
 	{name: "newest leaf of a sibling", method: "GET", path: conversationPathOf + "/messages/{{c.other}}/newest-leaf", status: 200, want: []string{`{"id":"{{c.result}}"`}},
 	{name: "newest leaf of a leaf", method: "GET", path: conversationPathOf + "/messages/{{c.third}}/newest-leaf", status: 200, want: []string{`{"id":"{{c.third}}"`}},
@@ -245,6 +246,9 @@ func TestPages(t *testing.T) {
 	a := newAPI(t)
 	plant(t, a.store, "c")
 	plant(t, a.store, "d")
+	for range 2 {
+		a.must(201, nil, request{method: "POST", path: fill("/v1/conversations/{{d}}/messages"), body: `{"parent_id":null,"role":"user","content":"Once more"}`})
+	}
 	type list struct {
 		Data []json.RawMessage `json:"data"`
 		Next *string           `json:"next_cursor"`
@@ -252,6 +256,7 @@ func TestPages(t *testing.T) {
 	for path, want := range map[string]int{
 		"/v1/conversations?": 2,
 		fill(conversationPathOf + "/messages/{{c.question}}/children?"): 3,
+		fill("/v1/conversations/{{d}}/roots?"):                          3,
 		fill(conversationPathOf + "/branches?"):                         3,
 		fill(conversationPathOf + "/branches/active/transcript?"):       4,
 		fill(conversationPathOf + "/branches/{{c.result}}/transcript?"): 5,

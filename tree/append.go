@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -223,7 +224,9 @@ func (s *Store) noneStored(ctx context.Context, conversationID uuid.UUID, drafts
 	if err != nil || len(taken) == 0 {
 		return err
 	}
-	return conflict("messages", "The id %s is taken by another message. Send a new id, or none.", uuid.UUID(taken[0].Bytes))
+	id := uuid.UUID(taken[0].Bytes)
+	i := slices.IndexFunc(drafts, func(d *draft) bool { return d.ID == id })
+	return conflict(fmt.Sprintf("messages[%d].id", i), "The id %s is taken by another message. Send a new id, or none.", id)
 }
 
 func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, moveHead bool) ([]Message, error) {

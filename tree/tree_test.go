@@ -224,7 +224,7 @@ func TestChainRefuses(t *testing.T) {
 		{"too long", uuid.Nil, make([]tree.NewMessage, tree.MaxChain+1), "chain_too_long", "messages"},
 		{"a bad message", uuid.Nil, []tree.NewMessage{user("x"), user("")}, "empty_content", "messages[1].content"},
 		{"one id twice", uuid.Nil, []tree.NewMessage{{ID: id, Body: stored.Body}, {ID: id, Body: stored.Body}}, "duplicate_id", "messages[1].id"},
-		{"an id that is there", uuid.Nil, []tree.NewMessage{user("x"), {ID: stored.ID, Body: stored.Body}}, "id_conflict", "messages"},
+		{"an id that is there", uuid.Nil, []tree.NewMessage{user("x"), {ID: stored.ID, Body: stored.Body}}, "id_conflict", "messages[1].id"},
 		{"half of it is there", uuid.Nil, []tree.NewMessage{{ID: stored.ID, Body: stored.Body}, user("x")}, "id_conflict", "messages[1].id"},
 		{"absent parent", id, []tree.NewMessage{user("x")}, "parent_not_found", "parent_id"},
 		{"result without call", uuid.Nil, []tree.NewMessage{user("x"), raw(`{"role":"tool","tool_call_id":"a","content":"x"}`)}, "tool_call_not_found", "messages[1].tool_call_id"},

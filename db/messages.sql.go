@@ -257,6 +257,43 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 	return i, err
 }
 
+const listBodySums = `-- name: ListBodySums :many
+select n.id, sha256(convert_to(n.body::text, 'UTF8')) as body_sum
+from nodes n
+where n.conversation_id = $1 and n.id = any ($2::uuid[])
+`
+
+type ListBodySumsParams struct {
+	ConversationID pgtype.UUID
+	Ids            []pgtype.UUID
+}
+
+type ListBodySumsRow struct {
+	ID      pgtype.UUID
+	BodySum []byte
+}
+
+// To compare bodies without reading them.
+func (q *Queries) ListBodySums(ctx context.Context, arg ListBodySumsParams) ([]ListBodySumsRow, error) {
+	rows, err := q.db.Query(ctx, listBodySums, arg.ConversationID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListBodySumsRow
+	for rows.Next() {
+		var i ListBodySumsRow
+		if err := rows.Scan(&i.ID, &i.BodySum); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listChildren = `-- name: ListChildren :many
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
 from nodes n

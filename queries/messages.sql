@@ -112,6 +112,12 @@ where c.id = @id;
 -- name: ListTakenIDs :many
 select id from nodes where conversation_id = @conversation_id and id = any (@ids::uuid[]) limit 1;
 
+-- name: ListBodySums :many
+-- To compare bodies without reading them.
+select n.id, sha256(convert_to(n.body::text, 'UTF8')) as body_sum
+from nodes n
+where n.conversation_id = @conversation_id and n.id = any (@ids::uuid[]);
+
 -- name: ListMessages :many
 -- In the order of @ids.
 select sqlc.embed(nodes)

@@ -85,9 +85,8 @@ type importer struct {
 	seen   map[uuid.UUID]bool // conversations of this run
 	saver
 
-	batch []tree.Bundle // for the next call of the store
-	notes [][]Note      // of each bundle
-	nodes int           // of all of them
+	batch []entry // for the next call of the store
+	nodes int     // of all of them
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
@@ -142,11 +141,11 @@ func (im *importer) stream(in *bufio.Reader) error {
 
 // note takes a note on the file, behind those on the conversation before it.
 func (im *importer) note(n Note) {
-	if last := len(im.notes) - 1; last >= 0 {
-		im.notes[last] = append(im.notes[last], n)
+	if last := len(im.batch) - 1; last >= 0 {
+		im.batch[last].notes = append(im.batch[last].notes, n)
 		return
 	}
-	im.addPart().Notes = []Note{n}
+	im.addReport().Notes = []Note{n}
 }
 
 // conversation takes one conversation of the file.
@@ -165,17 +164,16 @@ func (im *importer) conversation(c Conversation, format string) error {
 		im.wait() // until the first is stored
 	}
 	im.seen[b.Conversation.ID] = true
-	im.batch = append(im.batch, b)
-	im.notes = append(im.notes, notes)
+	im.batch = append(im.batch, entry{b, notes, sourceIDs(&c, b.Conversation.ID)})
 	im.nodes += len(b.Nodes)
 	return im.stopped()
 }
 
 // flush hands the batch to the saver.
 func (im *importer) flush() error {
-	batch, notes := im.batch, im.notes
-	im.batch, im.notes, im.nodes = nil, nil, 0
-	return im.save(batch, notes)
+	batch := im.batch
+	im.batch, im.nodes = nil, 0
+	return im.save(batch)
 }
 
 // finish stores what is left, waits for what is under way, and gives the whole

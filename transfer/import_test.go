@@ -115,6 +115,56 @@ func TestImportLater(t *testing.T) {
 	}
 }
 
+// What changed in a later export under an id that is stored stays out, and the
+// report names it. White space is no change.
+func TestImportChanged(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	export := func(text, parent string) string {
+		return `{"uuid": "c", "name": "Trees", "chat_messages": [
+			{"uuid": "m0", "sender": "human", "text": "hi"},
+			{"uuid": "m1", "sender": "assistant", "text": "` + text + `", "parent_message_uuid": "m0"},
+			{"uuid": "m2", "sender": "human", "text": "thanks", "parent_message_uuid": "` + parent + `"}]}`
+	}
+	const line = `{"type":"conversation","version":1,"id":"01990000-0000-7000-8000-0000000000c1","title":"Own","metadata":{},"settings":{},"head_id":null,"created_at":"2026-01-01T00:00:00Z"}
+{"type":"message","id":"01990000-0000-7000-8000-0000000000c2","parent_id":null,"pinned":false,"created_at":"2026-01-01T00:00:00Z","body":`
+	for i, test := range []struct{ file, want string }{
+		{export("hello", "m1"), ""},
+		{export("hello", "m1"), ""},
+		{export("hullo", "m1"), "left out changed (Trees) m1: it is stored with other content, which stays"},
+		{export("hello", "m0"), "left out changed (Trees) m2: it is stored under another message, where it stays"},
+		{line + `{"role":"user","content":"a"}}`, ""},
+		{line + `{"role":"user",  "content":"a"}}`, ""},
+		{line + `{"role":"user","content":"b"}}`, "left out changed (Own) 01990000-0000-7000-8000-0000000000c2: it is stored with other content, which stays"},
+	} {
+		report, err := Import(t.Context(), store, strings.NewReader(test.file), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, fmt.Sprint("notes of import ", i+1), notesOf(report), test.want)
+		if test.want != "" && report.Added != 0 {
+			t.Errorf("import %d added %d", i+1, report.Added)
+		}
+	}
+}
+
+// A file that another tenant of the database exported says so.
+func TestImportOthers(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	const file = "../testdata/coppice.jsonl"
+	importFile(t, tree.New(pool), file, Options{})
+	report := importFile(t, tree.New(pool).ForTenant("other"), file, Options{TenantID: "other"})
+	notes := report.Notes
+	if report.Added != 0 || len(notes) == 0 {
+		t.Fatalf("%+v", report)
+	}
+	last := notes[len(notes)-1]
+	if last.Place == "" || !strings.Contains(last.Detail, "isn't this tenant's") || !strings.Contains(last.Detail, "another database") {
+		t.Errorf("%+v", last)
+	}
+}
+
 // One conversation that the store refuses doesn't keep the others out.
 func TestImportRefused(t *testing.T) {
 	t.Parallel()
@@ -134,7 +184,7 @@ func TestImportRefused(t *testing.T) {
 	if err != nil || report.Conversations != 2 || report.Added != 2 {
 		t.Errorf("%d conversations, %d added, %v", report.Conversations, report.Added, err)
 	}
-	if len(report.Notes) == 0 || report.Notes[len(report.Notes)-1].Kind != KindConversation || !strings.Contains(notesOf(report), "name of b) : the store refused it") {
+	if len(report.Notes) == 0 || report.Notes[len(report.Notes)-1].Kind != KindConversation || !strings.Contains(notesOf(report), "name of b) "+conversationID(&Conversation{SourceID: "b"}, "claude", "").String()+": the store refused it") {
 		t.Errorf("notes: %v", notesOf(report))
 	}
 }

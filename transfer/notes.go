@@ -31,6 +31,7 @@ const (
 	KindEmpty        Kind = "empty"        // a node or message that holds nothing
 	KindHidden       Kind = "hidden"       // what the source showed to nobody, such as thoughts
 	KindDuplicate    Kind = "duplicate"    // an id that came before
+	KindChanged      Kind = "changed"      // a message that is stored and says something else here
 	KindOrphan       Kind = "orphan"       // a parent that isn't there
 	KindCycle        Kind = "cycle"        // messages that are each other's ancestors
 	KindHead         Kind = "head"         // an active head that isn't there

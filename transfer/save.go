@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -27,23 +28,30 @@ func newSaver(ctx context.Context, store Store, opts Options) saver {
 	return saver{store: store, dryRun: opts.DryRun, ctx: ctx, stop: stop, slots: make(chan struct{}, max(opts.Workers, 1)), calls: &sync.WaitGroup{}}
 }
 
-// addPart adds the next part of the report.
-func (s *saver) addPart() *Report {
-	part := &Report{}
-	s.report = append(s.report, part)
-	return part
+// An entry is one conversation of the file, as the store takes it.
+type entry struct {
+	tree.Bundle
+	notes     []Note
+	sourceIDs map[uuid.UUID]string // of its messages, by their own; nil where they are the same
+}
+
+// addReport adds the next part of the report.
+func (s *saver) addReport() *Report {
+	r := &Report{}
+	s.report = append(s.report, r)
+	return r
 }
 
 // save stores a batch in the background, once a slot is free.
-func (s *saver) save(batch []tree.Bundle, notes [][]Note) error {
+func (s *saver) save(batch []entry) error {
 	if len(batch) == 0 {
 		return s.stopped()
 	}
-	part := s.addPart()
+	report := s.addReport()
 	s.slots <- struct{}{}
 	s.calls.Go(func() {
 		defer func() { <-s.slots }()
-		if err := s.saveEach(part, batch, notes); err != nil {
+		if err := s.saveEach(report, batch); err != nil {
 			s.stop(err)
 		}
 	})
@@ -59,17 +67,16 @@ func (s *saver) stopped() error { return context.Cause(s.ctx) }
 
 // saveEach stores the batch in one call. Where the store refuses it, it takes
 // the conversations one by one, so that only the unsound one stays out.
-func (s *saver) saveEach(part *Report, batch []tree.Bundle, notes [][]Note) error {
+func (s *saver) saveEach(report *Report, batch []entry) error {
 	var refused *tree.Error
-	err := s.saveOnce(part, batch, notes)
+	err := s.saveOnce(report, batch)
 	if !errors.As(err, &refused) {
 		return err
 	}
-	for i := range batch {
-		err := s.saveOnce(part, batch[i:i+1], notes[i:i+1])
+	for i, e := range batch {
+		err := s.saveOnce(report, batch[i:i+1])
 		if errors.As(err, &refused) {
-			part.Notes = append(append(part.Notes, notes[i]...),
-				Note{LeftOut, KindConversation, titleOf(batch[i]), "", "the store refused it: " + refused.Error()})
+			report.Notes = append(append(report.Notes, e.notes...), e.refusal(refused))
 		} else if err != nil {
 			return err
 		}
@@ -77,31 +84,63 @@ func (s *saver) saveEach(part *Report, batch []tree.Bundle, notes [][]Note) erro
 	return nil
 }
 
-func titleOf(b tree.Bundle) string {
-	if b.Conversation.Title != "" {
-		return b.Conversation.Title
+// refusal notes that the store didn't take the conversation.
+func (e entry) refusal(err *tree.Error) Note {
+	id := e.Conversation.ID.String()
+	why := err.Detail
+	if place, ok := strings.CutPrefix(err.Field, "conversation "+id+".nodes"); ok {
+		why = "nodes" + place + ": " + why
 	}
-	return b.Conversation.ID.String()
+	return Note{LeftOut, KindConversation, e.title(), id, "the store refused it: " + why}
+}
+
+// changed notes that a node is stored and says something else in the file.
+func (e entry) changed(c tree.Changed) Note {
+	place, ok := e.sourceIDs[c.ID]
+	if !ok {
+		place = c.ID.String()
+	}
+	detail := "it is stored with other content, which stays"
+	if c.Moved {
+		detail = "it is stored under another message, where it stays"
+	}
+	return Note{LeftOut, KindChanged, e.title(), oneLine(place), detail}
+}
+
+func (e entry) title() string {
+	if e.Conversation.Title != "" {
+		return e.Conversation.Title
+	}
+	return e.Conversation.ID.String()
 }
 
 // saveOnce stores conversations in one call and counts them.
-func (s *saver) saveOnce(part *Report, batch []tree.Bundle, notes [][]Note) error {
+func (s *saver) saveOnce(report *Report, batch []entry) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
+	changed := make([][]tree.Changed, len(batch))
 	if !s.dryRun {
-		imported, err := s.store.Import(s.ctx, batch...)
+		bundles := make([]tree.Bundle, len(batch))
+		for i, e := range batch {
+			bundles[i] = e.Bundle
+		}
+		imported, err := s.store.Import(s.ctx, bundles...)
 		if err != nil {
 			return err
 		}
-		for _, i := range imported {
-			part.Added += i.Added
-			part.Present += i.Present
+		for i, one := range imported {
+			report.Added += one.Added
+			report.Present += one.Present
+			changed[i] = one.Changed
 		}
 	}
-	for i, b := range batch {
-		part.count(b)
-		part.Notes = append(part.Notes, notes[i]...)
+	for i, e := range batch {
+		report.count(e.Bundle)
+		report.Notes = append(report.Notes, e.notes...)
+		for _, c := range changed[i] {
+			report.Notes = append(report.Notes, e.changed(c))
+		}
 	}
 	return nil
 }

@@ -1,9 +1,14 @@
 package tree
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,8 +19,8 @@ import (
 
 // Import stores whole conversations in one transaction: all of them or none.
 // Of a conversation that is there it adds the nodes that are missing and
-// leaves everything else as it is, so that importing twice adds nothing. A
-// node that is unsound, or whose parent is in neither the bundle nor the
+// leaves everything else as it is, so that importing twice adds nothing; it
+// tells which nodes are there and say something else. A node that is unsound, or whose parent is in neither the bundle nor the
 // store, is an ErrInvalid that names it.
 //
 // Memory and cost grow with the largest conversation, stored nodes included.
@@ -59,15 +64,26 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
+	var present []BundleNode
 	for i, node := range b.Nodes {
-		if _, ok := im.known[node.ID]; ok {
+		if k, ok := im.known[node.ID]; ok {
 			result.Present++
+			if k.stored && k.parentID != node.ParentID {
+				result.Changed = append(result.Changed, Changed{ID: node.ID, Moved: true})
+			} else if k.stored {
+				present = append(present, node)
+			}
 			continue
 		}
 		if err := im.add(ctx, node); err != nil {
 			return Imported{}, at(err, fmt.Sprintf("nodes[%d]", i))
 		}
 	}
+	rewritten, err := im.rewritten(ctx, present)
+	if err != nil {
+		return Imported{}, err
+	}
+	result.Changed = append(result.Changed, rewritten...)
 	result.Added = len(im.rows)
 	if result.Added == 0 {
 		return result, nil
@@ -94,14 +110,16 @@ type known struct {
 	place
 	parentID uuid.UUID
 	kind     Kind
-	body     *body // nil for a stored node
+	stored   bool
+	body     *body // of a message that isn't stored yet
 }
 
 // load reads the places of a conversation that is there, and waits its turn.
 func (im *importer) load(ctx context.Context) error {
 	c, err := im.s.lock(ctx, im.id)
 	if err != nil {
-		return conflict("id", "The id %s is taken. Import the conversation under another id.", im.id)
+		return conflict("id", "The id %s is taken by a conversation that isn't this tenant's. "+
+			"Import the file for the tenant that it was exported from, into another database, or with other ids.", im.id)
 	}
 	im.hadHead = c.HeadID.Valid
 	rows, err := im.s.q.ListPlaces(ctx, toUUID(im.id))
@@ -109,11 +127,49 @@ func (im *importer) load(ctx context.Context) error {
 		parentID := uuid.UUID(row.ParentID.Bytes)
 		im.known[uuid.UUID(row.ID.Bytes)] = known{
 			place:    place{uuid.UUID(row.ID.Bytes), int(row.Depth), row.PathTokens, uuid.UUID(row.PrefixID.Bytes)},
-			parentID: parentID, kind: Kind(row.Kind),
+			parentID: parentID, kind: Kind(row.Kind), stored: true,
 		}
 		im.siblings[parentID] = max(im.siblings[parentID], row.SiblingIndex.Int32)
 	}
 	return err
+}
+
+// rewritten finds those of stored nodes that say something else than the store.
+// It reads the bodies of those alone, a few at a time.
+func (im *importer) rewritten(ctx context.Context, nodes []BundleNode) (changed []Changed, err error) {
+	const atOnce = 20 // bodies in memory besides the bundle's
+	given := make(map[uuid.UUID]json.RawMessage, len(nodes))
+	for _, n := range nodes {
+		given[n.ID] = n.Body
+	}
+	sums, err := im.s.q.ListBodySums(ctx, db.ListBodySumsParams{ConversationID: toUUID(im.id), Ids: toUUIDs(slices.Collect(maps.Keys(given)))})
+	if err != nil {
+		return nil, err
+	}
+	differ := make(map[uuid.UUID]bool)
+	for _, row := range sums {
+		id := uuid.UUID(row.ID.Bytes)
+		if sum := sha256.Sum256(given[id]); !bytes.Equal(sum[:], row.BodySum) {
+			differ[id] = true
+		}
+	}
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(differ)), atOnce) {
+		rows, err := im.s.q.ListNodes(ctx, db.ListNodesParams{ConversationID: toUUID(im.id), Ids: toUUIDs(ids)})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			id := uuid.UUID(row.Node.ID.Bytes)
+			differ[id] = !sameJSON(row.Node.Body, given[id])
+		}
+	}
+	for _, n := range nodes { // in their order
+		if differ[n.ID] {
+			changed = append(changed, Changed{ID: n.ID})
+			delete(differ, n.ID) // lest it be told twice
+		}
+	}
+	return changed, nil
 }
 
 func (im *importer) add(ctx context.Context, n BundleNode) error {
@@ -142,7 +198,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	}
 	im.siblings[n.ParentID]++
 	row, own := d.row(im.id, parent, im.siblings[n.ParentID])
-	im.known[n.ID] = known{own, n.ParentID, KindMessage, d.body}
+	im.known[n.ID] = known{place: own, parentID: n.ParentID, kind: KindMessage, body: d.body}
 	im.rows = append(im.rows, row)
 	if im.newest.CreatedAt.IsZero() || !row.CreatedAt.Before(im.newest.CreatedAt) {
 		im.newest = row

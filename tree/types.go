@@ -202,4 +202,12 @@ type Imported struct {
 	Created        bool // false: the conversation was there, and only missing nodes were added
 	Added          int  // nodes
 	Present        int  // nodes that were there before
+	Changed        []Changed
+}
+
+// Changed is a node of a Bundle that was there before and says something else.
+// What is stored stays, because a message never changes.
+type Changed struct {
+	ID    uuid.UUID
+	Moved bool // it stands under another parent; false: its body is another one
 }

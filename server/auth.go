@@ -2,8 +2,11 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"strings"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/coppice-chat/coppice/keys"
@@ -18,39 +21,78 @@ type KeyVerifier interface {
 	Any(ctx context.Context) (bool, error)
 }
 
+// A caller is who sent a request.
+type caller struct {
+	tenant string
+	key    uuid.UUID // uuid.Nil where no key is needed
+}
+
 // authenticate finds out whose request it is, before any other work is done
-// for it. While nobody has made a key, and RequireKey is off, every request is
-// the default tenant's, whatever Authorization header a client library sends.
+// for it. One that lasts is looked at again as long as it does.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !strings.HasPrefix(c.Path(), "/v1/") {
 			return next(c)
 		}
 		ctx := c.Request().Context()
-		call := callOf(ctx)
-		if !s.cfg.RequireKey {
-			made, err := s.cfg.Keys.Any(ctx)
-			if err != nil {
-				return err
-			}
-			if !made {
-				call.tenant = tree.DefaultTenant
-				return next(c)
-			}
-		}
-		scheme, secret, _ := strings.Cut(c.Request().Header.Get("Authorization"), " ")
-		secret = strings.TrimSpace(secret)
-		if !strings.EqualFold(scheme, "Bearer") || secret == "" {
-			return problemf(CodeMissingKey, "", "This server needs a key. Send the header Authorization: Bearer cop_…; `coppice keys create` makes one.")
-		}
-		key, err := s.cfg.Keys.Verify(ctx, secret)
+		authorization := c.Request().Header.Get("Authorization")
+		who, err := s.identify(ctx, authorization)
 		if err != nil {
 			return err
 		}
-		call.tenant = key.TenantID
+		call := callOf(ctx)
+		call.tenant = who.tenant
+		if call.end != nil {
+			go s.watchKey(ctx, call.end, authorization)
+		}
 		return next(c)
 	}
 }
+
+// identify tells who sends this Authorization header. While nobody has made a
+// key, and RequireKey is off, everybody is the default tenant, whatever header
+// a client library sends.
+func (s *Server) identify(ctx context.Context, authorization string) (caller, error) {
+	if !s.cfg.RequireKey {
+		made, err := s.cfg.Keys.Any(ctx)
+		if err != nil {
+			return caller{}, err
+		}
+		if !made {
+			return caller{tenant: tree.DefaultTenant}, nil
+		}
+	}
+	scheme, secret, _ := strings.Cut(authorization, " ")
+	secret = strings.TrimSpace(secret)
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+		return caller{}, problemf(CodeMissingKey, "", "This server needs a key. Send the header Authorization: Bearer cop_…; `coppice keys create` makes one.")
+	}
+	key, err := s.cfg.Keys.Verify(ctx, secret)
+	return caller{key.TenantID, key.ID}, err
+}
+
+// watchKey ends a request whose sender would no longer be let in: a stream may
+// outlast its key by hours. What keeps it from finding out ends nothing.
+func (s *Server) watchKey(ctx context.Context, end context.CancelCauseFunc, authorization string) {
+	tick := time.NewTicker(s.cfg.KeyCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := s.identify(ctx, authorization); err != nil && toProblem(err).Status == http.StatusUnauthorized {
+			end(&expelled{err})
+			return
+		}
+	}
+}
+
+// expelled is why the context of a request ended whose key was revoked.
+type expelled struct{ error }
+
+func (e *expelled) Unwrap() error { return e.error }
 
 // store is the part of the store that the request may see.
 func (s *Server) store(ctx context.Context) *tree.Store {

@@ -227,7 +227,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	p := toProblem(err)
 	ctx := c.Request().Context()
 	if errors.Is(ctx.Err(), context.Canceled) { // whatever broke then broke because of that
-		p = toProblem(ctx.Err())
+		p = toProblem(context.Cause(ctx))
 	}
 	callOf(ctx).note(err, p)
 	if c.Response().Committed {

@@ -239,6 +239,17 @@ func (a *testAPI) state() (digest string) {
 	return digest
 }
 
+// figure reads one of the server's figures.
+func (a *testAPI) figure(name string) string {
+	a.t.Helper()
+	for line := range strings.Lines(string(a.must(200, nil, request{method: "GET", path: "/metrics"}).body)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
 // named gives the id that a test calls by this name.
 func named(name string) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)) }
 

@@ -22,6 +22,8 @@ type call struct {
 	tenant string // "" where no tenant is asked for
 	code   Code   // of the problem it ended in
 	err    error  // behind an internal error
+
+	end context.CancelCauseFunc // of the request, where it may last; else nil
 }
 
 type callKey struct{}
@@ -71,6 +73,10 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, limit)
 			defer cancel()
+		}
+		if route.streams || route.waits {
+			ctx, own.end = context.WithCancelCause(ctx)
+			defer own.end(nil)
 		}
 		c.SetRequest(req.WithContext(ctx))
 		if route.streams || route.waits {

@@ -29,6 +29,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -72,6 +73,7 @@ type Config struct {
 	RequestTimeout    time.Duration // of a request that isn't streamed; 0 is DefaultRequestTimeout
 	CompactionTimeout time.Duration // of a compaction on demand, which waits for models; 0 is DefaultCompactionTimeout
 	Heartbeat         time.Duration // between signs of life of a stream that is silent; 0 is DefaultHeartbeat
+	KeyCheck          time.Duration // between looks at the key of a request that lasts; 0 is keys.CacheTTL
 	MaxBodyBytes      int64         // of a request body; 0 is DefaultMaxBodyBytes
 	MaxImportBytes    int64         // of a file to import; 0 is DefaultMaxImportBytes
 
@@ -105,6 +107,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Heartbeat == 0 {
 		cfg.Heartbeat = DefaultHeartbeat
+	}
+	if cfg.KeyCheck == 0 {
+		cfg.KeyCheck = keys.CacheTTL
 	}
 	if cfg.MaxBodyBytes == 0 {
 		cfg.MaxBodyBytes = DefaultMaxBodyBytes

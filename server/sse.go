@@ -53,6 +53,9 @@ func (s eventStream) write(w http.ResponseWriter) error {
 		if errors.Is(err, reply.ErrEnded) {
 			return nil
 		}
+		if cause := (*expelled)(nil); errors.As(context.Cause(s.ctx), &cause) {
+			return s.close(w, cause)
+		}
 		if err != nil {
 			return err
 		}
@@ -78,6 +81,21 @@ func (s eventStream) write(w http.ResponseWriter) error {
 			return readerGone(err)
 		}
 	}
+}
+
+// close tells a reader why its stream ends before the reply does. The event has
+// no id, as it is none of the reply's.
+func (s eventStream) close(w http.ResponseWriter, cause error) error {
+	p := toProblem(cause)
+	callOf(s.ctx).note(cause, p)
+	data, err := encode(p)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "event: stream.closed\ndata: %s\n\n", data); err != nil {
+		return readerGone(err)
+	}
+	return nil
 }
 
 // next waits for events, but not longer than the reader, and what stands

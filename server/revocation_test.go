@@ -1,0 +1,194 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// watchful looks at keys often.
+func watchful(c *Config) { c.KeyCheck = 5 * time.Millisecond }
+
+// TestRevokedKeyEndsItsStreams revokes a key amid replies: the streams that its
+// holder reads end and say why, no further request passes, and the reply, which
+// is the tenant's, goes on.
+func TestRevokedKeyEndsItsStreams(t *testing.T) {
+	t.Parallel()
+	m := paced{make(chan string)}
+	a := newAPI(t, withModels(nil, m), watchful)
+	plant(t, a.store, "c")
+	key, secret := a.newKey(tree.DefaultTenant)
+	_, another := a.newKey(tree.DefaultTenant)
+
+	r := ask(replyPathOf, `{"id":"{{x}}"}`)
+	r.header = bearer(secret)
+	asked := a.listen(t.Context(), r)
+	events := request{method: "GET", path: fill(conversationPathOf + "/replies/{{x}}/events"), header: bearer(secret)}
+	read := a.listen(t.Context(), events)
+	events.header = bearer(another)
+	others := a.listen(t.Context(), events)
+	m.pieces <- "A wood "
+	for _, l := range []*listener{asked, read, others} {
+		l.until(7)
+	}
+	// One that waits for the whole answer.
+	whole := make(chan response)
+	go func() {
+		r := ask(replyPathOf, `{"id":"{{x}}","stream":false}`)
+		r.header = bearer(secret)
+		whole <- a.send(r)
+	}()
+	eventually(t, "the one that waits", func() bool { return a.figure(`coppice_http_requests_in_flight`) == "5" })
+
+	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*listener{asked, read} {
+		end := l.toEnd()
+		var p Problem
+		if err := json.Unmarshal([]byte(end.data), &p); err != nil || end.name != "stream.closed" || end.id != "" || p.Code != CodeInvalidKey || p.Status != 401 {
+			t.Errorf("%v: %+v", err, end)
+		}
+	}
+	if res := <-whole; res.StatusCode != 401 || a.problem(res).Code != CodeInvalidKey {
+		t.Errorf("%d: %s", res.StatusCode, res.body)
+	}
+	for _, r := range []request{{method: "GET", path: events.path}, {method: "GET", path: "/v1/conversations"}, ask(replyPathOf, "")} {
+		r.header = bearer(secret)
+		a.refused(401, CodeInvalidKey, r)
+	}
+	m.pieces <- "that grows again."
+	close(m.pieces)
+	if end := others.toEnd(); end.name != "reply.completed" || others.text != "A wood that grows again." {
+		t.Errorf("%s after %q", end.name, others.text)
+	}
+	eventually(t, "six lines of the log that say invalid_key", func() bool {
+		codes := 0
+		for _, line := range a.lines() {
+			if line["code"] == "invalid_key" && line["level"] == "INFO" && line["cut"] == nil {
+				codes++
+			}
+		}
+		return codes == 6
+	})
+}
+
+// TestRevokedKeyCutsFiles revokes a key amid an import, and amid an export that
+// nobody reads on.
+func TestRevokedKeyCutsFiles(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, watchful)
+	plant(t, a.store, "c")
+	_, _ = a.newKey(tree.DefaultTenant)
+	before := a.state()
+	key, secret := a.newKey(tree.DefaultTenant)
+	body, file := io.Pipe()
+	req := a.newRequest(request{method: "POST", path: "/v1/imports", header: map[string]string{"Content-Type": "application/octet-stream", "Authorization": "Bearer " + secret}})
+	req.Body, req.ContentLength = body, -1
+	answered := make(chan *http.Response, 1)
+	go func() {
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- res
+	}()
+	if _, err := io.WriteString(file, `[{"role":"user","content":"x"}`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // as slowly as it may
+		for range 1000 {
+			if _, err := io.WriteString(file, " "); err != nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		file.Close()
+	}()
+	res := <-answered
+	if res == nil {
+		t.FailNow()
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 401 || !strings.Contains(string(answer), "invalid_key") {
+		t.Errorf("%d, %v: %s", res.StatusCode, err, answer)
+	}
+	body.Close()
+	if a.state() != before {
+		t.Error("something of the file was stored")
+	}
+}
+
+// TestFirstKeyEndsOpenStreams makes the first key while somebody reads a
+// stream without one.
+func TestFirstKeyEndsOpenStreams(t *testing.T) {
+	t.Parallel()
+	m := paced{make(chan string)}
+	a := newAPI(t, withModels(nil, m), watchful)
+	plant(t, a.store, "c")
+	l := a.listen(t.Context(), ask(replyPathOf, ""))
+	m.pieces <- "A wood "
+	l.until(7)
+	a.newKey("somebody")
+	if end := l.toEnd(); end.name != "stream.closed" || !strings.Contains(end.data, "missing_key") {
+		t.Errorf("%+v", end)
+	}
+	close(m.pieces)
+}
+
+// TestStreamsOutliveTheDatabase has keys that can't be looked up for a while.
+func TestStreamsOutliveTheDatabase(t *testing.T) {
+	t.Parallel()
+	m := paced{make(chan string)}
+	var flaky *flakyKeys
+	a := newAPI(t, withModels(nil, m), watchful, func(c *Config) {
+		flaky = &flakyKeys{KeyVerifier: c.Keys, asked: make(chan bool)}
+		c.Keys = flaky
+	})
+	plant(t, a.store, "c")
+	l := a.listen(t.Context(), ask(replyPathOf, ""))
+	flaky.broken.Store(true)
+	for range 3 {
+		<-flaky.asked
+	}
+	flaky.broken.Store(false)
+	go func() { // one that asks still
+		for range flaky.asked {
+		}
+	}()
+	defer close(flaky.asked)
+	m.pieces <- "A wood."
+	close(m.pieces)
+	if end := l.toEnd(); end.name != "reply.completed" {
+		t.Errorf("%+v", end)
+	}
+}
+
+// flakyKeys can't look keys up while they are broken.
+type flakyKeys struct {
+	KeyVerifier
+	broken atomic.Bool
+	asked  chan bool // gets something each time that it is asked in vain
+}
+
+func (k *flakyKeys) Any(ctx context.Context) (bool, error) {
+	if !k.broken.Load() {
+		return k.KeyVerifier.Any(ctx)
+	}
+	select {
+	case k.asked <- true:
+	case <-ctx.Done():
+	}
+	return false, errBroken
+}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -14,6 +15,10 @@ type Config struct {
 	URL              string        // connection string, postgres://… or key=value
 	MaxConns         int32         // connections of the pool; 0 leaves it to the URL or pgx (the greater of 4 and the number of CPUs)
 	StatementTimeout time.Duration // Postgres ends a statement that takes longer; 0 never
+
+	// Tracer is told of every statement, and of whatever else of pgx's tracers it
+	// implements; nil for none, which costs nothing.
+	Tracer pgx.QueryTracer
 }
 
 // Open makes a pool and checks that the server answers.
@@ -25,6 +30,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	if cfg.MaxConns > 0 {
 		conf.MaxConns = cfg.MaxConns
 	}
+	conf.ConnConfig.Tracer = cfg.Tracer
 	params := conf.ConnConfig.RuntimeParams
 	if params["application_name"] == "" {
 		params["application_name"] = "coppice"

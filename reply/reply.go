@@ -32,6 +32,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize"
@@ -61,7 +63,8 @@ type Config struct {
 	MaxRunning        int           // replies at a time; 0 is DefaultMaxRunning
 	MaxPerTenant      int           // and of one tenant's; 0 is DefaultMaxPerTenant
 
-	Logger *slog.Logger // nil: none. Records hold ids and counts, never text
+	Logger  *slog.Logger         // nil: none. Records hold ids and counts, never text
+	Tracing trace.TracerProvider // makes a span of each reply, below that of its request; nil for none. Spans hold ids and counts, never text
 }
 
 // A Service runs replies. It is safe for use by several goroutines.
@@ -73,9 +76,10 @@ type Service struct {
 
 // shared is what the services of all tenants have in common.
 type shared struct {
-	cfg Config
-	hub hub
-	log *slog.Logger
+	cfg    Config
+	hub    hub
+	log    *slog.Logger
+	tracer trace.Tracer
 }
 
 // New makes a Service.
@@ -99,14 +103,20 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Tracing == nil {
+		cfg.Tracing = noop.NewTracerProvider()
+	}
 	setDefault(&cfg.Timeout, DefaultTimeout)
 	setDefault(&cfg.CompactionTimeout, DefaultCompactionTimeout)
 	setDefault(&cfg.Keep, DefaultKeep)
 	setDefault(&cfg.MaxRunning, DefaultMaxRunning)
 	setDefault(&cfg.MaxPerTenant, DefaultMaxPerTenant)
 	return &Service{
-		shared: &shared{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep)},
-		store:  cfg.Store, contexts: cfg.Contexts,
+		shared: &shared{
+			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
+			hub: newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
+		},
+		store: cfg.Store, contexts: cfg.Contexts,
 	}, nil
 }
 

@@ -69,7 +69,7 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 			return r, false, err
 		}
 	}
-	r := s.newReply(req)
+	r := s.newReply(ctx, req)
 	there, err := s.hub.begin(r)
 	if err != nil {
 		r.cancel(nil)

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tree"
@@ -30,9 +33,11 @@ type Reply struct {
 	ended chan struct{}
 }
 
-func (s *Service) newReply(req Request) *Reply {
-	// It is the service's and lives longer than the request.
-	ctx, cancel := context.WithCancelCause(context.Background())
+func (s *Service) newReply(ctx context.Context, req Request) *Reply {
+	// It is the service's and lives longer than the request, whose trace it is
+	// part of.
+	ctx = trace.ContextWithSpanContext(context.Background(), trace.SpanContextFromContext(ctx))
+	ctx, cancel := context.WithCancelCause(ctx)
 	return &Reply{
 		key: s.key(req.ConversationID, req.ID), events: newEvents(), ctx: ctx, cancel: cancel,
 		prepared: make(chan struct{}), ended: make(chan struct{}),
@@ -112,10 +117,20 @@ func (s *Service) run(r *Reply, a *assignment) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(r.ctx, s.cfg.Timeout)
 	defer cancel()
+	ctx, span := s.tracer.Start(ctx, "reply", trace.WithAttributes(
+		attribute.String("coppice.conversation_id", r.conversation.String()), attribute.String("coppice.head_id", a.head.String()),
+		attribute.String("coppice.message_id", r.messageID.String()), attribute.String("coppice.model", r.model)))
+	defer span.End()
 	end := s.answer(ctx, r, a)
+	span.SetAttributes(
+		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil),
+		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))
+	if end.Status == StatusFailed {
+		span.SetStatus(codes.Error, "") // whose text is the log's
+	}
 	// What was streamed of a message that is gone must not be read any more.
 	keep := end.Message != nil || !errors.Is(end.Err, tree.ErrNotFound)
-	s.report(r, a, end, time.Since(start))
+	s.report(ctx, r, a, end, time.Since(start))
 	r.change(func() { r.end = &end })
 	close(r.ended)
 	s.hub.end(r, end.Status, keep)
@@ -229,7 +244,7 @@ func (s *Service) tryStore(ctx context.Context, a *assignment, answer tree.NewMe
 }
 
 // report writes the reply's line in the log.
-func (s *Service) report(r *Reply, a *assignment, end End, took time.Duration) {
+func (s *Service) report(ctx context.Context, r *Reply, a *assignment, end End, took time.Duration) {
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
 		slog.String("tenant_id", r.tenant), slog.Any("conversation_id", r.conversation), slog.Any("message_id", r.messageID), slog.Any("head_id", a.head),
@@ -241,5 +256,5 @@ func (s *Service) report(r *Reply, a *assignment, end End, took time.Duration) {
 		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("error", end.Err.Error()))
 	}
-	s.log.LogAttrs(context.Background(), level, "reply", attrs...)
+	s.log.LogAttrs(ctx, level, "reply", attrs...)
 }

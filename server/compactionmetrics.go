@@ -43,6 +43,10 @@ func NewCompactionMetrics(registry *prometheus.Registry) (*CompactionMetrics, er
 		tree.OutcomeSaved, tree.OutcomeNothingToDo, tree.OutcomeNoGain, tree.OutcomeSuperseded, tree.OutcomeStale, tree.OutcomeFailed,
 	} {
 		m.ran.WithLabelValues(string(outcome)) // so that each stands at 0 from the start
+		m.duration.WithLabelValues(string(outcome))
+	}
+	for _, direction := range []string{"prompt", "completion"} {
+		m.spent.WithLabelValues(direction)
 	}
 	return m, nil
 }

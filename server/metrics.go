@@ -14,6 +14,7 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	appends  *prometheus.CounterVec
 	appended prometheus.Counter
+	streams  prometheus.Gauge
 }
 
 // Outcomes of an append, as coppice_appends_total tells them apart.
@@ -42,8 +43,11 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 		appended: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "coppice_appended_messages_total", Help: "Messages stored by appends.",
 		}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "coppice_reply_streams_open", Help: "Clients that are reading a reply's events.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.appends, m.appended} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.appends, m.appended, m.streams} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -55,13 +59,19 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 }
 
 func (m *metrics) observe(method, route, status string, took time.Duration) {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodPut, http.MethodOptions:
-	default:
-		method = "other" // a client may make up methods, and each would be a series
-	}
+	method = knownMethod(method)
 	m.requests.WithLabelValues(method, route, status).Inc()
 	m.duration.WithLabelValues(method, route).Observe(took.Seconds())
+}
+
+// knownMethod is a request's method, or "other": a client may make up methods,
+// and each would be a series.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodPut, http.MethodOptions:
+		return method
+	}
+	return "other"
 }
 
 // countAppend counts what came of an append of n messages.

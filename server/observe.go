@@ -65,6 +65,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		own := &call{id: requestID(req.Header.Get("X-Request-Id")), method: req.Method}
 		ctx := context.WithValue(req.Context(), callKey{}, own)
 		route := s.routeOf(c)
+		describe(ctx, c, route, own)
 		limit := s.cfg.RequestTimeout
 		if route.waits {
 			limit = s.cfg.CompactionTimeout
@@ -132,6 +133,7 @@ func (s *Server) account(c echo.Context, own *call, route route, took time.Durat
 		level = slog.LevelDebug // probes ask every few seconds
 	}
 	ctx := c.Request().Context()
+	conclude(ctx, own, cut)
 	if !s.log.Enabled(ctx, level) {
 		return
 	}

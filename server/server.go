@@ -28,6 +28,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
@@ -79,6 +80,7 @@ type Config struct {
 
 	Ready    func(context.Context) error // whether the database answers as it should; nil asks the store
 	Registry *prometheus.Registry        // what /metrics shows; nil is a new one
+	Tracing  trace.TracerProvider        // makes a span of each request, below the caller's own; nil for none, which costs nothing
 	Logger   *slog.Logger                // nil discards
 	Version  string                      // of the program, as /healthz tells it
 }
@@ -87,6 +89,7 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	echo    *echo.Echo
+	handler http.Handler     // echo, in a span where there is tracing
 	routes  map[string]route // by echo's pattern
 	hosts   []string         // AllowedHosts in lower case
 	log     *slog.Logger
@@ -141,6 +144,10 @@ func New(cfg Config) (*Server, error) {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
 	}
 	s.echo = s.newEcho()
+	s.handler = s.echo
+	if cfg.Tracing != nil {
+		s.handler = traced(s.echo, cfg.Tracing)
+	}
 	return s, nil
 }
 
@@ -160,7 +167,7 @@ func (s *Server) newEcho() *echo.Echo {
 }
 
 // ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // HTTPServer gives an http.Server for this handler with timeouts that keep
 // slow and silent clients from holding connections. What is streamed moves its

@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/coppice-chat/coppice/reply"
 )
 
 // stream gives the events of a reply after the one with this id.
 func (s *Server) stream(ctx context.Context, r *reply.Reply, after int) eventStream {
-	return eventStream{ctx, r, after, s.cfg.Heartbeat}
+	return eventStream{ctx, r, after, s.cfg.Heartbeat, s.metrics.streams}
 }
 
 // An eventStream is an answer of server-sent events. It is written as the
@@ -26,6 +28,7 @@ type eventStream struct {
 	reply     *reply.Reply
 	after     int
 	heartbeat time.Duration
+	open      prometheus.Gauge
 }
 
 func (s eventStream) VisitCreateReplyResponse(w http.ResponseWriter) error {
@@ -47,6 +50,8 @@ func (s eventStream) write(w http.ResponseWriter) error {
 	if callOf(s.ctx).method == http.MethodHead {
 		return nil
 	}
+	s.open.Inc()
+	defer s.open.Dec()
 	var out []byte
 	for {
 		events, err := s.next()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
@@ -24,6 +26,7 @@ type Config struct {
 	Counter     tokens.Counter        // nil: o200k, as package tree counts
 	Logger      *slog.Logger          // nil: none. Records hold counts and ids, never text
 	Observe     func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
+	Tracing     trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
 }
 
 // A Service gives contexts and compacts branches. It is safe for use by
@@ -34,6 +37,7 @@ type Service struct {
 	cascade  cascade
 	log      *slog.Logger
 	observe  func(tree.Compaction)
+	tracer   trace.Tracer
 }
 
 // New makes a Service over a store. Settings that can't stand are a
@@ -51,11 +55,14 @@ func New(store *tree.Store, cfg Config) (*Service, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Tracing == nil {
+		cfg.Tracing = noop.NewTracerProvider()
+	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(tree.Compaction) {}
 	}
 	return &Service{
-		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe,
+		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName),
 		cascade: cascade{summarizers: cfg.Summarizers, noDigest: cfg.NoDigest, count: cfg.Counter},
 	}, nil
 }
@@ -186,8 +193,10 @@ const (
 //
 // The database isn't held while a model is called. It takes as long as the
 // summarizers do, each bounded by its timeout.
-func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
+func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (k tree.Compaction, err error) {
 	defer wrap(&err, "Compact(%s, head %s)", conversationID, headID)
+	ctx, end := s.begin(ctx, conversationID, headID, t)
+	defer func() { end(k, err) }()
 	if err := d.check(); err != nil {
 		return tree.Compaction{}, err
 	}
@@ -196,7 +205,7 @@ func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID,
 	if err != nil {
 		return tree.Compaction{}, err
 	}
-	k := record(v, settings, t, d)
+	k = record(v, settings, t, d)
 	var summary *tree.NewSummary
 	if p == nil {
 		k.Outcome, k.Reason = tree.OutcomeNothingToDo, string(reason)

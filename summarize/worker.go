@@ -56,6 +56,7 @@ type WorkerConfig struct {
 	// 0 workers of a server that only queues: negative.
 	Concurrency int
 	Logger      *slog.Logger
+	Observe     func(JobOutcome) // called with what came of each attempt, for metrics; nil for none
 }
 
 // A Worker queues compactions in the transactions of appends and runs them in
@@ -67,6 +68,7 @@ type Worker struct {
 	river   *river.Client[pgx.Tx]
 	id      string
 	works   bool
+	observe func(JobOutcome)
 	quiet   frontier
 }
 
@@ -79,7 +81,10 @@ func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker,
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0}
+	if cfg.Observe == nil {
+		cfg.Observe = func(JobOutcome) {}
+	}
+	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0, observe: cfg.Observe}
 	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: jobAttempts}
 	if w.works {
 		workers := river.NewWorkers()
@@ -159,7 +164,7 @@ func (w *Worker) Appended(ctx context.Context, tx pgx.Tx, store *tree.Store, m t
 		w.quiet.set(m.ConversationID, m.ID, distance(v, settings))
 		return nil
 	}
-	_, err = w.river.InsertTx(ctx, tx, job{store.TenantID(), m.ConversationID, m.ID}, nil)
+	_, err = w.river.InsertTx(ctx, tx, job{store.TenantID(), m.ConversationID, m.ID}, &river.InsertOpts{Metadata: causeOf(ctx)})
 	return err
 }
 
@@ -173,8 +178,18 @@ type runner struct {
 // has grown meanwhile: appends that find a job under way queue none. A failed
 // compaction is an error, so that River waits longer each time before the next
 // attempt.
-func (r *runner) Work(ctx context.Context, j *river.Job[job]) error {
+func (r *runner) Work(ctx context.Context, j *river.Job[job]) (err error) {
+	err = errPanicked
+	defer func() { r.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
+	return r.work(ctx, j)
+}
+
+// errPanicked is of an attempt that never returned. River counts it as failed.
+var errPanicked = errors.New("the job panicked")
+
+func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 	service := r.w.service.ForTenant(j.Args.TenantID)
+	ctx = withCause(ctx, j.Metadata)
 	for head, done := j.Args.HeadID, uuid.Nil; ; head = done {
 		leaf, err := service.store.NewestLeaf(ctx, j.Args.ConversationID, head)
 		if err == nil && leaf.ID == done {

@@ -8,20 +8,20 @@ import (
 	"syscall"
 )
 
-// listen opens the address for the server.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
+// listen opens the address that a flag names.
+func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, usagef("--addr %q is not HOST:PORT, such as 127.0.0.1:8787", addr)
+		return nil, usagef("%s %q is not HOST:PORT, such as 127.0.0.1:8787", flag, addr)
 	}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s is in use by another program: stop that, or choose another address by --addr", addr)
+		return nil, fmt.Errorf("%s is in use by another program: stop that, or choose another address by %s", addr, flag)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%s may not be opened by this user: choose a port over 1023 by --addr", addr)
+		return nil, fmt.Errorf("%s may not be opened by this user: choose a port over 1023 by %s", addr, flag)
 	case err != nil:
-		return nil, fmt.Errorf("--addr %s can't be opened: %w", addr, err)
+		return nil, fmt.Errorf("%s %s can't be opened: %w", flag, addr, err)
 	}
 	return l, nil
 }

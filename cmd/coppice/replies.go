@@ -81,13 +81,17 @@ func (cmd *serveCommand) fitWindow(s summarize.Settings, models []llm.Model, fam
 
 // newReplies makes the service that answers. Its answers are appended through
 // the store, as those that clients send.
-func (cmd *serveCommand) newReplies(store *tree.Store, contexts *summarize.Service, models []llm.Model, families llm.Families, registry *prometheus.Registry, log *slog.Logger) (*reply.Service, error) {
+func (cmd *serveCommand) newReplies(store *tree.Store, contexts *summarize.Service, models []llm.Model, families llm.Families, w watch, log *slog.Logger) (*reply.Service, error) {
 	config := reply.Config{
 		Store: store, Contexts: contexts, Models: models, Families: families, Timeout: cmd.ReplyTimeout,
 		CompactionTimeout: cmd.ReplyCompaction, MaxRunning: cmd.MaxReplies, MaxPerTenant: cmd.MaxRepliesEach, Logger: log,
+		Tracing: w.tracing.tracer(),
 	}
 	if len(models) == 0 {
 		config.Models = []llm.Model{llm.Offline(offlinePause)}
+	}
+	for i, m := range config.Models {
+		config.Models[i] = w.model(m)
 	}
 	if cmd.windowGiven() {
 		config.Families = llm.Families{}
@@ -96,7 +100,7 @@ func (cmd *serveCommand) newReplies(store *tree.Store, contexts *summarize.Servi
 	if err != nil {
 		return nil, err
 	}
-	return s, registry.Register(replyCollector{s})
+	return s, w.registry.Register(replyCollector{s})
 }
 
 // announceReplies logs what answers.

@@ -27,6 +27,7 @@ type serveCommand struct {
 	Insecure          bool          `help:"Serve other machines although no API key was made: whoever reaches the server reads and writes everything."`
 	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
 	AllowOrigin       []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
+	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060. Without it there are none."`
 	Demo              bool          `help:"Import a small demonstration conversation first."`
 	RequestTimeout    time.Duration `default:"30s" placeholder:"DURATION" group:"Limits" help:"Time that a request may take (${default})."`
 	CompactionTimeout time.Duration `default:"3m" placeholder:"DURATION" group:"Limits" help:"Time that a compaction on demand may take (${default})."`
@@ -38,6 +39,12 @@ type serveCommand struct {
 
 func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
 	log := logs.logger(out.errors, slog.LevelInfo)
+	tracing, err := startTracing(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer tracing.stop(log)
+	log = tracing.logger(log)
 	families, err := cmd.families()
 	if err != nil {
 		return err
@@ -53,12 +60,17 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	config.Settings = cmd.fitWindow(config.Settings, repliers, families)
 	// Before the rest, so that a port that is taken shows before anything is
 	// done. Clients that come early wait until the server is ready.
-	listener, err := listen(ctx, cmd.Addr)
+	listener, err := listen(ctx, "--addr", cmd.Addr)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	d, err := cmd.openDatabase(ctx, log)
+	stopPprof, err := servePprof(ctx, cmd.PprofAddr, log)
+	if err != nil {
+		return err
+	}
+	defer stopPprof()
+	d, err := cmd.openDatabase(ctx, tracing, log)
 	if err != nil {
 		return err
 	}
@@ -73,17 +85,20 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	}
 	cmd.announce(log)
 	cmd.announceReplies(repliers, log)
-	registry := newRegistry(d)
-	contexts, err := newServerContexts(d, config, registry)
+	watch, err := newWatch(d, tracing)
 	if err != nil {
 		return err
 	}
-	worker, err := cmd.newWorker(d, contexts, listener, log)
+	contexts, err := newServerContexts(d, config, watch)
+	if err != nil {
+		return err
+	}
+	worker, err := cmd.newWorker(d, contexts, listener, watch, log)
 	if err != nil {
 		return err
 	}
 	store := tree.New(d.pool, tree.WithAppendHook(worker))
-	replies, err := cmd.newReplies(store, contexts, repliers, families, registry, log)
+	replies, err := cmd.newReplies(store, contexts, repliers, families, watch, log)
 	if err != nil {
 		return err
 	}
@@ -102,7 +117,8 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		MaxBodyBytes:      cmd.MaxBodyBytes,
 		MaxImportBytes:    cmd.MaxImportBytes,
 		Ready:             func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
-		Registry:          registry,
+		Registry:          watch.registry,
+		Tracing:           tracing.tracer(),
 		Logger:            log,
 		Version:           readBuildInfo().Version,
 	})
@@ -119,8 +135,8 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 
 // openDatabase opens and migrates the database. The private Postgres has to be
 // this program's own: one server owns it.
-func (cmd *serveCommand) openDatabase(ctx context.Context, log *slog.Logger) (*database, error) {
-	config := db.Config{URL: cmd.DatabaseURL, MaxConns: cmd.MaxConns, StatementTimeout: cmd.StatementTimeout}
+func (cmd *serveCommand) openDatabase(ctx context.Context, t tracing, log *slog.Logger) (*database, error) {
+	config := db.Config{URL: cmd.DatabaseURL, MaxConns: cmd.MaxConns, StatementTimeout: cmd.StatementTimeout, Tracer: t.statementTracer()}
 	if config.URL == "" {
 		return startPrivate(ctx, &cmd.databaseFlags, config, log)
 	}

@@ -10,8 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -39,17 +37,20 @@ func (cmd *serveCommand) contextsConfig(log *slog.Logger) (config summarize.Conf
 
 // newServerContexts makes the service that gives contexts and compacts, of
 // every tenant, and counts what it does.
-func newServerContexts(d *database, config summarize.Config, registry *prometheus.Registry) (*summarize.Service, error) {
-	metrics, err := server.NewCompactionMetrics(registry)
+func newServerContexts(d *database, config summarize.Config, w watch) (*summarize.Service, error) {
+	metrics, err := server.NewCompactionMetrics(w.registry)
 	if err != nil {
 		return nil, err
 	}
-	config.Observe = metrics.Observe
+	config.Observe, config.Tracing = metrics.Observe, w.tracing.tracer()
+	for i, s := range config.Summarizers {
+		config.Summarizers[i].Model = w.model(s.Model)
+	}
 	return summarize.New(tree.New(d.pool), config)
 }
 
 // newWorker makes the worker, which doesn't work yet.
-func (f *workerFlags) newWorker(d *database, contexts *summarize.Service, l net.Listener, log *slog.Logger) (*summarize.Worker, error) {
+func (f *workerFlags) newWorker(d *database, contexts *summarize.Service, l net.Listener, w watch, log *slog.Logger) (*summarize.Worker, error) {
 	if f.CompactionWorkers < 0 {
 		return nil, usagef("--compaction-workers is negative: give 0 for none")
 	}
@@ -61,7 +62,14 @@ func (f *workerFlags) newWorker(d *database, contexts *summarize.Service, l net.
 	if config.Concurrency == 0 {
 		config.Concurrency = -1
 	}
-	return summarize.NewWorker(d.pool, contexts, config)
+	if config.Observe, err = newJobAttempts(w.registry); err != nil {
+		return nil, err
+	}
+	worker, err := summarize.NewWorker(d.pool, contexts, config)
+	if err != nil {
+		return nil, err
+	}
+	return worker, w.jobs(worker, log)
 }
 
 // startWorker has the worker take up what it left, and work until stop is

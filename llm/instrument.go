@@ -1,0 +1,132 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Instruments are told of a model's calls: how they went, and never what was
+// said.
+type Instruments struct {
+	TracerProvider trace.TracerProvider // makes a span of each call; nil for none
+	Observe        func(Call)           // is called when each has ended; nil for none
+}
+
+// A Call is what became of a call of a model.
+type Call struct {
+	Model   string        // as configured
+	Outcome string        // OutcomeAnswered, or one of the errors' kinds; see Outcomes
+	Took    time.Duration // from the request to the answer's end
+
+	PromptTokens, CompletionTokens int // as the provider counted them; 0 if it didn't say
+}
+
+// OutcomeAnswered is of a call that gave an answer, whatever its worth.
+const OutcomeAnswered = "answered"
+
+// outcomes name the kinds of error.
+var outcomes = []struct {
+	kind error
+	name string
+}{
+	{ErrInvalid, "invalid"}, {ErrAuth, "auth"}, {ErrRateLimited, "rate_limited"}, {ErrUnavailable, "unavailable"}, {ErrTimeout, "timeout"},
+	{ErrCanceled, "canceled"}, {ErrBadResponse, "bad_response"}, {ErrPromptTooLong, "prompt_too_long"}, {ErrAnswerTooLong, "answer_too_long"},
+}
+
+const outcomeOther = "other" // of a caller that broke off a stream, or a model that isn't this package's
+
+// Outcomes lists all that a Call's Outcome can be.
+func Outcomes() []string {
+	names := []string{OutcomeAnswered}
+	for _, o := range outcomes {
+		names = append(names, o.name)
+	}
+	return append(names, outcomeOther)
+}
+
+func outcomeOf(err error) string {
+	if err == nil {
+		return OutcomeAnswered
+	}
+	for _, o := range outcomes {
+		if errors.Is(err, o.kind) {
+			return o.name
+		}
+	}
+	return outcomeOther
+}
+
+// Instrument gives the same model, whose calls the instruments are told of.
+func Instrument(m Model, in Instruments) Model {
+	w := &instrumented{Model: m, observe: in.Observe}
+	if in.TracerProvider != nil {
+		w.tracer = in.TracerProvider.Tracer("github.com/coppice-chat/coppice/llm")
+	}
+	return w
+}
+
+type instrumented struct {
+	Model
+	tracer  trace.Tracer // nil for none
+	observe func(Call)   // nil for none
+}
+
+// errPanicked is of a call that never returned.
+var errPanicked = errors.New("the model panicked")
+
+func (m *instrumented) Complete(ctx context.Context, req Request) (res Response, err error) {
+	ctx, end := m.begin(ctx)
+	err = errPanicked
+	defer func() { end(res, err) }()
+	return m.Model.Complete(ctx, req)
+}
+
+func (m *instrumented) Stream(ctx context.Context, req Request, each func(Delta) error) (res Response, err error) {
+	ctx, end := m.begin(ctx)
+	err = errPanicked
+	defer func() { end(res, err) }()
+	first := true
+	return m.Model.Stream(ctx, req, func(d Delta) error {
+		if first {
+			trace.SpanFromContext(ctx).AddEvent("first piece")
+			first = false
+		}
+		return each(d)
+	})
+}
+
+// begin starts what is to be told of a call. The attributes are those of
+// OpenTelemetry's conventions for generative models that hold no text.
+func (m *instrumented) begin(ctx context.Context) (context.Context, func(Response, error)) {
+	start := time.Now()
+	name := m.Name()
+	var span trace.Span
+	if m.tracer != nil {
+		ctx, span = m.tracer.Start(ctx, "chat "+name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", name)))
+	}
+	return ctx, func(res Response, err error) {
+		call := Call{Model: name, Outcome: outcomeOf(err), Took: time.Since(start), PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens}
+		if m.observe != nil {
+			m.observe(call)
+		}
+		if span == nil {
+			return
+		}
+		span.SetAttributes(attribute.Int("gen_ai.usage.input_tokens", call.PromptTokens), attribute.Int("gen_ai.usage.output_tokens", call.CompletionTokens))
+		if err != nil {
+			span.SetAttributes(attribute.String("error.type", call.Outcome))
+			span.SetStatus(codes.Error, call.Outcome)
+		}
+		var e *Error
+		if errors.As(err, &e) && e.Status != 0 {
+			span.SetAttributes(attribute.Int("http.response.status_code", e.Status))
+		}
+		span.End()
+	}
+}

@@ -96,7 +96,7 @@ func newShell(t *testing.T, program string, env ...string) *shell {
 func cleanEnv() []string {
 	env := []string{"TZ=UTC"}
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); name != "TZ" && name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") {
+		if name, _, _ := strings.Cut(v, "="); name != "TZ" && name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") && !strings.HasPrefix(name, "OTEL_") {
 			env = append(env, v)
 		}
 	}

@@ -72,7 +72,7 @@ func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(path, args...)
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") {
+		if name, _, _ := strings.Cut(v, "="); name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") && !strings.HasPrefix(name, "OTEL_") {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}

@@ -1,0 +1,187 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// newTracedAPI is a server whose spans are kept.
+func newTracedAPI(t *testing.T, changes ...func(*Config)) (*testAPI, *tracetest.InMemoryExporter) {
+	spans := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	return newAPI(t, append(changes, func(c *Config) { c.Tracing = provider })...), spans
+}
+
+// await gives the span of a request that was answered: it ends a moment later.
+func await(t *testing.T, spans *tracetest.InMemoryExporter) tracetest.SpanStub {
+	t.Helper()
+	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
+		if all := spans.GetSpans(); len(all) > 0 {
+			spans.Reset()
+			if len(all) > 1 {
+				t.Fatalf("%d spans of one request: %v", len(all), all)
+			}
+			return all[0]
+		}
+	}
+	t.Fatal("no span")
+	return tracetest.SpanStub{}
+}
+
+func attributesOf(s tracetest.SpanStub) map[string]string {
+	all := map[string]string{}
+	for _, a := range s.Attributes {
+		all[string(a.Key)] = a.Value.Emit()
+	}
+	return all
+}
+
+const (
+	callerTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	callerSpan  = "00f067aa0ba902b7"
+)
+
+func TestTracesRequests(t *testing.T) {
+	t.Parallel()
+	a, spans := newTracedAPI(t)
+	plant(t, a.store, "c")
+	for _, test := range []struct {
+		request
+		status int
+		name   string
+		want   map[string]string
+	}{
+		{request{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"x"`))}, 201,
+			"POST /v1/conversations/{conversation_id}/messages",
+			map[string]string{"coppice.conversation_id": named("c").String(), "coppice.tenant_id": "default", "http.response.status_code": "201"}},
+		{request{method: "GET", path: fill("/v1/conversations/{{c}}/branches/{{c.thanks}}/context")}, 200,
+			"GET /v1/conversations/{conversation_id}/branches/{head_id}/context",
+			map[string]string{"coppice.head_id": named("c.thanks").String()}},
+		{request{method: "GET", path: fill("/v1/conversations/{{c}}/branches/active/context")}, 200,
+			"GET /v1/conversations/{conversation_id}/branches/{head_id}/context", map[string]string{"coppice.head_id": ""}},
+		{request{method: "GET", path: fill("/v1/conversations/{{absent}}")}, 404,
+			"GET /v1/conversations/{conversation_id}", map[string]string{"error.type": "conversation_not_found"}},
+		{request{method: "GET", path: "/v1/search?query=hazel"}, 200, "GET /v1/search", nil},
+		{request{method: "GET", path: "/v1/made-up/2"}, 404, "GET none", map[string]string{"http.route": "none"}},
+		{request{method: "MADEUP", path: "/v1/search"}, 405, "other /v1/search", nil},
+	} {
+		test.header = map[string]string{"Traceparent": "00-" + callerTrace + "-" + callerSpan + "-01"}
+		res := a.must(test.status, nil, test.request)
+		s := await(t, spans)
+		attributes := attributesOf(s)
+		if s.Name != test.name || s.SpanKind != trace.SpanKindServer {
+			t.Errorf("%s %s: the span is %q of kind %v, want %q", test.method, test.path, s.Name, s.SpanKind, test.name)
+		}
+		if s.SpanContext.TraceID().String() != callerTrace || s.Parent.SpanID().String() != callerSpan || !s.Parent.IsRemote() {
+			t.Errorf("%s: trace %v below span %v, not the caller's", test.path, s.SpanContext.TraceID(), s.Parent.SpanID())
+		}
+		if got := attributes["coppice.request_id"]; got != res.Header.Get("X-Request-Id") {
+			t.Errorf("%s: request id %q", test.path, got)
+		}
+		for name, want := range test.want {
+			if attributes[name] != want {
+				t.Errorf("%s: %s is %q, want %q", test.path, name, attributes[name], want)
+			}
+		}
+	}
+	a.must(200, nil, request{method: "GET", path: "/healthz"})
+	a.must(200, nil, request{method: "GET", path: "/metrics"})
+	if all := spans.GetSpans(); len(all) > 0 {
+		t.Errorf("probes are traced: %v", all)
+	}
+}
+
+// Whatever a client writes, and wherever, no span has it.
+func TestTracesHoldNoText(t *testing.T) {
+	t.Parallel()
+	a, spans := newTracedAPI(t)
+	plant(t, a.store, "c")
+	const canary = "zebra"
+	_, key, err := a.keys.Create(t.Context(), "default", canary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := map[string]string{
+		"Authorization": "Bearer " + key, "User-Agent": canary, "X-Forwarded-For": canary, "Referer": "http://" + canary, "Cookie": canary, "Idempotency-Key": canary,
+		"Tracestate": canary + "=" + canary, "Baggage": canary + "=" + canary, "Traceparent": "00-" + callerTrace + "-" + callerSpan + "-01",
+	}
+	keyless := map[string]string{"Authorization": "Bearer cop_" + canary}
+	for _, r := range []request{
+		{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"` + canary + `","name":"` + canary + `","metadata":{"` + canary + `":1}`)), header: header},
+		{method: "POST", path: fill(appendPath), body: fill(message(`"role":"` + canary + `","content":"` + canary + `"`)), header: header},
+		{method: "POST", path: fill(appendPath), body: `{"` + canary, header: header},
+		{method: "POST", path: "/v1/conversations", body: `{"title":"` + canary + `"}`, header: header},
+		{method: "GET", path: "/v1/search?query=" + canary, header: header},
+		{method: "GET", path: "/v1/search?query=x&" + canary + "=1", header: header},
+		{method: "GET", path: "/v1/conversations?cursor=" + canary, header: header},
+		{method: "GET", path: "/v1/conversations/" + canary, header: header},
+		{method: "GET", path: "/v1/" + canary, header: header},
+		{method: strings.ToUpper(canary), path: "/v1/search", header: header},
+		{method: "GET", path: "/v1/search?query=x", header: keyless},
+		{method: "GET", path: "/v1/search?query=x", header: header, host: canary + ".example"},
+	} {
+		a.send(r)
+		s := await(t, spans)
+		if text := strings.ToLower(fmt.Sprintf("%+v %v", s, s.SpanContext.TraceState())); strings.Contains(text, canary) || strings.Contains(text, key) {
+			t.Errorf("%s %s: the span tells it:\n%s", r.method, r.path, text)
+		}
+	}
+	if text := string(a.must(200, nil, request{method: "GET", path: "/metrics"}).body); strings.Contains(strings.ToLower(text), canary) {
+		t.Error("the figures tell it")
+	}
+}
+
+// Events stream through the layer that traces.
+func TestTracesStreams(t *testing.T) {
+	t.Parallel()
+	a, spans := newTracedAPI(t)
+	plant(t, a.store, "c")
+	res, err := http.DefaultTransport.RoundTrip(a.newRequest(request{method: "POST", path: fill("/v1/conversations/{{c}}/branches/active/replies"), body: `{}`}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	events, err := io.ReadAll(res.Body)
+	if err != nil || !strings.Contains(string(events), "event: reply.completed") {
+		t.Fatalf("%v: %s", err, events)
+	}
+	s := await(t, spans)
+	if s.Name != "POST /v1/conversations/{conversation_id}/branches/{head_id}/replies" || attributesOf(s)["http.response.body.size"] != fmt.Sprint(len(events)) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A request whose answer breaks off, or whose handler panics, has a whole span.
+func TestTracesFailures(t *testing.T) {
+	t.Parallel()
+	a, spans := newTracedAPI(t)
+	a.server.echo.GET("/v1/cut", func(c echo.Context) error {
+		c.Response().WriteHeader(http.StatusOK)
+		c.Response().Flush()
+		return errors.New("zebra")
+	})
+	a.server.echo.GET("/v1/panic", func(echo.Context) error { panic("zebra") })
+	for path, status := range map[string]string{"/v1/cut": "", "/v1/panic": "500"} {
+		res, err := http.Get(a.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body) // of which one ends in an error
+		res.Body.Close()
+		s := await(t, spans)
+		if text := fmt.Sprintf("%+v", s); s.Status.Code != codes.Error || attributesOf(s)["http.response.status_code"] != status || strings.Contains(text, "zebra") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}

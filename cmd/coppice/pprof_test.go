@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// Profiles are there only where one asks for them, and for this machine alone.
+func TestPprof(t *testing.T) {
+	t.Parallel()
+	const key = "sk-zebra"
+	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "COPPICE_PPROF_ADDR=localhost:0"}, "--openai-api-key", key)
+	var url string
+	for line := range strings.SplitSeq(s.logged(), "\n") {
+		var l struct{ Msg, URL string }
+		if json.Unmarshal([]byte(line), &l) == nil && l.Msg == "serving profiles" {
+			url = l.URL
+		}
+	}
+	if url == "" {
+		t.Fatal("the log doesn't say where")
+	}
+	for path, want := range map[string]int{
+		"": 200, "goroutine?debug=1": 200, "heap": 200, "profile?seconds=1": 200, "trace?seconds=0.1": 200,
+		"cmdline": 404, // it would show keys
+	} {
+		status, body, err := try(t.Context(), http.MethodGet, url+path, nil)
+		if err != nil || status != want || len(body) == 0 || strings.Contains(string(body), key) {
+			t.Errorf("%s: status %d, %d bytes, %v", path, status, len(body), err)
+		}
+	}
+	for path, base := range map[string]string{"/debug/pprof/": s.url, "/v1/conversations": strings.TrimSuffix(url, "/debug/pprof/")} {
+		if status, _, err := try(t.Context(), http.MethodGet, base+path, nil); err != nil || status != http.StatusNotFound {
+			t.Errorf("%s is served by the other listener: status %d, %v", path, status, err)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "evil.example"
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusForbidden {
+		t.Errorf("a page whose name leads here: status %d", res.StatusCode)
+	}
+}
+
+func TestPprofAddress(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:6060", "example.com:6060", "6060", "127.0.0.1", "localhost.example.com:0"} {
+		r := runProgram(t, []string{"DATABASE_URL=postgres://127.0.0.1:1/none"}, nil, "serve", "--addr", "127.0.0.1:0", "--pprof-addr", addr)
+		if r.code != exitUsage || !strings.Contains(r.stderr, "this machine only") {
+			t.Errorf("%s: exit code %d\n%s", addr, r.code, r.stderr)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func await(t *testing.T, spans *tracetest.InMemoryExporter) tracetest.SpanStub {
 func attributesOf(s tracetest.SpanStub) map[string]string {
 	all := map[string]string{}
 	for _, a := range s.Attributes {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }

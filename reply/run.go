@@ -146,7 +146,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 		}
 	}()
 	if !a.context.Complete {
-		s.contexts.EnsureFits(ctx, a.request.ConversationID, a.head, s.cfg.CompactionTimeout)
+		s.contexts.EnsureFits(ctx, a.request.ConversationID, a.head, a.window, s.cfg.CompactionTimeout)
 		if err := s.readContext(ctx, a); err != nil {
 			return s.conclude(ctx, r, a, llm.Response{}, err)
 		}

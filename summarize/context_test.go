@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -170,5 +171,29 @@ func TestLongPrefix(t *testing.T) {
 		if contextTokens(v) > s.Budget().Available {
 			t.Errorf("%d tokens don't fit beside a prefix of %d", contextTokens(v), prefix)
 		}
+	}
+}
+
+// A reply by a model with a smaller window than the settings say is made to fit
+// that window.
+func TestEnsureFitsAModelsWindow(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s := service(t, store, Config{Settings: Defaults()})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 60)
+	small := Window{MaxContextTokens: 1600}
+	for _, complete := range []bool{false, true} {
+		c, err := s.Context(t.Context(), id, head.ID, small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Complete != complete {
+			t.Fatalf("complete %v, want %v: %+v", c.Complete, complete, c.Usage)
+		}
+		s.EnsureFits(t.Context(), id, head.ID, small, time.Minute)
+	}
+	if all, err := s.store.Summaries(t.Context(), id); err != nil || len(all) != 1 {
+		t.Errorf("%d summaries, %v: what fits was compacted again", len(all), err)
 	}
 }

@@ -49,7 +49,7 @@ type ExplainedPlan struct {
 // would do. It reads the whole path, so it costs what the path is long.
 func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
 	defer wrap(&err, "Explain(%s, head %s)", conversationID, headID)
-	v, settings, p, reason, err := s.plan(ctx, conversationID, headID, &Demand{})
+	v, settings, p, reason, err := s.plan(ctx, conversationID, headID, Window{}, &Demand{})
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -163,12 +163,12 @@ const wholeBranch = math.MaxInt64 / 2
 
 // plan reads the branch and plans its compaction. The view has no bodies, and
 // its messages' tokens are what they cost in a context.
-func (s *Service) plan(ctx context.Context, conversationID, headID uuid.UUID, d *Demand) (tree.View, Settings, *Plan, Reason, error) {
+func (s *Service) plan(ctx context.Context, conversationID, headID uuid.UUID, w Window, d *Demand) (tree.View, Settings, *Plan, Reason, error) {
 	v, err := s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton())
 	if err != nil {
 		return v, Settings{}, nil, "", err
 	}
-	settings, err := s.windowOf(v, Window{})
+	settings, err := s.windowOf(v, w)
 	if err != nil {
 		return v, settings, nil, "", err
 	}
@@ -193,15 +193,20 @@ const (
 //
 // The database isn't held while a model is called. It takes as long as the
 // summarizers do, each bounded by its timeout.
-func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (k tree.Compaction, err error) {
+func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
 	defer wrap(&err, "Compact(%s, head %s)", conversationID, headID)
+	return s.compact(ctx, conversationID, headID, t, Window{}, d)
+}
+
+// compact is Compact for a window other than the settings'.
+func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, w Window, d *Demand) (k tree.Compaction, err error) {
 	ctx, end := s.begin(ctx, conversationID, headID, t)
 	defer func() { end(k, err) }()
 	if err := d.check(); err != nil {
 		return tree.Compaction{}, err
 	}
 	start := time.Now()
-	v, settings, p, reason, err := s.plan(ctx, conversationID, headID, d)
+	v, settings, p, reason, err := s.plan(ctx, conversationID, headID, w, d)
 	if err != nil {
 		return tree.Compaction{}, err
 	}
@@ -355,19 +360,19 @@ func (s *Service) report(ctx context.Context, k tree.Compaction) {
 	s.observe(k)
 }
 
-// EnsureFits makes a context fit before a reply: where it is over its trigger
-// and compaction is auto, the branch is compacted within the time limit. What
-// goes wrong is logged and never fails the reply, which then goes out with the
-// context as it is.
-func (s *Service) EnsureFits(ctx context.Context, conversationID, headID uuid.UUID, limit time.Duration) {
+// EnsureFits makes a context fit a model's window before a reply: where it
+// doesn't and compaction is auto, the branch is compacted within the time
+// limit. What goes wrong is logged and never fails the reply, which then goes
+// out with the context as it is.
+func (s *Service) EnsureFits(ctx context.Context, conversationID, headID uuid.UUID, w Window, limit time.Duration) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, settings, p, _, err := s.plan(bounded, conversationID, headID, nil)
+	_, settings, p, _, err := s.plan(bounded, conversationID, headID, w, nil)
 	if err == nil && (p == nil || p.TokensBefore <= settings.Budget().Available) {
 		return // it fits, or nothing can be done
 	}
 	if err == nil {
-		_, err = s.Compact(bounded, conversationID, headID, TriggerReply, nil)
+		_, err = s.compact(bounded, conversationID, headID, TriggerReply, w, nil)
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "a branch was not compacted before its reply", "conversation_id", conversationID, "head_id", headID, "error", err)

@@ -156,7 +156,7 @@ func (w *Worker) Wants(conversationID, parentID, id uuid.UUID, tokens int) bool 
 // Appended looks at the branch that an append made, and queues a compaction in
 // the append's transaction if one is due.
 func (w *Worker) Appended(ctx context.Context, tx pgx.Tx, store *tree.Store, m tree.Message) error {
-	v, settings, p, _, err := w.service.over(store).plan(ctx, m.ConversationID, m.ID, nil)
+	v, settings, p, _, err := w.service.over(store).plan(ctx, m.ConversationID, m.ID, Window{}, nil)
 	if err != nil {
 		return err
 	}
@@ -174,8 +174,8 @@ type runner struct {
 	w *Worker
 }
 
-// Work compacts what the job's branch has grown to, and does so again where it
-// has grown meanwhile: appends that find a job under way queue none. A failed
+// Work compacts what the job's branch has grown to, and does so again until it
+// has not grown meanwhile: appends that find a job under way queue none. A failed
 // compaction is an error, so that River waits longer each time before the next
 // attempt.
 func (r *runner) Work(ctx context.Context, j *river.Job[job]) (err error) {
@@ -193,10 +193,13 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 	for head, done := j.Args.HeadID, uuid.Nil; ; head = done {
 		leaf, err := service.store.NewestLeaf(ctx, j.Args.ConversationID, head)
 		if err == nil && leaf.ID == done {
-			return nil
+			var completed bool
+			if completed, err = r.complete(ctx, j, done); completed {
+				return nil
+			}
 		}
 		var k tree.Compaction
-		if err == nil {
+		if err == nil && leaf.ID != done {
 			done = leaf.ID
 			k, err = service.Compact(ctx, j.Args.ConversationID, done, TriggerAppend, nil)
 		}
@@ -211,10 +214,30 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 	}
 }
 
+// complete completes a job whose branch still ends in head. It looks while it
+// holds the conversation's writers off: an append either comes before and is
+// seen, or finds the job completed and queues the next.
+func (r *runner) complete(ctx context.Context, j *river.Job[job], head uuid.UUID) (completed bool, err error) {
+	err = pgx.BeginFunc(ctx, r.w.pool, func(tx pgx.Tx) error {
+		store := tree.New(tx).ForTenant(j.Args.TenantID)
+		if err := store.Lock(ctx, j.Args.ConversationID); err != nil {
+			return err
+		}
+		leaf, err := store.NewestLeaf(ctx, j.Args.ConversationID, head)
+		if err != nil || leaf.ID != head {
+			return err
+		}
+		completed = true
+		_, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, j)
+		return err
+	})
+	return completed && err == nil, err
+}
+
 // frontier remembers for heads of branches how far they are from a trigger.
 // It forgets the older half when it is full, and a forgotten head only costs a
-// look at its branch. It may be wrong where another server undoes a summary;
-// such a branch is compacted before its next reply.
+// look at its branch. So does one of a minute ago: settings may have changed
+// since, or a summary may have been undone.
 type frontier struct {
 	mu       sync.Mutex
 	now, old map[headKey]room
@@ -223,9 +246,15 @@ type frontier struct {
 type headKey struct{ conversation, head uuid.UUID }
 
 // room is what may be added before a compaction is due.
-type room struct{ tokens, messages int }
+type room struct {
+	tokens, messages int
+	looked           time.Time // when the branch was looked at
+}
 
-const frontierSize = 8192
+const (
+	frontierSize = 8192
+	frontierAge  = time.Minute
+)
 
 // advance tells whether a child of parent is surely not due, and remembers it
 // then.
@@ -241,7 +270,7 @@ func (f *frontier) advance(conversation, parent, id uuid.UUID, tokens int) bool 
 	}
 	left.tokens -= tokens
 	left.messages--
-	if left.tokens <= 0 || left.messages <= 0 {
+	if left.tokens <= 0 || left.messages <= 0 || time.Since(left.looked) > frontierAge {
 		return false
 	}
 	f.put(headKey{conversation, id}, left)
@@ -266,7 +295,7 @@ func (f *frontier) put(key headKey, left room) {
 // yet is looked at again with the next message.
 func distance(v tree.View, s Settings) room {
 	trigger := s.beside(tree.Tokens(v.Prefix)).Trigger
-	left := room{tokens: trigger - contextTokens(v), messages: 1 << 30}
+	left := room{tokens: trigger - contextTokens(v), messages: 1 << 30, looked: time.Now()}
 	if s.EveryNMessages > 0 {
 		left.messages = s.EveryNMessages - len(v.Tail)
 	}

@@ -3,6 +3,7 @@ package summarize
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -254,7 +255,7 @@ func TestFrontier(t *testing.T) {
 	if f.advance(c, uuid.Nil, a, 1) {
 		t.Error("an unknown parent is not known to be quiet")
 	}
-	f.set(c, a, room{tokens: 100, messages: 3})
+	f.set(c, a, room{tokens: 100, messages: 3, looked: time.Now()})
 	if !f.advance(c, a, b, 60) || !f.advance(c, a, d, 99) {
 		t.Error("a child within the room is quiet, and so is its sibling")
 	}
@@ -264,10 +265,52 @@ func TestFrontier(t *testing.T) {
 	if f.advance(uuid.New(), a, b, 1) {
 		t.Error("another conversation's message of the same id is another")
 	}
+	f.set(c, d, room{tokens: 100, messages: 3, looked: time.Now().Add(-2 * frontierAge)})
+	if f.advance(c, d, uuid.New(), 1) {
+		t.Error("a head that was looked at long ago is not known to be quiet")
+	}
 	for range 3 * frontierSize {
-		f.set(c, uuid.New(), room{tokens: 1, messages: 1})
+		f.set(c, uuid.New(), room{tokens: 1, messages: 1, looked: time.Now()})
 	}
 	if len(f.now)+len(f.old) > 2*frontierSize {
 		t.Errorf("it remembers %d heads", len(f.now)+len(f.old))
 	}
+}
+
+// An append that commits between a job's last look at the branch and its end is
+// seen by it or queues another: here the transaction of the append is open while
+// the job comes to its end.
+func TestAppendWhileAJobEnds(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	var w *Worker
+	var once sync.Once
+	appended := make(chan uuid.UUID, 1)
+	observe := func(k tree.Compaction) {
+		once.Do(func() {
+			tx, err := pool.Begin(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			body := messageBody("user", "And on it goes: "+strings.Repeat("a word and another, ", 400))
+			m, _, err := tree.New(tx, tree.WithAppendHook(w)).Append(context.Background(), k.ConversationID, k.HeadID, tree.NewMessage{Body: body})
+			go func() {
+				// A job that doesn't wait for this comes to its end meanwhile.
+				time.Sleep(500 * time.Millisecond)
+				if err := errors.Join(err, tx.Commit(context.Background())); err != nil {
+					t.Error(err)
+				}
+				appended <- m.ID
+			}()
+		})
+	}
+	store, worker := workerOn(t, pool, "a", Config{Observe: observe})
+	w = worker
+	id := conversation(t, store)
+	head := talk(t, tree.New(pool), id, uuid.Nil, 30) // without the worker's knowing
+	add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
+	large := <-appended
+	eventually(t, "a compaction of the large message's branch", func() bool {
+		return count(t, pool, "select count(*) from compactions where head_id = $1", large) > 0
+	})
 }

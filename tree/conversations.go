@@ -182,3 +182,11 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 		return err
 	})
 }
+
+// Lock holds all other writers of a conversation off until the transaction that
+// the store is over ends. What is read after it stays true until then.
+func (s *Store) Lock(ctx context.Context, conversationID uuid.UUID) (err error) {
+	defer wrap(&err, nil, "Lock(%s)", conversationID)
+	_, err = s.lock(ctx, conversationID)
+	return err
+}

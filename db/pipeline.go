@@ -42,3 +42,20 @@ func StreamTreeRows(ctx context.Context, h Handle, arg StreamTreeParams) (pgx.Ro
 func StreamNodeRows(ctx context.Context, h Handle, conversationID pgtype.UUID) (pgx.Rows, error) {
 	return h.Query(ctx, streamNodes, conversationID)
 }
+
+// EachViewRow is GetView row by row: fn gets each row in a variable that the
+// next one overwrites, though not what its fields point to. Contexts are what
+// Coppice is asked for most, and holding all rows twice took a third of their
+// memory.
+func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetViewRow) error) error {
+	rows, err := h.Query(ctx, getView, arg.WithBodies, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Budget, arg.Reach)
+	if err != nil {
+		return err
+	}
+	var r GetViewRow
+	_, err = pgx.ForEachRow(rows, []any{
+		&r.Part, &r.ID, &r.ParentID, &r.Role, &r.Depth, &r.Tokens, &r.PathTokens, &r.Pinned, &r.CreatedAt, &r.Body, &r.CallIds,
+		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Metadata, &r.Settings,
+	}, func() error { return fn(&r) })
+	return err
+}

@@ -83,6 +83,8 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		ConversationID: v.ConversationID, HeadID: v.HeadID, Repairs: []Repair{},
 		Counts: Counts{Prefix: len(v.Prefix), Folded: v.Folded},
 	}
+	shown := len(v.Prefix) + 1 + len(v.Tail)
+	c.Messages, c.parts = make([]json.RawMessage, 0, shown), make([]part, 0, shown)
 	used := tree.Tokens(v.Prefix)
 	for _, m := range v.Prefix {
 		c.add(part{PartPrefix, m.ID, m.Tokens}, m.Body)
@@ -93,14 +95,17 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		c.Counts.Kept = len(v.Summary.Range.KeptIDs)
 		used += v.Summary.Tokens
 	}
-	tail := link(v.Tail, count)
-	start := fit(tail, b.Available-used)
+	costs, gaps := link(v.Tail, count)
+	start := fit(v.Tail, costs, b.Available-used)
 	c.Omitted = v.Above + start
-	c.Counts.Tail = len(tail) - start
-	for _, t := range tail[start:] {
-		c.add(part{PartTail, t.ID, t.Tokens}, t.Body)
-		c.repair(t)
-		used += t.cost
+	c.Counts.Tail = len(v.Tail) - start
+	for i := start; i < len(v.Tail); i++ {
+		m := &v.Tail[i]
+		c.add(part{PartTail, m.ID, m.Tokens}, m.Body)
+		if gap, ok := gaps[i]; ok {
+			c.repair(gap)
+		}
+		used += costs[i]
 	}
 	c.Usage = Usage{
 		ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: s.MaxContextTokens,
@@ -116,22 +121,22 @@ func (c *Context) add(p part, body json.RawMessage) {
 	c.parts = append(c.parts, p)
 }
 
-// A linked message of a tail knows what a context has to add after it.
-type linked struct {
-	tree.PathMessage
-	caller uuid.UUID // assistant message whose calls the branch left unanswered here
-	open   []string  // their ids
-	added  []int     // tokens of the results that are added for them
-	cost   int       // tokens, with those results
+// A gap is where a branch went on without the results of an assistant's calls.
+type gap struct {
+	caller uuid.UUID // the assistant message
+	calls  []string  // ids of those without a result
+	tokens []int     // of the results that a context adds
 }
 
-// link finds the calls that nobody answered before the branch went on. Those
-// of the branch's end are pending, and stay open.
-func link(tail []tree.PathMessage, count tokens.Counter) []linked {
-	out := make([]linked, len(tail))
+// link finds the gaps of a tail, by the index of the message that each comes
+// after, and what each message costs with the results added after it. Calls of
+// the branch's end are pending, and stay open.
+func link(tail []tree.PathMessage, count tokens.Counter) (costs []int, gaps map[int]gap) {
+	costs = make([]int, len(tail))
 	caller, answered := -1, map[string]bool{}
-	for i, m := range tail {
-		out[i] = linked{PathMessage: m, cost: m.Tokens}
+	for i := range tail {
+		m := &tail[i]
+		costs[i] = m.Tokens
 		switch {
 		case m.Role == tree.RoleTool:
 			answered[m.Answers] = true
@@ -145,24 +150,29 @@ func link(tail []tree.PathMessage, count tokens.Counter) []linked {
 		if caller < 0 || !ends || len(tail[caller].Calls) == len(answered) {
 			continue
 		}
-		out[i].caller = tail[caller].ID
+		g := gap{caller: tail[caller].ID}
 		for _, id := range tail[caller].Calls {
 			if !answered[id] {
 				cost := syntheticTokens + count.Count(id) + count.Count(unanswered)
-				out[i].open, out[i].added = append(out[i].open, id), append(out[i].added, cost)
-				out[i].cost += cost
+				g.calls, g.tokens = append(g.calls, id), append(g.tokens, cost)
+				costs[i] += cost
 			}
 		}
+		if gaps == nil {
+			gaps = map[int]gap{}
+		}
+		gaps[i] = g
 	}
-	return out
+	return costs, gaps
 }
 
 // weigh gives messages with the tokens that they cost in a context: results that
 // it adds count with the message after which they stand.
 func weigh(tail []tree.PathMessage, count tokens.Counter) []tree.PathMessage {
 	out := slices.Clone(tail)
-	for i, m := range link(tail, count) {
-		out[i].Tokens = m.cost
+	costs, _ := link(tail, count)
+	for i := range out {
+		out[i].Tokens = costs[i]
 	}
 	return out
 }
@@ -171,11 +181,11 @@ func weigh(tail []tree.PathMessage, count tokens.Counter) []tree.PathMessage {
 // over the budget as many of the newest as fit, without results whose call is
 // left out. The last message stays whatever its size, and if it is a result its
 // call with it.
-func fit(tail []linked, budget int) int {
+func fit(tail []tree.PathMessage, costs []int, budget int) int {
 	start, sum := len(tail), 0
-	for start > 0 && sum+tail[start-1].cost <= budget {
+	for start > 0 && sum+costs[start-1] <= budget {
 		start--
-		sum += tail[start].cost
+		sum += costs[start]
 	}
 	if start == 0 {
 		return 0
@@ -194,16 +204,16 @@ func fit(tail []linked, budget int) int {
 // unanswered is what a model reads where a call has no result.
 const unanswered = "[No result: the conversation went on before this call was answered.]"
 
-// repair adds a result to each call that was left unanswered at t.
-func (c *Context) repair(t linked) {
-	for i, id := range t.open {
+// repair adds a result to each call of a gap.
+func (c *Context) repair(g gap) {
+	for i, id := range g.calls {
 		body, _ := json.Marshal(struct { // strings always marshal
 			Role       tree.Role `json:"role"`
 			ToolCallID string    `json:"tool_call_id"`
 			Content    string    `json:"content"`
 		}{tree.RoleTool, id, unanswered})
-		c.Repairs = append(c.Repairs, Repair{Kind: "synthetic_result", MessageID: t.caller, ToolCallID: id, Index: len(c.Messages)})
-		c.add(part{PartRepair, t.caller, t.added[i]}, body)
+		c.Repairs = append(c.Repairs, Repair{Kind: "synthetic_result", MessageID: g.caller, ToolCallID: id, Index: len(c.Messages)})
+		c.add(part{PartRepair, g.caller, g.tokens[i]}, body)
 	}
 }
 

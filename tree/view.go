@@ -69,19 +69,15 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	for _, opt := range opts {
 		opt(&o)
 	}
-	rows, err := s.q.GetView(ctx, db.GetViewParams{
+	v := View{ConversationID: conversationID, HeadID: headID}
+	read, folded := 0, 0 // rows; messages of the branch up to the cutoff, or in the prefix
+	err = db.EachViewRow(ctx, s.h, db.GetViewParams{
 		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
 		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton,
-	})
-	if err != nil {
-		return View{}, err
-	}
-	if len(rows) == 0 {
-		return View{}, s.noBranch(ctx, conversationID, Paging{})
-	}
-	v := View{ConversationID: conversationID, HeadID: headID, Settings: rows[0].Settings}
-	folded := 0 // messages of the branch up to the cutoff, or in the prefix
-	for _, row := range rows {
+	}, func(row *db.GetViewRow) error {
+		if read++; read == 1 {
+			v.Settings = row.Settings
+		}
 		m := PathMessage{Message: Message{
 			ConversationID: conversationID, ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes),
 			Role: Role(row.Role), Body: row.Body, Pinned: row.Pinned, Tokens: int(row.Tokens), PathTokens: row.PathTokens,
@@ -106,6 +102,13 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 		case partTail:
 			v.Tail = append(v.Tail, m)
 		}
+		return nil
+	})
+	if err != nil {
+		return View{}, err
+	}
+	if read == 0 {
+		return View{}, s.noBranch(ctx, conversationID, Paging{})
 	}
 	if len(v.Tail) > 0 {
 		v.Above = v.Tail[0].Depth - folded
@@ -115,7 +118,7 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 
 // callsOf gives the ids of the calls that a message makes, or of the one that it
 // answers.
-func callsOf(row db.GetViewRow) (calls []string, answers string) {
+func callsOf(row *db.GetViewRow) (calls []string, answers string) {
 	switch role := Role(row.Role); {
 	case role == RoleTool && row.Body == nil && len(row.CallIds) == 1:
 		return nil, row.CallIds[0]

@@ -471,7 +471,11 @@ func (q *Queries) StreamNodes(ctx context.Context, conversationID pgtype.UUID) (
 const streamTree = `-- name: StreamTree :many
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
-       (case when $1::integer > 0 then left(coalesce(n.search_text, n.body ->> 'content', ''), $1) else '' end)::text as preview
+       (case when $1::integer > 0 then left(coalesce(
+           nullif(coalesce(n.search_text, n.body ->> 'content'), ''),
+           'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')
+                        from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) call),
+           n.body ->> 'refusal', ''), $1) else '' end)::text as preview
 from nodes n
 where n.conversation_id = $2
 order by n.depth, n.created_at, n.id
@@ -500,7 +504,8 @@ type StreamTreeRow struct {
 }
 
 // Every node without its body, a parent before its children. @preview is the
-// length of the text to bring along, in characters; 0 leaves bodies unread.
+// length of the text to bring along, in characters; 0 leaves bodies unread. A
+// message that has none names the tools that it calls, or what it refuses.
 func (q *Queries) StreamTree(ctx context.Context, arg StreamTreeParams) ([]StreamTreeRow, error) {
 	rows, err := q.db.Query(ctx, streamTree, arg.Preview, arg.ConversationID)
 	if err != nil {

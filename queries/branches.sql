@@ -62,10 +62,15 @@ limit 1;
 
 -- name: StreamTree :many
 -- Every node without its body, a parent before its children. @preview is the
--- length of the text to bring along, in characters; 0 leaves bodies unread.
+-- length of the text to bring along, in characters; 0 leaves bodies unread. A
+-- message that has none names the tools that it calls, or what it refuses.
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
-       (case when @preview::integer > 0 then left(coalesce(n.search_text, n.body ->> 'content', ''), @preview) else '' end)::text as preview
+       (case when @preview::integer > 0 then left(coalesce(
+           nullif(coalesce(n.search_text, n.body ->> 'content'), ''),
+           'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')
+                        from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) call),
+           n.body ->> 'refusal', ''), @preview) else '' end)::text as preview
 from nodes n
 where n.conversation_id = @conversation_id
 order by n.depth, n.created_at, n.id;

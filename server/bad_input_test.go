@@ -213,7 +213,7 @@ var badRequests = []badInput{
 	{name: "NUL in a query", method: "GET", path: "/v1/conversations?query=a%00b", status: 400, code: CodeInvalidCharacter, field: "query"},
 	{name: "invalid UTF-8 in a query", method: "GET", path: "/v1/search?query=%ff", status: 400, code: CodeInvalidUTF8},
 	{name: "query over 1000 bytes", method: "GET", path: "/v1/search?query=" + strings.Repeat("x", 1001), status: 413, code: CodeQueryTooLarge, field: "query"},
-	{name: "no query", method: "GET", path: "/v1/search", status: 400, code: CodeInvalidParameter},
+	{name: "no query", method: "GET", path: "/v1/search", status: 400, code: CodeInvalidParameter, field: "query", detail: []string{"It is missing. Add ?query= and a value."}},
 	{name: "empty query", method: "GET", path: "/v1/search?query=", status: 400, code: CodeEmptyQuery, field: "query"},
 	{name: "search an absent conversation", method: "GET", path: "/v1/search?query=x&conversation_id={{absent}}", status: 404, code: CodeConversationNotFound},
 	{name: "search no UUID", method: "GET", path: "/v1/search?query=x&conversation_id=7", status: 400, code: CodeInvalidID, field: "conversation_id"},

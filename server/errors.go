@@ -193,9 +193,23 @@ func fromRouter(err *echo.HTTPError) Problem {
 	case http.StatusMethodNotAllowed:
 		return answerOf(CodeMethodNotAllowed, "The path doesn't take this method. The header Allow says which it takes.")
 	case http.StatusBadRequest:
-		return answerOf(CodeInvalidParameter, fmt.Sprint(err.Message))
+		return fromBinding(fmt.Sprint(err.Message))
 	}
 	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")
+}
+
+// fromBinding says what is wrong with a parameter that the generated code
+// doesn't take, in place of its own words, which name it.
+func fromBinding(message string) Problem {
+	_, rest, ok := strings.Cut(message, "for parameter ")
+	name, reason, _ := strings.Cut(rest, ": ")
+	switch {
+	case !ok:
+		return answerOf(CodeInvalidParameter, message)
+	case strings.HasSuffix(reason, "is required"):
+		return fieldAnswer(CodeInvalidParameter, name, fmt.Sprintf("It is missing. Add ?%s= and a value.", name))
+	}
+	return fieldAnswer(CodeInvalidParameter, name, "Its value can't be read. /openapi.yaml tells what it may be.")
 }
 
 // fromDatabase takes errors of the database, which it knows by their SQLSTATE,

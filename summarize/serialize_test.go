@@ -50,7 +50,7 @@ func TestTranscribe(t *testing.T) {
 			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.org/a.png"}},
 			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64," + strings.Repeat("A", 5000)}},
 			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.org/img/b.png?signature=" + strings.Repeat("f", 500)}},
-		}})}, "user:\n| [image https://example.org/a.png]\n| [image image/png]\n| [image b.png]\n"},
+		}})}, "user:\n| [image https://example.org/a.png]\n| [image png]\n| [image b.png]\n"},
 		{"files", []tree.Message{testMessage(tree.RoleUser, map[string]any{"content": []any{
 			map[string]any{"type": "file", "file": map[string]any{"filename": "plan\n.pdf", "file_data": "x"}},
 			map[string]any{"type": "file", "file": map[string]any{"file_id": "file-123"}},

@@ -138,13 +138,12 @@ func attachment(kind string, names ...string) string {
 	return "[" + cutMiddle(label, maxNameCharacters+len(kind)) + "]"
 }
 
-// imageName is an image's address, or the media type of one in the message
-// itself.
+// imageName is an image's address, or the format of one in the message itself.
 func imageName(url string) string {
 	if data, ok := strings.CutPrefix(url, "data:"); ok {
 		kind, _, _ := strings.Cut(data[:min(len(data), 100)], ";")
 		kind, _, _ = strings.Cut(kind, ",")
-		return kind
+		return strings.TrimPrefix(kind, "image/")
 	}
 	if len(url) > maxNameCharacters {
 		// A long address is mostly a signed one; its last element is the name.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -18,7 +19,7 @@ func detectChatbotUI(s shape) bool {
 func parseChatbotUI(r io.Reader, emit func(Conversation) error, note func(Note)) error {
 	other := func(name string, raw json.RawMessage) {
 		if n := len(object{name: raw}.list(name)); n > 0 {
-			note(Note{LeftOut, KindMetadata, "", oneLine(name), fmt.Sprintf("%d %s, which belong to no conversation", n, clip(name))})
+			note(Note{LeftOut, KindMetadata, "", oneLine(name), counted(n, clip(strings.TrimSuffix(name, "s"))) + ", part of no conversation"})
 		}
 	}
 	return eachElementIn(r, "history", func(place string, raw json.RawMessage) error {

@@ -187,8 +187,8 @@ func (c *Conversation) claudeFiles(t *turn, m object) {
 		if kind == "" {
 			kind = "file"
 		}
-		t.text(fmt.Sprintf("[%s: %s]", kind, name))
-		c.leftOut(KindAttachment, t.id, "the %s %s is not in the export; its name stands in for it", kind, clip(name))
+		t.text("[" + named(kind, ": ", name) + "]")
+		c.leftOut(KindAttachment, t.id, "the %s is not in the export; its name stands in for it", named(kind, " ", clip(name)))
 		kept = append(kept, source{}.copy(f, "file_uuid", "file_name", "file_kind"))
 	}
 	if len(kept) > 0 {

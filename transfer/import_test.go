@@ -304,7 +304,7 @@ func TestImportZip(t *testing.T) {
 				if last == 0 {
 					t.Error("no progress")
 				}
-				if others := len(tt.files) - 1; tt.name == "one file" && (len(report.Notes) != 1 || report.Notes[0].Detail != fmt.Sprintf("%d files of the archive besides the conversations don't come along", others)) {
+				if others := len(tt.files) - 1; tt.name == "one file" && (len(report.Notes) != 1 || report.Notes[0].Detail != fmt.Sprintf("%d files of the archive besides the conversations", others)) {
 					t.Errorf("notes %v", report.Notes)
 				}
 			}

@@ -103,7 +103,7 @@ func (c *Conversation) openWebUIMessage(t *turn, m object) {
 	t.source.copy(m, "model", "usage", "annotation", "error")
 	t.source.put("unfinished", string(m["done"]) == "false")
 	if n := len(m.list("sources")); n > 0 {
-		c.leftOut(KindAttachment, t.id, "what was looked up for the answer (%d sources)", n)
+		c.leftOut(KindAttachment, t.id, "what was looked up for the answer (%s)", counted(n, "source"))
 	}
 	switch output := m.objects("output"); {
 	case len(output) > 0:
@@ -177,10 +177,10 @@ func (c *Conversation) openWebUIFiles(t *turn, m object) {
 			kind = "file"
 		}
 		if text := f.object("file").object("data").str("content"); text != "" {
-			t.text(fmt.Sprintf("[%s: %s]\n%s", kind, name, text))
+			t.text(fmt.Sprintf("[%s]\n%s", named(kind, ": ", name), text))
 			continue
 		}
-		t.text(fmt.Sprintf("[%s: %s]", kind, name))
-		c.leftOut(KindAttachment, t.id, "the %s %s is not in the export; its name stands in for it", clip(kind), clip(name))
+		t.text("[" + named(kind, ": ", name) + "]")
+		c.leftOut(KindAttachment, t.id, "the %s is not in the export; its name stands in for it", named(clip(kind), " ", clip(name)))
 	}
 }

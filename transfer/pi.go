@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -196,7 +197,7 @@ func (s *piSession) readImage(p *piece, block object, place string) {
 		p.parts = append(p.parts, imagePart("data:"+block.str("mimeType")+";base64,"+block.str("data")))
 		return
 	}
-	text := fmt.Sprintf("[image %s of %d bytes]", clip(block.str("mimeType")), len(block.str("data")))
+	text := fmt.Sprintf("[%s of %d bytes]", cmp.Or(clip(block.str("mimeType")), "image"), len(block.str("data")))
 	p.parts = append(p.parts, encode(part{"text", text}))
 	s.conv.leftOut(KindAttachment, place, "a tool message holds text only; %s stands for what the tool gave", text)
 }

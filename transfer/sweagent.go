@@ -74,7 +74,7 @@ func (c *Conversation) leaveTrajectory(steps []object) {
 			said[partsText(body["content"])] = true
 		}
 	}
-	c.leftOut(KindMetadata, "trajectory", "%d steps, with the state of the environment at each; what was said stands in the history", len(steps))
+	c.leftOut(KindMetadata, "trajectory", "%s, with the state of the environment at each; what was said stands in the history", counted(len(steps), "step"))
 	for i, step := range steps {
 		if response := step.str("response"); response != "" && !said[response] {
 			c.leftOut(KindContent, fmt.Sprintf("trajectory %d", i+1), "a response that is not in the history: %s", clip(oneLine(response)))

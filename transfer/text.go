@@ -133,6 +133,22 @@ func oneLine(s string) string {
 	}, s)
 }
 
+// counted is "1 file" or "2 files".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// named is what something is and what it is called, where that says more.
+func named(kind, between, name string) string {
+	if name == "" || name == kind {
+		return kind
+	}
+	return kind + between + name
+}
+
 // clip shortens s for a note.
 func clip(s string) string {
 	const most = 60

@@ -48,7 +48,7 @@ func (im *importer) zip(r io.ReaderAt, size int64) error {
 	}
 	if len(others) > 0 {
 		im.note(Note{LeftOut, KindAttachment, "", strings.Join(others[:min(len(others), 5)], ", "),
-			fmt.Sprintf("%d files of the archive besides the conversations don't come along", len(others))})
+			counted(len(others), "file") + " of the archive besides the conversations"})
 	}
 	slices.SortStableFunc(parts, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
 	for _, f := range parts {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,38 @@ func counts(t *testing.T, s *tree.Store, id uuid.UUID) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("%d nodes, %s", n, c.AppendJSON(nil))
+}
+
+// A preview is the beginning of what a message says, or else does.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	parent := uuid.Nil
+	var want []string
+	for _, m := range []struct{ body, preview string }{
+		{`{"role":"user","content":"Which tree is this?"}`, "Which tree"},
+		{`{"role":"user","content":[{"type":"text","text":"And this?"}]}`, "And this?"},
+		{calling, "calls f, g"},
+		{`{"role":"tool","tool_call_id":"a","content":""}`, ""},
+		{`{"role":"tool","tool_call_id":"b","content":"an ash"}`, "an ash"},
+		{`{"role":"assistant","content":"Look: ","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "Look: "},
+		{`{"role":"tool","tool_call_id":"c","content":"x"}`, "x"},
+		{`{"role":"assistant","content":null,"refusal":"No."}`, "No."},
+	} {
+		parent = mustAppend(t, s, c.ID, parent, raw(m.body)).ID
+		want = append(want, m.preview)
+	}
+	var got []string
+	for n, err := range s.Tree(t.Context(), c.ID, 10) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, n.Preview)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
 }
 
 const calling = `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"custom","custom":{"name":"g","input":"x"}}]}`

@@ -25,7 +25,7 @@ export const attachments = (content: Content | undefined): Attachment[] =>
     .map(p => {
       const url = p.image_url?.url
       if (url && picture.test(url)) return { name: 'image', image: url }
-      return { name: p.file?.filename ?? (url && !url.startsWith('data:') ? url : p.type.replaceAll('_', ' ')) }
+      return { name: p.file?.filename ?? (url && !url.startsWith('data:') ? url : p.type.replace(/^input_|_url$/, '').replaceAll('_', ' ')) }
     })
 
 /** roleName is how the page calls a role. */

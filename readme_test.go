@@ -18,7 +18,10 @@ import (
 )
 
 // documents are what people read first.
-var documents = []string{"README.md", "docs/concepts.md", "docs/operating.md", "docs/performance.md", "CHANGELOG.md"}
+var documents = []string{
+	"README.md", "CHANGELOG.md", "docs/branch-safety.md", "docs/concepts.md", "docs/operating.md", "docs/page.md", "docs/performance.md", "docs/replies.md",
+	"docs/summaries.md",
+}
 
 // The manual explains all flags of these groups of serve's help, and all figures
 // that begin like these. What is explained anew is added here.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -383,24 +382,4 @@ func (b *tab) render(depth int, message uuid.UUID) {
 func (b *tab) path() string {
 	b.t.Helper()
 	return eval[string](b, "location.pathname")
-}
-
-// snapshot leaves a picture of the page where COPPICE_SNAPSHOTS names a folder.
-func (b *tab) snapshot(name string) {
-	folder := os.Getenv("COPPICE_SNAPSHOTS")
-	if folder == "" {
-		return
-	}
-	b.picture(filepath.Join(folder, strings.ReplaceAll(b.t.Name(), "/", "_")+"-"+name+".png"))
-}
-
-func (b *tab) picture(file string) {
-	b.t.Helper()
-	png := run(b, chromedp.CaptureScreenshot())
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(file, png, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
 )
 
@@ -40,6 +41,16 @@ func (s *site) context(id uuid.UUID) (c contextAnswer) {
 	s.t.Helper()
 	s.call("GET", fmt.Sprintf("/v1/conversations/%s/branches/active/context", id), "", &c)
 	return c
+}
+
+// at is the message at a depth of a branch.
+func (s *site) at(id, head uuid.UUID, depth int) uuid.UUID {
+	s.t.Helper()
+	var page struct {
+		Data []struct{ ID uuid.UUID }
+	}
+	s.call("GET", fmt.Sprintf("/v1/conversations/%s/branches/%s/transcript?limit=1000", id, head), "", &page)
+	return page.Data[depth].ID
 }
 
 func TestCompaction(t *testing.T) {
@@ -95,8 +106,35 @@ func TestCompaction(t *testing.T) {
 	b.until(`document.querySelector('.piece-body').innerText.includes('coppice-summary')`)
 	b.snapshot("context")
 
-	// Undo brings everything back.
+	// The next one is merged from it, and tells so.
+	parent := messages[len(messages)-1]
+	for i := range 12 {
+		parent = s.append(id, parent, []string{"user", "assistant"}[i%2], strings.Repeat(fmt.Sprintf("Later, %d: and what about the woods? ", i), 8))
+	}
+	s.call("POST", fmt.Sprintf("/v1/conversations/%s/branches/active/compactions", id), `{"keep_recent_messages":4}`, nil)
+	again := s.context(id)
+	if again.Summary == nil || again.Summary.ID == c.Summary.ID {
+		t.Fatalf("the second summary is %v", again.Summary)
+	}
+	b.do(chromedp.Navigate(fmt.Sprintf("%s/c/%s/%s", s.url, id, parent)))
+	b.until(`document.querySelector('.message.last')`)
+	b.until(`document.querySelectorAll('.piece').length === $1`, len(again.Messages))
+	depth := again.Counts.Prefix + again.Counts.Folded
+	b.click("[role=tab]", "Map")
+	b.showMessage(depth, s.at(id, parent, depth))
+	b.shows(fmt.Sprintf("%d messages folded", again.Counts.Folded))
+	b.click(".fold-rule", "")
+	b.shows("Merged from an earlier summary.")
+	b.click(".summary-card button", "Show it")
+	b.until(`document.querySelector('.summary-card .prose').innerText.includes('example.org/trees/') && !document.querySelector('.summary-card').innerText.includes('Merged')`)
+	b.click(".summary-card button", "Back to the newest")
+	b.shows("Merged from an earlier summary.")
+
+	// Undo brings the one before back, and undone as well, everything.
+	b.click("button", "Undo the summary")
 	b.showMessage(c.Counts.Prefix+c.Counts.Folded, first)
+	b.shows(fmt.Sprintf("%d messages folded", c.Counts.Folded))
+	b.click(".fold-rule", "")
 	b.click("button", "Undo the summary")
 	b.until(`!document.querySelector('.fold') && !document.querySelector('.message.folded')`)
 	if got := s.context(id); got.Summary != nil {

@@ -39,6 +39,8 @@ func corpus(t *testing.T) (texts []string) {
 		strings.Repeat("<b>", 5000)+"<img src=x onerror=window.ran='tags'>",
 		strings.Repeat("`", 5000)+"\n<script>window.ran='ticks'</script>",
 		strings.Repeat("| a ", 2000)+"|\n"+strings.Repeat("|---", 2000)+"|\n<img src=x onerror=window.ran='wide'>",
+		strings.Repeat("a.", 50_000)+"@<img src=x onerror=window.ran='address'>",
+		"a"+strings.Repeat(" ", 100_000)+"<img src=x onerror=window.ran='blanks'>",
 		strings.Repeat("<script>window.ran='long'</script>\n\n", 300),
 		strings.Repeat("<script>window.ran='longest'</script>\n\n", 6000),
 	)

@@ -38,7 +38,7 @@ func TestSearch(t *testing.T) {
 	b.keys("k", chromedp.ModifierCtrl)
 	b.until(`document.activeElement.matches('.search input') && document.activeElement.selectionEnd === 4`)
 	b.keys("lighthouse")
-	b.until(`document.querySelector('.hit')?.innerText.includes('lighthouse')`)
+	b.until(`document.querySelector('.hit mark')?.innerText === 'lighthouse'`)
 	b.keys(kb.Enter)
 	b.until(`location.pathname.endsWith($1) && document.querySelector($2)?.matches('.sought')`, hiddenLeaf.String(), row(hidden))
 	b.keys("k", chromedp.ModifierCtrl)

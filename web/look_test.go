@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the pictures in docs/images anew")
 
 // pictures are the views that the documentation shows.
-var pictures = []string{"chat-light", "chat-dark", "context-light", "map", "search-light", "empty", "narrow", "narrow-map"}
+var pictures = []string{"chat-light", "chat-dark", "context-light", "map", "narrow", "narrow-map"}
 
 // view takes the picture of a view of the page, and looks it over.
 func (b *tab) view(name string) {
@@ -168,7 +168,7 @@ func TestLook(t *testing.T) {
 		b.view("search-" + name)
 	}
 
-	b := newTab(t, s, path, size(390, 844), touch)
+	b := newTab(t, s, path, size(360, 740), touch)
 	b.until(`document.querySelector('.message.last')`)
 	b.view("narrow")
 	b.click(".branch-head button", "Map")
@@ -180,17 +180,21 @@ func TestLook(t *testing.T) {
 	b.until(`document.querySelector('.sidebar.open')`)
 	b.view("narrow-list")
 
-	walk, leaf := s.walk(180)
+	walk, leaf := s.walk(110)
+	s.call("PATCH", "/v1/conversations/"+walk.String(), `{"settings":{"max_context_tokens":1200,"reserved_tokens":200,"compaction":"off"}}`, nil)
 	b = newTab(t, s, fmt.Sprintf("/c/%s/%s", walk, leaf))
 	b.until(`document.querySelector('.map-item') && document.querySelector('.budget-button')`)
+	eval[any](b, `document.querySelector('.map-frame').focus()`)
+	b.keys("0")
 	for range 30 { // up to the last summary
-		if eval[bool](b, `!!document.querySelector('.map-item[aria-label*="summaries"]')`) {
+		if eval[bool](b, `!!document.querySelector('.map-item[aria-label*="1 summary"]')`) {
 			break
 		}
 		eval[any](b, `document.querySelector('.map-frame').focus()`)
 		b.keys(kb.ArrowUp)
 	}
-	p := eval[[2]float64](b, `(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('.map-item[aria-label*="summaries"]').getBoundingClientRect())`)
+	eval[any](b, `document.activeElement.blur()`)
+	p := eval[[2]float64](b, `(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('.map-item[aria-label*="1 summary"]').getBoundingClientRect())`)
 	b.do(chromedp.MouseEvent(chromedp.MouseMoved, p[0]+14, p[1]))
 	b.until(`document.querySelector('.map-preview')?.innerText.includes('Folds')`)
 	b.view("map")

@@ -63,11 +63,11 @@ func TestMap(t *testing.T) {
 	b.keys(kb.Enter)
 	b.until(`location.pathname.endsWith($1)`, messages[3].String())
 
-	// Shift and click close the branches below, and open them again.
+	// The space bar closes the branches below, and open them again.
 	b.keys(kb.ArrowUp)
 	b.until(`document.querySelector('.map-frame').getAttribute('aria-activedescendant') === $1`, "map-"+messages[1].String())
 	b.keys(" ")
-	b.until(`document.querySelector($1).getAttribute('aria-label').includes('4 messages below are closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
+	b.until(`document.querySelector($1).getAttribute('aria-label').includes('4 messages below, closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
 	b.keys(" ")
 	b.until(`!document.querySelector($1).getAttribute('aria-label').includes('closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
 }

@@ -186,7 +186,7 @@ func (s *site) summary(conversation, anchor, cutoff uuid.UUID) uuid.UUID {
 	s.t.Helper()
 	n, err := s.store.AddSummary(s.t.Context(), conversation, tree.NewSummary{
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"They spoke of trees."}`),
-		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
+		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "offline-digest"},
 	})
 	if err != nil {
 		s.t.Fatal(err)

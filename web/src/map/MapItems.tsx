@@ -1,6 +1,7 @@
 // The map for those who don't see it: the item at the keyboard's place and
 // those around it, as items of a tree. They lie over the drawing, unseen.
 import { roleName } from '../text/content'
+import { count } from '../text/format'
 import type { View } from './camera'
 import type { Spot } from './layout'
 
@@ -28,9 +29,9 @@ export function MapItems({ spot, head, branch, view }: { spot: Spot | null; head
 }
 
 function label({ item }: Spot, head: string | null, branch: ReadonlySet<string>): string {
-  const what = item.count > 1 ? `${item.count} messages without a fork` : `${roleName(item.knot.role)}, ${item.knot.tokens} tokens`
+  const what = item.count > 1 ? `${count(item.count, 'message')} without a fork` : `${roleName(item.knot.role)}, ${count(item.knot.tokens, 'token')}`
   const where = item.end.id === head ? ', you are here' : branch.has(item.end.id) ? ', on this branch' : ''
-  const summaries = item.end.summaries.length ? `, ${item.end.summaries.length} summaries` : ''
-  const hidden = item.hidden > 0 ? `, ${item.hidden} messages below are closed` : ''
+  const summaries = item.end.summaries.length ? `, ${count(item.end.summaries.length, 'summary', 'summaries')}` : ''
+  const hidden = item.hidden > 0 ? `, ${count(item.hidden, 'message')} below, closed` : ''
   return what + where + summaries + hidden
 }

@@ -1,8 +1,9 @@
 // The map of the tree, beside the branch.
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { showMessage } from '../state/actions'
 import * as branchState from '../state/branch'
-import { conversation, goTo, path } from '../state/branch'
+import { conversation, path } from '../state/branch'
 import { context } from '../state/context'
 import { systemDark, theme } from '../state/look'
 import { failed } from '../state/notices'
@@ -100,10 +101,10 @@ function Map() {
   const choose = (found: Found, shift: boolean) => {
     const { item } = found.spot
     current.value = item.knot.id
-    if (found.fold) void goTo(found.fold.cutoff.id).catch(failed('The message could not be shown'))
+    if (found.fold) void showMessage(found.fold.cutoff.id)
     else if (item.count > 1) toggle(opened, runOf(item))
     else if (shift && (item.children.length > 0 || item.hidden > 0)) toggle(closed, [item.end.id])
-    else void goTo(item.knot.id).catch(failed('The message could not be shown'))
+    else void showMessage(item.knot.id)
   }
   const at = (x: number, y: number) => {
     const { left, top, zoom } = camera.view
@@ -181,7 +182,7 @@ function Map() {
         <button type="button" class="tool-button" aria-label="Back to where you are" title="Here (.)" onClick={toHere}><Icon name="here" /></button>
         <span class="spring" />
         <label class="depth">
-          Depth{' '}
+          Depth
           <select value={everything.value ? 'all' : 'forks'} onChange={event => (everything.value = event.currentTarget.value === 'all')}>
             <option value="forks">Forks</option>
             <option value="all">Every message</option>

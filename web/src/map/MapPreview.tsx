@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { getMessage } from '../api/coppice'
 import { conversation } from '../state/branch'
 import * as messages from '../state/messages'
-import { roleName, said } from '../text/content'
+import { calls, roleName, said } from '../text/content'
 import { count, number, when } from '../text/format'
 import type { Size, View } from './camera'
 import type { Found } from './layout'
@@ -40,7 +40,7 @@ export function MapPreview({ found, view, size }: { found: Found; view: View; si
         <>
           <p class="preview-head">{roleName(item.knot.role)} · {number(item.knot.tokens)} tokens</p>
           <Text key={item.knot.id} id={item.knot.id} />
-          {item.hidden > 0 ? <p class="hint">{number(item.hidden)} messages below are closed; Shift-click opens them.</p> : item.children.length > 1 && <p class="hint">Shift-click closes its branches.</p>}
+          {item.hidden > 0 ? <p class="hint">{count(item.hidden, 'message')} below, closed. Shift-click opens the branches.</p> : item.children.length > 1 && <p class="hint">Shift-click closes its branches.</p>}
         </>
       )}
     </div>
@@ -66,5 +66,5 @@ function Text({ id }: { id: string }) {
     }
   }, [id])
   if (!message) return <p class="preview-text">…</p>
-  return <p class="preview-text">{said(message).slice(0, 280) || (message.tool_calls?.length ? 'calls a tool' : 'nothing')}</p>
+  return <p class="preview-text">{said(message).slice(0, 280) || (calls(message) || 'nothing')}</p>
 }

@@ -7,7 +7,7 @@ import type { Message } from '../api/types'
 import * as branch from './branch'
 import * as list from './conversations'
 import { count } from '../text/format'
-import { drawer } from './look'
+import { drawer, narrow, showPanel } from './look'
 import { failed, note } from './notices'
 import { go, place } from './place'
 import * as replies from './replies'
@@ -141,6 +141,12 @@ export async function prune(message: Message) {
   tell({ conversation })
   await branch.pruned(message)
   note(`${count(pruned.messages, 'message')} deleted${pruned.summaries ? `, and ${count(pruned.summaries, 'summary', 'summaries')}` : ''}.`)
+}
+
+/** showMessage goes to a message from a pane beside the branch, which makes room where it lies over it. */
+export function showMessage(id: string): Promise<void> {
+  if (narrow.peek()) showPanel('none')
+  return branch.goTo(id).catch(failed('The message could not be shown'))
 }
 
 export async function rename(id: string, title: string) {

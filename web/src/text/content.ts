@@ -28,6 +28,10 @@ export const attachments = (content: Content | undefined): Attachment[] =>
       return { name: p.file?.filename ?? (url && !url.startsWith('data:') ? url : p.type.replace(/^input_|_url$/, '').replaceAll('_', ' ')) }
     })
 
+/** calls says which tools a message calls, '' if it calls none. */
+export const calls = (m: Pick<Message, 'tool_calls'>): string =>
+  m.tool_calls?.length ? `calls ${m.tool_calls.map(call => call.function?.name ?? call.custom?.name ?? 'a tool').join(', ')}` : ''
+
 /** roleName is how the page calls a role. */
 export const roleName = (role: string): string =>
   ({ user: 'You', assistant: 'Assistant', system: 'System', developer: 'Developer', tool: 'Tool result' })[role] ?? role

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { budget, compact, compacting, context, type Budget } from '../state/context'
 import { showPanel } from '../state/look'
-import { number } from '../text/format'
+import { count, number } from '../text/format'
 
 const parts = [
   ['prefix', 'Prefix'],
@@ -58,7 +58,7 @@ export function Legend({ b }: { b: Budget }) {
       <p>
         {number(b.used)} of {number(b.available)} tokens.{' '}
         {left >= 0 ? `A compaction is due in ${number(left)}.` : `Past the trigger of ${number(b.trigger)}.`}
-        {context.value && !context.value.complete && ` ${number(context.value.omitted_messages)} messages don’t fit.`}
+        {context.value && !context.value.complete && ` No room for ${count(context.value.omitted_messages, 'message')}.`}
       </p>
     </div>
   )

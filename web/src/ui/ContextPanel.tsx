@@ -1,11 +1,9 @@
 // What the model gets for this branch, message by message.
 import { useState } from 'preact/hooks'
 import type { ContextMessage } from '../api/types'
-import { copy } from '../state/actions'
+import { copy, showMessage } from '../state/actions'
 import { budget, context, pieces, problem, type Piece } from '../state/context'
-import { goTo } from '../state/branch'
-import { failed } from '../state/notices'
-import { textOf } from '../text/content'
+import { calls, textOf } from '../text/content'
 import { count, number } from '../text/format'
 import { Bar, CompactButton, Legend } from './BudgetBar'
 import { SummaryCard } from './FoldMarker'
@@ -29,7 +27,7 @@ export function ContextPanel() {
           <button type="button" class="plain-button" onClick={() => void copy(JSON.stringify(c.messages, null, 2))}>Copy as JSON</button>
           <span class="hint">{count(c.messages.length, 'message')}</span>
         </div>
-        {!c.complete && <p class="context-warning">{number(c.omitted_messages)} messages are neither in it nor folded: there is no room for them.</p>}
+        {!c.complete && <p class="context-warning">There is no room for {count(c.omitted_messages, 'message')}: neither in it, nor folded.</p>}
       </div>
       <Pieces />
     </div>
@@ -63,9 +61,7 @@ function Pieces() {
 function PieceRow({ piece, message }: { piece: Piece; message: ContextMessage }) {
   const [open, setOpen] = useState(false)
   const text = textOf(message.content)
-  const calls = message.tool_calls ?? []
-  const names = calls.map(call => call.function?.name ?? call.custom?.name ?? 'a tool')
-  const gist = text.slice(0, 200).replaceAll(/\s+/g, ' ').trim() || (names.length ? `calls ${names.join(', ')}` : '')
+  const gist = text.slice(0, 200).replaceAll(/\s+/g, ' ').trim() || calls(message)
   return (
     <li class={`piece ${piece.kind} ${open ? 'open' : ''}`}>
       <button type="button" class="piece-head" aria-expanded={open} onClick={() => setOpen(!open)}>
@@ -77,9 +73,9 @@ function PieceRow({ piece, message }: { piece: Piece; message: ContextMessage })
       {open && (
         <div class="piece-body">
           <Plain text={text} />
-          <ToolCalls calls={calls} />
+          <ToolCalls calls={message.tool_calls ?? []} />
           {piece.kind === 'tail' && piece.id && (
-            <button type="button" class="plain-button" onClick={() => void goTo(piece.id).catch(failed('The message could not be shown'))}>Show in the branch</button>
+            <button type="button" class="plain-button" onClick={() => void showMessage(piece.id)}>Show in the branch</button>
           )}
           {piece.kind === 'summary' && <details class="rest"><summary>Where it comes from</summary><SummaryCard conversation={context.value!.conversation_id} id={piece.id} /></details>}
           {piece.kind === 'repair' && <p class="hint">The branch doesn’t have this message. Without it the model’s provider would refuse the rest.</p>}

@@ -114,7 +114,7 @@ const keys: [string[], string][] = [
   [[']'], 'Next version'],
   [['m'], 'Map'],
   [['c'], 'What the model sees'],
-  [['F2'], 'Rename the conversation that has the focus in the list'],
+  [['F2'], 'Rename, in the list of conversations'],
   [['?'], 'This list'],
 ]
 

@@ -23,9 +23,20 @@ export function Typed({ text }: { text: string }) {
   )
 }
 
+/**
+ * longestLine is the most that a line may have, in characters, images in the
+ * message aside: the time that some lines take grows with their square.
+ */
+const longestLine = 20_000
+
+function tooLong(text: string): boolean {
+  if (text.length <= longestLine) return false
+  return text.length > longest || text.replaceAll(/data:image\/[\w;,+/=-]+/g, '').split('\n').some(line => line.length > longestLine)
+}
+
 /** attempt reads Markdown; null stands for text that is too long or nested too deep. */
 function attempt<T>(parse: (text: string) => T, text: string): T | null {
-  if (text.length > longest) return null
+  if (tooLong(text)) return null
   try {
     return parse(text)
   } catch {

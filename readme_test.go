@@ -126,7 +126,8 @@ func commandLines(t *testing.T, program string) {
 func flagsAndVariables(t *testing.T, program string) {
 	t.Parallel()
 	var all strings.Builder
-	for _, command := range []string{"serve", "import", "export", "list", "tree", "show", "search", "keys create", "keys list", "keys revoke", "migrate", "version"} {
+	for _, command := range []string{"serve", "import", "export", "list", "tree", "show", "search", "context", "explain", "compact", "compactions", "replay", "prune",
+		"bench forks", "bench cache", "keys create", "keys list", "keys revoke", "migrate", "version"} {
 		all.WriteString(help(t, program, strings.Fields(command)...))
 	}
 	const flag = `--[a-z][a-z-]+`

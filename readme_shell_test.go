@@ -46,9 +46,16 @@ func transcript(t *testing.T, document string) (steps []step) {
 		lines := strings.SplitAfter(block.text, "\n")
 		for i := 0; i < len(lines); i++ {
 			if command, ok := strings.CutPrefix(lines[i], "$ "); ok {
-				for strings.HasSuffix(command, "\\\n") && i+1 < len(lines) {
-					i++
-					command = strings.TrimSuffix(command, "\\\n") + strings.TrimLeft(lines[i], " ")
+				for i+1 < len(lines) {
+					if strings.Count(command, "'")%2 == 1 { // within quotes
+						i++
+						command += lines[i]
+					} else if broken, ok := strings.CutSuffix(command, "\\\n"); ok {
+						i++
+						command = broken + strings.TrimLeft(lines[i], " ")
+					} else {
+						break
+					}
 				}
 				steps = append(steps, step{command: strings.TrimSpace(command)})
 			} else if len(steps) > 0 {
@@ -130,7 +137,7 @@ func (s *shell) run(command string) string {
 	case command == "go build ./cmd/coppice":
 		return "" // done, elsewhere
 	}
-	s.t.Fatalf("README.md: this test doesn't know the command %q", command)
+	s.t.Fatalf("this test doesn't know the command %q", command)
 	return ""
 }
 

@@ -20,7 +20,7 @@ import (
 // documents are what people read first.
 var documents = []string{
 	"README.md", "CHANGELOG.md", "docs/branch-safety.md", "docs/concepts.md", "docs/operating.md", "docs/page.md", "docs/performance.md", "docs/replies.md",
-	"docs/summaries.md",
+	"docs/summaries.md", "docs/tour.md",
 }
 
 // The manual explains all flags of these groups of serve's help, and all figures
@@ -39,6 +39,10 @@ func TestDocuments(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	t.Run("tour", func(t *testing.T) { tour(t, program) })
+	t.Run("tour over REST", func(t *testing.T) {
+		t.Parallel()
+		follow(t, "docs/tour.md", newShell(t, program, "DATABASE_URL="+dbtest.URL(t)))
+	})
 	t.Run("library", libraryExample)
 	t.Run("commands", func(t *testing.T) { commandLines(t, program) })
 	t.Run("flags", func(t *testing.T) { flagsAndVariables(t, program) })
@@ -53,19 +57,26 @@ func TestDocuments(t *testing.T) {
 func tour(t *testing.T, program string) {
 	t.Parallel()
 	s := newShell(t, program, "DATABASE_URL="+dbtest.URL(t))
-	for _, step := range transcript(t, "README.md") {
-		got := s.run(step.command)
-		if strings.Contains(step.command, " serve ") {
-			step.output = logLines(step.output)
-		}
-		if !matches(got, step.output) {
-			t.Fatalf("README.md: $ %s\ngot:\n%s\nREADME.md has:\n%s", step.command, got, step.output)
-		}
-	}
+	follow(t, "README.md", s)
 	told := manual(t)
 	for name := range names(s.run("curl -s http://127.0.0.1:8787/metrics"), `(?m)^# TYPE (coppice_\w+)`) {
 		if slices.ContainsFunc(explainedFigures, func(start string) bool { return strings.HasPrefix(name, start) }) && !strings.Contains(told, "`"+name) {
 			t.Errorf("no file in docs/ names the figure %s", name)
+		}
+	}
+}
+
+// follow carries out the commands of a document one after the other, and
+// compares what they print.
+func follow(t *testing.T, document string, s *shell) {
+	t.Helper()
+	for _, step := range transcript(t, document) {
+		got := s.run(step.command)
+		if strings.Contains(step.command+" ", " serve ") {
+			step.output = logLines(step.output)
+		}
+		if !matches(got, step.output) {
+			t.Fatalf("%s: $ %s\ngot:\n%s\n%s has:\n%s", document, step.command, got, document, step.output)
 		}
 	}
 }
@@ -287,7 +298,7 @@ func names(text, pattern string) map[string]bool {
 	return found
 }
 
-// request carries out a curl command of the few options that the README uses.
+// request carries out a curl command of the few options that the documents use.
 func request(t *testing.T, args []string, from, to string) string {
 	t.Helper()
 	method, url, header := http.MethodGet, "", http.Header{}

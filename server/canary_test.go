@@ -1,0 +1,273 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/summarize"
+)
+
+// Canaries: what may be told to nobody but who may read it. The model's key is
+// sent to the model alone.
+const (
+	canaryText = "quaggaCanary"
+	canaryKey  = "sk-okapiCanary0123456789"
+)
+
+// A cage holds everything that a server told besides its good answers.
+type cage struct {
+	*testAPI
+	secret string // of the tenant "own"
+	mu     sync.Mutex
+	told   map[string]string // by what told it
+	good   string            // answers, which may tell what was said but no key
+}
+
+// check fails where a canary got out.
+func (c *cage) check() {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told["the log"] = c.log.String()
+	for _, key := range []string{canaryKey, c.secret} {
+		if strings.Contains(c.good, key) {
+			c.t.Errorf("an answer has the key %.8s…", key)
+		}
+	}
+	for what, said := range c.told {
+		for _, canary := range []string{canaryText, canaryKey, c.secret, strings.TrimPrefix(c.secret, "cop_")[:20]} {
+			if i := strings.Index(said, canary); i >= 0 {
+				c.t.Errorf("%s tells %.8s…: …%s…", what, canary, said[max(i-300, 0):min(i+100, len(said))])
+			}
+		}
+	}
+}
+
+// note keeps an answer that is an error, and figures.
+func (c *cage) note(r request, res response) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	what := fmt.Sprintf("%s %s %d", r.method, r.path, res.StatusCode)
+	switch {
+	case res.StatusCode >= 400, r.path == "/metrics":
+		c.told[what] += string(res.body)
+	case strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"):
+		for event := range strings.SplitSeq(string(res.body), "\n\n") {
+			if strings.Contains(event, "event: reply.failed") {
+				event, _, _ = strings.Cut(event, `,"message":`) // which is the answer, as far as it came
+				c.told[what] += event
+			}
+		}
+	}
+	c.told[what] += fmt.Sprint(res.Header)
+	c.good += string(res.body)
+}
+
+// visit sends a request whatever comes of it, within a time.
+func (c *cage) visit(r request) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Second)
+	defer cancel()
+	res, err := http.DefaultTransport.RoundTrip(c.newRequest(r).WithContext(ctx))
+	if err != nil {
+		return // a cut answer
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(res.Body)
+	c.note(r, response{Response: res, body: body})
+}
+
+// newCage gives a server whose conversations say canaryText everywhere, and
+// whose models do as they are told.
+func newCage(t *testing.T, does llmtest.Behaviour, changes ...func(*Config)) *cage {
+	t.Helper()
+	fake := llmtest.NewServer(t)
+	fake.Otherwise(does)
+	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: fake.URL(), Model: "gpt-4o", APIKey: canaryKey, HTTPClient: fake.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	talks := func(cfg *Config) {
+		cfg.Registry = prometheus.NewRegistry()
+		cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Summarizers: []summarize.Summarizer{{Model: m, Timeout: time.Second}}})
+		if err == nil {
+			cfg.Replies, err = reply.New(reply.Config{Store: cfg.Store, Contexts: cfg.Contexts, Models: []llm.Model{m}, Logger: cfg.Logger, Timeout: time.Second})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &cage{testAPI: newAPIOn(t, dbtest.New(t, dbtest.StatementTimeout(200*time.Millisecond)), append([]func(*Config){talks}, changes...)...), told: map[string]string{}}
+	own := c.store.ForTenant("own")
+	for _, name := range []string{"own", "own 2"} {
+		plant(t, own, name)
+	}
+	plantLong(t, own, "long", 40)
+	for _, statement := range []string{
+		`update nodes set body = replace(replace(replace(replace(body::text, 'hazel', '@'), 'coppice', '@'), 'Plot', '@'), 'grows', '@')::json`,
+		`update conversations set title = '@', metadata = '{"a":"@"}'`,
+	} {
+		if _, err := c.pool.Exec(t.Context(), strings.ReplaceAll(statement, "@", canaryText)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, c.secret = c.newKey("own")
+	return c
+}
+
+// everywhere visits every operation: with one's own and others' ids, with the
+// key in wrong places, and with bodies that are wrong in every way that
+// TestBadInput knows.
+func (c *cage) everywhere() {
+	c.t.Helper()
+	var requests []request
+	for _, r := range specRoutes(c.t) {
+		for _, v := range visits[r.operation] {
+			for _, w := range []whose{{"own", "own", canaryText}, {"own 2", "absent", canaryText}, {"absent", "absent", canaryText}} {
+				if w.conversation == "own" && r.method == http.MethodDelete {
+					continue // it is needed until the end
+				}
+				requests = append(requests, v.request(r, w, c.secret))
+			}
+			without := v.request(r, whose{"own", "own", canaryText}, "")
+			requests = append(requests, without)
+			for _, header := range []string{"Bearer " + c.secret[:30], "Basic " + c.secret, c.secret, "Bearer " + c.secret + "x"} {
+				without.header = map[string]string{"Authorization": header}
+				requests = append(requests, without)
+			}
+			cut := v.request(r, whose{"own", "own", canaryText}, c.secret)
+			if body, ok := cut.body.(string); ok && len(body) > 5 {
+				cut.body = body[:len(body)-5]
+				requests = append(requests, cut)
+			}
+		}
+	}
+	for _, b := range slices.Concat(badBodies, badRequests, badContexts, badReplies) {
+		r := request{method: b.method, path: b.path, header: map[string]string{"Authorization": "Bearer " + c.secret}}
+		if r.path == "" { // one of badBodies
+			r.method, r.path = http.MethodPost, appendPath
+		}
+		for name, value := range b.header {
+			r.header[name] = value
+		}
+		fillIn := func(s string) string { return fill(strings.NewReplacer("{{c", "{{own", "{{d", "{{own 2").Replace(s)) }
+		r.path = fillIn(r.path)
+		if b.body != "" {
+			r.body = fillIn(strings.NewReplacer(`"content":"x"`, `"content":"`+canaryText+`"`, `"text":"`, `"text":"`+canaryText, "And pollarding?", canaryText, `"title":"`, `"title":"`+canaryText).Replace(b.body))
+		}
+		requests = append(requests, r)
+	}
+	requests = append(requests, request{method: "POST", path: "/v1/conversations/" + named("long").String() + "/branches/active/compactions", header: bearer(c.secret), body: `{"keep_recent_messages":4,"instructions":"` + canaryText + `"}`})
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for _, r := range requests {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			c.visit(r)
+		})
+	}
+	all.Wait()
+}
+
+// TestNothingThatWasSaidIsTold visits every operation while all goes well, and
+// while the model, the database and the keys fail, and looks for what was said,
+// and for keys, in the log, the figures, the errors' answers and all headers.
+func TestNothingThatWasSaidIsTold(t *testing.T) {
+	t.Parallel()
+	const text = canaryText + " again and again, and " + canaryText + " once more."
+	for name, does := range map[string]llmtest.Behaviour{
+		"answers": llmtest.Answer(text), "repeats": llmtest.Echo(), "refuses": llmtest.Refuse(text),
+		"quotes the request, 400": llmtest.Fail(400), "quotes the request, 401": llmtest.Fail(401), "quotes the request, 429": llmtest.Fail(429), "quotes the request, 500": llmtest.Fail(500),
+		"quotes text": llmtest.FailWith(llmtest.Failure{Status: 400, Type: canaryText + "1", Code: canaryText + " 2", Message: canaryKey, NotJSON: true}),
+		"quotes code": llmtest.FailWith(llmtest.Failure{Status: 400, Code: canaryText + " " + canaryKey, Type: canaryKey}),
+		"breaks off":  llmtest.CutMidway(text), "hangs": llmtest.HangMidway(text), "sends a page": llmtest.Raw(200, "text/html", "<p>"+text+canaryKey),
+		"sends no JSON": llmtest.Raw(200, "application/json", `{"choices":[{"message":"`+text), "fails midway": llmtest.FailMidway(text),
+		"calls tools": llmtest.CallTools(llmtest.ToolCall{ID: canaryText, Name: canaryText, Arguments: canaryText}),
+		"calls badly": llmtest.CallTools(llmtest.ToolCall{ID: "a", Name: canaryText, Arguments: "x"}, llmtest.ToolCall{ID: "a", Name: canaryText}),
+	} {
+		t.Run("a model that "+name, func(t *testing.T) {
+			t.Parallel()
+			c := newCage(t, does)
+			if name == "answers" { // the other faults are of the model alone
+				c.everywhere()
+			} else {
+				c.replies()
+			}
+			c.visit(request{method: "GET", path: "/metrics"})
+			c.check()
+			if !strings.Contains(c.log.String(), `"status":200`) {
+				t.Errorf("nothing went well: %s", c.log)
+			}
+		})
+	}
+	for name, statements := range map[string][]string{
+		"has lost a table":      {"alter table nodes rename to lost"},
+		"has lost a column":     {"alter table nodes drop column metadata", "alter table conversations drop column settings"},
+		"refuses":               {"alter table nodes add check (tokens < 0) not valid", "alter table conversations add check (title = '') not valid"},
+		"reads only":            {"do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$"},
+		"takes too long":        {"create function slow() returns trigger as $$ begin perform pg_sleep(5); return new; end $$ language plpgsql", "create trigger slow before insert or update on nodes for each row execute function slow()"},
+		"answers with nonsense": {"drop index nodes_search", "alter table nodes alter column body type text", "update nodes set body = '{\"role\":' || body"},
+	} {
+		t.Run("a database that "+name, func(t *testing.T) {
+			t.Parallel()
+			c := newCage(t, llmtest.Answer(text))
+			for _, statement := range statements {
+				if _, err := c.pool.Exec(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.pool.Reset()
+			c.everywhere()
+			c.visit(request{method: "GET", path: "/metrics"})
+			c.check()
+			if !strings.Contains(c.log.String(), `"level":"ERROR"`) {
+				t.Errorf("nothing went wrong: %s", c.log)
+			}
+		})
+	}
+	t.Run("a database that is gone", func(t *testing.T) {
+		t.Parallel()
+		c := newCage(t, llmtest.Answer(text))
+		c.pool.Close()
+		c.everywhere()
+		c.visit(request{method: "GET", path: "/metrics"})
+		c.check()
+	})
+	t.Run("keys that can't be read", func(t *testing.T) {
+		t.Parallel()
+		c := newCage(t, llmtest.Answer(text), func(cfg *Config) { cfg.Keys = brokenKeys{} })
+		c.everywhere()
+		c.visit(request{method: "GET", path: "/metrics"})
+		c.check()
+	})
+}
+
+// replies asks for what a model is asked for.
+func (c *cage) replies() {
+	c.t.Helper()
+	for _, operation := range []string{"createReply", "createCompaction", "getContext"} {
+		for _, r := range specRoutes(c.t) {
+			for _, v := range visits[operation] {
+				if r.operation == operation {
+					c.visit(v.request(r, whose{"own", "own", canaryText}, c.secret))
+				}
+			}
+		}
+	}
+	c.visit(request{method: "POST", path: "/v1/conversations/" + named("long").String() + "/branches/active/compactions", header: bearer(c.secret), body: `{"keep_recent_messages":4,"instructions":"` + canaryText + `"}`})
+	c.visit(request{method: "GET", path: "/v1/conversations/" + named("long").String() + "/compactions", header: bearer(c.secret)})
+}

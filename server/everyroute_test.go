@@ -1,0 +1,224 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// A visit is a request to one operation of openapi.yaml, which gives its method
+// and path. In the query, the body and the head, (c) stands for a conversation's
+// id, (m) for that of a message in it, (new) for an id of something that isn't
+// there, and (text) for something to say.
+type visit struct {
+	query, body string
+	head        string // for head_id; "" is (m)
+	message     string // for message_id: what plant calls it; "" is "third"
+	file        bool   // the body is one to import
+	status      int    // where the ids are one's own
+	takes       bool   // it makes something of the id (c), which can be there but once
+	nothing     bool   // it names nothing of a tenant's
+}
+
+// visits are requests to every operation, with every id that they can name.
+// TestEveryRouteIsVisited holds that none is missing.
+var visits = map[string][]visit{
+	"createConversation": {
+		{status: 201, body: `{"title":"(text)","metadata":{"a":"(text)"}}`, nothing: true},
+		{status: 409, body: `{"id":"(c)","title":"(text)"}`, takes: true},
+	},
+	"listConversations":  {{status: 200, query: "query=(text)", nothing: true}, {status: 200, nothing: true}},
+	"getConversation":    {{status: 200}},
+	"updateConversation": {{status: 200, body: `{"title":"(text)","metadata":{"a":"(text)"}}`}, {status: 200, body: `{"head_id":"(m)"}`}},
+	"deleteConversation": {{status: 204}},
+	"appendMessages": {
+		{status: 201, body: `{"parent_id":"(m)","role":"user","content":"(text)","metadata":{"a":"(text)"}}`},
+		{status: 201, body: `{"id":"(new)","parent_id":null,"role":"user","content":[{"type":"text","text":"(text)"}]}`},
+		{status: 201, body: `{"parent_id":"(m)","messages":[{"id":"(new)","role":"user","content":"(text)"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"(text)"}}]},{"role":"tool","tool_call_id":"a","content":"(text)"}]}`},
+	},
+	"getMessage":    {{status: 200}},
+	"pruneMessage":  {{status: 200}, {status: 200, message: "summary"}},
+	"listChildren":  {{status: 200}},
+	"listRoots":     {{status: 200}},
+	"getNewestLeaf": {{status: 200}},
+	"forkMessage": {
+		{status: 201, body: `{"title":"(text)"}`},
+		{status: 409, body: `{"id":"(c)"}`, takes: true},
+	},
+	"getTree":            {{status: 200}, {status: 200, query: "preview=200"}},
+	"listBranches":       {{status: 200}},
+	"getTranscript":      {{status: 200}, {status: 200, head: "active"}},
+	"getContext":         {{status: 200}, {status: 200, head: "active", query: "max_context_tokens=9000"}},
+	"explainBranch":      {{status: 200}, {status: 200, head: "active"}},
+	"createCompaction":   {{status: 200, body: `{"instructions":"(text)"}`}, {status: 200, head: "active"}},
+	"listCompactions":    {{status: 200}},
+	"getSummary":         {{status: 200}},
+	"search":             {{status: 200, query: "query=(text)", nothing: true}, {status: 200, query: "query=(text)&conversation_id=(c)"}},
+	"exportConversation": {{status: 200}, {status: 200, query: "format=markdown"}, {status: 200, query: "format=markdown&head_id=(m)"}},
+	"createReply": {
+		{status: 200, head: "active"},
+		{status: 200, head: "active", body: `{"id":"(new)","message":{"role":"user","content":"(text)"}}`},
+		{status: 200, body: `{"message":{"parent_id":"(m)","role":"user","content":"(text)"}}`},
+		{status: 201, head: "active", body: `{"stream":false,"tools":[{"type":"function","function":{"name":"f","description":"(text)"}}]}`},
+		{status: 400, head: "active", body: `{"message":{"parent_id":"(m)","role":"assistant","content":"(text)"}}`},
+	},
+	"readReply": {{status: 200, message: "answer"}},
+	"stopReply": {{status: 200, message: "answer"}},
+	"createImport": {
+		{status: 200, file: true, body: `[{"role":"user","content":"(text)"},{"role":"assistant","content":"(text)"}]`, nothing: true},
+		{status: 200, file: true, body: `{"type":"conversation","version":1,"id":"(c)","title":"(text)","metadata":{},"settings":{},"head_id":null,"created_at":"2026-01-01T00:00:00Z"}` + "\n" +
+			`{"type":"message","id":"(new)","parent_id":null,"created_at":"2026-01-01T00:00:00Z","body":{"role":"user","content":"(text)"}}`, takes: true},
+	},
+	"getHealth":    {{status: 200, nothing: true}},
+	"getReadiness": {{status: 200, nothing: true}},
+	"getMetrics":   {{status: 200, nothing: true}},
+	"getSpec":      {{status: 200, nothing: true}},
+}
+
+// whose says what the names in a visit stand for.
+type whose struct {
+	conversation string // as plant calls it
+	messages     string // the conversation whose messages are named
+	text         string
+}
+
+func (v visit) request(r specRoute, w whose, secret string) request {
+	replace := func(s string) string {
+		return strings.NewReplacer(
+			"(c)", named(w.conversation).String(), "(m)", named(w.messages+".third").String(),
+			"(new)", named(w.conversation+" new").String(), "(text)", w.text,
+		).Replace(s)
+	}
+	message, head := v.message, v.head
+	if message == "" {
+		message = "third"
+	}
+	if head == "" {
+		head = "(m)"
+	}
+	out := request{method: r.method, header: map[string]string{}, path: strings.NewReplacer(
+		"{conversation_id}", named(w.conversation).String(), "{message_id}", named(w.messages+"."+message).String(),
+		"{summary_id}", named(w.messages+".summary").String(), "{head_id}", replace(head),
+	).Replace(r.path)}
+	if v.query != "" {
+		out.path += "?" + replace(v.query)
+	}
+	if v.body != "" {
+		out.body = replace(v.body)
+	}
+	if v.file {
+		out.header["Content-Type"] = "application/octet-stream"
+	}
+	if secret != "" {
+		out.header["Authorization"] = "Bearer " + secret
+	}
+	return out
+}
+
+// namesMessage tells whether the visit names a message or a summary.
+func (v visit) namesMessage(r specRoute) bool {
+	return strings.Contains(r.path, "{message_id}") || strings.Contains(r.path, "{summary_id}") ||
+		strings.Contains(r.path, "{head_id}") && v.head == "" || strings.Contains(v.query+v.body, "(m)")
+}
+
+// A specRoute is an operation of openapi.yaml.
+type specRoute struct {
+	method, path, operation string
+	spec                    *openapi3.Operation
+	parameters              openapi3.Parameters // those of the path included
+}
+
+// specRoutes are all operations, in the order of their names.
+func specRoutes(t testing.TB) (routes []specRoute) {
+	t.Helper()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			routes = append(routes, specRoute{method, path, op.OperationID, op, slices.Concat(item.Parameters, op.Parameters)})
+		}
+	}
+	slices.SortFunc(routes, func(a, b specRoute) int { return strings.Compare(a.operation, b.operation) })
+	if len(routes) < 25 {
+		t.Fatalf("openapi.yaml has only %d operations", len(routes))
+	}
+	return routes
+}
+
+// idFields are the names of ids that a schema has, at any depth.
+func idFields(ref *openapi3.SchemaRef, seen map[*openapi3.Schema]bool) (names []string) {
+	if ref == nil || seen[ref.Value] {
+		return nil
+	}
+	seen[ref.Value] = true
+	s := ref.Value
+	for name, property := range s.Properties {
+		if property.Value.Format == "uuid" {
+			names = append(names, name)
+		}
+		names = append(names, idFields(property, seen)...)
+	}
+	for _, of := range slices.Concat(s.AllOf, s.OneOf, s.AnyOf) {
+		names = append(names, idFields(of, seen)...)
+	}
+	return append(names, idFields(s.Items, seen)...)
+}
+
+// TestEveryRouteIsVisited holds the visits against openapi.yaml: a new
+// operation, or a new id in one, fails here until it has its visits, and with
+// them its place in the tests of tenants and of what may be told.
+func TestEveryRouteIsVisited(t *testing.T) {
+	t.Parallel()
+	left := map[string]bool{}
+	for name := range visits {
+		left[name] = true
+	}
+	for _, r := range specRoutes(t) {
+		delete(left, r.operation)
+		all := visits[r.operation]
+		if len(all) == 0 {
+			t.Errorf("%s %s (%s) has no visit", r.method, r.path, r.operation)
+		}
+		visited := func(what string, has func(visit) bool) {
+			if !slices.ContainsFunc(all, has) {
+				t.Errorf("%s: no visit names %s", r.operation, what)
+			}
+		}
+		for _, p := range r.parameters {
+			schema := p.Value.Schema.Value
+			if p.Value.In == "query" && (schema.Format == "uuid" || strings.Contains(schema.Pattern, "active")) {
+				visited(p.Value.Name, func(v visit) bool { return strings.Contains(v.query, p.Value.Name+"=(") })
+			}
+			if p.Value.Name == "head_id" && p.Value.In == "path" {
+				visited("the active head", func(v visit) bool { return v.head == "active" })
+				visited("a head", func(v visit) bool { return v.head == "" })
+			}
+		}
+		if r.spec.RequestBody == nil {
+			continue
+		}
+		if media := r.spec.RequestBody.Value.Content["application/json"]; media != nil {
+			for _, field := range idFields(media.Schema, map[*openapi3.Schema]bool{}) {
+				visited(field, func(v visit) bool { return strings.Contains(v.body, `"`+field+`":"(`) })
+			}
+		}
+	}
+	for name := range left {
+		t.Errorf("openapi.yaml has no operation %s", name)
+	}
+}
+
+// eachVisit calls f with every visit to every operation.
+func eachVisit(t *testing.T, f func(t *testing.T, r specRoute, v visit)) {
+	t.Helper()
+	for _, r := range specRoutes(t) {
+		for i, v := range visits[r.operation] {
+			t.Run(fmt.Sprint(r.operation, " ", i), func(t *testing.T) { f(t, r, v) })
+		}
+	}
+}

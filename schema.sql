@@ -15,7 +15,8 @@ create table conversations (
     settings   json        not null,       -- compaction settings that differ from the server's
     head_id    uuid,                       -- the active head, null while there is no message; no foreign key, as a prune moves it under the row's lock
     created_at timestamptz not null,       -- when it was made, here or where it was imported from
-    updated_at timestamptz not null        -- last append, prune or change of the columns above
+    updated_at timestamptz not null,       -- last append, prune or change of the columns above
+    message_count integer  not null default 0 -- messages among its nodes, so that a limit costs an append nothing; who changes them holds the row's lock
 );
 
 -- A tenant's conversations, the one touched last first.

@@ -22,6 +22,23 @@ func (q *Queries) AllowLongStatements(ctx context.Context) error {
 	return err
 }
 
+const countConversations = `-- name: CountConversations :one
+select count(*) from (select from conversations where tenant_id = $1 limit $2) counted
+`
+
+type CountConversationsParams struct {
+	TenantID string
+	AtMost   int32
+}
+
+// At most so many, so that it costs what the limit is, in an index.
+func (q *Queries) CountConversations(ctx context.Context, arg CountConversationsParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countConversations, arg.TenantID, arg.AtMost)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const deleteConversation = `-- name: DeleteConversation :execrows
 delete from conversations where id = $1 and tenant_id = $2
 `
@@ -47,7 +64,7 @@ with matching as (
     where n.kind = 'message'
       and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', $4::text)
 )
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count from conversations c
 where c.tenant_id = $1
   and (c.updated_at, c.id) < ($2::timestamptz, $3::uuid)
   and (strpos(lower(c.title), lower($4::text)) > 0 or c.id in (select m.conversation_id from matching m))
@@ -89,6 +106,7 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 			&i.HeadID,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.MessageCount,
 		); err != nil {
 			return nil, err
 		}
@@ -101,7 +119,7 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 }
 
 const getConversation = `-- name: GetConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at from conversations where id = $1 and tenant_id = $2
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count from conversations where id = $1 and tenant_id = $2
 `
 
 type GetConversationParams struct {
@@ -121,6 +139,7 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 		&i.HeadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MessageCount,
 	)
 	return i, err
 }
@@ -129,7 +148,7 @@ const insertConversation = `-- name: InsertConversation :one
 insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
 values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (id) do nothing
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count
 `
 
 type InsertConversationParams struct {
@@ -163,12 +182,13 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		&i.HeadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MessageCount,
 	)
 	return i, err
 }
 
 const listConversations = `-- name: ListConversations :many
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at from conversations
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count from conversations
 where tenant_id = $1
   and (updated_at, id) < ($2::timestamptz, $3::uuid)
 order by updated_at desc, id desc
@@ -206,6 +226,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.HeadID,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.MessageCount,
 		); err != nil {
 			return nil, err
 		}
@@ -218,7 +239,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 }
 
 const lockConversation = `-- name: LockConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at from conversations where id = $1 and tenant_id = $2 for no key update
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count from conversations where id = $1 and tenant_id = $2 for no key update
 `
 
 type LockConversationParams struct {
@@ -241,23 +262,43 @@ func (q *Queries) LockConversation(ctx context.Context, arg LockConversationPara
 		&i.HeadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MessageCount,
 	)
 	return i, err
 }
 
+const lockTenant = `-- name: LockTenant :exec
+select pg_advisory_xact_lock(1668246640, hashtext($1::text))
+`
+
+// Who makes a conversation waits here for others of the tenant, where their
+// number is limited. 1668246640 is "copp", so that nobody else's lock is met.
+func (q *Queries) LockTenant(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, lockTenant, tenantID)
+	return err
+}
+
 const moveHead = `-- name: MoveHead :exec
-update conversations set head_id = $1, updated_at = $2 where id = $3
+update conversations c
+set head_id = $1, updated_at = $2, message_count = c.message_count + $3::integer
+where c.id = $4
 `
 
 type MoveHeadParams struct {
-	HeadID    pgtype.UUID
-	UpdatedAt time.Time
-	ID        pgtype.UUID
+	HeadID        pgtype.UUID
+	UpdatedAt     time.Time
+	AddedMessages int32
+	ID            pgtype.UUID
 }
 
 // After LockConversation. Null where no message is left.
 func (q *Queries) MoveHead(ctx context.Context, arg MoveHeadParams) error {
-	_, err := q.db.Exec(ctx, moveHead, arg.HeadID, arg.UpdatedAt, arg.ID)
+	_, err := q.db.Exec(ctx, moveHead,
+		arg.HeadID,
+		arg.UpdatedAt,
+		arg.AddedMessages,
+		arg.ID,
+	)
 	return err
 }
 
@@ -271,7 +312,7 @@ set title      = coalesce($1, c.title),
 where c.id = $6 and c.tenant_id = $7
   and ($4::uuid is null
        or exists (select from nodes n where n.conversation_id = $6 and n.id = $4 and n.kind = 'message'))
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count
 `
 
 type UpdateConversationParams struct {
@@ -307,6 +348,7 @@ func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversation
 		&i.HeadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MessageCount,
 	)
 	return i, err
 }

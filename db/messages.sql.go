@@ -23,24 +23,26 @@ with place as (
     from conversations c
     left join nodes p on p.conversation_id = $1 and p.id = $2 and p.kind = 'message'
     where c.id = $1 and c.tenant_id = $3
+      and ($4::integer = 0 or c.message_count < $4)
       and (p.id is not null or $2::uuid is null)
-      and not exists (select from nodes d where d.conversation_id = $1 and d.id = $4)
+      and not exists (select from nodes d where d.conversation_id = $1 and d.id = $5)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
                        pinned, created_at, body, search_text, metadata)
-    select $1, $4, place.parent_id, 'message', $5::text,
+    select $1, $5, place.parent_id, 'message', $6::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = $1 and r.parent_id is null)
                else (select coalesce(max(s.sibling_index), 0) + 1 from nodes s where s.conversation_id = $1 and s.parent_id = place.parent_id)
            end,
-           place.depth, $6::integer, place.path_tokens + $6::integer,
-           case when place.in_prefix and $5::text in ('system', 'developer') then $4 else place.prefix_id end,
-           $7, $8, $9, $10, $11
+           place.depth, $7::integer, place.path_tokens + $7::integer,
+           case when place.in_prefix and $6::text in ('system', 'developer') then $5 else place.prefix_id end,
+           $8, $9, $10, $11, $12
     from place
     returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model
 ), touched as (
     update conversations c
-    set head_id = case when $12::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, $8)
+    set head_id = case when $13::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, $9),
+        message_count = c.message_count + 1
     from inserted
     where c.id = $1
 )
@@ -51,6 +53,7 @@ type AppendMessageParams struct {
 	ConversationID pgtype.UUID
 	ParentID       pgtype.UUID
 	TenantID       string
+	MostMessages   int32
 	ID             pgtype.UUID
 	Role           string
 	Tokens         int32
@@ -75,6 +78,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.ConversationID,
 		arg.ParentID,
 		arg.TenantID,
+		arg.MostMessages,
 		arg.ID,
 		arg.Role,
 		arg.Tokens,
@@ -558,18 +562,25 @@ func (q *Queries) ListTakenIDs(ctx context.Context, arg ListTakenIDsParams) ([]p
 
 const touchConversation = `-- name: TouchConversation :exec
 update conversations c
-set head_id = coalesce($1, c.head_id), updated_at = greatest(c.updated_at, $2)
-where c.id = $3
+set head_id = coalesce($1, c.head_id), updated_at = greatest(c.updated_at, $2),
+    message_count = c.message_count + $3::integer
+where c.id = $4
 `
 
 type TouchConversationParams struct {
-	HeadID    pgtype.UUID
-	UpdatedAt time.Time
-	ID        pgtype.UUID
+	HeadID        pgtype.UUID
+	UpdatedAt     time.Time
+	AddedMessages int32
+	ID            pgtype.UUID
 }
 
 // After LockConversation. Null leaves the head where it is.
 func (q *Queries) TouchConversation(ctx context.Context, arg TouchConversationParams) error {
-	_, err := q.db.Exec(ctx, touchConversation, arg.HeadID, arg.UpdatedAt, arg.ID)
+	_, err := q.db.Exec(ctx, touchConversation,
+		arg.HeadID,
+		arg.UpdatedAt,
+		arg.AddedMessages,
+		arg.ID,
+	)
 	return err
 }

@@ -48,14 +48,15 @@ type Compaction struct {
 }
 
 type Conversation struct {
-	ID        pgtype.UUID
-	TenantID  string
-	Title     string
-	Metadata  []byte
-	Settings  []byte
-	HeadID    pgtype.UUID
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	ID           pgtype.UUID
+	TenantID     string
+	Title        string
+	Metadata     []byte
+	Settings     []byte
+	HeadID       pgtype.UUID
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	MessageCount int32
 }
 
 type Node struct {

@@ -17,7 +17,7 @@ import (
 func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node, error) {
 	var b pgx.Batch
 	b.Queue(lockConversation, arg.ConversationID, arg.TenantID)
-	b.Queue(appendMessage, arg.ConversationID, arg.ParentID, arg.TenantID, arg.ID, arg.Role, arg.Tokens,
+	b.Queue(appendMessage, arg.ConversationID, arg.ParentID, arg.TenantID, arg.MostMessages, arg.ID, arg.Role, arg.Tokens,
 		arg.Pinned, arg.CreatedAt, arg.Body, arg.SearchText, arg.Metadata, arg.MoveHead)
 	results := h.SendBatch(ctx, &b)
 	if _, err := results.Exec(); err != nil {

@@ -63,4 +63,15 @@ set local statement_timeout = '10min';
 
 -- name: MoveHead :exec
 -- After LockConversation. Null where no message is left.
-update conversations set head_id = sqlc.narg(head_id), updated_at = @updated_at where id = @id;
+update conversations c
+set head_id = sqlc.narg(head_id), updated_at = @updated_at, message_count = c.message_count + @added_messages::integer
+where c.id = @id;
+
+-- name: LockTenant :exec
+-- Who makes a conversation waits here for others of the tenant, where their
+-- number is limited. 1668246640 is "copp", so that nobody else's lock is met.
+select pg_advisory_xact_lock(1668246640, hashtext(@tenant_id::text));
+
+-- name: CountConversations :one
+-- At most so many, so that it costs what the limit is, in an index.
+select count(*) from (select from conversations where tenant_id = @tenant_id limit @at_most) counted;

@@ -13,6 +13,7 @@ with place as (
     from conversations c
     left join nodes p on p.conversation_id = @conversation_id and p.id = sqlc.narg(parent_id) and p.kind = 'message'
     where c.id = @conversation_id and c.tenant_id = @tenant_id
+      and (@most_messages::integer = 0 or c.message_count < @most_messages)
       and (p.id is not null or sqlc.narg(parent_id)::uuid is null)
       and not exists (select from nodes d where d.conversation_id = @conversation_id and d.id = @id)
 ), inserted as (
@@ -30,7 +31,8 @@ with place as (
     returning *
 ), touched as (
     update conversations c
-    set head_id = case when @move_head::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, @created_at)
+    set head_id = case when @move_head::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, @created_at),
+        message_count = c.message_count + 1
     from inserted
     where c.id = @conversation_id
 )
@@ -106,7 +108,8 @@ values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth,
 -- name: TouchConversation :exec
 -- After LockConversation. Null leaves the head where it is.
 update conversations c
-set head_id = coalesce(sqlc.narg(head_id), c.head_id), updated_at = greatest(c.updated_at, @updated_at)
+set head_id = coalesce(sqlc.narg(head_id), c.head_id), updated_at = greatest(c.updated_at, @updated_at),
+    message_count = c.message_count + @added_messages::integer
 where c.id = @id;
 
 -- name: ListTakenIDs :many

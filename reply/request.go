@@ -212,6 +212,9 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if a.head == uuid.Nil {
 		a.head = c.HeadID
 	}
+	if err := s.checkRoom(ctx, c, req); err != nil {
+		return nil, err
+	}
 	if req.Message != nil {
 		err = s.append(ctx, a)
 	} else if a.head == uuid.Nil {
@@ -227,6 +230,22 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		return nil, err
 	}
 	return a, answerable(a.context.Messages)
+}
+
+// checkRoom refuses a reply that couldn't be stored, before a model is asked.
+func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Request) error {
+	const answer = 1
+	if req.Message == nil {
+		return s.store.RoomFor(c, answer)
+	}
+	err := s.store.RoomFor(c, answer+1)
+	if err == nil || req.Message.ID == uuid.Nil {
+		return err
+	}
+	if _, stored := s.store.Message(ctx, c.ID, req.Message.ID); stored == nil { // by an earlier try
+		return s.store.RoomFor(c, answer)
+	}
+	return err
 }
 
 // append stores the request's message, which becomes the head.

@@ -86,6 +86,8 @@ const (
 	CodeTimeout               Code = "timeout"
 	CodeTitleTooLarge         Code = "title_too_large"
 	CodeTooDeep               Code = "too_deep"
+	CodeTooManyConversations  Code = "too_many_conversations"
+	CodeTooManyMessages       Code = "too_many_messages"
 	CodeTooManyReplies        Code = "too_many_replies"
 	CodeToolCallAnswered      Code = "tool_call_answered"
 	CodeToolCallNotFound      Code = "tool_call_not_found"
@@ -236,6 +238,10 @@ func (e Code) Valid() bool {
 		return true
 	case CodeTooDeep:
 		return true
+	case CodeTooManyConversations:
+		return true
+	case CodeTooManyMessages:
+		return true
 	case CodeTooManyReplies:
 		return true
 	case CodeToolCallAnswered:
@@ -359,6 +365,8 @@ type ChainMessage = MessageParts
 // | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
 // | `title_too_large` | 413 | The title has over 1,000 bytes. |
 // | `too_deep` | 400 | Arrays and objects nest more than 64 deep. |
+// | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
+// | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 // | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
 // | `tool_call_answered` | 400 | The call has its result on this branch. |
 // | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
@@ -723,6 +731,8 @@ type Problem struct {
 	// | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
 	// | `title_too_large` | 413 | The title has over 1,000 bytes. |
 	// | `too_deep` | 400 | Arrays and objects nest more than 64 deep. |
+	// | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
+	// | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 	// | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
 	// | `tool_call_answered` | 400 | The call has its result on this branch. |
 	// | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |

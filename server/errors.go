@@ -113,6 +113,7 @@ var kinds = []struct {
 	{tree.ErrConflict, http.StatusConflict},
 	{tree.ErrInvalid, http.StatusBadRequest},
 	{tree.ErrTooLarge, http.StatusRequestEntityTooLarge},
+	{tree.ErrLimit, http.StatusForbidden},
 }
 
 // toProblem is the one place where errors become answers. What it doesn't know

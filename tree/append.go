@@ -61,6 +61,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
 		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, MoveHead: !o.keepHead,
+		MostMessages: int32(s.limits.MessagesPerConversation),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s.whyNotAppended(ctx, conversationID, parentID, d)
@@ -95,7 +96,11 @@ func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uui
 	if stored, found, err := s.replayed(ctx, conversationID, parentID, d); found || err != nil {
 		return stored, false, err
 	}
-	if err := s.checkParent(ctx, conversationID, parentID); err != nil {
+	c, err := s.checkParent(ctx, conversationID, parentID)
+	if err == nil {
+		err = s.RoomFor(c, 1)
+	}
+	if err != nil {
 		return Message{}, false, err
 	}
 	return Message{}, false, &Error{Kind: ErrConflict, Code: "changed_meanwhile", Detail: "The conversation changed while this was stored. Send it again."}
@@ -117,22 +122,23 @@ func (s *Store) replayed(ctx context.Context, conversationID, parentID uuid.UUID
 	return fromMessage(row.Node, row.SiblingCount), true, nil
 }
 
-// checkParent tells an absent conversation from an absent parent, and a
-// summary from both.
-func (s *Store) checkParent(ctx context.Context, conversationID, parentID uuid.UUID) error {
-	if _, err := s.Conversation(ctx, conversationID); err != nil || parentID == uuid.Nil {
-		return err
+// checkParent reads the conversation. It tells an absent one from an absent
+// parent, and a summary from both.
+func (s *Store) checkParent(ctx context.Context, conversationID, parentID uuid.UUID) (Conversation, error) {
+	c, err := s.Conversation(ctx, conversationID)
+	if err != nil || parentID == uuid.Nil {
+		return c, err
 	}
 	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return &Error{Kind: ErrNotFound, Code: "parent_not_found", Field: "parent_id",
+		return c, &Error{Kind: ErrNotFound, Code: "parent_not_found", Field: "parent_id",
 			Detail: "The conversation has no message with this id. Append under one that it has, or send null to start a new root."}
 	}
 	if err == nil && row.Node.Kind == string(KindSummary) {
-		return &Error{Kind: ErrInvalid, Code: "parent_is_summary", Field: "parent_id",
+		return c, &Error{Kind: ErrInvalid, Code: "parent_is_summary", Field: "parent_id",
 			Detail: "A summary has no children. Append under the message that it is anchored at."}
 	}
-	return err
+	return c, err
 }
 
 // AppendChain stores messages as one path: the first under parentID, each
@@ -167,10 +173,14 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 	var out []Message
 	err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
 		s := s.over(tx)
-		if _, err := s.lock(ctx, conversationID); err != nil {
+		c, err := s.lock(ctx, conversationID)
+		if err != nil {
 			return err
 		}
 		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts); out != nil || err != nil {
+			return err
+		}
+		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
 			return err
 		}
 		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, !o.keepHead); err != nil {
@@ -261,7 +271,7 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 		return nil, err
 	}
 	last := drafts[len(drafts)-1]
-	touch := db.TouchConversationParams{ID: toUUID(conversationID), UpdatedAt: last.CreatedAt}
+	touch := db.TouchConversationParams{ID: toUUID(conversationID), UpdatedAt: last.CreatedAt, AddedMessages: int32(len(drafts))}
 	if moveHead {
 		touch.HeadID = toUUID(last.ID)
 	}

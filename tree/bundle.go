@@ -28,6 +28,9 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 	defer wrap(&err, nil, "Import(%d bundles)", len(bundles))
 	out := make([]Imported, len(bundles))
 	err = s.inTx(ctx, func(s *Store) error {
+		if err := s.takeTurn(ctx); err != nil {
+			return err
+		}
 		for i, b := range bundles {
 			if out[i], err = s.importOne(ctx, b); err != nil {
 				return at(err, fmt.Sprintf("conversation %s", b.Conversation.ID))
@@ -51,10 +54,7 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	}
 	im := &importer{s: s, id: n.ID, known: map[uuid.UUID]known{}, siblings: map[uuid.UUID]int32{}}
 	result := Imported{ConversationID: n.ID}
-	_, err = s.q.InsertConversation(ctx, db.InsertConversationParams{
-		ID: toUUID(n.ID), TenantID: s.tenant, Title: n.Title, Metadata: n.Metadata, Settings: n.Settings,
-		CreatedAt: n.CreatedAt, UpdatedAt: n.CreatedAt,
-	})
+	_, err = s.insertConversation(ctx, n)
 	switch {
 	case err == nil:
 		result.Created = true
@@ -88,6 +88,9 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	if result.Added == 0 {
 		return result, nil
 	}
+	if err := s.roomFor(im.stored, messageCount(im.rows)); err != nil {
+		return Imported{}, err
+	}
 	if _, err := s.q.CopyNodes(ctx, im.rows); err != nil {
 		return Imported{}, err
 	}
@@ -103,6 +106,7 @@ type importer struct {
 	rows     []db.CopyNodesParams
 	newest   db.CopyNodesParams // newest message added
 	hadHead  bool
+	stored   int // messages that were there before
 }
 
 // known is what placing a child under a node, or a summary over it, needs.
@@ -121,7 +125,7 @@ func (im *importer) load(ctx context.Context) error {
 		return conflict("id", "The id %s is taken by a conversation that isn't this tenant's. "+
 			"Import the file for the tenant that it was exported from, into another database, or with other ids.", im.id)
 	}
-	im.hadHead = c.HeadID.Valid
+	im.hadHead, im.stored = c.HeadID.Valid, int(c.MessageCount)
 	rows, err := im.s.q.ListPlaces(ctx, toUUID(im.id))
 	for _, row := range rows {
 		parentID := uuid.UUID(row.ParentID.Bytes)
@@ -263,7 +267,7 @@ func (im *importer) openAt(ctx context.Context, k known) (calls, error) {
 // settleHead makes the bundle's head active, or the newest leaf. A head that
 // somebody chose here stays.
 func (im *importer) settleHead(ctx context.Context, headID uuid.UUID, createdAt time.Time) error {
-	touch := db.TouchConversationParams{ID: toUUID(im.id), UpdatedAt: im.newest.CreatedAt}
+	touch := db.TouchConversationParams{ID: toUUID(im.id), UpdatedAt: im.newest.CreatedAt, AddedMessages: int32(messageCount(im.rows))}
 	if touch.UpdatedAt.Before(createdAt) {
 		touch.UpdatedAt = createdAt
 	}

@@ -18,14 +18,16 @@ type calls map[string]bool
 // it is.
 func (s *Store) callsAt(ctx context.Context, conversationID, parentID uuid.UUID) (calls, error) {
 	if parentID == uuid.Nil {
-		return nil, s.checkParent(ctx, conversationID, parentID)
+		_, err := s.checkParent(ctx, conversationID, parentID)
+		return nil, err
 	}
 	run, err := s.q.GetCalls(ctx, db.GetCallsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant})
 	if err != nil {
 		return nil, err
 	}
 	if len(run) == 0 {
-		return nil, s.checkParent(ctx, conversationID, parentID)
+		_, err := s.checkParent(ctx, conversationID, parentID)
+		return nil, err
 	}
 	var made []toolCall
 	caller := run[len(run)-1]

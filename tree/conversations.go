@@ -22,10 +22,7 @@ func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Co
 	if n, err = checkNew(n); err != nil {
 		return Conversation{}, false, err
 	}
-	row, err := s.q.InsertConversation(ctx, db.InsertConversationParams{
-		ID: toUUID(n.ID), TenantID: s.tenant, Title: n.Title, Metadata: n.Metadata, Settings: n.Settings,
-		CreatedAt: n.CreatedAt, UpdatedAt: n.CreatedAt,
-	})
+	row, err := s.insertConversation(ctx, n)
 	if err == nil {
 		return fromConversation(row), true, nil
 	}
@@ -41,6 +38,26 @@ func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Co
 		err = conflict("id", "The id %s is taken. Send a new id, or none.", n.ID)
 	}
 	return Conversation{}, false, err
+}
+
+func (s *Store) insertConversation(ctx context.Context, n NewConversation) (row db.Conversation, err error) {
+	params := db.InsertConversationParams{
+		ID: toUUID(n.ID), TenantID: s.tenant, Title: n.Title, Metadata: n.Metadata, Settings: n.Settings,
+		CreatedAt: n.CreatedAt, UpdatedAt: n.CreatedAt,
+	}
+	if s.limits.Conversations == 0 {
+		return s.q.InsertConversation(ctx, params)
+	}
+	err = s.inTx(ctx, func(s *Store) error {
+		if err := s.takeTurn(ctx); err != nil {
+			return err
+		}
+		if row, err = s.q.InsertConversation(ctx, params); err != nil {
+			return err
+		}
+		return s.checkConversations(ctx)
+	})
+	return row, err
 }
 
 // checkNew checks what a caller says of a new conversation and fills in what

@@ -24,6 +24,9 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 	defer wrap(&err, nil, "Fork(%s, %s)", conversationID, messageID)
 	var out Conversation
 	err = s.inTx(ctx, func(s *Store) error {
+		if err := s.takeTurn(ctx); err != nil {
+			return err
+		}
 		source, err := s.lock(ctx, conversationID)
 		if err != nil {
 			return err
@@ -63,6 +66,10 @@ func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID 
 			summaries[n.ID] = true
 		}
 	}
+	to.messages = len(path) - len(summaries)
+	if err := s.roomFor(0, to.messages); err != nil {
+		return err
+	}
 	for chunk := range slices.Chunk(path, copyChunk) {
 		ids := make([]pgtype.UUID, len(chunk))
 		for i, n := range chunk {
@@ -81,7 +88,7 @@ func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID 
 		}
 	}
 	to.HeadID = copyID(to.ID, messageID)
-	return s.q.MoveHead(ctx, db.MoveHeadParams{ID: toUUID(to.ID), HeadID: toUUID(to.HeadID), UpdatedAt: to.UpdatedAt})
+	return s.q.MoveHead(ctx, db.MoveHeadParams{ID: toUUID(to.ID), HeadID: toUUID(to.HeadID), UpdatedAt: to.UpdatedAt, AddedMessages: int32(to.messages)})
 }
 
 // copyNode is a node in another conversation, with every id that it names

@@ -474,7 +474,9 @@ func (s *machine) checkRows(t *rapid.T, m *model) {
 		     + (select count(*) from nodes n where n.conversation_id = $1 and n.parent_id is null
 		        and (n.depth <> 0 or n.path_tokens <> n.tokens or n.prefix_id is distinct from case when n.role in ('system', 'developer') then n.id end))
 		     + (select count(*) from conversations c where c.id = $1 and c.head_id is not null
-		        and not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message'))`, m.id).Scan(&broken)
+		        and not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message'))
+		     + (select count(*) from conversations c where c.id = $1
+		        and c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message'))`, m.id).Scan(&broken)
 	s.must(t, err)
 	if broken != 0 {
 		t.Fatalf("%d rows break an invariant", broken)

@@ -47,7 +47,7 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 				return err
 			}
 		}
-		return s.q.MoveHead(ctx, db.MoveHeadParams{ID: toUUID(conversationID), HeadID: toUUID(p.HeadID), UpdatedAt: now()})
+		return s.q.MoveHead(ctx, db.MoveHeadParams{ID: toUUID(conversationID), HeadID: toUUID(p.HeadID), UpdatedAt: now(), AddedMessages: -int32(p.Messages)})
 	})
 	return p, err
 }

@@ -26,6 +26,7 @@ type Store struct {
 	tenant  string
 	counter tokens.Counter
 	hook    AppendHook
+	limits  Limits
 }
 
 // An Option sets up a Store.
@@ -147,7 +148,7 @@ func fromUUIDs(ids []pgtype.UUID) []uuid.UUID {
 func fromConversation(c db.Conversation) Conversation {
 	return Conversation{
 		ID: uuid.UUID(c.ID.Bytes), TenantID: c.TenantID, Title: c.Title, Metadata: c.Metadata, Settings: c.Settings,
-		HeadID: uuid.UUID(c.HeadID.Bytes), CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(),
+		HeadID: uuid.UUID(c.HeadID.Bytes), CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), messages: int(c.MessageCount),
 	}
 }
 

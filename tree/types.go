@@ -40,6 +40,8 @@ type Conversation struct {
 	HeadID    uuid.UUID       // the active head; uuid.Nil while there is no message
 	CreatedAt time.Time
 	UpdatedAt time.Time
+
+	messages int // in it; for RoomFor
 }
 
 // NewConversation is what a caller may say of a conversation to be made. The

@@ -33,6 +33,8 @@ type serveCommand struct {
 	CompactionTimeout time.Duration `default:"3m" placeholder:"DURATION" group:"Limits" help:"Time that a compaction on demand may take (${default})."`
 	StatementTimeout  time.Duration `default:"20s" placeholder:"DURATION" group:"Limits" help:"Time that a statement in the database may take (${default})."`
 	ShutdownTimeout   time.Duration `default:"10s" placeholder:"DURATION" group:"Limits" help:"Time that running requests get to finish when the server stops (${default})."`
+	MaxConversations  uint32        `placeholder:"N" group:"Limits" help:"Conversations that a tenant may have. Without it any number."`
+	MaxMessages       uint32        `placeholder:"N" group:"Limits" help:"Messages that a conversation may have, those of all branches together. Without it any number."`
 	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
 }
@@ -97,7 +99,8 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	if err != nil {
 		return err
 	}
-	store := tree.New(d.pool, tree.WithAppendHook(worker))
+	limits := tree.Limits{Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages)}
+	store := tree.New(d.pool, tree.WithAppendHook(worker), tree.WithLimits(limits))
 	replies, err := cmd.newReplies(store, contexts, repliers, families, watch, log)
 	if err != nil {
 		return err

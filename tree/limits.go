@@ -1,0 +1,80 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// Limits of what a tenant may store. 0 is no limit. They hold to the one,
+// however many writers and servers there are.
+type Limits struct {
+	Conversations           int // of the tenant's, at a time
+	MessagesPerConversation int // summaries don't count: compactions make them
+}
+
+// WithLimits refuses what goes beyond the limits with an ErrLimit. What is
+// stored already stays, and can be sent again, also where it is more.
+//
+// The limit of messages costs an append nothing: the conversation's row, which
+// an append changes in any case, has their number. That of conversations makes
+// those who make one for the same tenant take their turns, and counts the
+// tenant's conversations in an index.
+func WithLimits(l Limits) Option {
+	const most = math.MaxInt32 - 1 // which the database can count to
+	l.Conversations, l.MessagesPerConversation = min(l.Conversations, most), min(l.MessagesPerConversation, most)
+	return func(s *Store) { s.limits = l }
+}
+
+// RoomFor is an ErrLimit where a conversation, as it was read, can't take so
+// many more messages. Appends find out by themselves: this is for who would
+// only append after something costly.
+func (s *Store) RoomFor(c Conversation, messages int) error {
+	return s.roomFor(c.messages, messages)
+}
+
+func (s *Store) roomFor(there, more int) error {
+	most := s.limits.MessagesPerConversation
+	if most == 0 || there+more <= most {
+		return nil
+	}
+	return &Error{Kind: ErrLimit, Code: "too_many_messages", Detail: fmt.Sprintf(
+		"The conversation has %d messages, and %d is the most. Prune what isn't needed, or go on in a new conversation.", there, most)}
+}
+
+// takeTurn makes the transaction the only one that makes conversations for the
+// tenant, where their number is limited. It comes before any lock of a
+// conversation, so that no two transactions wait for each other.
+func (s *Store) takeTurn(ctx context.Context) error {
+	if s.limits.Conversations == 0 {
+		return nil
+	}
+	return s.q.LockTenant(ctx, s.tenant)
+}
+
+// checkConversations refuses the conversation that the transaction has made
+// where it is one too many.
+func (s *Store) checkConversations(ctx context.Context) error {
+	most := s.limits.Conversations
+	if most == 0 {
+		return nil
+	}
+	count, err := s.q.CountConversations(ctx, db.CountConversationsParams{TenantID: s.tenant, AtMost: int32(most) + 1})
+	if err != nil || int(count) <= most {
+		return err
+	}
+	return &Error{Kind: ErrLimit, Code: "too_many_conversations", Detail: fmt.Sprintf(
+		"There are %d conversations, which is the most. Delete one that isn't needed.", most)}
+}
+
+// messageCount counts the messages among nodes to be copied.
+func messageCount(rows []db.CopyNodesParams) (n int) {
+	for _, row := range rows {
+		if row.Kind == string(KindMessage) {
+			n++
+		}
+	}
+	return n
+}

@@ -28,7 +28,7 @@ type caller struct {
 }
 
 // authenticate finds out whose request it is, before any other work is done
-// for it. One that lasts is looked at again as long as it does.
+// for it, and whether that one sends too many. One that lasts is looked at again as long as it does.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !strings.HasPrefix(c.Path(), "/v1/") {
@@ -42,6 +42,9 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		call := callOf(ctx)
 		call.tenant = who.tenant
+		if err := s.buckets.take(who.key, c.Response().Header()); err != nil {
+			return err
+		}
 		if call.end != nil {
 			go s.watchKey(ctx, call.end, authorization)
 		}

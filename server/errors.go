@@ -85,6 +85,7 @@ var statuses = map[Code]int{
 	CodeReplyNotFound:         http.StatusNotFound,
 	CodeReplyStopped:          http.StatusConflict,
 	CodeTooManyReplies:        http.StatusTooManyRequests,
+	CodeRateLimited:           http.StatusTooManyRequests,
 	CodeShuttingDown:          http.StatusServiceUnavailable,
 	CodeAnswerTooLong:         http.StatusBadGateway,
 	CodePromptTooLong:         http.StatusBadGateway,
@@ -260,7 +261,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="coppice"`)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		h.Set("Retry-After", "1")
+		if h.Get("Retry-After") == "" {
+			h.Set("Retry-After", "1")
+		}
 	}
 	c.Response().WriteHeader(p.Status)
 	if _, err := c.Response().Write(body); err != nil {

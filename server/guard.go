@@ -46,7 +46,7 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) crossOrigin(next echo.HandlerFunc, c echo.Context, origin string) error {
 	h := c.Response().Header()
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Location, X-Request-Id")
+	h.Set("Access-Control-Expose-Headers", "Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy")
 	h.Add("Vary", "Origin")
 	req := c.Request()
 	if req.Method != http.MethodOptions || req.Header.Get("Access-Control-Request-Method") == "" {

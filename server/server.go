@@ -77,6 +77,8 @@ type Config struct {
 	KeyCheck          time.Duration // between looks at the key of a request that lasts; 0 is keys.CacheTTL
 	MaxBodyBytes      int64         // of a request body; 0 is DefaultMaxBodyBytes
 	MaxImportBytes    int64         // of a file to import; 0 is DefaultMaxImportBytes
+	RateLimit         float64       // requests of one key in a second, in the long run; 0 is any number
+	RateBurst         int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
 
 	Ready    func(context.Context) error // whether the database answers as it should; nil asks the store
 	Registry *prometheus.Registry        // what /metrics shows; nil is a new one
@@ -94,6 +96,7 @@ type Server struct {
 	hosts   []string         // AllowedHosts in lower case
 	log     *slog.Logger
 	metrics *metrics
+	buckets *buckets
 }
 
 // New makes a Server. It fails where Store or Keys is missing, or where the
@@ -139,7 +142,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server.New: %w", err)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route)}
+	s := &Server{cfg: cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route), buckets: newBuckets(cfg.RateLimit, cfg.RateBurst)}
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
 	}

@@ -35,6 +35,8 @@ type serveCommand struct {
 	ShutdownTimeout   time.Duration `default:"10s" placeholder:"DURATION" group:"Limits" help:"Time that running requests get to finish when the server stops (${default})."`
 	MaxConversations  uint32        `placeholder:"N" group:"Limits" help:"Conversations that a tenant may have. Without it any number."`
 	MaxMessages       uint32        `placeholder:"N" group:"Limits" help:"Messages that a conversation may have, those of all branches together. Without it any number."`
+	RateLimit         float64       `placeholder:"N" group:"Limits" help:"Requests of one key in a second, in the long run. Without it any number."`
+	RateBurst         uint32        `placeholder:"N" group:"Limits" help:"Requests of one key at once. Without it, what --rate-limit allows in 10 s."`
 	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
 }
@@ -119,6 +121,8 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		CompactionTimeout: cmd.CompactionTimeout,
 		MaxBodyBytes:      cmd.MaxBodyBytes,
 		MaxImportBytes:    cmd.MaxImportBytes,
+		RateLimit:         cmd.RateLimit,
+		RateBurst:         int(cmd.RateBurst),
 		Ready:             func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
 		Registry:          watch.registry,
 		Tracing:           tracing.tracer(),

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -183,5 +184,17 @@ func TestTracesFailures(t *testing.T) {
 		if text := fmt.Sprintf("%+v", s); s.Status.Code != codes.Error || attributesOf(s)["http.response.status_code"] != status || strings.Contains(text, "zebra") {
 			t.Errorf("%s: %s", path, text)
 		}
+	}
+}
+
+// What isn't traced costs two look-ups in a context, and no memory.
+func TestTracingOffIsFree(t *testing.T) {
+	ctx := context.WithValue(t.Context(), callKey{}, &call{})
+	c := echo.New().NewContext(nil, nil)
+	if n := testing.AllocsPerRun(100, func() {
+		describe(ctx, c, route{}, callOf(ctx))
+		conclude(ctx, callOf(ctx), false)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -15,9 +15,10 @@ import (
 // each request takes the next behaviour. It ends with its test, whatever
 // still hangs in it.
 type Server struct {
-	t      testing.TB
-	http   *httptest.Server
-	closed chan struct{}
+	unscripted func(requests int) // a request beyond the script; nil for a server outside a test
+	http       *httptest.Server
+	closed     chan struct{}
+	closing    sync.Once
 
 	mu        sync.Mutex
 	key       string
@@ -44,18 +45,39 @@ type Request struct {
 // test, unless there is an Otherwise.
 func NewServer(t testing.TB, script ...Behaviour) *Server {
 	t.Helper()
-	s := &Server{t: t, closed: make(chan struct{}), script: script}
+	s := &Server{closed: make(chan struct{}), script: script}
+	s.unscripted = func(requests int) {
+		t.Errorf("llmtest: request %d has no behaviour in the server's script", requests)
+	}
+	s.listen()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Start starts a server outside a test: every request gets the same behaviour,
+// best a Reply that chooses one. It runs until Close, and as that may be hours
+// and millions of requests away, it records none.
+func Start(b Behaviour) *Server {
+	s := &Server{closed: make(chan struct{}), otherwise: &b}
+	s.listen()
+	return s
+}
+
+// Close ends the server, whatever still hangs in it. A test's ends by itself.
+func (s *Server) Close() {
+	s.closing.Do(func() {
+		close(s.closed) // lets go of what hangs, which the other Close waits for
+		s.http.Close()
+	})
+}
+
+func (s *Server) listen() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.serve)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeFailure(w, Failure{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Unknown request URL: " + r.URL.Path})
 	})
 	s.http = httptest.NewServer(mux)
-	t.Cleanup(func() {
-		close(s.closed) // lets go of what hangs, which Close waits for
-		s.http.Close()
-	})
-	return s
 }
 
 // URL is the base URL to configure a client with. It ends in /v1.
@@ -126,7 +148,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) next(req Request, valid bool, authorization string) (b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = append(s.requests, req)
+	if s.unscripted != nil {
+		s.requests = append(s.requests, req)
+	}
 	switch {
 	case s.key != "" && authorization != "Bearer "+s.key:
 		return FailWith(Failure{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key",
@@ -140,7 +164,7 @@ func (s *Server) next(req Request, valid bool, authorization string) (b Behaviou
 	case s.otherwise != nil:
 		return *s.otherwise
 	}
-	s.t.Errorf("llmtest: request %d has no behaviour in the server's script", len(s.requests))
+	s.unscripted(len(s.requests))
 	return Fail(http.StatusInternalServerError)
 }
 

@@ -1,0 +1,151 @@
+package torture
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+// Names of the models that the fake serves.
+const (
+	replyModel   = "torture-reply"
+	summaryModel = "torture-summary"
+)
+
+// A model is the fake provider. It answers with a marked text, summarizes by
+// naming the marks that it was shown, and goes wrong as often as it is told
+// to. Whatever it is shown must lie on one branch.
+type model struct {
+	server *llmtest.Server
+	marks  *marks
+	report *recorder
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	faulty int // requests in a hundred that go wrong
+}
+
+func newModel(seed uint64, faulty int, ms *marks, report *recorder) *model {
+	m := &model{marks: ms, report: report, rng: rand.New(rand.NewPCG(seed, 3)), faulty: faulty}
+	m.server = llmtest.Start(llmtest.Reply(m.choose))
+	return m
+}
+
+// addr is where the fake listens.
+func (m *model) addr() string {
+	return strings.TrimSuffix(strings.TrimPrefix(m.server.URL(), "http://"), "/v1")
+}
+
+func (m *model) close() { m.server.Close() }
+
+// choose looks at what was shown, and gives what to do.
+func (m *model) choose(req llmtest.Request) llmtest.Behaviour {
+	contents := make([]string, len(req.Messages))
+	for i, raw := range req.Messages {
+		var message struct{ Content string }
+		_ = json.Unmarshal(raw, &message) // "" where it is no text, which has no marks
+		contents[i] = message.Content
+	}
+	var text string
+	if req.Model == summaryModel {
+		text = m.summarize(contents)
+	} else {
+		text = m.answer(contents)
+	}
+	return m.behave(req.Model, text)
+}
+
+// answer makes the answer to the last message, and checks that nothing but its
+// branch is shown.
+func (m *model) answer(contents []string) string {
+	head := markOf(contents[len(contents)-1])
+	if strangers := notIn(marksIn(strings.Join(contents, "\n")), m.marks.path(head)); len(strangers) > 0 || head == noMark {
+		m.report.violate("leak", "the prompt of a reply to %v shows %v, which are not on its branch", head, strangers)
+	}
+	m.report.count(func(r *Report) { r.Checks.Prompts++ })
+	m.mu.Lock()
+	words := prose(m.rng, 20+m.rng.IntN(40))
+	m.mu.Unlock()
+	_, text := m.marks.add(head, words, true)
+	return text
+}
+
+// summarize names what is folded and what is only seen.
+func (m *model) summarize(contents []string) string {
+	var n naming
+	part := func(name string) string {
+		for _, c := range contents {
+			if strings.Contains(c, "<coppice-"+name+"-") {
+				return c
+			}
+		}
+		return ""
+	}
+	if text := part("prior"); text != "" {
+		prior := readNaming(text)
+		n.folded, n.gaps = prior.folded, prior.gaps
+		n.seen = prior.seen
+	}
+	n.folded = union(n.folded, marksIn(part("fold")))
+	n.seen = notIn(union(n.seen, marksIn(part("lookahead"))), n.folded)
+	if strangers := m.marks.onOnePath(append(n.folded[:len(n.folded):len(n.folded)], n.seen...)); len(strangers) > 0 {
+		m.report.violate("leak", "a summarizer is shown %v, which are not on the branch of the rest", strangers)
+	}
+	m.report.count(func(r *Report) { r.Checks.SummaryPrompts++ })
+	return n.String()
+}
+
+func union(a, b []mark) []mark { return append(a[:len(a):len(a)], notIn(b, a)...) }
+
+// behave answers, or goes wrong in one of the ways that providers do.
+func (m *model) behave(name, text string) llmtest.Behaviour {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rng.IntN(100) >= m.faulty {
+		return llmtest.Slow(time.Duration(1+m.rng.IntN(8))*time.Millisecond, llmtest.Answer(text))
+	}
+	type fault struct {
+		name string
+		do   func() llmtest.Behaviour
+	}
+	faults := []fault{
+		{"model: 500", func() llmtest.Behaviour { return llmtest.Fail(500) }},
+		{"model: 429", func() llmtest.Behaviour { return llmtest.Fail(429) }},
+		{"model: fails midway", func() llmtest.Behaviour { return llmtest.FailMidway(text) }},
+		{"model: hangs", llmtest.Hang},
+		{"model: hangs midway", func() llmtest.Behaviour { return llmtest.HangMidway(text) }},
+		{"model: cuts midway", func() llmtest.Behaviour { return llmtest.CutMidway(text) }},
+		{"model: ends midway", func() llmtest.Behaviour { return llmtest.EndMidway(text) }},
+		{"model: empty answer", llmtest.Empty},
+		{"model: answer cut off", func() llmtest.Behaviour { return llmtest.Truncated(text) }},
+		{"model: bad JSON", llmtest.InvalidJSON},
+	}
+	if name == summaryModel { // an answer would have the mark of what it answers
+		faults = append(faults, fault{"model: echoes its prompt", llmtest.Echo})
+	}
+	f := faults[m.rng.IntN(len(faults))]
+	m.report.fault(f.name)
+	return f.do()
+}
+
+// prose is so many words that mean nothing. None of them passes for a mark.
+func prose(rng *rand.Rand, words int) string {
+	vocabulary := strings.Fields("ash oak hazel willow stool shoot cut year winter wood bark root leaf grow thick thin pole fence fire hedge light shade bird moss rain")
+	var b strings.Builder
+	for i := range words {
+		switch {
+		case i > 0 && i%9 == 0:
+			b.WriteString(". ")
+		case i > 0:
+			b.WriteString(" ")
+		}
+		b.WriteString(vocabulary[rng.IntN(len(vocabulary))])
+	}
+	fmt.Fprintf(&b, ".")
+	return b.String()
+}

@@ -1,0 +1,222 @@
+package torture
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Report says what a run did, and what came of it.
+type Report struct {
+	Seed           uint64                `json:"seed"`
+	Seconds        float64               `json:"seconds"` // of the whole run, checks included
+	Writers        int                   `json:"writers"`
+	Conversations  int                   `json:"conversations"` // made in all, forks included
+	Faults         map[string]int        `json:"faults"`
+	Operations     map[string]Operations `json:"operations"`
+	Answers        map[string]int        `json:"answers"`    // other than success, by status and code
+	Ready          map[string]Times      `json:"ready"`      // from the end of each kind of fault until a server was ready again
+	LateReady      int                   `json:"late_ready"` // of these, how many took longer than ReadyTarget
+	Exits          map[string]int        `json:"exits"`      // of servers that ended by themselves, by reason
+	Jobs           Jobs                  `json:"jobs"`
+	Checks         Checks                `json:"checks"`
+	Histories      Histories             `json:"histories"`
+	Violations     []Violation           `json:"violations"`
+	MoreViolations int                   `json:"more_violations"` // not listed, as there are too many
+}
+
+// Operations counts those of one kind.
+type Operations struct {
+	Sent         int `json:"sent"`
+	Acknowledged int `json:"acknowledged"`
+	Refused      int `json:"refused"`
+	Unknown      int `json:"unknown"`
+	Attempts     int `json:"attempts"` // requests, those sent again included
+}
+
+// Times are the spread of durations.
+type Times struct {
+	Count int           `json:"count"`
+	P50   time.Duration `json:"p50_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Max   time.Duration `json:"max_ns"`
+
+	all []time.Duration
+}
+
+func (t Times) with(d time.Duration) Times {
+	t.all = append(t.all, d)
+	slices.Sort(t.all)
+	t.Count = len(t.all)
+	t.P50, t.P99, t.Max = t.all[t.Count/2], t.all[t.Count*99/100], t.all[t.Count-1]
+	return t
+}
+
+// Jobs are compactions in the background.
+type Jobs struct {
+	Seen        int   `json:"seen"`
+	Interrupted int   `json:"interrupted"` // running on a server when that was killed, or Postgres was
+	Done        Times `json:"done"`        // from the last interruption of each until it was done
+	Unfinished  int   `json:"unfinished"`  // at the end
+}
+
+// Checks counts what was compared.
+type Checks struct {
+	Pauses         int `json:"pauses"`
+	Conversations  int `json:"conversations"`
+	Messages       int `json:"messages"`
+	Transcripts    int `json:"transcripts"`
+	Contexts       int `json:"contexts"`
+	Summarized     int `json:"summarized_contexts"` // of these, with a summary
+	Prompts        int `json:"prompts"`             // of replies
+	SummaryPrompts int `json:"summary_prompts"`
+}
+
+// Histories counts what was checked for linearizability.
+type Histories struct {
+	Checked    int `json:"checked"`
+	Operations int `json:"operations"`
+	Undecided  int `json:"undecided"` // given up after a time limit
+}
+
+// A Violation is a promise broken.
+type Violation struct {
+	Kind   string    `json:"kind"`
+	Detail string    `json:"detail"`
+	At     time.Time `json:"at"`
+}
+
+// Failed tells whether a promise was broken.
+func (r Report) Failed() bool { return len(r.Violations) > 0 }
+
+// A recorder fills a report in, from several goroutines.
+type recorder struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	report Report
+}
+
+func newRecorder(log *slog.Logger) *recorder {
+	return &recorder{log: log, report: Report{
+		Faults: map[string]int{}, Operations: map[string]Operations{}, Answers: map[string]int{}, Ready: map[string]Times{}, Exits: map[string]int{},
+	}}
+}
+
+func (r *recorder) count(change func(*Report)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.report)
+}
+
+func (r *recorder) fault(kind string) { r.count(func(p *Report) { p.Faults[kind]++ }) }
+
+// operation counts one that ended, of so many attempts.
+func (r *recorder) operation(kind string, o outcome, attempts int) {
+	r.count(func(p *Report) {
+		n := p.Operations[kind]
+		n.Sent++
+		n.Attempts += attempts
+		switch o {
+		case acknowledged:
+			n.Acknowledged++
+		case refused:
+			n.Refused++
+		default:
+			n.Unknown++
+		}
+		p.Operations[kind] = n
+	})
+}
+
+// maxViolations are listed; a broken promise tends to show many times.
+const maxViolations = 50
+
+func (r *recorder) violate(kind, format string, args ...any) {
+	v := Violation{kind, fmt.Sprintf(format, args...), time.Now()}
+	r.log.Error("a promise is broken", "kind", kind, "detail", v.Detail)
+	r.count(func(p *Report) {
+		if len(p.Violations) == maxViolations {
+			p.MoreViolations++
+			return
+		}
+		p.Violations = append(p.Violations, v)
+	})
+}
+
+func (r *recorder) findings(found []finding) {
+	for _, f := range found {
+		r.violate(f.kind, "%s", f.detail)
+	}
+}
+
+// readyAgain notes how long a server took after the last thing in its way.
+func (r *recorder) readyAgain(p *program, after string, took time.Duration) {
+	r.count(func(report *Report) {
+		report.Ready[after] = report.Ready[after].with(took)
+		if took > ReadyTarget {
+			report.LateReady++
+		}
+	})
+	if took > ReadyTarget {
+		r.log.Warn("a server was ready late", "server", p.name, "after", after, "took", took)
+	}
+	if took > readyBound {
+		r.violate("not ready", "server %s was ready %s after: %s", p.name, took, after)
+	}
+}
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) {
+	fmt.Fprintf(w, "seed %d: %.0f s, %d writers, %d conversations\n", r.Seed, r.Seconds, r.Writers, r.Conversations)
+	fmt.Fprintf(w, "\nfaults\n")
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		fmt.Fprintf(w, "  %-34s %8d\n", kind, r.Faults[kind])
+	}
+	fmt.Fprintf(w, "\noperations %25s %8s %8s %8s %8s\n", "sent", "acknowl.", "refused", "unknown", "attempts")
+	for _, kind := range slices.Sorted(maps.Keys(r.Operations)) {
+		n := r.Operations[kind]
+		fmt.Fprintf(w, "  %-24s %9d %8d %8d %8d %8d\n", kind, n.Sent, n.Acknowledged, n.Refused, n.Unknown, n.Attempts)
+	}
+	fmt.Fprintf(w, "\nanswers other than success\n")
+	for _, code := range slices.Sorted(maps.Keys(r.Answers)) {
+		fmt.Fprintf(w, "  %-34s %8d\n", code, r.Answers[code])
+	}
+	fmt.Fprintf(w, "\nready again after %18s %8s %8s %8s\n", "times", "p50", "p99", "max")
+	for _, kind := range slices.Sorted(maps.Keys(r.Ready)) {
+		printTimes(w, kind, r.Ready[kind])
+	}
+	fmt.Fprintf(w, "  later than %s: %d\n", ReadyTarget, r.LateReady)
+	for _, reason := range slices.Sorted(maps.Keys(r.Exits)) {
+		fmt.Fprintf(w, "  server ended %d times: %s\n", r.Exits[reason], reason)
+	}
+	fmt.Fprintf(w, "\ncompactions in the background: %d seen, %d interrupted, %d unfinished at the end\n", r.Jobs.Seen, r.Jobs.Interrupted, r.Jobs.Unfinished)
+	if r.Jobs.Done.Count > 0 {
+		printTimes(w, "interrupted, until done", r.Jobs.Done)
+	}
+	c := r.Checks
+	fmt.Fprintf(w, "\nchecked in %d pauses: %d trees with %d messages, %d transcripts, %d contexts (%d with a summary), %d prompts of replies, %d of summaries\n",
+		c.Pauses, c.Conversations, c.Messages, c.Transcripts, c.Contexts, c.Summarized, c.Prompts, c.SummaryPrompts)
+	fmt.Fprintf(w, "linearizability: %d histories of %d operations, %d undecided\n", r.Histories.Checked, r.Histories.Operations, r.Histories.Undecided)
+	if !r.Failed() {
+		fmt.Fprintf(w, "\nno promise was broken\n")
+		return
+	}
+	fmt.Fprintf(w, "\n%d promises broken; the same flags with --seed %d try again\n", len(r.Violations)+r.MoreViolations, r.Seed)
+	for _, v := range r.Violations {
+		fmt.Fprintf(w, "  %s %s: %s\n", v.At.Format("15:04:05.000"), v.Kind, v.Detail)
+	}
+	if r.MoreViolations > 0 {
+		fmt.Fprintf(w, "  and %d more\n", r.MoreViolations)
+	}
+}
+
+func printTimes(w io.Writer, kind string, t Times) {
+	fmt.Fprintf(w, "  %-24s %9d %8s %8s %8s\n", kind, t.Count, round(t.P50), round(t.P99), round(t.Max))
+}
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }

@@ -222,6 +222,10 @@ func fromDatabase(err error) Problem {
 		SQLState() string
 	}
 	var network net.Error
+	var unsent interface {
+		error
+		SafeToRetry() bool // nothing of the statement was sent, as the connection had broken before
+	}
 	code := ""
 	if errors.As(err, &state) {
 		code = state.SQLState()
@@ -230,7 +234,7 @@ func fromDatabase(err error) Problem {
 	case code == "57014": // query_canceled, by statement_timeout
 		return answerOf(CodeTimeout, "The database took too long and the request was given up. If it was to change something, send it again with the same id.")
 	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), // connection, resources, shutdown
-		code == "" && (errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)):
+		code == "" && (errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &unsent) && unsent.SafeToRetry()):
 		return answerOf(CodeDatabaseUnavailable, "The database doesn't answer. If the request was to change something, send it again with the same id.")
 	}
 	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")

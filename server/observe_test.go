@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 func contextOf(c *call) context.Context { return context.WithValue(context.Background(), callKey{}, c) }
@@ -229,6 +231,25 @@ func TestUnknownErrorsStayInside(t *testing.T) {
 		if strings.Contains(p.Detail, "duplicate") || strings.Contains(p.Detail, "boom") {
 			t.Errorf("%v: the answer tells the cause: %s", c.err, p.Detail)
 		}
+	}
+}
+
+// A connection that broke while it was idle, or between two statements, has
+// no SQLSTATE and is no network's error.
+func TestClosedConnectionIsNoInternalError(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if err := conn.Conn().Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = tree.New(conn.Conn()).Conversation(t.Context(), uuid.New())
+	if p := toProblem(err); p.Status != 503 || p.Code != CodeDatabaseUnavailable {
+		t.Errorf("%v: %d %s, want 503 %s", err, p.Status, p.Code, CodeDatabaseUnavailable)
 	}
 }
 

@@ -63,6 +63,7 @@ func (a answer) again() bool {
 // do sends a request to a server and reads the answer, into out where it is a
 // success and out isn't nil.
 func (c *client) do(ctx context.Context, rng *rand.Rand, server int, method, path string, body, out any) (a answer) {
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if rng != nil && int32(rng.IntN(100)) < c.dropping.Load() {
@@ -92,7 +93,7 @@ func (c *client) do(ctx context.Context, rng *rand.Rand, server int, method, pat
 		a.body, err = io.ReadAll(res.Body)
 	}
 	a.err = err
-	c.note(&a, method, path, ctx.Err() != nil)
+	c.note(whole, &a, method, path, ctx.Err() != nil)
 	if a.err == nil && a.status < 300 && out != nil {
 		if err := json.Unmarshal(a.body, out); err != nil {
 			c.report.violate("bad answer", "%s %s: %v: %.200s", method, path, err, a.body)
@@ -103,11 +104,13 @@ func (c *client) do(ctx context.Context, rng *rand.Rand, server int, method, pat
 }
 
 // note counts an answer that is no success, and reads its problem.
-func (c *client) note(a *answer, method, path string, gone bool) {
+func (c *client) note(ctx context.Context, a *answer, method, path string, gone bool) {
 	key := ""
 	switch {
 	case a.err != nil && gone && a.dropped:
 		key = "the client went away"
+	case a.err != nil && ctx.Err() != nil:
+		key = "the run ended"
 	case a.err != nil && gone:
 		key = fmt.Sprintf("none within %s", requestTimeout)
 	case a.err != nil:

@@ -103,7 +103,7 @@ func (w *historyWriter) work(ctx context.Context) {
 		w.mu.Lock()
 		h := w.histories[w.slot]
 		w.mu.Unlock()
-		if ctx.Err() == nil && h != nil {
+		if ctx.Err() == nil && h != nil && !w.over.Load() {
 			w.operate(ctx, h)
 		}
 		w.gate.RUnlock()

@@ -37,6 +37,7 @@ type message struct {
 	sentAt  time.Time // of the first attempt
 	ackedAt time.Time
 	retried bool // it was sent more than once, so a late attempt may still land
+	pending bool // its client may send it again, although it is acknowledged
 
 	pruneSentAt time.Time // of the first request to prune it; zero where there was none
 	prunedAt    time.Time // when one was acknowledged
@@ -155,7 +156,7 @@ func (c *conversation) refuse(m *message) (wrong string) {
 // clean tells whether a message can't come back once it was pruned: it was
 // stored by its only attempt, which is answered. A message that was sent twice
 // could be stored again by the first attempt, if that comes late.
-func (m *message) clean() bool { return m.state == acknowledged && !m.retried }
+func (m *message) clean() bool { return m.state == acknowledged && !m.retried && !m.pending }
 
 // fill makes the messages of a fork that was made. The caller holds mu.
 func (c *conversation) fill(order *forkOrder) {

@@ -18,8 +18,12 @@ type link struct {
 	proxy *toxiproxy.Proxy
 }
 
+// quiet silences toxiproxy's toxics, which log through zerolog's global logger.
+var quiet = sync.OnceFunc(func() { zerolog.SetGlobalLevel(zerolog.Disabled) })
+
 // newLink listens on a port of its own and connects to upstream.
 func newLink(name, upstream string) (*link, error) {
+	quiet()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	l := &link{proxy: toxiproxy.NewProxy(server, name, "127.0.0.1:0", upstream)}
 	return l, l.proxy.Start()

@@ -15,7 +15,8 @@ type obstacles struct {
 type obstacle struct {
 	kind   string
 	server int // everyServer for all
-	end    time.Time
+	begin  time.Time
+	end    time.Time // zero while it stands
 }
 
 const everyServer = -1
@@ -24,7 +25,7 @@ const everyServer = -1
 func (o *obstacles) begin(kind string, server int) (end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	mine := &obstacle{kind: kind, server: server}
+	mine := &obstacle{kind: kind, server: server, begin: time.Now()}
 	kept := o.list[:0] // what ended long ago is of no use
 	for _, other := range o.list {
 		if other.end.IsZero() || time.Since(other.end) < 5*time.Minute {
@@ -39,9 +40,10 @@ func (o *obstacles) begin(kind string, server int) (end func()) {
 	}
 }
 
-// last is what stood in a server's way last, and when it ended; ok is false
-// where something still does, or nothing ever did.
-func (o *obstacles) last(server int) (kind string, end time.Time, ok bool) {
+// last is what stood in a server's way last. Where it still does, over is zero:
+// the server got past it. ok is false where nothing ever did, or something that
+// only slows it still does.
+func (o *obstacles) last(server int) (kind string, begin, over time.Time, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, mine := range o.list {
@@ -49,11 +51,14 @@ func (o *obstacles) last(server int) (kind string, end time.Time, ok bool) {
 			continue
 		}
 		if mine.end.IsZero() {
-			return "", time.Time{}, false
+			if mine.kind == "database link slow" || mine.kind == "database link narrow" {
+				return "", begin, over, false
+			}
+			return mine.kind, mine.begin, time.Time{}, true
 		}
-		if mine.end.After(end) {
-			kind, end, ok = mine.kind, mine.end, true
+		if mine.end.After(over) {
+			kind, begin, over, ok = mine.kind, mine.begin, mine.end, true
 		}
 	}
-	return kind, end, ok
+	return kind, begin, over, ok
 }

@@ -163,8 +163,12 @@ func (p *program) monitor(ctx context.Context, obstacles *obstacles) {
 		generation := p.generation()
 		ready := isReady(ctx, client, p.url()) && generation == p.generation()
 		if was := p.ready.Swap(ready); ready && !was {
-			if kind, end, ok := obstacles.last(p.number); ok {
-				p.report.readyAgain(p, kind, time.Since(end))
+			if kind, begin, over, ok := obstacles.last(p.number); ok {
+				took := time.Duration(0)
+				if !over.IsZero() {
+					took = time.Since(over)
+				}
+				p.report.readyAgain(p, kind, took, time.Since(begin))
 			}
 		}
 		select {

@@ -41,8 +41,10 @@ func (w *writer) reply(ctx context.Context, c *conversation, standing []*message
 	c.mu.Lock()
 	if o.message != nil {
 		c.add(o.message)
+		o.message.pending = true
 	}
 	c.add(o.answer)
+	o.answer.pending = true
 	c.mu.Unlock()
 	outcome, attempts := w.stream(ctx, o)
 	c.mu.Lock()
@@ -51,7 +53,7 @@ func (w *writer) reply(ctx context.Context, c *conversation, standing []*message
 			m.state = unknown
 		}
 		if m != nil {
-			m.retried = attempts > 1
+			m.retried, m.pending = attempts > 1, false
 		}
 	}
 	c.mu.Unlock()
@@ -123,6 +125,7 @@ type stored struct {
 // readEvents reads a reply's events, and notes what they acknowledge. Now and
 // then the client goes away in the middle.
 func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, method, path string, body any) (a answer, ended bool) {
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var content io.Reader
@@ -145,18 +148,18 @@ func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, meth
 	res, err := w.client.http.Do(req)
 	if err != nil {
 		a.err = err
-		w.client.note(&a, method, path, ctx.Err() != nil)
+		w.client.note(whole, &a, method, path, ctx.Err() != nil)
 		return a, false
 	}
 	defer res.Body.Close()
 	a.status = res.StatusCode
 	if res.StatusCode != http.StatusOK {
 		a.body, a.err = io.ReadAll(res.Body)
-		w.client.note(&a, method, path, ctx.Err() != nil)
+		w.client.note(whole, &a, method, path, ctx.Err() != nil)
 		return a, false
 	}
 	var deltas strings.Builder
-	whole := false // read from the first event
+	fromFirst := false
 	name := ""
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 1<<20)
@@ -180,13 +183,13 @@ func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, meth
 		}
 		switch name {
 		case "reply.started":
-			whole = true
+			fromFirst = true
 			w.replyStored(o, o.message, event.Message, "")
 		case "reply.delta":
 			deltas.WriteString(event.Content)
 		case "reply.completed", "reply.stopped", "reply.failed":
 			streamed := ""
-			if whole {
+			if fromFirst {
 				streamed = deltas.String()
 			}
 			w.report.count(func(r *Report) { r.Answers["event "+name+" "+event.Code]++ })
@@ -197,7 +200,7 @@ func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, meth
 	if a.err == nil {
 		a.err = io.ErrUnexpectedEOF
 	}
-	w.client.note(&a, method, path, ctx.Err() != nil)
+	w.client.note(whole, &a, method, path, ctx.Err() != nil)
 	return a, false
 }
 

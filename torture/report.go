@@ -20,6 +20,7 @@ type Report struct {
 	Operations     map[string]Operations `json:"operations"`
 	Answers        map[string]int        `json:"answers"`    // other than success, by status and code
 	Ready          map[string]Times      `json:"ready"`      // from the end of each kind of fault until a server was ready again
+	Outage         map[string]Times      `json:"outage"`     // from the beginning of each kind of fault until a server was ready again
 	LateReady      int                   `json:"late_ready"` // of these, how many took longer than ReadyTarget
 	Exits          map[string]int        `json:"exits"`      // of servers that ended by themselves, by reason
 	Jobs           Jobs                  `json:"jobs"`
@@ -103,7 +104,7 @@ type recorder struct {
 
 func newRecorder(log *slog.Logger) *recorder {
 	return &recorder{log: log, report: Report{
-		Faults: map[string]int{}, Operations: map[string]Operations{}, Answers: map[string]int{}, Ready: map[string]Times{}, Exits: map[string]int{},
+		Faults: map[string]int{}, Operations: map[string]Operations{}, Answers: map[string]int{}, Ready: map[string]Times{}, Outage: map[string]Times{}, Exits: map[string]int{},
 	}}
 }
 
@@ -155,9 +156,10 @@ func (r *recorder) findings(found []finding) {
 }
 
 // readyAgain notes how long a server took after the last thing in its way.
-func (r *recorder) readyAgain(p *program, after string, took time.Duration) {
+func (r *recorder) readyAgain(p *program, after string, took, outage time.Duration) {
 	r.count(func(report *Report) {
 		report.Ready[after] = report.Ready[after].with(took)
+		report.Outage[after] = report.Outage[after].with(outage)
 		if took > ReadyTarget {
 			report.LateReady++
 		}
@@ -191,6 +193,10 @@ func (r Report) Print(w io.Writer) {
 		printTimes(w, kind, r.Ready[kind])
 	}
 	fmt.Fprintf(w, "  later than %s: %d\n", ReadyTarget, r.LateReady)
+	fmt.Fprintf(w, "\nthe same from its beginning %13s %8s %8s %8s\n", "times", "p50", "p99", "max")
+	for _, kind := range slices.Sorted(maps.Keys(r.Outage)) {
+		printTimes(w, kind, r.Outage[kind])
+	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Exits)) {
 		fmt.Fprintf(w, "  server ended %d times: %s\n", r.Exits[reason], reason)
 	}

@@ -36,6 +36,7 @@ type run struct {
 	jobs      *jobs
 
 	gate     sync.RWMutex // held by each operation; a check holds it alone
+	over     atomic.Bool  // writers begin nothing more
 	created  atomic.Int64
 	choice   atomic.Int64
 	checking sync.WaitGroup // histories
@@ -185,9 +186,9 @@ var serverFlags = []string{
 	"--log-format", "json", "--log-level", "warn", "--max-conns", "10",
 	"--reply-model", replyModel, "--summary-model", summaryModel,
 	"--model-window", replyModel + "=128000", "--model-window", summaryModel + "=128000",
-	"--max-context-tokens", "1600", "--reserved-tokens", "200",
+	"--max-context-tokens", "1200", "--reserved-tokens", "200",
 	"--settings", `{"min_fold_tokens": 100, "min_fold_messages": 2}`,
-	"--summary-timeout", "3s", "--reply-timeout", "8s", "--reply-compaction-timeout", "5s",
+	"--summary-timeout", "3s", "--reply-timeout", "5s", "--reply-compaction-timeout", "5s",
 	"--request-timeout", "10s", "--statement-timeout", "8s", "--compaction-timeout", "15s",
 }
 
@@ -277,6 +278,7 @@ func (r *run) attack(ctx context.Context) error {
 	if err := r.faults(ctx); err != nil {
 		return err
 	}
+	r.over.Store(true)
 	if err := r.pause(ctx, true); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (w *writer) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.gate.RLock()
 		c := w.pick()
-		if ctx.Err() == nil && c != nil {
+		if ctx.Err() == nil && c != nil && !w.over.Load() {
 			w.operate(ctx, c)
 		}
 		w.gate.RUnlock()

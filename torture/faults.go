@@ -207,7 +207,7 @@ func (r *run) fillPools(ctx context.Context, f fault) error {
 	if err != nil {
 		return nil // Postgres is down, which is worse
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
+	defer tx.Rollback(context.WithoutCancel(ctx)) // where it isn't over already
 	r.mu.Lock()
 	var ids []uuid.UUID
 	for _, c := range r.shared {
@@ -228,6 +228,7 @@ func (r *run) fillPools(ctx context.Context, f fault) error {
 		})
 	}
 	r.sleep(ctx, f.lasts)
+	_ = tx.Rollback(context.WithoutCancel(ctx)) // before the crowd is waited for, which waits for this
 	return nil
 }
 

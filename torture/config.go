@@ -23,6 +23,8 @@ type Config struct {
 	Cuts        int           // of each kind of fault of the database link, and of the model link; 0 for none
 	Fills       int           // times that the pools are filled, and that clients are dropped
 	ModelFaults int           // requests to the model, in a hundred, that go wrong
+	Drops       int           // requests, in a hundred, whose client goes away before the answer
+	Soak        bool          // sample what the servers hold
 	CheckEvery  time.Duration // between two checks on the way
 	JobWait     time.Duration // at the end, for compactions that are under way
 
@@ -33,7 +35,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Seed: 1, Duration: time.Minute, Writers: 6, Conversations: 4, Histories: 2, HistoryWriters: 3, Pause: 20 * time.Millisecond,
-		Kills: 8, Cuts: 3, Fills: 3, ModelFaults: 15, CheckEvery: 20 * time.Second, JobWait: JobBound,
+		Kills: 8, Cuts: 3, Fills: 3, ModelFaults: 15, Drops: 3, CheckEvery: 20 * time.Second, JobWait: JobBound,
 	}
 }
 

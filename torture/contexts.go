@@ -11,12 +11,9 @@ import (
 
 // A contextAnswer is a branch's context, as the REST API shows it.
 type contextAnswer struct {
-	HeadID   uuid.UUID `json:"head_id"`
-	Messages []struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	} `json:"messages"`
-	Summary *struct {
+	HeadID   uuid.UUID        `json:"head_id"`
+	Messages []contextMessage `json:"messages"`
+	Summary  *struct {
 		ID     uuid.UUID   `json:"id"`
 		Anchor uuid.UUID   `json:"parent_id"`
 		Cutoff uuid.UUID   `json:"last_summarized_id"`
@@ -35,6 +32,11 @@ type contextAnswer struct {
 	} `json:"usage"`
 	Complete bool `json:"complete"`
 	Omitted  int  `json:"omitted_messages"`
+}
+
+type contextMessage struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
 }
 
 // checkContext compares the context of a head with its branch as the ledger

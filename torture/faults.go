@@ -218,6 +218,8 @@ func (r *run) fillPools(ctx context.Context, f fault) error {
 		return nil
 	}
 	r.report.fault(f.kind)
+	end := r.obstacles.begin(f.kind, everyServer)
+	defer end()
 	var crowd sync.WaitGroup
 	defer crowd.Wait()
 	for i := range 40 {

@@ -140,7 +140,7 @@ func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, meth
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if int32(w.rng.IntN(100)) < 10+w.client.dropping.Load() {
+	if int32(w.rng.IntN(100)) < 3*w.client.dropping.Load() {
 		a.dropped = true
 		timer := time.AfterFunc(time.Duration(w.rng.IntN(60_000))*time.Microsecond, cancel)
 		defer timer.Stop()

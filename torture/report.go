@@ -26,6 +26,7 @@ type Report struct {
 	Jobs           Jobs                  `json:"jobs"`
 	Checks         Checks                `json:"checks"`
 	Histories      Histories             `json:"histories"`
+	Soak           []Gauge               `json:"soak,omitempty"` // what servers held, of a soak
 	Violations     []Violation           `json:"violations"`
 	MoreViolations int                   `json:"more_violations"` // not listed, as there are too many
 }
@@ -91,8 +92,15 @@ type Violation struct {
 	At     time.Time `json:"at"`
 }
 
-// Failed tells whether a promise was broken.
-func (r Report) Failed() bool { return len(r.Violations) > 0 }
+// Failed tells whether a promise was broken, or a soak not flat.
+func (r Report) Failed() bool {
+	for _, g := range r.Soak {
+		if !g.Flat {
+			return true
+		}
+	}
+	return len(r.Violations) > 0
+}
 
 // A recorder fills a report in, from several goroutines.
 type recorder struct {
@@ -208,7 +216,8 @@ func (r Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "\nchecked in %d pauses: %d trees with %d messages, %d transcripts, %d contexts (%d with a summary), %d prompts of replies, %d of summaries\n",
 		c.Pauses, c.Conversations, c.Messages, c.Transcripts, c.Contexts, c.Summarized, c.Prompts, c.SummaryPrompts)
 	fmt.Fprintf(w, "linearizability: %d histories of %d operations, %d undecided\n", r.Histories.Checked, r.Histories.Operations, r.Histories.Undecided)
-	if !r.Failed() {
+	printSoak(w, r.Soak)
+	if len(r.Violations) == 0 {
 		fmt.Fprintf(w, "\nno promise was broken\n")
 		return
 	}

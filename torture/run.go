@@ -130,6 +130,7 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 		}
 	}
 	r.client = newClient(r.programs, r.report)
+	r.client.dropping.Store(int32(cfg.Drops))
 	r.jobs = newJobs(r.admin, r.report)
 	// One after the other, as the first one migrates.
 	for _, p := range r.programs {
@@ -275,6 +276,9 @@ func (r *run) attack(ctx context.Context) error {
 		w := &historyWriter{run: r, number: i, rng: r.rng("history writer", i), slot: i % r.cfg.Histories}
 		workers.Go(func() { w.work(working) })
 	}
+	if r.cfg.Soak {
+		workers.Go(func() { r.sampler(working) })
+	}
 	if err := r.faults(ctx); err != nil {
 		return err
 	}
@@ -283,6 +287,8 @@ func (r *run) attack(ctx context.Context) error {
 		return err
 	}
 	r.jobs.await(ctx, r.cfg.JobWait)
+	stopWork()
+	workers.Wait()
 	r.checking.Wait()
 	return nil
 }

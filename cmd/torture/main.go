@@ -36,6 +36,8 @@ type flags struct {
 	Fills          int           `default:"${fills}" placeholder:"N" help:"Times that the pools are filled, and that clients are dropped (${default})."`
 	ModelFaults    int           `default:"${model_faults}" placeholder:"PERCENT" help:"Requests to the model that go wrong (${default})."`
 	CheckEvery     time.Duration `default:"${check_every}" placeholder:"DURATION" help:"Time between two checks (${default})."`
+	Drops          int           `default:"${drops}" placeholder:"PERCENT" help:"Requests whose client goes away before the answer (${default})."`
+	Soak           bool          `help:"No faults but a moderate load for an hour, unless --duration says otherwise, and samples of what the servers hold."`
 	JSON           bool          `name:"json" help:"Print the report as JSON."`
 	Verbose        bool          `short:"v" help:"Say what is going on."`
 }
@@ -48,7 +50,7 @@ func main() {
 			"seed": fmt.Sprint(d.Seed), "duration": d.Duration.String(), "writers": fmt.Sprint(d.Writers), "conversations": fmt.Sprint(d.Conversations),
 			"histories": fmt.Sprint(d.Histories), "history_writers": fmt.Sprint(d.HistoryWriters), "pause": d.Pause.String(),
 			"kills": fmt.Sprint(d.Kills), "cuts": fmt.Sprint(d.Cuts), "fills": fmt.Sprint(d.Fills), "model_faults": fmt.Sprint(d.ModelFaults),
-			"check_every": d.CheckEvery.String(),
+			"check_every": d.CheckEvery.String(), "drops": fmt.Sprint(d.Drops),
 		})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -63,12 +65,31 @@ func main() {
 	}
 }
 
+// soak is a soak's settings, with what was given otherwise.
+func (f flags) soak() torture.Config {
+	plain, cfg := torture.Defaults(), torture.SoakDefaults()
+	cfg.Program, cfg.Dir, cfg.KeepDir, cfg.Seed = f.Program, f.Dir, f.Keep, f.Seed
+	cfg.Writers, cfg.Conversations, cfg.Histories, cfg.HistoryWriters = f.Writers, f.Conversations, f.Histories, f.HistoryWriters
+	for _, given := range []struct {
+		flag, plain time.Duration
+		setting     *time.Duration
+	}{{f.Duration, plain.Duration, &cfg.Duration}, {f.Pause, plain.Pause, &cfg.Pause}, {f.CheckEvery, plain.CheckEvery, &cfg.CheckEvery}} {
+		if given.flag != given.plain {
+			*given.setting = given.flag
+		}
+	}
+	return cfg
+}
+
 // run attacks, prints the report, and tells whether a promise was broken.
 func run(ctx context.Context, f flags, out io.Writer) (failed bool, err error) {
 	cfg := torture.Config{
 		Program: f.Program, Dir: f.Dir, KeepDir: f.Keep, Seed: f.Seed, Duration: f.Duration, Writers: f.Writers, Conversations: f.Conversations,
 		Histories: f.Histories, HistoryWriters: f.HistoryWriters, Pause: f.Pause, Kills: f.Kills, Cuts: f.Cuts, Fills: f.Fills,
-		ModelFaults: f.ModelFaults, CheckEvery: f.CheckEvery, JobWait: torture.JobBound,
+		ModelFaults: f.ModelFaults, Drops: f.Drops, CheckEvery: f.CheckEvery, JobWait: torture.JobBound,
+	}
+	if f.Soak {
+		cfg = f.soak()
 	}
 	level := slog.LevelWarn
 	if f.Verbose {

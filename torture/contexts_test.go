@@ -1,0 +1,126 @@
+package torture
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// context is what a faultless server gives for a2: the system message, the
+// summary of u1 and a1, of which u1 is kept, and the tail.
+func (s *scene) context() (ctx contextAnswer) {
+	ctx.HeadID = s.id["a2"]
+	ctx.Complete = true
+	ctx.Usage.Context, ctx.Usage.Available = 100, 1000
+	ctx.Counts.Prefix, ctx.Counts.Folded, ctx.Counts.Kept, ctx.Counts.Tail = 1, 2, 1, 2
+	text := naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}, seen: []mark{s.message("u2").mark}}.String() + s.text["u1"]
+	ctx.say("system", s.text["s"])
+	ctx.say("user", text)
+	ctx.say("user", s.text["u2"])
+	ctx.say("assistant", s.text["a2"])
+	if err := json.Unmarshal([]byte(`{"model": "`+summaryModel+`"}`), &ctx.Summary); err != nil {
+		panic(err)
+	}
+	ctx.Summary.ID, ctx.Summary.Anchor, ctx.Summary.Cutoff, ctx.Summary.Kept = s.id["sum"], s.id["u2"], s.id["a1"], []uuid.UUID{s.id["u1"]}
+	return ctx
+}
+
+func (ctx *contextAnswer) say(role, text string) {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	ctx.Messages = append(ctx.Messages, contextMessage{role, raw})
+}
+
+// put changes what a message says.
+func (ctx *contextAnswer) put(i int, text string) {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	ctx.Messages[i].Content = raw
+}
+
+func TestCheckContext(t *testing.T) {
+	t.Parallel()
+	summary := func(s *scene, change func(*naming)) string {
+		n := naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}, seen: []mark{s.message("u2").mark}}
+		change(&n)
+		return n.String() + s.text["u1"]
+	}
+	for _, test := range []struct {
+		name   string
+		change func(s *scene, ctx *contextAnswer)
+		want   string
+	}{
+		{"nothing is wrong", func(*scene, *contextAnswer) {}, ""},
+		{"no summary", func(s *scene, ctx *contextAnswer) {
+			ctx.Summary, ctx.Messages = nil, nil
+			ctx.Counts.Folded, ctx.Counts.Kept, ctx.Counts.Tail = 0, 0, 4
+			for _, name := range []string{"s", "u1", "a1", "u2", "a2"} {
+				ctx.say("user", s.text[name])
+			}
+		}, ""},
+		{"the oldest are left out, and it says so", func(s *scene, ctx *contextAnswer) {
+			ctx.Summary, ctx.Messages, ctx.Complete, ctx.Omitted = nil, nil, false, 3
+			ctx.Counts.Folded, ctx.Counts.Kept, ctx.Counts.Tail, ctx.Counts.Prefix = 0, 0, 1, 1
+			ctx.say("system", s.text["s"])
+			ctx.say("assistant", s.text["a2"])
+		}, ""},
+		{"the oldest are left out, and it says that all is there", func(s *scene, ctx *contextAnswer) {
+			ctx.Summary, ctx.Messages, ctx.Omitted = nil, nil, 3
+			ctx.Counts.Folded, ctx.Counts.Kept, ctx.Counts.Tail, ctx.Counts.Prefix = 0, 0, 1, 1
+			ctx.say("system", s.text["s"])
+			ctx.say("assistant", s.text["a2"])
+		}, "cover"},
+		{"over the window, and it says that all is well", func(_ *scene, ctx *contextAnswer) { ctx.Usage.Context = 1001 }, "cover"},
+		{"a sibling's text in the summary", func(s *scene, ctx *contextAnswer) {
+			ctx.put(1, summary(s, func(*naming) {})+s.text["a1'"])
+		}, "leak"},
+		{"the summary's writer saw a sibling", func(s *scene, ctx *contextAnswer) {
+			ctx.put(1, summary(s, func(n *naming) { n.seen = append(n.seen, s.message("a1'").mark) }))
+		}, "leak, leak"},
+		{"the summary's writer saw what stands below its anchor", func(s *scene, ctx *contextAnswer) {
+			ctx.put(1, summary(s, func(n *naming) { n.seen = append(n.seen, s.message("a2").mark) }))
+		}, "leak"},
+		{"a folded message that the writer wasn't given", func(s *scene, ctx *contextAnswer) {
+			ctx.put(1, summary(s, func(n *naming) { n.folded = n.folded[:1] }))
+		}, "cover"},
+		{"the same, but an extract was merged", func(s *scene, ctx *contextAnswer) {
+			ctx.put(1, summary(s, func(n *naming) { n.folded, n.gaps = n.folded[:1], true }))
+		}, ""},
+		{"the writer was told to fold what stands in the tail", func(s *scene, ctx *contextAnswer) {
+			ctx.put(1, summary(s, func(n *naming) { n.folded, n.seen = append(n.folded, n.seen...), nil }))
+		}, "cover"},
+		{"the summary hangs at a sibling", func(s *scene, ctx *contextAnswer) { ctx.Summary.Anchor = s.id["a1'"] }, "leak"},
+		{"the cutoff is below the anchor", func(s *scene, ctx *contextAnswer) { ctx.Summary.Anchor, ctx.Summary.Cutoff = s.id["a1"], s.id["u2"] }, "leak"},
+		{"the count of folded messages is wrong", func(s *scene, ctx *contextAnswer) { ctx.Counts.Folded = 1 }, "cover"},
+		{"a message of the tail is missing", func(s *scene, ctx *contextAnswer) { ctx.Messages = ctx.Messages[:3] }, "cover"},
+		{"the tail is out of order", func(s *scene, ctx *contextAnswer) {
+			ctx.Messages[2], ctx.Messages[3] = ctx.Messages[3], ctx.Messages[2]
+		}, "cover"},
+		{"a message of the tail says something else", func(s *scene, ctx *contextAnswer) { ctx.put(3, s.text["a2"]+" and more") }, "cover"},
+		{"the prefix is lost", func(s *scene, ctx *contextAnswer) {
+			ctx.Counts.Prefix, ctx.Counts.Tail = 0, 3
+			ctx.Messages = append(ctx.Messages[1:], ctx.Messages[0])
+		}, "cover, cover"},
+		{"a kept message isn't shown", func(s *scene, ctx *contextAnswer) {
+			ctx.put(1, naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}}.String())
+		}, "cover"},
+		{"a kept message isn't folded", func(s *scene, ctx *contextAnswer) { ctx.Summary.Kept = []uuid.UUID{s.id["u2"]} }, "cover"},
+		{"the context of another head", func(s *scene, ctx *contextAnswer) { ctx.HeadID = s.id["u2"] }, "cover"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			ctx := s.context()
+			test.change(s, &ctx)
+			found, _ := checkContext(s.c.path(s.id["a2"]), ctx)
+			if got := kinds(found); got != test.want {
+				t.Errorf("found %q, want %q: %v", got, test.want, found)
+			}
+		})
+	}
+}

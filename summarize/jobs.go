@@ -68,11 +68,14 @@ func JobOutcomes() []JobOutcome {
 // outcomeOf tells what River will make of a job's error.
 func outcomeOf(err error, attempt, most int) JobOutcome {
 	var cancel *river.JobCancelError
+	var snooze *river.JobSnoozeError
 	switch {
 	case err == nil:
 		return JobCompleted
 	case errors.As(err, &cancel):
 		return JobCanceled
+	case errors.As(err, &snooze):
+		return JobRetried
 	case attempt >= most:
 		return JobDiscarded
 	}

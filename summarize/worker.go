@@ -21,9 +21,10 @@ import (
 // A killed server's job is taken up by another one at most 6 minutes later:
 // rescueAfter, and half a minute between two looks.
 const (
-	jobTimeout  = 3 * time.Minute
-	rescueAfter = 5 * time.Minute
-	jobAttempts = 6 // River waits attempt⁴ seconds between them: 1 s to 10 min
+	jobTimeout    = 3 * time.Minute
+	rescueAfter   = 5 * time.Minute
+	jobAttempts   = 6               // River waits attempt⁴ seconds between them: 1 s to 10 min
+	databasePause = 5 * time.Second // after a failure of the database, which is no attempt
 )
 
 // job asks for a compaction of a branch, if one is due. One is under way per
@@ -68,6 +69,7 @@ type Worker struct {
 	river   *river.Client[pgx.Tx]
 	id      string
 	works   bool
+	log     *slog.Logger
 	observe func(JobOutcome)
 	quiet   frontier
 }
@@ -84,7 +86,7 @@ func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker,
 	if cfg.Observe == nil {
 		cfg.Observe = func(JobOutcome) {}
 	}
-	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0, observe: cfg.Observe}
+	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, observe: cfg.Observe}
 	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: jobAttempts}
 	if w.works {
 		workers := river.NewWorkers()
@@ -125,11 +127,12 @@ func (w *Worker) Start(ctx context.Context) error {
 	return w.river.Start(ctx)
 }
 
-// takeUp makes a server's own jobs of an earlier life available again. Only a
-// running job's last attempt is by the server that runs it.
+// takeUp makes a server's own jobs of an earlier life available again; what was
+// interrupted was no attempt. Only a running job's last attempt is by the server
+// that runs it.
 const takeUp = `
 update river_job
-set state = 'available', scheduled_at = now()
+set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
 where kind = 'compaction' and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1`
 
 // Stop lets running jobs finish until ctx ends, and then cancels them; what is
@@ -177,7 +180,8 @@ type runner struct {
 // Work compacts what the job's branch has grown to, and does so again until it
 // has not grown meanwhile: appends that find a job under way queue none. A failed
 // compaction is an error, so that River waits longer each time before the next
-// attempt.
+// attempt. Where the database fails, nothing is known of the summarizer, so the
+// job is tried again soon, and as often as it takes.
 func (r *runner) Work(ctx context.Context, j *river.Job[job]) (err error) {
 	err = errPanicked
 	defer func() { r.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
@@ -206,12 +210,24 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 		switch {
 		case errors.Is(err, tree.ErrNotFound):
 			return river.JobCancel(err) // the branch is gone, and with it the job
+		case err != nil && ctx.Err() == nil:
+			r.w.log.WarnContext(ctx, "a compaction is tried again soon, as the database failed", "conversation_id", j.Args.ConversationID, "error", err)
+			return river.JobSnooze(databasePause)
 		case err != nil:
 			return err
 		case k.Outcome == tree.OutcomeFailed:
 			return fmt.Errorf("compaction %s: %s", k.ID, k.Reason)
 		}
 	}
+}
+
+// NextRetry is at once for a job whose server died: it has waited for
+// rescueAfter, and nothing speaks against it. Otherwise River decides.
+func (r *runner) NextRetry(j *river.Job[job]) time.Time {
+	if j.AttemptedAt != nil && time.Since(*j.AttemptedAt) >= rescueAfter {
+		return time.Now()
+	}
+	return time.Time{}
 }
 
 // complete completes a job whose branch still ends in head. It looks while it

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
@@ -181,6 +183,9 @@ func TestRestartTakesJobsUp(t *testing.T) {
 	if n := count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id); n != 1 {
 		t.Errorf("%d summaries, want 1", n)
 	}
+	if n := count(t, pool, "select attempt from river_job"); n != 1 {
+		t.Errorf("the job ended at attempt %d: what was interrupted counts", n)
+	}
 }
 
 // A conversation whose summarizer fails is tried less and less often, and no
@@ -205,6 +210,57 @@ func TestBackoff(t *testing.T) {
 	}
 	if n := calls.Load(); n > 3 {
 		t.Errorf("the model was called %d times", n)
+	}
+}
+
+// A failure of the database is not the summarizer's, so it uses up no attempt
+// and the job doesn't back off.
+func TestDatabaseFailureIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	var once sync.Once
+	breaking := &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
+		once.Do(func() { // between the reading of the branch and the saving of the summary
+			if _, err := pool.Exec(ctx, "alter table compactions rename to compactions_away"); err != nil {
+				t.Error(err)
+			}
+		})
+		return llmtest.Response("They spoke of the matter at some length, and then went on."), nil
+	}}
+	store, _ := workerOn(t, pool, "fails", Config{Summarizers: []Summarizer{{Model: breaking, Window: 100_000}}})
+	id := conversation(t, store)
+	talk(t, store, id, uuid.Nil, 40)
+	eventually(t, "a failure", func() bool {
+		return count(t, pool, "select count(*) from river_job where metadata ->> 'snoozes' = '1'") == 1
+	})
+	if _, err := pool.Exec(t.Context(), "alter table compactions_away rename to compactions"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the job's end", func() bool {
+		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
+	})
+	if n := count(t, pool, "select attempt from river_job"); n != 1 {
+		t.Errorf("the job ended at attempt %d", n)
+	}
+	if n := count(t, pool, "select count(*) from nodes where kind = 'summary'"); n == 0 {
+		t.Error("there is no summary")
+	}
+}
+
+// A job whose server died has waited for minutes. However many attempts it has
+// behind it, it doesn't wait on top.
+func TestRescuedJobDoesNotWait(t *testing.T) {
+	t.Parallel()
+	at := func(ago time.Duration) *river.Job[job] {
+		attempted := time.Now().Add(-ago)
+		return &river.Job[job]{JobRow: &rivertype.JobRow{Attempt: 5, AttemptedAt: &attempted}}
+	}
+	var r runner
+	if next := r.NextRetry(at(rescueAfter)); next.IsZero() || time.Until(next) > time.Second {
+		t.Errorf("a rescued job is tried again at %v", next)
+	}
+	if next := r.NextRetry(at(jobTimeout)); !next.IsZero() {
+		t.Errorf("a job that failed doesn't back off: it is tried again at %v", next)
 	}
 }
 

@@ -28,6 +28,11 @@ type Config struct {
 	CheckEvery  time.Duration // between two checks on the way
 	JobWait     time.Duration // at the end, for compactions that are under way
 
+	// LoseCommits has the servers' transactions acknowledged before they are on
+	// disk, so that a kill of Postgres loses some. It is how to see that a run
+	// would find that.
+	LoseCommits bool
+
 	Logger *slog.Logger // what the run does; nil discards it
 }
 

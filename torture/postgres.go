@@ -21,8 +21,9 @@ import (
 // A postgres is the database of a run: a private Postgres that can be killed
 // and started again. It listens on a unix socket; see bridge for the port.
 type postgres struct {
-	dataDir string
-	log     *slog.Logger
+	dataDir    string
+	parameters map[string]string // besides those of package embedded
+	log        *slog.Logger
 
 	mu     sync.Mutex // held through a kill and the start after it
 	server *embedded.Server
@@ -31,7 +32,7 @@ type postgres struct {
 
 // start starts Postgres, also on the data of one that was killed.
 func (p *postgres) start(ctx context.Context) error {
-	server, err := embedded.Start(ctx, embedded.Config{DataDir: p.dataDir, Logger: slog.New(slog.DiscardHandler)})
+	server, err := embedded.Start(ctx, embedded.Config{DataDir: p.dataDir, Parameters: p.parameters, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

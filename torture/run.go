@@ -105,6 +105,9 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 		return nil, err
 	}
 	r.postgres = &postgres{dataDir: filepath.Join(r.dir, "data"), log: cfg.Logger}
+	if cfg.LoseCommits { // for seconds, and not only for an instant
+		r.postgres.parameters = map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
+	}
 	if err := r.postgres.start(ctx); err != nil {
 		return nil, err
 	}
@@ -298,7 +301,7 @@ func (r *run) attack(ctx context.Context) error {
 func (r *recorder) exit(p *program, after time.Duration, err error) {
 	text := err.Error()
 	reason := "something else"
-	for _, known := range []string{"panic: ", "the database doesn't answer", "can't be reached", "address already in use", "SQLSTATE 57P", "conn closed", "unexpected EOF"} {
+	for _, known := range []string{"panic: ", "doesn't answer", "refuses the connection", "was shut down", "the connection to the database broke", "address already in use"} {
 		if strings.Contains(text, known) {
 			reason = known
 			break

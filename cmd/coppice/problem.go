@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -84,6 +85,8 @@ func explain(err error) string {
 		return unreachable.Error()
 	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
 		return "the database was shut down under this command. What it had finished is kept; run it again"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, pgconn.ErrConnClosed):
+		return "the connection to the database broke under this command. What it had finished is kept; run it again"
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return path.Path + ": there is no such file"
 	}

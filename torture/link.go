@@ -16,6 +16,7 @@ type link struct {
 	busy  sync.Mutex // held by the fault that it has
 	mu    sync.Mutex // one change at a time
 	proxy *toxiproxy.Proxy
+	addr  string // where to connect to
 }
 
 // quiet silences toxiproxy's toxics, which log through zerolog's global logger.
@@ -26,11 +27,12 @@ func newLink(name, upstream string) (*link, error) {
 	quiet()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	l := &link{proxy: toxiproxy.NewProxy(server, name, "127.0.0.1:0", upstream)}
-	return l, l.proxy.Start()
+	if err := l.proxy.Start(); err != nil {
+		return nil, err
+	}
+	l.addr = l.proxy.Listen
+	return l, nil
 }
-
-// addr is where to connect to.
-func (l *link) addr() string { return l.proxy.Listen }
 
 func (l *link) close() { l.proxy.Stop() }
 

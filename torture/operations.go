@@ -2,7 +2,6 @@ package torture
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
@@ -261,10 +260,4 @@ func (w *run) remove(ctx context.Context, c *conversation) {
 		c.deleted = unknown
 	}
 	w.report.operation("delete", a.outcome(), attempts)
-}
-
-// decode reads a body that is known to be JSON.
-func decode[T any](body []byte) (v T, err error) {
-	err = json.Unmarshal(body, &v)
-	return v, err
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,7 +28,7 @@ type postgres struct {
 
 	mu     sync.Mutex // held through a kill and the start after it
 	server *embedded.Server
-	socket string // path of the unix socket, the same after each start
+	socket atomic.Pointer[string] // path of the unix socket
 }
 
 // start starts Postgres, also on the data of one that was killed.
@@ -41,7 +42,8 @@ func (p *postgres) start(ctx context.Context) error {
 		return err
 	}
 	p.server = server
-	_, p.socket = pgconn.NetworkAddress(conf.Host, conf.Port)
+	_, socket := pgconn.NetworkAddress(conf.Host, conf.Port)
+	p.socket.Store(&socket)
 	return nil
 }
 
@@ -113,7 +115,7 @@ func (b *bridge) accept() {
 // carry copies both ways until one side ends.
 func (b *bridge) carry(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("unix", b.postgres.socket)
+	server, err := net.Dial("unix", *b.postgres.socket.Load())
 	if err != nil {
 		return
 	}

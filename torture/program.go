@@ -145,16 +145,6 @@ func (p *program) stop() {
 	}
 }
 
-// pid is that of the running server, 0 where none runs.
-func (p *program) pid() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
-		return 0
-	}
-	return p.cmd.Process.Pid
-}
-
 // monitor asks the server whether it is ready, again and again, and notes how
 // long that took after the last thing that stood in its way.
 func (p *program) monitor(ctx context.Context, obstacles *obstacles) {

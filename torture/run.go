@@ -171,14 +171,14 @@ func (r *run) addProgram(number int) error {
 		number: number, name: name, bin: r.cfg.Program, addr: addr, log: log, report: r.report,
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 		env: append(environment(os.Environ()), "OPENAI_API_KEY=sk-torture", "TZ=UTC",
-			fmt.Sprintf("DATABASE_URL=postgres://%s@%s/%s?sslmode=disable", conf.ConnConfig.User, database.addr(), conf.ConnConfig.Database)),
+			fmt.Sprintf("DATABASE_URL=postgres://%s@%s/%s?sslmode=disable", conf.ConnConfig.User, database.addr, conf.ConnConfig.Database)),
 	}
 	p.args = func(start int) []string {
 		id := "torture-" + name
 		if number > 0 {
 			id = fmt.Sprintf("torture-%s-%d", name, start)
 		}
-		return append([]string{"serve", "--addr", addr, "--server-id", id, "--openai-base-url", "http://" + r.provider.addr() + "/v1"}, serverFlags...)
+		return append([]string{"serve", "--addr", addr, "--server-id", id, "--openai-base-url", "http://" + r.provider.addr + "/v1"}, serverFlags...)
 	}
 	r.programs = append(r.programs, p)
 	return nil

@@ -64,10 +64,8 @@ func main() {
 // run carries out one command line and returns the exit code. Whatever the
 // command opened is closed when it returns.
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	// After the first signal the program winds up; the second ends it at once.
-	context.AfterFunc(ctx, stop)
 	// A reader that went away is an error of the write, and not the sudden end
 	// of a program that may have a Postgres to stop. The signal is caught and
 	// not ignored, because child processes would inherit that.
@@ -96,6 +94,28 @@ func run(args []string) int {
 		err = flushErr
 	}
 	return report(ctx, err)
+}
+
+// untilSignal gives a context that ends with the first signal to stop: the
+// program then winds up. The second signal ends it at once.
+func untilSignal() (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-signals:
+		}
+		// Before the context ends: who sees that it has can count on the second
+		// signal.
+		signal.Stop(signals)
+		if len(signals) > 0 {
+			os.Exit(exitInterrupt)
+		}
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // commandOf is the command that a mistake in the command line was made in, as

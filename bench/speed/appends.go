@@ -1,0 +1,87 @@
+package speed
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// shortText is a message as people write them: neither a word nor a page.
+const shortText = "A message of some length, as people write them to a model: neither a word nor a page."
+
+// append measures appends to lines of 200 messages that grow with it, one line
+// for each writer of each variant.
+func (s *session) append(ctx context.Context, r *rig) error {
+	const length = 200
+	writers := []int{1, 8, 32}
+	if s.cfg.Quick {
+		writers = []int{1, 3}
+	}
+	most := writers[len(writers)-1]
+	p, err := newPlanter(ctx, r.pool, s.corpus)
+	if err != nil {
+		return err
+	}
+	places := map[string][]place{}
+	for _, name := range []string{nameCoppice, nameSQL, namePrepared, nameLoadAll, nameOneRow} {
+		for range most {
+			c := p.chat()
+			line, err := c.grow(nil, length)
+			if err != nil {
+				return err
+			}
+			c.end()
+			places[name] = append(places[name], place{c.id, line[len(line)-1].id})
+		}
+	}
+	if err := p.close(); err != nil {
+		return err
+	}
+	for _, name := range []string{nameLoadAll, nameOneRow} {
+		for _, at := range places[name] {
+			if err := copyToDesigns(ctx, r.pool, at.conversation); err != nil {
+				return err
+			}
+		}
+	}
+	short := newText(tree.RoleUser, shortText)
+	tasks := func(n int, say func(*corpus) (text, tree.Role)) (out []task) {
+		for i := range n {
+			own := s.corpus.fork(uint64(i))
+			out = append(out, r.appendTask(func(variant string) *place { return &places[variant][i] },
+				func() (text, tree.Role) { return say(own) }, true, true))
+		}
+		return out
+	}
+	c, err := r.compare(ctx, s.pace, fmt.Sprintf("append a message of %d bytes", len(shortText)),
+		tasks(1, func(*corpus) (text, tree.Role) { return short, tree.RoleUser }))
+	if err != nil {
+		return err
+	}
+	s.add(c)
+	for _, n := range writers {
+		c, err := r.compare(ctx, s.pace, "append messages of all sizes", tasks(n, (*corpus).turn))
+		if err != nil {
+			return err
+		}
+		s.add(c)
+	}
+	return nil
+}
+
+// turn draws a user's or an assistant's text.
+func (c *corpus) turn() (text, tree.Role) {
+	role := tree.RoleUser
+	if c.rand.IntN(2) == 0 {
+		role = tree.RoleAssistant
+	}
+	return c.draw(role), role
+}
+
+// planted is a line in the database.
+type planted struct {
+	id, head uuid.UUID
+}

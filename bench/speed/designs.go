@@ -30,12 +30,21 @@ create table bench_documents (id uuid primary key, document jsonb not null, upda
 
 // copyToDesigns gives both designs a planted conversation.
 func copyToDesigns(ctx context.Context, pool *pgxpool.Pool, conversation uuid.UUID) error {
+	if err := copyToMessages(ctx, pool, conversation); err != nil {
+		return err
+	}
+	_, err := pool.Exec(ctx, `
+		insert into bench_documents
+		select $1, jsonb_build_object('messages', jsonb_object_agg(id::text, jsonb_build_object('parent_id', parent_id, 'body', body))), now()
+		from nodes where conversation_id = $1 and kind = 'message'`, key(conversation))
+	return err
+}
+
+// copyToMessages gives it to the first one only.
+func copyToMessages(ctx context.Context, pool *pgxpool.Pool, conversation uuid.UUID) error {
 	for _, statement := range []string{
 		`insert into bench_chats select id, head_id, updated_at from conversations where id = $1`,
 		`insert into bench_messages select id, conversation_id, parent_id, role, body, created_at from nodes where conversation_id = $1 and kind = 'message'`,
-		`insert into bench_documents
-			select $1, jsonb_build_object('messages', jsonb_object_agg(id::text, jsonb_build_object('parent_id', parent_id, 'body', body))), now()
-			from nodes where conversation_id = $1 and kind = 'message'`,
 	} {
 		if _, err := pool.Exec(ctx, statement, key(conversation)); err != nil {
 			return err

@@ -180,4 +180,3 @@ func int64Bytes(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint
 func timeBytes(t time.Time) []byte {
 	return int64Bytes(t.UnixMicro() - time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
 }
-

@@ -17,6 +17,7 @@ type variant struct {
 	name string
 	jobs []job // one for each worker
 	cost meter // of the process that does the work
+	most int   // jobs of a worker in one turn; 0 is as many as there is time for
 }
 
 // A pace says how long to measure.
@@ -138,7 +139,7 @@ func (v variant) turn(ctx context.Context, slice time.Duration, t *tally) error 
 				end := time.Now()
 				o.times = append(o.times, end.Sub(now))
 				o.bytes += int64(n)
-				if now = end; now.Sub(begin) >= slice {
+				if now = end; now.Sub(begin) >= slice || len(o.times) == v.most {
 					return
 				}
 			}

@@ -191,7 +191,10 @@ func (r *rig) contextTask(at planted, tail int, wide, designs bool) task {
 	}
 	t := task{
 		coppice: func(c *client) job {
-			return func(context.Context) (int, error) { answer, err := c.do("GET", path, nil, 200); return len(answer), err }
+			return func(context.Context) (int, error) {
+				answer, err := c.do("GET", path, nil, 200)
+				return len(answer), err
+			}
 		},
 		sql: func(ctx context.Context) (int, error) { return viewSQL(ctx, r.pool, conversation, head, budget) },
 		prepared: func(p *plain) job {
@@ -224,7 +227,10 @@ func (r *rig) transcriptTask(at planted, limit int, designs bool) task {
 	path := fmt.Sprintf("/v1/conversations/%s/branches/%s/transcript?limit=%d", conversation, head, limit)
 	t := task{
 		coppice: func(c *client) job {
-			return func(context.Context) (int, error) { answer, err := c.do("GET", path, nil, 200); return len(answer), err }
+			return func(context.Context) (int, error) {
+				answer, err := c.do("GET", path, nil, 200)
+				return len(answer), err
+			}
 		},
 		sql: func(ctx context.Context) (int, error) { return pageSQL(ctx, r.pool, conversation, head, limit) },
 		prepared: func(p *plain) job {
@@ -251,7 +257,10 @@ func (r *rig) treeTask(conversation uuid.UUID) task {
 	}
 	return task{
 		coppice: func(c *client) job {
-			return func(context.Context) (int, error) { answer, err := c.do("GET", path, nil, 200); return len(answer), err }
+			return func(context.Context) (int, error) {
+				answer, err := c.do("GET", path, nil, 200)
+				return len(answer), err
+			}
 		},
 		sql:      func(ctx context.Context) (int, error) { return treeSQL(ctx, r.pool, conversation) },
 		prepared: func(p *plain) job { return func(ctx context.Context) (int, error) { return p.tree(ctx, conversation) } },

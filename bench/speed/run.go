@@ -26,10 +26,10 @@ const (
 
 // A Report is what was measured, by the part it belongs to.
 type Report struct {
-	Machine     Machine               `json:"machine"`
-	Parts       map[string]Part       `json:"parts"`
-	Growth      []Axis                `json:"growth,omitempty"`
-	MemoryBytes map[string]float64    `json:"server_memory_bytes"` // at its peak, by part
+	Machine     Machine            `json:"machine"`
+	Parts       map[string]Part    `json:"parts"`
+	Growth      []Axis             `json:"growth,omitempty"`
+	MemoryBytes map[string]float64 `json:"server_memory_bytes"` // at its peak, by part
 }
 
 // A Part is one kind of work.

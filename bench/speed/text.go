@@ -40,7 +40,11 @@ func newCorpus(seed uint64, size int) *corpus {
 	words := c.vocabulary()
 	// An exponent of 1 has no limit, so that rand wants more than 1.
 	zipf := rand.NewZipf(c.rand, 1.05, 2, vocabularySize-1)
-	for role, median := range map[tree.Role]float64{tree.RoleUser: userWords, tree.RoleAssistant: assistantWords} {
+	for _, role := range []tree.Role{tree.RoleUser, tree.RoleAssistant} {
+		median := float64(userWords)
+		if role == tree.RoleAssistant {
+			median = assistantWords
+		}
 		for range size {
 			n := max(1, int(median*math.Exp(c.rand.NormFloat64()*math.Log(wordSpread))))
 			c.texts[role] = append(c.texts[role], newText(role, sentence(words, zipf, c.rand, n)))
@@ -69,31 +73,62 @@ func (c *corpus) draw(role tree.Role) text {
 	return c.texts[role][c.rand.IntN(len(c.texts[role]))]
 }
 
-// vocabulary makes words of syllables, the short ones first, as frequent words
-// are.
+// common are the most frequent words, which no forms are made of.
+var common = strings.Fields(`
+	the of and to a in is it you that he was for on are with as I his they be at one have this from or had by hot but some
+	what there we can out other were all your when up use word how said an each she which do their time if will way about
+	many then them would write like so these her long make thing see him two has look more day could go come did my sound
+	no most number who over know water than call first people may down side been now find any new work part take get place
+	made live where after back little only round man year came show every good me give our under name very through just
+	form much great think say help low line before turn cause same mean differ move right old too does tell sentence set
+	three want air well also play small end put home read hand port large spell add even land here must big high such
+	follow act why ask men change went light kind off need house picture try us again animal point mother world near build`)
+
+// stems are words that others are made of.
+var stems = strings.Fields(`
+	answer branch build cancel check clear close collect commit compare connect copy correct count cover create cut delete
+	deliver design detect develop discuss display document download draw edit end enter exceed exist expand expect explain
+	export extend fail fetch filter find fix fold follow format gather handle import improve index inform insert inspect
+	install join keep label last lead learn limit list load lock log look map mark match measure merge message mount name
+	note offer open order own pack page paint park pass path paint plan plant point post predict present press print
+	process produce protect publish pull push question queue reach read record reduce refer reject release remain remind
+	remove render repair repeat replace reply report request require reset resolve respond rest restart result return
+	review round run sample save scan search select send separate serve shape share shift show sign sort sound speak
+	split stand start state store stream string struct suggest support switch table talk target task test thank think
+	thread time token track train transfer translate travel treat tree trigger trust turn type update upgrade upload user
+	value view visit wait walk warn watch weight wonder word work worry wrap write`)
+
+// vocabulary is common words, their forms, and then made-up ones, as names are.
 func (c *corpus) vocabulary() []string {
 	onsets := strings.Fields("b c d f g h l m n p r s t v w st tr pl gr br sh th")
 	cores := strings.Fields("a e i o u ea ou ai")
 	codas := strings.Fields("n r s t l d m ng st nd ck") // and often none
 	seen := map[string]bool{}
 	var words []string
-	for len(words) < vocabularySize {
-		syllables := 1 + len(words)/300
-		if syllables > 2 {
-			syllables = 2 + c.rand.IntN(2)
+	add := func(word string) {
+		if !seen[word] {
+			seen[word] = true
+			words = append(words, word)
 		}
+	}
+	for _, word := range common {
+		add(word)
+	}
+	for _, end := range []string{"", "s", "ed", "ing", "er"} {
+		for _, stem := range stems {
+			add(stem + end)
+		}
+	}
+	for len(words) < vocabularySize {
 		var b strings.Builder
-		for range syllables {
+		for range 2 + c.rand.IntN(2) {
 			b.WriteString(onsets[c.rand.IntN(len(onsets))])
 			b.WriteString(cores[c.rand.IntN(len(cores))])
 			if c.rand.IntN(2) == 0 {
 				b.WriteString(codas[c.rand.IntN(len(codas))])
 			}
 		}
-		if word := b.String(); !seen[word] {
-			seen[word] = true
-			words = append(words, word)
-		}
+		add(b.String())
 	}
 	return words
 }

@@ -164,7 +164,14 @@ func (w *Worker) Appended(ctx context.Context, tx pgx.Tx, store *tree.Store, m t
 		return err
 	}
 	if p == nil {
-		w.quiet.set(m.ConversationID, m.ID, distance(v, settings))
+		left := distance(v, settings)
+		w.quiet.set(m.ConversationID, m.ID, left)
+		// The next one under this parent, a regeneration say, then needs no look.
+		if m.ParentID != uuid.Nil {
+			left.tokens += m.Tokens
+			left.messages++
+			w.quiet.set(m.ConversationID, m.ParentID, left)
+		}
 		return nil
 	}
 	_, err = w.river.InsertTx(ctx, tx, job{store.TenantID(), m.ConversationID, m.ID}, &river.InsertOpts{Metadata: causeOf(ctx)})

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -134,6 +135,48 @@ func TestJobIsAtomic(t *testing.T) {
 	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
 		t.Errorf("%d jobs after ten appends over the trigger, want 1", n)
 	}
+}
+
+// One look at a branch is enough for all that is appended to it within its
+// room: below what was appended, and beside it.
+func TestOneLookIsEnough(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	plain := tree.New(pool)
+	id := conversation(t, plain)
+	head := talk(t, plain, id, uuid.Nil, 2)
+	w, err := NewWorker(pool, service(t, plain, Config{}), WorkerConfig{ID: "queues only", Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := &counted{AppendHook: w}
+	store := tree.New(pool, tree.WithAppendHook(looks))
+	body := json.RawMessage(`{"role":"user","content":"And then?"}`)
+	for range 3 {
+		m, _, err := store.Append(t.Context(), id, head.ID, tree.NewMessage{Body: body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := store.Append(t.Context(), id, m.ID, tree.NewMessage{Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if looks.n != 1 {
+		t.Errorf("%d looks for six appends, want 1", looks.n)
+	}
+}
+
+type counted struct {
+	tree.AppendHook
+	n int
+}
+
+func (c *counted) Wants(conversationID, parentID, id uuid.UUID, tokens int) bool {
+	wants := c.AppendHook.Wants(conversationID, parentID, id, tokens)
+	if wants {
+		c.n++
+	}
+	return wants
 }
 
 // An append doesn't wait for a summarizer that hangs.

@@ -27,10 +27,13 @@ func appendSQL(ctx context.Context, pool *pgxpool.Pool, conversation, parent uui
 	return id, len(node.Body), err
 }
 
+// reach is how many budgets away a summary is looked for, as package tree does.
+const reach = 4
+
 // viewSQL reads what a context is made of by pgx, bodies included.
 func viewSQL(ctx context.Context, pool *pgxpool.Pool, conversation, head uuid.UUID, budget int64) (bytes int, err error) {
 	rows, err := db.New(pool).GetView(ctx, db.GetViewParams{
-		WithBodies: true, ConversationID: key(conversation), HeadID: key(head), TenantID: tree.DefaultTenant, Budget: budget,
+		WithBodies: true, ConversationID: key(conversation), HeadID: key(head), TenantID: tree.DefaultTenant, Budget: budget, Reach: reach * budget,
 	})
 	for _, row := range rows {
 		bytes += len(row.Body)
@@ -159,7 +162,7 @@ func (p *plain) append(ctx context.Context, conversation, parent uuid.UUID, t te
 }
 
 func (p *plain) view(ctx context.Context, conversation, head uuid.UUID, budget int64) (bytes int, err error) {
-	_, bytes, err = p.query(ctx, db.Statements.GetView, []byte{1}, conversation[:], head[:], []byte(tree.DefaultTenant), int64Bytes(budget))
+	_, bytes, err = p.query(ctx, db.Statements.GetView, []byte{1}, conversation[:], head[:], []byte(tree.DefaultTenant), int64Bytes(budget), int64Bytes(reach*budget))
 	return bytes, err
 }
 

@@ -26,7 +26,7 @@ import (
 
 // patience is how long a test waits for the page to get somewhere before it
 // fails. It is no measure of anything.
-const patience = 60 * time.Second
+const patience = 90 * time.Second
 
 // startBrowser starts one browser for all tests of the binary.
 var startBrowser = sync.OnceValues(func() (context.Context, error) {

@@ -22,7 +22,7 @@ const options = {
   minify: !watch,
   sourcemap: watch ? 'inline' : false,
   format: 'esm',
-  target: ['chrome120', 'firefox121', 'safari17'],
+  target: ['chrome120', 'firefox125', 'safari17'],
   charset: 'utf8',
   legalComments: 'none',
   metafile: true,

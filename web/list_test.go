@@ -162,6 +162,27 @@ func TestDemo(t *testing.T) {
 	b.click("button", "Try the demonstration")
 	b.until(`document.querySelector('.title')?.innerText === 'A hedge that grows back'`)
 	b.until(`document.querySelectorAll('.siblings').length > 0`)
+
+	// It has messages of all roles, each with its menu.
+	b.hover(".message.last .body", "")
+	b.click(".message.last .menu button", "More")
+	b.until(`document.activeElement.matches('[role=menuitem]')`)
+	b.audit("menu at the end")
+	b.keys(kb.Escape)
+	for _, role := range []string{"tool", "system"} {
+		b.until(`(() => {
+			const found = document.querySelector('.message.' + $1)
+			if (!found) document.querySelector('.transcript').scrollTop -= 200
+			return found
+		})()`, role)
+		b.scroll(`document.querySelector('.message.' + $1).scrollIntoView({ block: 'center' })`, role)
+		b.audit(role)
+		b.hover(".message."+role, "")
+		b.click(".message."+role+" .menu button", "More")
+		b.until(`document.activeElement.matches('[role=menuitem]')`)
+		b.audit("menu of " + role)
+		b.keys(kb.Escape)
+	}
 }
 
 // TestKey serves a database in which a key was made.

@@ -82,6 +82,12 @@ const audit = `(() => {
 		const large = parseFloat(style.fontSize) >= 24 || parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700
 		if (ratio < (large ? 3 : 4.5)) found.push('contrast ' + ratio.toFixed(2) + ': ' + what(e))
 	}
+	for (const menu of document.querySelectorAll('[role=menu]')) {
+		const m = menu.getBoundingClientRect(), b = menu.parentElement.querySelector('button').getBoundingClientRect()
+		if (m.top - b.bottom > 8 || b.top - m.bottom > 8 || m.left > b.right || m.right < b.left) found.push('is not at its button: ' + what(menu))
+		if (m.top < 0 || m.bottom > innerHeight) found.push('is not in the window: ' + what(menu))
+	}
+	if (new Set([...document.querySelectorAll('.message')].map(e => Math.round(e.getBoundingClientRect().left))).size > 1) found.push('messages begin at different edges')
 	if (document.documentElement.scrollWidth > innerWidth) found.push('is wider than the window')
 	for (const e of document.querySelectorAll('button, input, textarea, h1')) {
 		const r = e.getBoundingClientRect()

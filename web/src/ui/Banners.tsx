@@ -39,7 +39,7 @@ export function Banners() {
   if (offline.value) {
     return (
       <p class="banner" role="status">
-        This is the offline model: it understands nothing and repeats what it is given. Start the server with <code>OPENAI_API_KEY</code> to have answers.
+        This is the offline model: it understands nothing and repeats what it is given. Start the server with <code>--reply-model</code> and <code>OPENAI_API_KEY</code> to have answers.
       </p>
     )
   }

@@ -57,7 +57,7 @@ export function Legend({ b }: { b: Budget }) {
       </dl>
       <p>
         {number(b.used)} of {number(b.available)} tokens.{' '}
-        {left >= 0 ? `A compaction is due in ${number(left)}.` : `Past the trigger of ${number(b.trigger)}.`}
+        {left >= 0 ? `A compaction is due in ${number(left)} more.` : `Past the trigger of ${number(b.trigger)}.`}
         {context.value && !context.value.complete && ` No room for ${count(context.value.omitted_messages, 'message')}.`}
       </p>
     </div>

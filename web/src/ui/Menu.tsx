@@ -27,6 +27,7 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
 
   useLayoutEffect(() => {
     if (!open) return
+    list.current!.showPopover() // above everything, and in the window's coordinates wherever its button is
     place(button.current!, list.current!)
     entries(list.current!)[0]?.focus()
   }, [open])
@@ -67,7 +68,7 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
         {children}
       </button>
       {open && (
-        <div class="menu-list" role="menu" aria-label={label} ref={list} onKeyDown={onKeyDown}>
+        <div class="menu-list" role="menu" popover="manual" aria-label={label} ref={list} onKeyDown={onKeyDown}>
           {items.map(item => (
             <button
               key={item.label} type="button" role="menuitem" tabIndex={-1} class={item.danger ? 'danger' : ''}

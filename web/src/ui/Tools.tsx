@@ -10,7 +10,7 @@ export function ToolCalls({ calls }: { calls: readonly ToolCall[] }) {
         const name = call.function?.name ?? call.custom?.name ?? 'a tool'
         const given = pretty(call.function?.arguments ?? call.custom?.input ?? '')
         return (
-          <details class="tool" key={call.id || i}>
+          <details class="tool-call" key={call.id || i}>
             <summary><span class="tool-name">{name}</span><span class="tool-gist">{gist(given)}</span></summary>
             <div class="tool-body"><Plain text={given} /></div>
           </details>
@@ -23,7 +23,7 @@ export function ToolCalls({ calls }: { calls: readonly ToolCall[] }) {
 export function ToolResult({ message }: { message: Message }) {
   const text = said(message)
   return (
-    <details class="tool">
+    <details class="tool-call">
       <summary><span class="tool-gist">{gist(text) || 'nothing'}</span></summary>
       <div class="tool-body"><Plain text={pretty(text)} /></div>
     </details>

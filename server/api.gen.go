@@ -380,7 +380,7 @@ type ChainMessage = MessageParts
 // | `unknown_format` | 400 | The file to import is of no format that Coppice knows. |
 // | `unknown_model` | 400 | The server doesn't know the model's window. The detail lists the models that it knows. |
 // | `unknown_parameter` | 400 | The operation doesn't have a query parameter of this name. |
-// | `unsupported_media_type` | 415 | The body is not sent as application/json. |
+// | `unsupported_media_type` | 415 | The body is not sent as application/json, or is compressed. |
 // | `wrong_type` | 400 | A member is of another JSON type than it should be. |
 type Code string
 
@@ -747,7 +747,7 @@ type Problem struct {
 	// | `unknown_format` | 400 | The file to import is of no format that Coppice knows. |
 	// | `unknown_model` | 400 | The server doesn't know the model's window. The detail lists the models that it knows. |
 	// | `unknown_parameter` | 400 | The operation doesn't have a query parameter of this name. |
-	// | `unsupported_media_type` | 415 | The body is not sent as application/json. |
+	// | `unsupported_media_type` | 415 | The body is not sent as application/json, or is compressed. |
 	// | `wrong_type` | 400 | A member is of another JSON type than it should be. |
 	Code Code `json:"code"`
 

@@ -178,6 +178,7 @@ var badRequests = []badInput{
 	{name: "conversation an injection", method: "GET", path: "/v1/conversations/%27%20or%201=1", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "conversation with a slash", method: "GET", path: "/v1/conversations/a%2Fb", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "conversation a NUL", method: "GET", path: "/v1/conversations/%00", status: 400, code: CodeInvalidID, field: "conversation_id"},
+	{name: "conversation empty", method: "GET", path: "/v1/conversations//tree", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "message no UUID", method: "GET", path: conversationPathOf + "/messages/7", status: 400, code: CodeInvalidID, field: "message_id"},
 	{name: "children of the nil UUID", method: "GET", path: conversationPathOf + "/messages/00000000-0000-0000-0000-000000000000/children", status: 400, code: CodeInvalidID, field: "message_id"},
 	{name: "head no UUID in a path", method: "GET", path: conversationPathOf + "/branches/latest/transcript", status: 400, code: CodeInvalidID, field: "head_id"},
@@ -213,7 +214,7 @@ var badRequests = []badInput{
 	{name: "NUL in a query", method: "GET", path: "/v1/conversations?query=a%00b", status: 400, code: CodeInvalidCharacter, field: "query"},
 	{name: "invalid UTF-8 in a query", method: "GET", path: "/v1/search?query=%ff", status: 400, code: CodeInvalidUTF8},
 	{name: "query over 1000 bytes", method: "GET", path: "/v1/search?query=" + strings.Repeat("x", 1001), status: 413, code: CodeQueryTooLarge, field: "query"},
-	{name: "no query", method: "GET", path: "/v1/search", status: 400, code: CodeInvalidParameter, field: "query", detail: []string{"It is missing. Add ?query= and a value."}},
+	{name: "no query", method: "GET", path: "/v1/search", status: 400, code: CodeInvalidParameter, field: "query", detail: []string{"required"}},
 	{name: "empty query", method: "GET", path: "/v1/search?query=", status: 400, code: CodeEmptyQuery, field: "query"},
 	{name: "search an absent conversation", method: "GET", path: "/v1/search?query=x&conversation_id={{absent}}", status: 404, code: CodeConversationNotFound},
 	{name: "search no UUID", method: "GET", path: "/v1/search?query=x&conversation_id=7", status: 400, code: CodeInvalidID, field: "conversation_id"},
@@ -222,6 +223,9 @@ var badRequests = []badInput{
 	{name: "tree of an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/tree", status: 404, code: CodeConversationNotFound},
 
 	// Files.
+	{name: "export in an empty format", method: "GET", path: conversationPathOf + "/export?format=", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl or markdown"}},
+	{name: "import what is compressed", method: "POST", path: "/v1/imports", body: "\x1f\x8b", header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}, status: 415, code: CodeUnsupportedMediaType, field: "Content-Encoding", detail: []string{"Content-Encoding"}},
+	{name: "append what is compressed", method: "POST", path: appendPath, body: "\x1f\x8b", header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}, status: 415, code: CodeUnsupportedMediaType, field: "Content-Encoding", detail: []string{"Content-Encoding"}},
 	{name: "export in no format", method: "GET", path: conversationPathOf + "/export?format=pdf", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl or markdown"}},
 	{name: "export a head as JSONL", method: "GET", path: conversationPathOf + "/export?head_id={{c.third}}", status: 400, code: CodeInvalidParameter, field: "head_id"},
 	{name: "export an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/export", status: 404, code: CodeConversationNotFound},

@@ -88,6 +88,17 @@ func checkContentType(header string) error {
 	return nil
 }
 
+// checkEncoding refuses compressed bodies: their size says nothing of what is
+// in them.
+func checkEncoding(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if e := c.Request().Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+			return problemf(CodeUnsupportedMediaType, "Content-Encoding", "This server takes no compressed bodies. Send it as it is, without Content-Encoding.")
+		}
+		return next(c)
+	}
+}
+
 // A shape is what bodies of one type may hold.
 type shape struct {
 	names  []string // in alphabetical order, as generated

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -200,18 +201,24 @@ func fromRouter(err *echo.HTTPError) Problem {
 	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")
 }
 
-// fromBinding says what is wrong with a parameter that the generated code
-// doesn't take, in place of its own words, which name it.
-func fromBinding(message string) Problem {
-	_, rest, ok := strings.Cut(message, "for parameter ")
-	name, reason, _ := strings.Cut(rest, ": ")
+// bindingErrors are what the generated code says of parameters that it can't
+// bind, with their names.
+var bindingErrors = regexp.MustCompile(`^(Invalid format|Expected one value) for(?: parameter)? ([A-Za-z_-]+)`)
+
+// fromBinding says the same as an answer does.
+func fromBinding(said string) Problem {
+	m := bindingErrors.FindStringSubmatch(said)
 	switch {
-	case !ok:
-		return answerOf(CodeInvalidParameter, message)
-	case strings.HasSuffix(reason, "is required"):
-		return fieldAnswer(CodeInvalidParameter, name, fmt.Sprintf("It is missing. Add ?%s= and a value.", name))
+	case m == nil:
+		return answerOf(CodeInvalidParameter, "A parameter can't be read. /openapi.yaml describes all of them.")
+	case m[1] == "Expected one value":
+		return fieldAnswer(CodeInvalidParameter, m[2], "The header stands more than once. Send it once.")
+	case strings.HasSuffix(said, "is required"):
+		return fieldAnswer(CodeInvalidParameter, m[2], fmt.Sprintf("The parameter is required. Add ?%s= and a value.", m[2]))
+	case strings.HasSuffix(m[2], "_id"): // empty, as nothing else of a path is refused
+		return fieldAnswer(CodeInvalidID, m[2], "The path has no id here. Ids are UUIDs such as 01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa.")
 	}
-	return fieldAnswer(CodeInvalidParameter, name, "Its value can't be read. /openapi.yaml tells what it may be.")
+	return fieldAnswer(CodeInvalidParameter, m[2], "The parameter can't be read. /openapi.yaml describes its form.")
 }
 
 // fromDatabase takes errors of the database, which it knows by their SQLSTATE,

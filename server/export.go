@@ -21,8 +21,12 @@ func (h handlers) ExportConversation(ctx context.Context, r ExportConversationRe
 		return nil, err
 	}
 	store := h.store(ctx)
-	switch format := deref(r.Params.Format); {
-	case format != "" && format != "jsonl" && format != "markdown":
+	format := "jsonl"
+	if r.Params.Format != nil {
+		format = *r.Params.Format
+	}
+	switch {
+	case format != "jsonl" && format != "markdown":
 		return nil, problemf(CodeInvalidParameter, "format", "%q is no format. Ask for jsonl or markdown.", clip(format))
 	case format == "markdown":
 		return exportMarkdown(ctx, store, id, r.Params.HeadID)

@@ -160,7 +160,7 @@ func (s *Server) newEcho() *echo.Echo {
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.Binder = binder{s.cfg.MaxBodyBytes}
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.guard, s.authenticate, checkQuery)
+	e.Use(s.observe, s.guard, s.authenticate, checkEncoding, checkQuery)
 	RegisterHandlers(headRouter{e}, NewStrictHandler(handlers{s}, []StrictMiddlewareFunc{strictQuery}))
 	mountPage(e)
 	for _, r := range e.Routes() {

@@ -90,6 +90,7 @@ const (
 	CodeTooManyConversations  Code = "too_many_conversations"
 	CodeTooManyMessages       Code = "too_many_messages"
 	CodeTooManyReplies        Code = "too_many_replies"
+	CodeTooManyStreams        Code = "too_many_streams"
 	CodeToolCallAnswered      Code = "tool_call_answered"
 	CodeToolCallNotFound      Code = "tool_call_not_found"
 	CodeUnexpectedToolCallID  Code = "unexpected_tool_call_id"
@@ -247,6 +248,8 @@ func (e Code) Valid() bool {
 		return true
 	case CodeTooManyReplies:
 		return true
+	case CodeTooManyStreams:
+		return true
 	case CodeToolCallAnswered:
 		return true
 	case CodeToolCallNotFound:
@@ -372,6 +375,7 @@ type ChainMessage = MessageParts
 // | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
 // | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 // | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
+// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time. Send the request again. |
 // | `tool_call_answered` | 400 | The call has its result on this branch. |
 // | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 // | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
@@ -739,6 +743,7 @@ type Problem struct {
 	// | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
 	// | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 	// | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
+	// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time. Send the request again. |
 	// | `tool_call_answered` | 400 | The call has its result on this branch. |
 	// | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 	// | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |

@@ -87,6 +87,7 @@ var statuses = map[Code]int{
 	CodeReplyStopped:          http.StatusConflict,
 	CodeTooManyReplies:        http.StatusTooManyRequests,
 	CodeRateLimited:           http.StatusTooManyRequests,
+	CodeTooManyStreams:        http.StatusTooManyRequests,
 	CodeShuttingDown:          http.StatusServiceUnavailable,
 	CodeAnswerTooLong:         http.StatusBadGateway,
 	CodePromptTooLong:         http.StatusBadGateway,

@@ -48,6 +48,8 @@ const (
 	DefaultHeartbeat         = 15 * time.Second
 	DefaultMaxBodyBytes      = 1 << 20
 	DefaultMaxImportBytes    = 1 << 30
+	DefaultMaxReads          = 8
+	DefaultMaxImports        = 8
 )
 
 // Config says what a Server serves, and to whom.
@@ -77,6 +79,8 @@ type Config struct {
 	KeyCheck          time.Duration // between looks at the key of a request that lasts; 0 is keys.CacheTTL
 	MaxBodyBytes      int64         // of a request body; 0 is DefaultMaxBodyBytes
 	MaxImportBytes    int64         // of a file to import; 0 is DefaultMaxImportBytes
+	MaxReads          int           // trees and exports under way, each of which holds a connection to the database; 0 is DefaultMaxReads
+	MaxImports        int           // imports under way; 0 is DefaultMaxImports
 	RateLimit         float64       // requests of one key in a second, in the long run; 0 is any number
 	RateBurst         int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
 
@@ -97,6 +101,8 @@ type Server struct {
 	log     *slog.Logger
 	metrics *metrics
 	buckets *buckets
+	reads   *gate // of trees and exports
+	imports *gate
 }
 
 // New makes a Server. It fails where Store or Keys is missing, or where the
@@ -123,6 +129,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MaxImportBytes == 0 {
 		cfg.MaxImportBytes = DefaultMaxImportBytes
 	}
+	if cfg.MaxReads == 0 {
+		cfg.MaxReads = DefaultMaxReads
+	}
+	if cfg.MaxImports == 0 {
+		cfg.MaxImports = DefaultMaxImports
+	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping
 	}
@@ -142,7 +154,10 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server.New: %w", err)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route), buckets: newBuckets(cfg.RateLimit, cfg.RateBurst)}
+	s := &Server{
+		cfg: cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route), buckets: newBuckets(cfg.RateLimit, cfg.RateBurst),
+		reads: newGate("trees and exports", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
+	}
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
 	}
@@ -160,7 +175,7 @@ func (s *Server) newEcho() *echo.Echo {
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.Binder = binder{s.cfg.MaxBodyBytes}
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.guard, s.authenticate, checkEncoding, checkQuery)
+	e.Use(s.observe, s.guard, s.authenticate, checkEncoding, checkQuery, s.admit)
 	RegisterHandlers(headRouter{e}, NewStrictHandler(handlers{s}, []StrictMiddlewareFunc{strictQuery}))
 	mountPage(e)
 	for _, r := range e.Routes() {
@@ -179,7 +194,7 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 	return &http.Server{
 		Addr:              addr,
 		Handler:           s,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: min(10*time.Second, s.cfg.RequestTimeout),
 		ReadTimeout:       2 * s.cfg.RequestTimeout,
 		WriteTimeout:      3 * s.cfg.RequestTimeout,
 		IdleTimeout:       2 * time.Minute,

@@ -121,6 +121,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		CompactionTimeout: cmd.CompactionTimeout,
 		MaxBodyBytes:      cmd.MaxBodyBytes,
 		MaxImportBytes:    cmd.MaxImportBytes,
+		MaxReads:          max(int(cmd.MaxConns)/2, 1), // so that slow readers leave connections to others
 		RateLimit:         cmd.RateLimit,
 		RateBurst:         int(cmd.RateBurst),
 		Ready:             func(ctx context.Context) error { return checkSchema(ctx, d.pool) },

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/reply"
+)
+
+// answerTo has the server answer a request that was made without a client
+// library, and so may be odder. It fails on a 5xx and on what is no problem.
+func (a *testAPI) answerTo(t *testing.T, req *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	res := httptest.NewRecorder()
+	a.server.ServeHTTP(res, req)
+	if res.Code >= 500 && !strings.Contains(res.Body.String(), "model_bad_response") {
+		t.Fatalf("%s %q: %d: %s\n%s", req.Method, req.URL, res.Code, res.Body, a.log)
+	}
+	if res.Code >= 400 {
+		var p Problem
+		if err := json.Unmarshal(res.Body.Bytes(), &p); err != nil || !p.Code.Valid() || p.Detail == "" || p.Status != res.Code || len(p.Detail) > 1000 {
+			t.Fatalf("%s %q: %d: %v: %s", req.Method, req.URL, res.Code, err, res.Body)
+		}
+	}
+	return res
+}
+
+// FuzzRoutes sends any path parameters, query, headers and body to any
+// operation, whose decoders see them all.
+func FuzzRoutes(f *testing.F) {
+	m := paced{make(chan string)}
+	close(m.pieces)
+	a := newAPI(f, withModels(func(c *reply.Config) { c.Keep = 1 }, m))
+	plant(f, a.store, "c")
+	var routes []specRoute
+	for _, r := range specRoutes(f) {
+		routes = append(routes, r)
+		for _, v := range visits[r.operation] {
+			sound := v.request(r, whose{"c", "c", "hazel"}, "")
+			path, query, _ := strings.Cut(sound.path, "?")
+			body, _ := sound.body.(string)
+			f.Add(len(routes)-1, strings.Join(strings.Split(path, "/")[1:], "\n"), query, "", body)
+		}
+	}
+	for i, r := range routes {
+		for _, odd := range []string{"", "\x00", "a/b", "..", "active"} {
+			f.Add(i, strings.ReplaceAll(strings.ReplaceAll(r.path[1:], "/", "\n"), "{conversation_id}", odd), "limit="+odd, odd, odd)
+		}
+	}
+	f.Fuzz(func(t *testing.T, route int, path, query, header, body string) {
+		r := routes[uint(route)%uint(len(routes))]
+		given := strings.Split(path, "\n")
+		segments := strings.Split(r.path, "/")[1:]
+		for i, segment := range segments {
+			if strings.HasPrefix(segment, "{") && i < len(given) {
+				segments[i] = url.PathEscape(given[i])
+			}
+		}
+		req := httptest.NewRequest(r.method, "http://localhost/", strings.NewReader(body))
+		escaped := "/" + strings.Join(segments, "/")
+		plain, err := url.PathUnescape(escaped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.URL.Path, req.URL.RawPath, req.URL.RawQuery = plain, escaped, query
+		req.Header.Set("Content-Type", "application/json")
+		for _, name := range []string{"Idempotency-Key", "Last-Event-ID", "X-Request-Id"} {
+			if header != "" {
+				req.Header.Set(name, header)
+			}
+		}
+		a.answerTo(t, req)
+		if r.method == http.MethodDelete {
+			_ = a.store.DeleteConversation(t.Context(), named("c"))
+			plant(t, a.store, "c")
+		}
+	})
+}
+
+// FuzzCursor gives any cursor to every list. One that is taken gives a page, and
+// never what another list's cursor named.
+func FuzzCursor(f *testing.F) {
+	a := newAPI(f)
+	plant(f, a.store, "c")
+	var lists []string
+	for _, r := range specRoutes(f) {
+		for _, p := range r.parameters {
+			if p.Value.Name != "cursor" {
+				continue
+			}
+			v := visits[r.operation][len(visits[r.operation])-1]
+			list := v.request(r, whose{"c", "c", "hazel"}, "").path
+			if !strings.Contains(list, "?") {
+				list += "?"
+			}
+			lists = append(lists, list)
+		}
+	}
+	if len(lists) < 7 {
+		f.Fatalf("only %d lists", len(lists))
+	}
+	for i, list := range lists {
+		res := httptest.NewRecorder()
+		a.server.ServeHTTP(res, httptest.NewRequest("GET", "http://localhost"+list+"&limit=1", nil))
+		var page struct {
+			Next string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(res.Body.Bytes(), &page); err != nil || res.Code != 200 {
+			f.Fatalf("%s: %d, %v: %s", list, res.Code, err, res.Body)
+		}
+		for j := range lists {
+			f.Add(j, page.Next)
+		}
+		for _, odd := range []string{"", "AAAA", "f_________8BeXsujyt8wZOmIeCxw_Cq", "gAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "__________8BeXsujyt8wZOmIeCxw_Cq", "AAAAAH____8BeXsujyt8wZOmIeCxw_Cq", "AAAA AAAA", "AAAA\nAAAA", "\xff"} {
+			f.Add(i, odd)
+		}
+	}
+	f.Fuzz(func(t *testing.T, list int, cursor string) {
+		path := lists[uint(list)%uint(len(lists))]
+		req := httptest.NewRequest("GET", "http://localhost"+path+"&cursor="+url.QueryEscape(cursor), nil)
+		res := a.answerTo(t, req)
+		if res.Code == 200 {
+			if body := res.Body.Bytes(); !json.Valid(body) || !bytes.HasPrefix(body, []byte(`{"data":[`)) {
+				t.Fatalf("%q: %s", cursor, body)
+			}
+		} else if !strings.Contains(res.Body.String(), "cursor") && !strings.Contains(res.Body.String(), "invalid_utf8") {
+			t.Fatalf("%q: %s", cursor, res.Body)
+		}
+	})
+}

@@ -20,7 +20,7 @@ type Config struct {
 	Pause          time.Duration // of a writer between two operations, on average
 
 	Kills       int           // of the program, and as many of Postgres; 0 for none
-	Cuts        int           // of each kind of fault of the database link, and of the model link; 0 for none
+	Cuts        int           // of each kind of fault of the links to the database and the model, and times that a server is frozen; 0 for none
 	Fills       int           // times that the pools are filled, and that clients are dropped
 	ModelFaults int           // requests to the model, in a hundred, that go wrong
 	Drops       int           // requests, in a hundred, whose client goes away before the answer

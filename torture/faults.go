@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,6 +36,7 @@ func schedule(cfg Config, rng *rand.Rand) (all []fault) {
 	add(cfg.Kills, "program killed", 0, 0, (*run).killProgram)
 	add(cfg.Kills, "Postgres killed", 0, 300*ms, (*run).killPostgres)
 	add(cfg.Kills/4, "Postgres backend killed", 0, 0, (*run).killBackend)
+	add(cfg.Cuts, "program frozen", 300*ms, 8000*ms, (*run).freezeProgram)
 	add(cfg.Cuts, "database link cut", 100*ms, 2000*ms, onDatabase((*link).cut))
 	add(cfg.Cuts, "database link reset", 50*ms, 500*ms, onDatabase((*link).reset))
 	add(cfg.Cuts, "database link silent", 500*ms, 4000*ms, onDatabase((*link).silence))
@@ -129,6 +129,21 @@ func (r *run) killProgram(ctx context.Context, f fault) error {
 	return nil
 }
 
+// freezeProgram has a server stand still, with its locks and leaderships, and go
+// on as if nothing had been.
+func (r *run) freezeProgram(ctx context.Context, f fault) error {
+	end := r.obstacles.begin(f.kind, f.server)
+	defer end()
+	thaw, ok := r.programs[f.server].freeze()
+	if !ok {
+		return nil
+	}
+	defer thaw()
+	r.report.fault(f.kind)
+	r.sleep(ctx, f.lasts)
+	return nil
+}
+
 // killPostgres kills Postgres, and starts it again.
 func (r *run) killPostgres(ctx context.Context, f fault) error {
 	r.postgres.mu.Lock()
@@ -160,7 +175,7 @@ func (r *run) killBackend(ctx context.Context, f fault) error {
 	if err != nil {
 		return nil // no server is connected just now
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := killProcess(pid); err != nil {
 		return nil // it has just ended
 	}
 	r.report.fault(f.kind)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -61,7 +60,7 @@ func (p *postgres) kill() error {
 	if err != nil {
 		return fmt.Errorf("postmaster.pid: %w", err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := killProcess(pid); err != nil {
 		return err
 	}
 	<-p.server.Done()

@@ -130,6 +130,21 @@ func (p *program) kill() bool {
 	return true
 }
 
+// freeze stops the server as it stands, until thaw is called. False means that
+// none ran.
+func (p *program) freeze() (thaw func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return nil, false
+	}
+	process := p.cmd.Process
+	if err := freezeProcess(process); err != nil {
+		return nil, false
+	}
+	return func() { _ = thawProcess(process) }, true // where it was killed meanwhile, there is nothing to do
+}
+
 // stop ends it for good.
 func (p *program) stop() {
 	close(p.stopping)

@@ -32,7 +32,7 @@ type flags struct {
 	HistoryWriters int           `default:"${history_writers}" placeholder:"N" help:"Writers on each of those (${default})."`
 	Pause          time.Duration `default:"${pause}" placeholder:"DURATION" help:"Of a writer between two operations (${default})."`
 	Kills          int           `default:"${kills}" placeholder:"N" help:"Kills of the program, and as many of Postgres (${default})."`
-	Cuts           int           `default:"${cuts}" placeholder:"N" help:"Faults of each kind of the links to the database and the model (${default})."`
+	Cuts           int           `default:"${cuts}" placeholder:"N" help:"Faults of each kind of the links to the database and the model, and times that a server is frozen (${default})."`
 	Fills          int           `default:"${fills}" placeholder:"N" help:"Times that the pools are filled, and that clients are dropped (${default})."`
 	ModelFaults    int           `default:"${model_faults}" placeholder:"PERCENT" help:"Requests to the model that go wrong (${default})."`
 	CheckEvery     time.Duration `default:"${check_every}" placeholder:"DURATION" help:"Time between two checks (${default})."`

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -23,7 +24,15 @@ type answer struct {
 	status   int
 	location string // of what was created
 	body     []byte
+	buffer   *[]byte // that body is in, to be used again; nil for none
 }
+
+// buffers are those that answers of many messages are put together in: made
+// anew each time, they would be most of what a context allocates. Answers
+// larger than maxBuffer have their own.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxBuffer = 1 << 20
 
 // answerWith gives a 200 with one thing.
 func answerWith(thing json.Marshaler) (answer, error) {
@@ -42,7 +51,8 @@ func answerCreated(thing json.Marshaler, created bool, location string) (answer,
 
 // answerPage gives a list.
 func answerPage[T json.Marshaler](p tree.Page[T]) (answer, error) {
-	body, err := appendList([]byte(`{"data":`), p.Data)
+	buffer := buffers.Get().(*[]byte)
+	body, err := appendList(append((*buffer)[:0], `{"data":`...), p.Data)
 	if err != nil {
 		return answer{}, err
 	}
@@ -52,7 +62,7 @@ func answerPage[T json.Marshaler](p tree.Page[T]) (answer, error) {
 	} else {
 		body = strconv.AppendQuote(body, p.Next) // base64url, which needs no escape
 	}
-	return answer{status: http.StatusOK, body: append(body, '}')}, nil
+	return answer{status: http.StatusOK, body: append(body, '}'), buffer: buffer}, nil
 }
 
 func appendList[T json.Marshaler](dst []byte, list []T) ([]byte, error) {
@@ -60,6 +70,10 @@ func appendList[T json.Marshaler](dst []byte, list []T) ([]byte, error) {
 	for i, item := range list {
 		if i > 0 {
 			dst = append(dst, ',')
+		}
+		if appender, ok := any(item).(interface{ AppendJSON([]byte) []byte }); ok {
+			dst = appender.AppendJSON(dst)
+			continue
 		}
 		encoded, err := item.MarshalJSON()
 		if err != nil {
@@ -79,6 +93,10 @@ func (a answer) write(w http.ResponseWriter) error {
 	}
 	w.WriteHeader(a.status)
 	_, err := w.Write(a.body)
+	if a.buffer != nil && cap(a.body) <= maxBuffer {
+		*a.buffer = a.body
+		buffers.Put(a.buffer)
+	}
 	return err
 }
 

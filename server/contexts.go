@@ -55,7 +55,9 @@ func (h handlers) GetContext(ctx context.Context, r GetContextRequestObject) (Ge
 	if err != nil {
 		return nil, err
 	}
-	return answerWith(c)
+	buffer := buffers.Get().(*[]byte)
+	body, err := c.AppendJSON((*buffer)[:0])
+	return answer{status: http.StatusOK, body: body, buffer: buffer}, err
 }
 
 // parseWindow reads what the query says of the window. Its size in tokens wins

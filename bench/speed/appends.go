@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -47,6 +45,17 @@ func (s *session) append(ctx context.Context, r *rig) error {
 			}
 		}
 	}
+	// What HTTP costs by itself.
+	nothing, err := r.compare(ctx, s.pace, "a request that does nothing", []task{{coppice: func(c *client) job {
+		return func(context.Context) (int, error) {
+			answer, err := c.do("GET", "/healthz", nil, 200)
+			return len(answer), err
+		}
+	}}})
+	if err != nil {
+		return err
+	}
+	s.add(nothing)
 	short := newText(tree.RoleUser, shortText)
 	tasks := func(n int, say func(*corpus) (text, tree.Role)) (out []task) {
 		for i := range n {
@@ -79,9 +88,4 @@ func (c *corpus) turn() (text, tree.Role) {
 		role = tree.RoleAssistant
 	}
 	return c.draw(role), role
-}
-
-// planted is a line in the database.
-type planted struct {
-	id, head uuid.UUID
 }

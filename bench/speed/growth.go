@@ -10,7 +10,7 @@ import (
 
 // An Axis is something that grows, and what that does to a request.
 type Axis struct {
-	Name       string      `json:"name"` // what grows
+	Name       string      `json:"name"` // what grows, its first word telling it from the others
 	Unit       string      `json:"unit"`
 	Sizes      []int       `json:"sizes"`
 	Context    Comparison  `json:"context"`    // a result for each size, compared with the smallest

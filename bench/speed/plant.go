@@ -202,4 +202,7 @@ func (p *planter) flush() error {
 	return err
 }
 
+// planted is a branch in the database.
+type planted struct{ id, head uuid.UUID }
+
 func key(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil} }

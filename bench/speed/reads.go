@@ -34,7 +34,7 @@ func (s *session) context(ctx context.Context, r *rig) error {
 		if err != nil {
 			return err
 		}
-		branches = append(branches, branch{made.planted, fmt.Sprintf("tail of %s messages", thousands(tail)), tail, tail > 200})
+		branches = append(branches, branch{made.planted, tailName(tail), tail, tail > 200})
 	}
 	// As large as a context gets by default before it is compacted.
 	window, err := p.line(folded + 1000)

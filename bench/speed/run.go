@@ -124,7 +124,11 @@ func (s *session) add(c Comparison) {
 	p.Comparisons = append(p.Comparisons, c)
 	s.report.Parts[s.part] = p
 	first := c.Results[0]
-	s.cfg.Remark("  %s, %d at once: %.3f ms, %.0f a second; %.2f times the SQL", c.Name, c.Workers, first.P50, first.PerSecond, first.Ratios[nameSQL].P50.Median)
+	beside := ""
+	if ratio, ok := first.Ratios[nameSQL]; ok {
+		beside = fmt.Sprintf(", %.2f times the SQL", ratio.P50.Median)
+	}
+	s.cfg.Remark("  %s, %d at once: %.3f ms%s; %.0f a second", c.Name, c.Workers, first.P50, beside, first.PerSecond)
 }
 
 // size is a full run's size, or a quick one's.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -70,9 +69,7 @@ func (f *speedFlags) print(ctx context.Context, out *console, logs *logFlags, pa
 	if f.JSON {
 		return out.JSON(report)
 	}
-	for _, c := range report.Parts[part].Comparisons {
-		writeComparison(out, c)
-	}
+	writePart(out, report, part)
 	return nil
 }
 
@@ -94,29 +91,4 @@ func (f *speedFlags) measure(ctx context.Context, out *console, logs *logFlags, 
 		Host: speed.Host{Database: lab.database, Serve: lab.serve},
 		Seed: f.Seed, Rounds: f.Rounds, Slice: f.Slice, Quick: f.Quick, Remark: out.Remark,
 	}, parts...)
-}
-
-// writeComparison prints what variants came to as a table.
-func writeComparison(out *console, c speed.Comparison) {
-	out.Line("%s, %d at once", c.Name, c.Workers)
-	out.Line("")
-	rows := [][]string{{"", "p50 ms", "p99 ms", "a second", "p50 / sql", "a second / sql", "p50 / prepared", "KB", "allocations", "KB allocated", "CPU ms"}}
-	for _, r := range c.Results {
-		sql, prepared := r.Ratios["sql"], r.Ratios["prepared"]
-		rows = append(rows, []string{
-			r.Name, fmt.Sprintf("%.3f", r.P50), fmt.Sprintf("%.2f", r.P99), thousands(int64(r.PerSecond)),
-			spread(sql.P50), spread(sql.PerSecond), spread(prepared.P50),
-			fmt.Sprintf("%.1f", r.Bytes/1000), thousands(int64(r.Allocs)), fmt.Sprintf("%.1f", r.AllocBytes/1000), fmt.Sprintf("%.3f", r.CPU),
-		})
-	}
-	writeTable(out, rows)
-	out.Line("")
-}
-
-// spread is a median with its quartiles; "" where nothing was compared.
-func spread(s speed.Spread) string {
-	if s.Median == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
 }

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coppice-chat/coppice/bench/plot"
+	"github.com/coppice-chat/coppice/bench/speed"
+)
+
+type benchAllCommand struct {
+	speedFlags
+	Out string `type:"existingdir" placeholder:"DIR" help:"Folder of the documentation: the tables go into its performance.md, between the comments that name them, and the plots into images/."`
+}
+
+func (cmd *benchAllCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	if cmd.Out != "" { // before a long run, rather than after it
+		if err := insertTables(cmd.Out, nil); err != nil {
+			return err
+		}
+	}
+	report, err := cmd.measure(ctx, out, logs, speed.Parts()...)
+	if err != nil {
+		return err
+	}
+	if cmd.Out != "" {
+		if err := writePlots(filepath.Join(cmd.Out, "images"), report); err != nil {
+			return err
+		}
+		if err := insertTables(cmd.Out, report); err != nil {
+			return err
+		}
+	}
+	if cmd.JSON {
+		return out.JSON(report)
+	}
+	for _, section := range tableSections() {
+		if section != "machine" && section != "targets" {
+			out.Line("%s", out.bold(strings.ToUpper(section)))
+			out.Line("")
+		}
+		writeSection(out, report, section)
+	}
+	return nil
+}
+
+// tableSections are what performance.md has places for.
+func tableSections() []string { return append([]string{"machine", "targets"}, speed.Parts()...) }
+
+func writeSection(out *console, r *speed.Report, section string) {
+	switch section {
+	case "machine":
+		m := r.Machine
+		out.Line("%s of %s, %s, Postgres %s with fsync %s and shared_buffers of %s. The load was %s over 1, 5 and 15 minutes when the run began, and what took part is on the same machine.",
+			count(m.CPUs, "core"), orUnknown(m.CPU), m.OS+", "+m.Go, m.Postgres, m.Fsync, m.SharedBuffers, orUnknown(m.Load))
+		out.Line("")
+	case "targets":
+		writeTargets(out, r)
+		out.Line("")
+	default:
+		writePart(out, r, section)
+	}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "an unknown kind"
+	}
+	return s
+}
+
+// insertTables puts the report's tables between the comments of performance.md
+// that name them. With no report it only looks whether all are there.
+func insertTables(docs string, r *speed.Report) error {
+	name := filepath.Join(docs, "performance.md")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	for _, section := range tableSections() {
+		begin, end := []byte("<!-- bench "+section+" -->\n"), []byte("<!-- end -->")
+		before, rest, ok := bytes.Cut(text, begin)
+		_, after, closed := bytes.Cut(rest, end)
+		if !ok || !closed {
+			return fmt.Errorf("%s has no place for the tables of %s: write the line %q where they go, and %q after it",
+				name, section, bytes.TrimSpace(begin), end)
+		}
+		if r == nil {
+			continue
+		}
+		var tables bytes.Buffer
+		out := &console{Writer: bufio.NewWriter(&tables), width: plainWidth}
+		writeSection(out, r, section)
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		text = bytes.Join([][]byte{before, begin, []byte("\n"), bytes.TrimRight(tables.Bytes(), "\n"), []byte("\n\n"), end, after}, nil)
+	}
+	if r == nil {
+		return nil
+	}
+	return os.WriteFile(name, text, 0o644)
+}
+
+// writePlots draws each axis of growth.
+func writePlots(dir string, r *speed.Report) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, a := range r.Growth {
+		chart := plot.Chart{Title: "Latency by the " + a.Name, X: a.Unit, Y: "median latency, ms"}
+		for _, s := range []struct {
+			name   string
+			of     *speed.Comparison
+			dashed bool
+		}{
+			{"context", &a.Context, false}, {"append", &a.Append, false}, {"page of a transcript", &a.Transcript, false},
+			{"context, load all", a.LoadAll, true}, {"context, one row", a.OneRow, true},
+		} {
+			if s.of == nil {
+				continue
+			}
+			line := plot.Series{Name: s.name, Dashed: s.dashed}
+			for i, result := range s.of.Results {
+				line.X = append(line.X, float64(a.Sizes[i]))
+				line.Y = append(line.Y, result.P50)
+			}
+			chart.Series = append(chart.Series, line)
+		}
+		svg, err := chart.SVG()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, a.File()+".svg"), svg, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

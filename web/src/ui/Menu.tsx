@@ -37,7 +37,7 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
     const elsewhere = (event: Event) => {
       if (!root.current?.contains(event.target as globalThis.Node)) setOpen(false)
     }
-    const scrolled = () => place(button.current!, list.current!)
+    const scrolled = () => button.current && list.current && place(button.current, list.current) // which may be gone already
     document.addEventListener('pointerdown', elsewhere)
     document.addEventListener('scroll', scrolled, true)
     return () => {

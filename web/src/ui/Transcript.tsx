@@ -225,8 +225,7 @@ class List {
   settle(scroller: HTMLElement, redraw: (n: number) => void) {
     // The reader may have moved, and the event be on its way. At the very end it may have been the browser: the list got shorter.
     const atEnd = scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 1
-    if (!atEnd) this.scrolled(scroller, redraw)
-    let news = false
+    let news = !atEnd && this.scrolled(scroller, redraw)
     for (const [row, index] of this.rows) news = this.ruler.measure(index, row.getBoundingClientRect().height) || news
     if (news) redraw(0)
     const top = this.top(scroller.clientHeight)

@@ -15,7 +15,10 @@ import (
 )
 
 func (h handlers) CreateImport(ctx context.Context, r CreateImportRequestObject) (CreateImportResponseObject, error) {
-	opts := transfer.Options{Format: deref(r.Params.Format), TenantID: callOf(ctx).tenant}
+	opts := transfer.Options{
+		Format: deref(r.Params.Format), TenantID: callOf(ctx).tenant,
+		MaxConversationBytes: h.cfg.MaxConversation, MaxBytes: h.cfg.MaxImportBytes, MaxNotes: maxImportNotes,
+	}
 	switch deref(r.Params.DryRun) {
 	case "", "false":
 	case "true":
@@ -36,6 +39,9 @@ func (h handlers) CreateImport(ctx context.Context, r CreateImportRequestObject)
 	return answer{status: http.StatusOK, body: body}, err
 }
 
+// maxImportNotes is how many notes an answer lists.
+const maxImportNotes = 10_000
+
 // importProblem tells who is to blame for a failed import: the store, the
 // connection, or else the file.
 func importProblem(err error, report transfer.Report, read, store error, limit int64) error {
@@ -51,6 +57,8 @@ func importProblem(err error, report transfer.Report, read, store error, limit i
 		return problemf(CodeBodyTooLarge, "", "The file has over %d bytes, which is the most this server imports. %s", limit, stored)
 	case read != nil:
 		return &problem{code: CodeIncompleteBody, detail: "The file ended before its time. " + stored + " Send it again: what is there is not added twice.", cause: read}
+	case errors.Is(err, transfer.ErrTooLarge):
+		return problemf(CodeBodyTooLarge, "", "The file holds more than this server takes, unpacked: %s. %s Import it by `coppice import`.", reasonOf(err), stored)
 	case errors.Is(err, transfer.ErrEmpty):
 		return problemf(CodeEmptyFile, "", "The file has nothing in it.")
 	case errors.Is(err, transfer.ErrFormat):

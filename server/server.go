@@ -48,6 +48,7 @@ const (
 	DefaultHeartbeat         = 15 * time.Second
 	DefaultMaxBodyBytes      = 1 << 20
 	DefaultMaxImportBytes    = 1 << 30
+	DefaultMaxConversation   = 64 << 20
 	DefaultMaxReads          = 8
 	DefaultMaxImports        = 8
 )
@@ -81,6 +82,7 @@ type Config struct {
 	MaxImportBytes    int64         // of a file to import; 0 is DefaultMaxImportBytes
 	MaxReads          int           // trees and exports under way, each of which holds a connection to the database; 0 is DefaultMaxReads
 	MaxImports        int           // imports under way; 0 is DefaultMaxImports
+	MaxConversation   int64         // bytes of one conversation in such a file, which is held in memory several times over; 0 is DefaultMaxConversation
 	RateLimit         float64       // requests of one key in a second, in the long run; 0 is any number
 	RateBurst         int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
 
@@ -128,6 +130,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.MaxImportBytes == 0 {
 		cfg.MaxImportBytes = DefaultMaxImportBytes
+	}
+	if cfg.MaxConversation == 0 {
+		cfg.MaxConversation = DefaultMaxConversation
 	}
 	if cfg.MaxReads == 0 {
 		cfg.MaxReads = DefaultMaxReads

@@ -23,8 +23,14 @@ type Store interface {
 
 // Options change what Import does. The zero value is a good one.
 type Options struct {
-	Format   string           // one of Formats; "": recognized from the content
-	TenantID string           // whose the store is, so that two tenants can import the same file; "": tree.DefaultTenant
+	Format   string // one of Formats; "": recognized from the content
+	TenantID string // whose the store is, so that two tenants can import the same file; "": tree.DefaultTenant
+	// Bounds for files that nobody vouches for. One that goes beyond them ends in
+	// ErrTooLarge, but for the notes, of which the report then counts the rest.
+	MaxConversationBytes int64 // of one conversation; 0: any number
+	MaxBytes             int64 // of all that comes out of the file, unpacked; 0: any number
+	MaxNotes             int   // 0: any number, but 10,000 of one conversation
+
 	DryRun   bool             // read, check and report, but store nothing
 	Workers  int              // calls of the store at once, if it takes several, as a *tree.Store over a pool does; 0: one after the other
 	Progress func(read int64) // called now and then with the bytes read so far; nil for none
@@ -50,6 +56,9 @@ var (
 
 	// ErrFormat is of a file, or an Options.Format, that is no known format.
 	ErrFormat = errors.New("unknown format")
+
+	// ErrTooLarge is of a file beyond the bounds that Options set.
+	ErrTooLarge = errors.New("too large")
 )
 
 // Import reads conversations from r and stores them. The format is recognized
@@ -83,6 +92,7 @@ type importer struct {
 	opts   Options
 	format string
 	seen   map[uuid.UUID]bool // conversations of this run
+	bounds *bounded
 	saver
 
 	batch []entry // for the next call of the store
@@ -95,7 +105,7 @@ type importer struct {
 const batchNodes = 250
 
 func newImporter(ctx context.Context, store Store, opts Options) *importer {
-	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, saver: newSaver(ctx, store, opts)}
+	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, bounds: newBounded(opts), saver: newSaver(ctx, store, opts)}
 }
 
 // file reads what may be a zip archive.
@@ -132,7 +142,9 @@ func (im *importer) stream(in *bufio.Reader) error {
 		return err
 	}
 	im.format = f.name
-	err = f.parse(in, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
+	im.bounds.from = in
+	im.bounds.next()
+	err = f.parse(im.bounds, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
@@ -141,15 +153,20 @@ func (im *importer) stream(in *bufio.Reader) error {
 
 // note takes a note on the file, behind those on the conversation before it.
 func (im *importer) note(n Note) {
-	if last := len(im.batch) - 1; last >= 0 {
+	last := len(im.batch) - 1
+	switch {
+	case last < 0:
+		im.loose(n)
+	case len(im.batch[last].notes) <= 2*maxNotes:
 		im.batch[last].notes = append(im.batch[last].notes, n)
-		return
+	default:
+		im.kept.omitted.Add(1)
 	}
-	im.addReport().Notes = []Note{n}
 }
 
 // conversation takes one conversation of the file.
 func (im *importer) conversation(c Conversation, format string) error {
+	im.bounds.next()
 	b, notes := normalize(c, format, im.opts.TenantID)
 	again := im.seen[b.Conversation.ID]
 	if again {
@@ -183,6 +200,9 @@ func (im *importer) finish() (Report, error) {
 	im.wait()
 	report := im.total()
 	report.Format = im.format
+	if n := im.kept.omitted.Load(); n > 0 {
+		report.Notes = append(report.Notes, Note{LeftOut, KindSyntax, "", "", fmt.Sprintf("%d more notes, which are not listed", n)})
+	}
 	if stopped := im.stopped(); stopped != nil {
 		err = stopped
 	}

@@ -57,6 +57,12 @@ func (c *Conversation) leftOut(kind Kind, place, format string, args ...any) {
 }
 
 func (c *Conversation) note(action Action, kind Kind, place, format string, args ...any) {
+	switch n := len(c.Notes); {
+	case n > maxNotes:
+		return
+	case n == maxNotes:
+		action, kind, place, format, args = LeftOut, KindSyntax, "", "there is more to say of this conversation than the %d notes before this one", []any{maxNotes}
+	}
 	c.Notes = append(c.Notes, Note{
 		Action: action, Kind: kind, Conversation: c.name(), Place: oneLine(place), Detail: fmt.Sprintf(format, args...),
 	})

@@ -21,11 +21,12 @@ type saver struct {
 	slots  chan struct{}           // one taken for each call under way
 	calls  *sync.WaitGroup
 	report []*Report // of each batch, in the order of the file
+	kept   *noteLimit
 }
 
 func newSaver(ctx context.Context, store Store, opts Options) saver {
 	ctx, stop := context.WithCancelCause(ctx)
-	return saver{store: store, dryRun: opts.DryRun, ctx: ctx, stop: stop, slots: make(chan struct{}, max(opts.Workers, 1)), calls: &sync.WaitGroup{}}
+	return saver{store: store, dryRun: opts.DryRun, ctx: ctx, stop: stop, slots: make(chan struct{}, max(opts.Workers, 1)), calls: &sync.WaitGroup{}, kept: &noteLimit{most: int64(opts.MaxNotes)}}
 }
 
 // An entry is one conversation of the file, as the store takes it.
@@ -40,6 +41,13 @@ func (s *saver) addReport() *Report {
 	r := &Report{}
 	s.report = append(s.report, r)
 	return r
+}
+
+// loose keeps a note that stands before any conversation.
+func (s *saver) loose(n Note) {
+	if kept := s.kept.keep(n); len(kept) > 0 {
+		s.addReport().Notes = kept
+	}
 }
 
 // save stores a batch in the background, once a slot is free.
@@ -76,7 +84,7 @@ func (s *saver) saveEach(report *Report, batch []entry) error {
 	for i, e := range batch {
 		err := s.saveOnce(report, batch[i:i+1])
 		if errors.As(err, &refused) {
-			report.Notes = append(append(report.Notes, e.notes...), e.refusal(refused))
+			report.Notes = append(append(report.Notes, s.kept.keep(e.notes...)...), s.kept.keep(e.refusal(refused))...)
 		} else if err != nil {
 			return err
 		}
@@ -137,9 +145,9 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 	}
 	for i, e := range batch {
 		report.count(e.Bundle)
-		report.Notes = append(report.Notes, e.notes...)
+		report.Notes = append(report.Notes, s.kept.keep(e.notes...)...)
 		for _, c := range changed[i] {
-			report.Notes = append(report.Notes, e.changed(c))
+			report.Notes = append(report.Notes, s.kept.keep(e.changed(c))...)
 		}
 	}
 	return nil

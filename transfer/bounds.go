@@ -1,0 +1,60 @@
+package transfer
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+)
+
+// maxNotes is how many notes of one conversation are kept. A file that is
+// unsound on purpose could hold more of them than memory does.
+const maxNotes = 10_000
+
+// A bounded reader ends in ErrTooLarge where a conversation, or all that comes
+// out of the file, has more bytes than it may. The reader's own buffers come on
+// top.
+type bounded struct {
+	from       io.Reader
+	most       int64 // of a conversation; 0 is any number
+	read, left int64 // since the last conversation; in all
+	limited    bool  // left counts
+}
+
+func newBounded(opts Options) *bounded {
+	return &bounded{most: opts.MaxConversationBytes, left: opts.MaxBytes, limited: opts.MaxBytes > 0}
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.most > 0 && b.read > b.most {
+		return 0, fmt.Errorf("%w: a conversation has over %d bytes", ErrTooLarge, b.most)
+	}
+	n, err := b.from.Read(p)
+	b.read += int64(n)
+	if b.limited {
+		if b.left -= int64(n); b.left < 0 {
+			return 0, fmt.Errorf("%w: what it holds has over the bytes that it may", ErrTooLarge)
+		}
+	}
+	return n, err
+}
+
+// next begins the next conversation.
+func (b *bounded) next() { b.read = 0 }
+
+// A noteLimit keeps so many notes of a run, and counts the rest.
+type noteLimit struct {
+	most    int64 // 0 is any number
+	noted   atomic.Int64
+	omitted atomic.Int64
+}
+
+// keep gives those of the notes that there is room for.
+func (l *noteLimit) keep(notes ...Note) []Note {
+	if l.most == 0 {
+		return notes
+	}
+	room := l.most - (l.noted.Add(int64(len(notes))) - int64(len(notes)))
+	room = min(max(room, 0), int64(len(notes)))
+	l.omitted.Add(int64(len(notes)) - room)
+	return notes[:room]
+}

@@ -81,9 +81,7 @@ func samples(ref *openapi3.SchemaRef, name string, depth int) []value {
 		return []value{{raw: "true"}}
 	case s.Type.Includes("array"):
 		v := value{array: true}
-		for _, item := range samples(s.Items, name, depth+1) {
-			v.items = append(v.items, item)
-		}
+		v.items = samples(s.Items, name, depth+1)
 		return []value{v}
 	}
 	object := value{}

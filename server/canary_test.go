@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
@@ -33,7 +35,8 @@ type cage struct {
 	secret string // of the tenant "own"
 	mu     sync.Mutex
 	told   map[string]string // by what told it
-	good   string            // answers, which may tell what was said but no key
+	spans  *tracetest.InMemoryExporter
+	good   string // answers, which may tell what was said but no key
 }
 
 // check fails where a canary got out.
@@ -42,6 +45,11 @@ func (c *cage) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.told["the log"] = c.log.String()
+	spans := c.spans.GetSpans()
+	c.told["a trace"] = fmt.Sprintf("%+v", spans)
+	if len(spans) < 5 {
+		c.t.Errorf("%d spans", len(spans))
+	}
 	for _, key := range []string{canaryKey, c.secret} {
 		if strings.Contains(c.good, key) {
 			c.t.Errorf("an answer has the key %.8s…", key)
@@ -96,21 +104,25 @@ func newCage(t *testing.T, does llmtest.Behaviour, changes ...func(*Config)) *ca
 	t.Helper()
 	fake := llmtest.NewServer(t)
 	fake.Otherwise(does)
-	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: fake.URL(), Model: "gpt-4o", APIKey: canaryKey, HTTPClient: fake.Client()})
+	client, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: fake.URL(), Model: "gpt-4o", APIKey: canaryKey, HTTPClient: fake.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	spans := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	m := llm.Instrument(client, llm.Instruments{TracerProvider: provider})
 	talks := func(cfg *Config) {
+		cfg.Tracing = provider
 		cfg.Registry = prometheus.NewRegistry()
-		cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Summarizers: []summarize.Summarizer{{Model: m, Timeout: time.Second}}})
+		cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Tracing: provider, Summarizers: []summarize.Summarizer{{Model: m, Timeout: time.Second}}})
 		if err == nil {
-			cfg.Replies, err = reply.New(reply.Config{Store: cfg.Store, Contexts: cfg.Contexts, Models: []llm.Model{m}, Logger: cfg.Logger, Timeout: time.Second})
+			cfg.Replies, err = reply.New(reply.Config{Tracing: provider, Store: cfg.Store, Contexts: cfg.Contexts, Models: []llm.Model{m}, Logger: cfg.Logger, Timeout: time.Second})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := &cage{testAPI: newAPIOn(t, dbtest.New(t, dbtest.StatementTimeout(200*time.Millisecond)), append([]func(*Config){talks}, changes...)...), told: map[string]string{}}
+	c := &cage{testAPI: newAPIOn(t, dbtest.New(t, dbtest.StatementTimeout(200*time.Millisecond)), append([]func(*Config){talks}, changes...)...), spans: spans, told: map[string]string{}}
 	own := c.store.ForTenant("own")
 	for _, name := range []string{"own", "own 2"} {
 		plant(t, own, name)
@@ -185,7 +197,8 @@ func (c *cage) everywhere() {
 
 // TestNothingThatWasSaidIsTold visits every operation while all goes well, and
 // while the model, the database and the keys fail, and looks for what was said,
-// and for keys, in the log, the figures, the errors' answers and all headers.
+// and for keys, in the log, the traces, the figures, the errors' answers and all
+// headers.
 func TestNothingThatWasSaidIsTold(t *testing.T) {
 	t.Parallel()
 	const text = canaryText + " again and again, and " + canaryText + " once more."

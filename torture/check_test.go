@@ -299,6 +299,13 @@ func TestMarks(t *testing.T) {
 	if got := readNaming("around " + n.String() + " it"); fmt.Sprint(got.folded, got.seen, got.gaps, got.ours) != fmt.Sprint(n.folded, n.seen, true, true) {
 		t.Errorf("read %+v of %q", got, n)
 	}
+	whole := naming{folded: []mark{a}}.String()
+	if got := readPrior("The summary so far.\n\n<coppice-prior-x>\n| " + whole + "\n</coppice-prior-x>"); !got.ours || got.gaps {
+		t.Errorf("read %+v of a prior summary", got)
+	}
+	if got := readPrior("The summary so far.\n\n<coppice-prior-x>\n| Extract of an earlier summary.\n| - " + whole + "\n| - more\n</coppice-prior-x>"); !got.gaps {
+		t.Errorf("read %+v of an extract that quotes a summary", got)
+	}
 	if got := readNaming("an extract with " + c.String()); got.ours || !got.gaps || len(got.seen) != 1 {
 		t.Errorf("read %+v", got)
 	}

@@ -124,14 +124,15 @@ type naming struct {
 }
 
 const (
-	foldedWord = "FOLDED"
-	seenWord   = "SEEN"
-	gapsWord   = "GAPS"
+	namingOpening = "This stands for what was said before."
+	foldedWord    = "FOLDED"
+	seenWord      = "SEEN"
+	gapsWord      = "GAPS"
 )
 
 func (n naming) String() string {
 	var b strings.Builder
-	b.WriteString("This stands for what was said before.")
+	b.WriteString(namingOpening)
 	if n.gaps {
 		b.WriteString(" " + gapsWord)
 	}
@@ -149,6 +150,14 @@ func (n naming) String() string {
 }
 
 var namingPattern = regexp.MustCompile(`( ` + gapsWord + `)? ` + foldedWord + `((?: m\d{7})*) ` + seenWord + `((?: m\d{7})*) END\.`)
+
+// readPrior finds what the prior summary in a prompt says. An extract may quote
+// a summary that it merged, and stands for more than that one did.
+func readPrior(prompt string) naming {
+	n := readNaming(prompt)
+	n.gaps = n.gaps || !strings.Contains(prompt, ">\n| "+namingOpening)
+	return n
+}
 
 // readNaming finds what a summary says; of one that the fake didn't write, only
 // the marks that happen to be in it, as seen.

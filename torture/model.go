@@ -87,7 +87,7 @@ func (m *model) summarize(contents []string) string {
 		return ""
 	}
 	if text := part("prior"); text != "" {
-		prior := readNaming(text)
+		prior := readPrior(text)
 		n.folded, n.gaps = prior.folded, prior.gaps
 		n.seen = prior.seen
 	}

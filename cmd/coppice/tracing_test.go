@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -145,7 +146,10 @@ func TestTracing(t *testing.T) {
 	if len(replies) != 1 || len(c.below(replies[0], "chat gpt-4o")) != 1 {
 		t.Errorf("the reply's spans: %v", replies)
 	}
-	compactions := c.named("compaction")
+	// Of those in the background: the reply's own may have found work as well.
+	compactions := slices.DeleteFunc(c.named("compaction"), func(s *tracepb.Span) bool {
+		return attribute(s, "coppice.outcome") != "saved" || attribute(s, "coppice.trigger") != "append"
+	})
 	if len(compactions) == 0 || len(c.below(compactions[0], "chat gpt-4o-mini")) != 1 || len(compactions[0].ParentSpanId) != 0 || len(compactions[0].Links) != 1 {
 		t.Fatalf("the compactions' spans: %v", compactions)
 	}
@@ -156,7 +160,7 @@ func TestTracing(t *testing.T) {
 	if !linked {
 		t.Error("a compaction's span doesn't name the append that made it due")
 	}
-	if log := s.logged(); strings.Count(log, `"trace_id":"`+trace+`"`) != 2 || !strings.Contains(log, `"trace_id":"`+fmt.Sprintf("%x", compactions[0].TraceId)) {
+	if log := s.logged(); strings.Count(log, `"trace_id":"`+trace+`"`) < 2 || !strings.Contains(log, `"trace_id":"`+fmt.Sprintf("%x", compactions[0].TraceId)) {
 		t.Error("the log doesn't name the traces of a request, its reply, or a compaction")
 	}
 	if c.headers.Get("X-Team") != "oaks" || !strings.Contains(c.resource, `"wood"`) || !strings.Contains(c.resource, "deployment.environment.name") {

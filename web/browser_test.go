@@ -136,8 +136,25 @@ func newTab(t testing.TB, s *site, path string, options ...option) *tab {
 	command(b, runtime.Enable, cdp.Empty{})
 	b.emulate(o)
 	t.Cleanup(b.sound)
+	b.atStart(recordMarks)
 	b.do(chromedp.Navigate(s.url + path))
 	return b
+}
+
+// recordMarks notes which messages are marked as new or as the one that was
+// looked for: the mark itself goes after a moment.
+const recordMarks = `
+	window.marked = new Set()
+	new MutationObserver(() => {
+		for (const m of document.querySelectorAll('.message.fresh, .message.sought')) {
+			for (const mark of ['fresh', 'sought']) if (m.classList.contains(mark)) window.marked.add(mark + ' ' + m.dataset.id)
+		}
+	}).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ['class'] })`
+
+// marks waits until a message is marked as "fresh" or "sought", or was.
+func (b *tab) marks(mark string, message uuid.UUID) {
+	b.t.Helper()
+	b.until(`window.marked.has($1)`, mark+" "+message.String())
 }
 
 func (b *tab) listen(event any) {

@@ -232,7 +232,7 @@ func TestSwitch(t *testing.T) {
 	if after := eval[float64](b, `document.querySelector($1).getBoundingClientRect().top`, row(other)); after < before-2 || after > before+2 {
 		t.Errorf("the fork stood at %.0f, and after the switch at %.0f", before, after)
 	}
-	b.until(`document.querySelector($1).matches('.fresh')`, row(other))
+	b.marks("fresh", other)
 
 	// Remembered: by the address, and by the conversation.
 	b.do(chromedp.Reload())

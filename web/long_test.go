@@ -59,7 +59,11 @@ func TestLongConversation(t *testing.T) {
 	}
 	first := heap()
 	for at := range 40 {
-		eval[any](b, `{ const s = document.querySelector('.transcript'); s.scrollTop = s.scrollHeight * $1 / 40 }`, at)
+		eval[any](b, `new Promise(done => {
+			const list = document.querySelector('.transcript')
+			list.scrollTop = list.scrollHeight * $1 / 40
+			requestAnimationFrame(() => requestAnimationFrame(done)) // which the page has heard of then
+		})`, at)
 		b.until(`document.querySelector('.message[data-id]') && !document.querySelector('.missing')`)
 		if n := eval[int](b, elements); n > 4*before+500 {
 			t.Fatalf("the transcript has %d elements, and had %d", n, before)

@@ -42,7 +42,7 @@ func TestMap(t *testing.T) {
 	b.until(`document.querySelector('.map-preview')?.innerText.includes('Right?')`)
 	b.clickAt(x, y)
 	b.until(`location.pathname.endsWith($1)`, leaf.String())
-	b.until(`document.querySelector($1)?.matches('.sought')`, row(right))
+	b.marks("sought", right)
 	b.until(`fetch($1).then(r => r.json()).then(c => c.head_id === $2)`, "/v1/conversations/"+id.String(), leaf.String())
 
 	// The summary's diamond stands beside its anchor, and tells what it folds.
@@ -88,7 +88,8 @@ func TestMotion(t *testing.T) {
 	b.keys("0")
 	b.until(`(r => Math.abs(r.x + r.width / 2 - $2) < 1 && Math.abs(r.y + r.height / 2 - $3) < 1)(document.querySelector($1).getBoundingClientRect())`, fmt.Sprintf(`[id="map-%s"]`, messages[3]), x, y)
 	b.keys("]")
-	b.until(`location.pathname.endsWith($1) && document.querySelector('.message.fresh')`, right.String())
+	b.until(`location.pathname.endsWith($1)`, right.String())
+	b.marks("fresh", right)
 	b.until(`!document.querySelector('.message.fresh')`)
 }
 

@@ -41,7 +41,7 @@ export function Transcript() {
 
   const keys = list.keysOf(p, live)
   list.ruler.reset(keys)
-  list.take(p, branch.aim.value)
+  list.take(p, branch.aim.value, scroller.current)
   const height = scroller.current?.clientHeight ?? innerHeight
   const top = list.top(height)
   const first = list.ruler.at(top - above - beyond)
@@ -78,7 +78,7 @@ export function Transcript() {
         onKeyDown={event => {
           if (event.key !== 'Home' && event.key !== 'End' || event.target !== event.currentTarget) return
           event.preventDefault() // the browser's way there is long
-          list.anchor = event.key === 'End' ? 'end' : { row: 0, y: above }
+          list.go(event.key === 'End' ? 'end' : { row: 0, y: above }, event.currentTarget)
           redraw(0)
         }}
       >
@@ -90,7 +90,7 @@ export function Transcript() {
         <button
           type="button" class="to-end" aria-label="To the newest message" title="To the newest message"
           onClick={() => {
-            list.anchor = 'end'
+            list.go('end', scroller.current!)
             redraw(0)
           }}
         >
@@ -193,8 +193,9 @@ class List {
   }
 
   /** take turns a new aim into an anchor. */
-  take(p: branch.Path, aim: branch.Aim) {
+  take(p: branch.Path, aim: branch.Aim, scroller: HTMLElement | null) {
     if (this.taken.aim === aim) return
+    this.scrollTop = scroller?.scrollTop ?? this.scrollTop
     const known = this.taken.path !== null
     this.taken = { path: p, aim }
     if (aim.to === 'end') this.anchor = 'end'
@@ -204,6 +205,12 @@ class List {
       const y = above + this.ruler.offset(aim.depth) - this.scrollTop - this.drift
       this.anchor = { row: aim.depth, y: y >= 0 && y < innerHeight * 0.8 ? y : 48 }
     }
+  }
+
+  /** go holds on to another place, whatever movement is under way. */
+  go(anchor: Anchor, scroller: HTMLElement) {
+    this.anchor = anchor
+    this.scrollTop = scroller.scrollTop
   }
 
   get total() {

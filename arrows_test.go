@@ -21,6 +21,8 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here.
 var arrows = map[string][]string{
 	"bench":       {"summarize", "tokens", "transfer", "tree"},
+	"bench/speed": {"db", "summarize", "tokens", "tree"}, // its floors are the SQL itself
+	"bench/plot":  {},
 	"server":      {"keys", "reply", "summarize", "transfer", "tree", "web"},
 	"web":         {},
 	"reply":       {"llm", "summarize", "tree"},
@@ -46,7 +48,7 @@ var testCode = []string{"db/dbtest", "llm/llmtest", "torture", "cmd/torture"}
 var owners = map[string][]string{
 	"flag":                         {}, // settings come from cmd/ as values
 	"github.com/alecthomas/kong":   {},
-	"github.com/jackc/pgx":         {"db", "db/embedded", "keys", "summarize", "tree"},
+	"github.com/jackc/pgx":         {"bench/speed", "db", "db/embedded", "keys", "summarize", "tree"},
 	"github.com/labstack/echo":     {"server"},
 	"github.com/openai/openai-go":  {"llm"},
 	"github.com/pressly/goose":     {"db"},

@@ -17,8 +17,7 @@ import (
 func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node, error) {
 	var b pgx.Batch
 	b.Queue(lockConversation, arg.ConversationID, arg.TenantID)
-	b.Queue(appendMessage, arg.ConversationID, arg.ParentID, arg.TenantID, arg.MostMessages, arg.ID, arg.Role, arg.Tokens,
-		arg.Pinned, arg.CreatedAt, arg.Body, arg.SearchText, arg.Metadata, arg.MoveHead)
+	b.Queue(appendMessage, appendArgs(arg)...)
 	results := h.SendBatch(ctx, &b)
 	if _, err := results.Exec(); err != nil {
 		results.Close()
@@ -30,6 +29,11 @@ func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node,
 		err = closeErr
 	}
 	return node, err
+}
+
+func appendArgs(arg AppendMessageParams) []any {
+	return []any{arg.ConversationID, arg.ParentID, arg.TenantID, arg.MostMessages, arg.ID, arg.Role, arg.Tokens,
+		arg.Pinned, arg.CreatedAt, arg.Body, arg.SearchText, arg.Metadata, arg.MoveHead}
 }
 
 // StreamTreeRows is StreamTree row by row, for trees that are not to be held
@@ -48,7 +52,7 @@ func StreamNodeRows(ctx context.Context, h Handle, conversationID pgtype.UUID) (
 // Coppice is asked for most, and holding all rows twice took a third of their
 // memory.
 func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetViewRow) error) error {
-	rows, err := h.Query(ctx, getView, arg.WithBodies, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Budget, arg.Reach)
+	rows, err := h.Query(ctx, getView, viewArgs(arg)...)
 	if err != nil {
 		return err
 	}
@@ -58,4 +62,8 @@ func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetV
 		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Metadata, &r.Settings,
 	}, func() error { return fn(&r) })
 	return err
+}
+
+func viewArgs(arg GetViewParams) []any {
+	return []any{arg.WithBodies, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Budget, arg.Reach}
 }

@@ -2,13 +2,13 @@ package speed
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db"
@@ -17,35 +17,47 @@ import (
 
 // The floors of what Coppice does: the same statements, without it.
 
-// appendSQL appends by pgx, as package tree does.
-func appendSQL(ctx context.Context, pool *pgxpool.Pool, conversation, parent uuid.UUID, t text, role tree.Role) (uuid.UUID, int, error) {
+// appendParams are those of an append, as package tree makes them.
+func appendParams(conversation, parent uuid.UUID, t text, role tree.Role) (uuid.UUID, db.AppendMessageParams) {
 	id := uuid.Must(uuid.NewV7())
-	node, err := db.AppendInTurn(ctx, pool, db.AppendMessageParams{
+	return id, db.AppendMessageParams{
 		ConversationID: key(conversation), ParentID: key(parent), TenantID: tree.DefaultTenant, ID: key(id), Role: string(role),
 		Tokens: int32(t.tokens), CreatedAt: time.Now(), Body: t.body, MoveHead: true,
-	})
+	}
+}
+
+// appendSQL appends by pgx, as package tree does.
+func appendSQL(ctx context.Context, pool *pgxpool.Pool, conversation, parent uuid.UUID, t text, role tree.Role) (uuid.UUID, int, error) {
+	id, params := appendParams(conversation, parent, t, role)
+	node, err := db.AppendInTurn(ctx, pool, params)
 	return id, len(node.Body), err
 }
 
 // reach is how many budgets away a summary is looked for, as package tree does.
 const reach = 4
 
+func viewParams(conversation, head uuid.UUID, budget int64) db.GetViewParams {
+	return db.GetViewParams{
+		WithBodies: true, ConversationID: key(conversation), HeadID: key(head), TenantID: tree.DefaultTenant, Budget: budget, Reach: reach * budget,
+	}
+}
+
 // viewSQL reads what a context is made of by pgx, bodies included.
 func viewSQL(ctx context.Context, pool *pgxpool.Pool, conversation, head uuid.UUID, budget int64) (bytes int, err error) {
-	rows, err := db.New(pool).GetView(ctx, db.GetViewParams{
-		WithBodies: true, ConversationID: key(conversation), HeadID: key(head), TenantID: tree.DefaultTenant, Budget: budget, Reach: reach * budget,
-	})
-	for _, row := range rows {
+	err = db.EachViewRow(ctx, pool, viewParams(conversation, head, budget), func(row *db.GetViewRow) error {
 		bytes += len(row.Body)
-	}
+		return nil
+	})
 	return bytes, err
+}
+
+func pageParams(conversation, head uuid.UUID, limit int) db.GetTranscriptParams {
+	return db.GetTranscriptParams{ConversationID: key(conversation), HeadID: key(head), TenantID: tree.DefaultTenant, RowLimit: int32(limit)}
 }
 
 // pageSQL reads a page of a transcript by pgx.
 func pageSQL(ctx context.Context, pool *pgxpool.Pool, conversation, head uuid.UUID, limit int) (bytes int, err error) {
-	rows, err := db.New(pool).GetTranscript(ctx, db.GetTranscriptParams{
-		ConversationID: key(conversation), HeadID: key(head), TenantID: tree.DefaultTenant, RowLimit: int32(limit),
-	})
+	rows, err := db.New(pool).GetTranscript(ctx, pageParams(conversation, head, limit))
 	for _, row := range rows {
 		bytes += len(row.Node.Body)
 	}
@@ -72,6 +84,7 @@ func treeSQL(ctx context.Context, pool *pgxpool.Pool, conversation uuid.UUID) (b
 // without looking at it.
 type plain struct {
 	conn     *pgconn.PgConn
+	types    *pgtype.Map
 	prepared map[string]*pgconn.StatementDescription
 }
 
@@ -91,58 +104,59 @@ func newPlain(ctx context.Context, url string) (*plain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &plain{conn: conn, prepared: map[string]*pgconn.StatementDescription{}}, nil
+	return &plain{conn: conn, types: pgtype.NewMap(), prepared: map[string]*pgconn.StatementDescription{}}, nil
 }
 
 func (p *plain) close() { _ = p.conn.Close(context.Background()) }
 
-func (p *plain) prepare(ctx context.Context, statement string) (string, error) {
-	if d, ok := p.prepared[statement]; ok {
-		return d.Name, nil
+// bind gives a statement's name, prepared, and its arguments, encoded.
+func (p *plain) bind(ctx context.Context, s db.Statement) (name string, args [][]byte, err error) {
+	d, ok := p.prepared[s.SQL]
+	if !ok {
+		if d, err = p.conn.Prepare(ctx, fmt.Sprintf("bench_%d", len(p.prepared)), s.SQL, nil); err != nil {
+			return "", nil, err
+		}
+		p.prepared[s.SQL] = d
 	}
-	d, err := p.conn.Prepare(ctx, fmt.Sprintf("bench_%d", len(p.prepared)), statement, nil)
-	if err != nil {
-		return "", err
+	if len(d.ParamOIDs) != len(s.Args) {
+		return "", nil, fmt.Errorf("a statement of %d parameters has %d arguments", len(d.ParamOIDs), len(s.Args))
 	}
-	p.prepared[statement] = d
-	return d.Name, nil
+	args = make([][]byte, len(s.Args))
+	for i, arg := range s.Args {
+		if args[i], err = p.types.Encode(d.ParamOIDs[i], pgx.BinaryFormatCode, arg, make([]byte, 0, 16)); err != nil {
+			return "", nil, err
+		}
+	}
+	return d.Name, args, nil
 }
 
-// query runs one statement, and gives the rows and bytes of its answer.
-func (p *plain) query(ctx context.Context, statement string, args ...[]byte) (rows, bytes int, err error) {
-	name, err := p.prepare(ctx, statement)
+// query runs one statement, and gives the bytes of its answer.
+func (p *plain) query(ctx context.Context, s db.Statement) (bytes int, err error) {
+	name, args, err := p.bind(ctx, s)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	result := p.conn.ExecPrepared(ctx, name, args, binaryFormat, binaryFormat)
 	for result.NextRow() {
-		rows++
 		for _, value := range result.Values() {
 			bytes += len(value)
 		}
 	}
 	_, err = result.Close()
-	return rows, bytes, err
+	return bytes, err
 }
 
 // append runs the two statements of an append in one round trip.
 func (p *plain) append(ctx context.Context, conversation, parent uuid.UUID, t text, role tree.Role) (id uuid.UUID, bytes int, err error) {
-	lock, err := p.prepare(ctx, db.Statements.LockConversation)
-	if err != nil {
-		return id, 0, err
-	}
-	insert, err := p.prepare(ctx, db.Statements.AppendMessage)
-	if err != nil {
-		return id, 0, err
-	}
-	id = uuid.Must(uuid.NewV7())
-	tenant := []byte(tree.DefaultTenant)
+	id, params := appendParams(conversation, parent, t, role)
 	var b pgconn.Batch
-	b.ExecPrepared(lock, [][]byte{conversation[:], tenant}, binaryFormat, binaryFormat)
-	b.ExecPrepared(insert, [][]byte{
-		conversation[:], parent[:], tenant, id[:], []byte(role), int32Bytes(int32(t.tokens)), {0},
-		timeBytes(time.Now()), t.body, nil, nil, {1},
-	}, binaryFormat, binaryFormat)
+	for _, s := range db.AppendStatements(params) {
+		name, args, err := p.bind(ctx, s)
+		if err != nil {
+			return id, 0, err
+		}
+		b.ExecPrepared(name, args, binaryFormat, binaryFormat)
+	}
 	results := p.conn.ExecBatch(ctx, &b)
 	rows := 0
 	for results.NextResult() {
@@ -161,25 +175,14 @@ func (p *plain) append(ctx context.Context, conversation, parent uuid.UUID, t te
 	return id, bytes, nil
 }
 
-func (p *plain) view(ctx context.Context, conversation, head uuid.UUID, budget int64) (bytes int, err error) {
-	_, bytes, err = p.query(ctx, db.Statements.GetView, []byte{1}, conversation[:], head[:], []byte(tree.DefaultTenant), int64Bytes(budget), int64Bytes(reach*budget))
-	return bytes, err
+func (p *plain) view(ctx context.Context, conversation, head uuid.UUID, budget int64) (int, error) {
+	return p.query(ctx, db.ViewStatement(viewParams(conversation, head, budget)))
 }
 
-func (p *plain) page(ctx context.Context, conversation, head uuid.UUID, limit int) (bytes int, err error) {
-	_, bytes, err = p.query(ctx, db.Statements.GetTranscript, conversation[:], head[:], []byte(tree.DefaultTenant), int32Bytes(int32(limit)))
-	return bytes, err
+func (p *plain) page(ctx context.Context, conversation, head uuid.UUID, limit int) (int, error) {
+	return p.query(ctx, db.TranscriptStatement(pageParams(conversation, head, limit)))
 }
 
-func (p *plain) tree(ctx context.Context, conversation uuid.UUID) (bytes int, err error) {
-	_, bytes, err = p.query(ctx, db.Statements.StreamTree, int32Bytes(0), conversation[:])
-	return bytes, err
-}
-
-func int32Bytes(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
-func int64Bytes(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
-
-// timeBytes is a timestamptz: microseconds since 2000.
-func timeBytes(t time.Time) []byte {
-	return int64Bytes(t.UnixMicro() - time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+func (p *plain) tree(ctx context.Context, conversation uuid.UUID) (int, error) {
+	return p.query(ctx, db.TreeStatement(key(conversation)))
 }

@@ -122,15 +122,16 @@ func (f importFile) rows(c *corpus) (chats [][]any, nodes []db.CopyNodesParams) 
 			})
 			parent = own
 		}
-		chats = append(chats, []any{key(id), tree.DefaultTenant, "", []byte("{}"), []byte("{}"), key(parent), now, now})
+		chats = append(chats, []any{key(id), tree.DefaultTenant, "", []byte("{}"), []byte("{}"), key(parent), now, now, int32(f.messages)})
 	}
 	return chats, nodes
 }
 
-var chatColumns = []string{"id", "tenant_id", "title", "metadata", "settings", "head_id", "created_at", "updated_at"}
+var chatColumns = []string{"id", "tenant_id", "title", "metadata", "settings", "head_id", "created_at", "updated_at", "message_count"}
 
 const (
-	insertChat = `insert into conversations (id, tenant_id, title, metadata, settings, head_id, created_at, updated_at) values ($1, 'default', '', '{}', '{}', $2, $3, $3)`
+	insertChat = `insert into conversations (id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	insertNode = `insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
 		values ($1, $2, $3, 'message', $4, 1, $5, $6, $7, false, $8, $9)`
 )
@@ -138,30 +139,21 @@ const (
 // insert stores such a file by prepared inserts, a pipeline and a commit for
 // each conversation.
 func (p *plain) insert(ctx context.Context, f importFile, c *corpus) error {
-	chat, err := p.prepare(ctx, insertChat)
-	if err != nil {
-		return err
-	}
-	node, err := p.prepare(ctx, insertNode)
-	if err != nil {
-		return err
-	}
 	chats, nodes := f.rows(c)
-	for i := range chats {
+	for i, chat := range chats {
 		var b pgconn.Batch
-		rows := nodes[i*f.messages : (i+1)*f.messages]
-		last := rows[len(rows)-1]
-		at := timeBytes(last.CreatedAt)
-		b.ExecPrepared(chat, [][]byte{last.ConversationID.Bytes[:], last.ID.Bytes[:], at}, binaryFormat, binaryFormat)
-		for j := range rows {
-			n := &rows[j]
-			var parent []byte
-			if n.ParentID.Valid {
-				parent = n.ParentID.Bytes[:]
+		name, args, err := p.bind(ctx, db.Statement{SQL: insertChat, Args: chat})
+		if err != nil {
+			return err
+		}
+		b.ExecPrepared(name, args, binaryFormat, binaryFormat)
+		for _, n := range nodes[i*f.messages : (i+1)*f.messages] {
+			name, args, err := p.bind(ctx, db.Statement{SQL: insertNode, Args: []any{
+				n.ConversationID, n.ID, n.ParentID, n.Role, n.Depth, n.Tokens, n.PathTokens, n.CreatedAt, n.Body}})
+			if err != nil {
+				return err
 			}
-			b.ExecPrepared(node, [][]byte{
-				n.ConversationID.Bytes[:], n.ID.Bytes[:], parent, []byte(n.Role), int32Bytes(n.Depth), int32Bytes(n.Tokens), int64Bytes(n.PathTokens), at, n.Body,
-			}, binaryFormat, binaryFormat)
+			b.ExecPrepared(name, args, binaryFormat, binaryFormat)
 		}
 		if err := p.conn.ExecBatch(ctx, &b).Close(); err != nil {
 			return err

@@ -75,8 +75,9 @@ func (p *planter) id() (id uuid.UUID) {
 // A chat is a conversation that is being planted.
 type chat struct {
 	*planter
-	id   uuid.UUID
-	head uuid.UUID
+	id       uuid.UUID
+	head     uuid.UUID
+	messages int32
 }
 
 // A spot is a planted message: what a child inherits of it.
@@ -109,6 +110,7 @@ func (c *chat) sayText(parent *spot, role tree.Role, t text) (*spot, error) {
 		s.prefix = s.id
 	}
 	c.head = s.id
+	c.messages++
 	return s, c.add(db.CopyNodesParams{
 		ConversationID: key(c.id), ID: key(s.id), ParentID: key(s.parent), Kind: string(tree.KindMessage), Role: string(role),
 		SiblingIndex: pgtype.Int4{Int32: index, Valid: true}, Depth: s.depth, Tokens: int32(t.tokens), PathTokens: s.pathTokens,
@@ -173,7 +175,7 @@ func (c *chat) fold(line []*spot, cutoff int) error {
 
 // end makes the conversation itself.
 func (c *chat) end() {
-	c.chats = append(c.chats, []any{key(c.id), tree.DefaultTenant, "coppice bench", []byte("{}"), []byte("{}"), key(c.head), c.clock, c.clock})
+	c.chats = append(c.chats, []any{key(c.id), tree.DefaultTenant, "coppice bench", []byte("{}"), []byte("{}"), key(c.head), c.clock, c.clock, c.messages})
 }
 
 func (p *planter) add(row db.CopyNodesParams) error {

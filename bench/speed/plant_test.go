@@ -54,6 +54,12 @@ func TestPlantedIsStored(t *testing.T) {
 	if err != nil || wrong != 0 {
 		t.Errorf("%d rows don't fit their parent's: %v", wrong, err)
 	}
+	err = pool.QueryRow(t.Context(), `
+		select count(*) from conversations c
+		where c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message')`).Scan(&wrong)
+	if err != nil || wrong != 0 {
+		t.Errorf("%d conversations count their messages wrongly: %v", wrong, err)
+	}
 	v, err := store.View(t.Context(), at.id, at.head, 1_000_000)
 	if err != nil {
 		t.Fatal(err)

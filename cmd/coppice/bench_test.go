@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/coppice-chat/coppice/bench"
+	"github.com/coppice-chat/coppice/bench/speed"
 	"github.com/coppice-chat/coppice/db/dbtest"
 )
 
@@ -74,5 +78,109 @@ func TestBenchCache(t *testing.T) {
 	}
 	if list := mustRun(t, env, "list", "--json"); !strings.Contains(list, `"data": []`) && !strings.Contains(list, `"data":[]`) {
 		t.Errorf("something is left: %s", list)
+	}
+}
+
+// The harness runs through, prints what the documentation holds, and leaves
+// nothing behind. Its figures are of small data and a moment: they are looked
+// at for their shape only.
+func TestBenchSpeed(t *testing.T) {
+	t.Parallel()
+	docs := t.TempDir()
+	page, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(docs, "performance.md"), page, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	url := dbtest.URL(t)
+	env := []string{"COPPICE_BENCH_DATABASE_URL=" + url}
+	var report speed.Report
+	if err := json.Unmarshal([]byte(mustRun(t, env, "bench", "all", "--quick", "--json", "--out", docs)), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Machine.CPUs < 1 || report.Machine.Postgres == "" {
+		t.Errorf("%+v", report.Machine)
+	}
+	for part, comparisons := range map[string]int{"append": 4, "context": 3, "transcript": 2, "tree": 1, "import": 1, "mixed": 1} {
+		got := report.Parts[part]
+		if len(got.Comparisons) != comparisons || report.MemoryBytes[part] < 1e6 {
+			t.Errorf("%s: %d comparisons, want %d; %.0f bytes of memory", part, len(got.Comparisons), comparisons, report.MemoryBytes[part])
+		}
+		for _, c := range got.Comparisons {
+			for i, r := range c.Results {
+				if r.Jobs == 0 || r.P50 <= 0 || r.P99 < r.P50 || r.PerSecond <= 0 || (i == 0) != (r.Name == "coppice") {
+					t.Errorf("%s: %+v", c.Name, r)
+				}
+			}
+			if ratios := c.Results[0].Ratios; len(c.Results) > 1 && (ratios["sql"].P50.Median <= 0 || ratios["prepared"].PerSecond.Median <= 0) {
+				t.Errorf("%s: %+v", c.Name, ratios)
+			}
+		}
+	}
+	if load := report.Parts["mixed"].Load; load == nil || load.Ways["coppice"].Requests == 0 || load.Ways["sql"].P99 <= 0 {
+		t.Errorf("%+v", load)
+	}
+	if len(report.Growth) != 4 {
+		t.Fatalf("%d axes", len(report.Growth))
+	}
+	for _, a := range report.Growth {
+		if n := len(a.Sizes); n < 2 || len(a.Context.Results) != n || len(a.Append.Results) != n || len(a.Transcript.Results) != n {
+			t.Errorf("%+v", a)
+		}
+		if svg, err := os.ReadFile(filepath.Join(docs, "images", a.File()+".svg")); err != nil || !strings.HasPrefix(string(svg), "<svg") {
+			t.Errorf("the plot of %s: %v", a.Name, err)
+		}
+	}
+	if last := report.Growth[3]; len(last.Storage) != len(last.Sizes) || last.Storage[0].Ratio <= 1 {
+		t.Errorf("%+v", last.Storage)
+	}
+	for _, target := range report.Targets() {
+		if target.Measured == "" {
+			t.Errorf("%+v", target)
+		}
+	}
+	if n := len(report.Targets()); n != 9 {
+		t.Errorf("%d targets", n)
+	}
+	after, err := os.ReadFile(filepath.Join(docs, "performance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<!-- bench mixed -->\n\nfour contexts to one append", "\n\n<!-- end -->", "| all, for each byte of a body |"} {
+		if !strings.Contains(string(after), want) {
+			t.Errorf("%q is not in\n%s", want, after)
+		}
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	var left int
+	if err := conn.QueryRow(t.Context(), "select count(*) from pg_database where starts_with(datname, 'coppice_bench_')").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d databases are left: %v", left, err)
+	}
+}
+
+func TestBenchSpeedRefuses(t *testing.T) {
+	t.Parallel()
+	docs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(docs, "performance.md"), []byte("# Performance\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		says string
+		code int
+	}{
+		{[]string{"append", "--rounds", "0"}, "--rounds and --slice must be", exitUsage},
+		{[]string{"all", "--out", docs}, "has no place for the tables of machine", exitFailed},
+	} {
+		r := runProgram(t, nil, nil, append([]string{"bench"}, test.args...)...)
+		if r.code != test.code || !strings.Contains(r.stderr, test.says) {
+			t.Errorf("%q: exit code %d, %q", test.args, r.code, r.stderr)
+		}
 	}
 }

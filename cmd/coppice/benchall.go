@@ -95,6 +95,12 @@ func insertTables(docs string, r *speed.Report) error {
 		}
 		var tables bytes.Buffer
 		out := &console{Writer: bufio.NewWriter(&tables), width: plainWidth}
+		if section == "growth" {
+			for _, a := range r.Growth {
+				out.Line("![Latency by the %s](images/%s.svg)", a.Name, a.File())
+				out.Line("")
+			}
+		}
 		writeSection(out, r, section)
 		if err := out.Flush(); err != nil {
 			return err

@@ -8,6 +8,6 @@
 // network, and the same seed gives the same figures. [Cache] drives the real
 // service over a store, with whatever summarizer that has.
 //
-// It is not where the speed of anything is measured: that is go test -bench's,
-// beside the code it is about.
+// It is not where the speed of anything is measured: that is package speed's,
+// below it.
 package bench

@@ -26,12 +26,11 @@ import (
 // A benchLab is where speed is measured: databases that are made for it and
 // dropped after it, and servers in processes of their own.
 type benchLab struct {
-	dir      string           // for logs, and for the private Postgres
-	url      string           // of a database that is left alone
-	private  *embedded.Server // nil where a URL was given
-	made     []string
-	servers  []*speed.Server
-	progress func(format string, args ...any)
+	dir     string           // for logs, and for the private Postgres
+	url     string           // of a database that is left alone
+	private *embedded.Server // nil where a URL was given
+	made    []string         // databases
+	servers []*speed.Server
 }
 
 // benchConnections is enough for 32 writers three times, and a server's pool.

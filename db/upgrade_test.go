@@ -30,7 +30,7 @@ import (
 // jobsAt is the version of River's tables that came with each version of the
 // schema; 0 for none. A new migration needs a line here, and a file in
 // testdata/upgrade with what such a schema may hold.
-var jobsAt = map[int64]int{1: 0, 2: 8}
+var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8}
 
 // TestUpgrade brings the schema of every migration up to date, with data in
 // it: nothing of it changes, and everything reads, writes and works on.
@@ -166,6 +166,9 @@ where n.depth <> coalesce(p.depth + 1, 0) or n.path_tokens <> coalesce(p.path_to
 union all
 select 'siblings below ' || coalesce(parent_id::text, 'the root') from nodes where kind = 'message'
 group by conversation_id, parent_id having max(sibling_index) <> count(*)
+union all
+select 'count of messages of ' || c.id from conversations c
+where c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message')
 union all
 select 'active head of ' || c.id from conversations c
 where c.head_id is distinct from null and not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message')

@@ -255,7 +255,7 @@ func TestExportRestores(t *testing.T) {
 		mustRun(t, []string{"DATABASE_URL=" + from}, "export", "--all", "--tenant", tenant, "--output", file)
 		mustRun(t, []string{"DATABASE_URL=" + to}, "import", "--tenant", tenant, file)
 	}
-	const conversations = "select id, tenant_id, title, metadata, settings, head_id, created_at from conversations"
+	const conversations = "select id, tenant_id, title, metadata, settings, head_id, message_count, created_at from conversations"
 	same(t, "export", all(t, to, conversations, "nodes"), all(t, from, conversations, "nodes"))
 
 	contexts := func(url string) []string {

@@ -32,6 +32,9 @@ type planter struct {
 	stored int   // messages
 }
 
+// loading checks no foreign keys, and doesn't wait for the disk.
+const loading = "set session_replication_role = replica; set synchronous_commit = off"
+
 // batch is how many rows go into one COPY.
 const batch = 10_000
 
@@ -40,7 +43,7 @@ func newPlanter(ctx context.Context, pool *pgxpool.Pool, c *corpus) (*planter, e
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.Exec(ctx, "set session_replication_role = replica"); err != nil {
+	if _, err := conn.Exec(ctx, loading); err != nil {
 		conn.Release()
 		return nil, fmt.Errorf("data is loaded without checks of foreign keys, which only a superuser may: %w", err)
 	}
@@ -55,10 +58,10 @@ func (p *planter) close() error {
 	if err := p.flush(); err != nil {
 		return err
 	}
-	if _, err := p.conn.Exec(p.ctx, "set session_replication_role = origin"); err != nil {
+	if _, err := p.conn.Exec(p.ctx, "vacuum analyze nodes, conversations"); err != nil {
 		return err
 	}
-	_, err := p.conn.Exec(p.ctx, "vacuum analyze nodes, conversations")
+	_, err := p.conn.Exec(p.ctx, "reset all; checkpoint")
 	return err
 }
 

@@ -173,6 +173,9 @@ union all
 select 'active head of ' || c.id from conversations c
 where c.head_id is distinct from null and not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message')
 union all
+select 'messages of ' || c.id from conversations c
+where c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message')
+union all
 select 'cutoff of ' || s.id from nodes s where s.kind = 'summary' and not exists (
     with recursive path as (
         select a.id, a.parent_id from nodes a where a.conversation_id = s.conversation_id and a.id = s.parent_id

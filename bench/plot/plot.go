@@ -2,8 +2,8 @@
 // docs/images. It has the one kind of picture that they need: what a request
 // takes while something grows by powers of ten. It is no plotting library.
 //
-// The picture has no background and takes its colours from the reader's colour
-// scheme, so that it can be read on a light page and on a dark one.
+// The picture takes its colours from the reader's colour scheme, its background
+// among them: a page may be dark where the reader's other pages are light.
 package plot
 
 import (
@@ -40,6 +40,7 @@ const (
 // style has the colours of Okabe and Ito, which people who see few colours can
 // tell apart, a little darker on light pages and lighter on dark ones.
 const style = `
+.page { fill: #fff }
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .title { font-weight: 600; font-size: 14px }
 .grid { stroke: #d0d7de; stroke-width: 1 }
@@ -48,6 +49,7 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 .s0 { stroke: #0072b2 } .s1 { stroke: #b34700 } .s2 { stroke: #007a5a } .s3 { stroke: #a0457f } .s4 { stroke: #7a6a00 } .s5 { stroke: #57606a }
 circle.s0 { fill: #0072b2 } circle.s1 { fill: #b34700 } circle.s2 { fill: #007a5a } circle.s3 { fill: #a0457f } circle.s4 { fill: #7a6a00 } circle.s5 { fill: #57606a }
 @media (prefers-color-scheme: dark) {
+.page { fill: #0d1117 }
 text { fill: #e6edf3 }
 .grid { stroke: #3d444d }
 .s0 { stroke: #56b4e9 } .s1 { stroke: #f0904d } .s2 { stroke: #2fc79b } .s3 { stroke: #e08cc0 } .s4 { stroke: #e3c93a } .s5 { stroke: #9198a1 }
@@ -64,6 +66,7 @@ func (c Chart) SVG() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n<style>%s\n</style>\n",
 		width, height, width, height, html.EscapeString(c.Title), style)
+	fmt.Fprintf(&b, `<rect class="page" width="%d" height="%d" rx="6"/>`+"\n", width, height)
 	text(&b, left, 22, "title", "start", c.Title)
 	for _, tick := range xs.ticks() {
 		x := xs.at(tick)

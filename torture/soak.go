@@ -18,15 +18,14 @@ func SoakDefaults() Config {
 }
 
 // A Gauge is one thing that a server holds, as samples showed it: the mean over
-// the first and the last quarter, and the most. The time until caches are warm
-// is left out.
+// each quarter of the time, and the most. The time until caches are warm is left
+// out. It is flat where the last quarter is like the first.
 type Gauge struct {
-	Server string  `json:"server"`
-	Name   string  `json:"name"`
-	First  float64 `json:"first_quarter"`
-	Last   float64 `json:"last_quarter"`
-	Max    float64 `json:"max"`
-	Flat   bool    `json:"flat"`
+	Server   string     `json:"server"`
+	Name     string     `json:"name"`
+	Quarters [4]float64 `json:"quarters"`
+	Max      float64    `json:"max"`
+	Flat     bool       `json:"flat"`
 }
 
 // gauges are what is sampled, of /metrics, and what an even load may add to
@@ -81,17 +80,17 @@ func assess(server string, all []sample) (found []Gauge) {
 	for len(all) > 1 && all[0].at < warm {
 		all = all[1:]
 	}
-	quarter := max(1, len(all)/4)
 	for _, g := range gauges {
-		first, last := mean(all[:quarter], g.metric), mean(all[len(all)-quarter:], g.metric)
-		most := 0.0
-		for _, s := range all {
-			most = max(most, s.values[g.metric])
+		gauge := Gauge{Server: server, Name: g.name}
+		for i := range gauge.Quarters {
+			from := len(all) * i / 4
+			gauge.Quarters[i] = mean(all[from:max(from+1, len(all)*(i+1)/4)], g.metric) / g.unit
 		}
-		found = append(found, Gauge{
-			Server: server, Name: g.name, First: first / g.unit, Last: last / g.unit, Max: most / g.unit,
-			Flat: last <= first*1.1+g.slack,
-		})
+		for _, s := range all {
+			gauge.Max = max(gauge.Max, s.values[g.metric]/g.unit)
+		}
+		gauge.Flat = gauge.Quarters[3] <= gauge.Quarters[0]*1.1+g.slack/g.unit
+		found = append(found, gauge)
 	}
 	return found
 }
@@ -107,12 +106,13 @@ func printSoak(w io.Writer, all []Gauge) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%-34s %14s %13s %8s\n", "server, and what it held", "first quarter", "last quarter", "max")
+	fmt.Fprintf(w, "\n%-26s %9s %9s %9s %9s %9s\n", "server, and what it held", "1st q.", "2nd", "3rd", "4th", "max")
 	for _, g := range all {
 		verdict := "flat"
 		if !g.Flat {
 			verdict = "GROWS"
 		}
-		fmt.Fprintf(w, "  %s  %-29s %14.1f %13.1f %8.1f  %s\n", g.Server, g.Name, g.First, g.Last, g.Max, verdict)
+		q := g.Quarters
+		fmt.Fprintf(w, "  %s  %-21s %9.1f %9.1f %9.1f %9.1f %9.1f  %s\n", g.Server, g.Name, q[0], q[1], q[2], q[3], g.Max, verdict)
 	}
 }

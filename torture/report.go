@@ -112,7 +112,7 @@ type recorder struct {
 
 func newRecorder(log *slog.Logger) *recorder {
 	return &recorder{log: log, report: Report{
-		Faults: map[string]int{}, Operations: map[string]Operations{}, Answers: map[string]int{}, Ready: map[string]Times{}, Outage: map[string]Times{}, Exits: map[string]int{},
+		Faults: map[string]int{}, Operations: map[string]Operations{}, Answers: map[string]int{}, Ready: map[string]Times{}, Outage: map[string]Times{}, Exits: map[string]int{}, Violations: []Violation{},
 	}}
 }
 

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/coppice-chat/coppice/db"
@@ -43,6 +45,7 @@ type serveCommand struct {
 }
 
 func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	collectLess()
 	log := logs.logger(out.errors, slog.LevelInfo)
 	tracing, err := startTracing(ctx, log)
 	if err != nil {
@@ -141,6 +144,19 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	}
 	defer stop() // when no request can queue any more, and before the database closes
 	return cmd.serve(ctx, d, listener, api.HTTPServer(cmd.Addr), replies, log)
+}
+
+// gcPercent is how much a server's heap may grow before it is collected, where
+// the variable GOGC doesn't say. The heap is small, and half of it the
+// tokenizer's vocabulary: with Go's 100 it would be collected every 26 contexts
+// of 200 messages, which was a tenth of their time. With 300 a busy server
+// holds some 110 MB in all.
+const gcPercent = 300
+
+func collectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 }
 
 // openDatabase opens and migrates the database. The private Postgres has to be

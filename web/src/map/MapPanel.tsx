@@ -171,7 +171,7 @@ function Map() {
         onFocus={event => (focused.value = event.currentTarget.matches(':focus-visible'))} onBlur={() => (focused.value = false)}
       >
         <canvas ref={canvas} aria-hidden="true" />
-        <MapItems spot={cursor.value} head={head.value} branch={branch.value} view={(void moves.value, camera.view)} />
+        <MapItems spot={size.value.width > 0 ? cursor.value : null} head={head.value} branch={branch.value} view={(void moves.value, camera.view)} />
         {hovered.value && <MapPreview found={hovered.value} view={camera.view} size={size.value} />}
         {focused.value && !hovered.value && cursor.value && <MapPreview found={{ spot: cursor.value, fold: null }} view={camera.view} size={size.value} />}
       </div>

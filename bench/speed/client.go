@@ -17,6 +17,7 @@ type client struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	host   string
+	used   time.Time // when the last answer came
 	out    []byte // request that is put together
 	answer []byte // body that came last
 }
@@ -29,8 +30,12 @@ func dial(addr string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), host: addr}, nil
+	return &client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), host: addr, used: time.Now()}, nil
 }
+
+// idle is how long a connection may rest. A server closes one that rests longer
+// than it likes, and so does the client before that.
+const idle = 30 * time.Second
 
 func (c *client) close() { c.conn.Close() }
 
@@ -46,6 +51,14 @@ func (c *client) do(method, path string, body []byte, status int) ([]byte, error
 	}
 	out = append(append(out, "\r\n\r\n"...), body...)
 	c.out = out
+	if time.Since(c.used) > idle {
+		fresh, err := dial(c.host)
+		if err != nil {
+			return nil, err
+		}
+		c.conn.Close()
+		c.conn, c.in = fresh.conn, fresh.in
+	}
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
@@ -53,6 +66,7 @@ func (c *client) do(method, path string, body []byte, status int) ([]byte, error
 		return nil, err
 	}
 	got, err := c.read()
+	c.used = time.Now()
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}

@@ -60,6 +60,11 @@ func TestClient(t *testing.T) {
 			}
 		}
 	}
+	c.used = c.used.Add(-2 * idle)
+	server.CloseClientConnections()
+	if _, err := c.do("GET", "/nothing", nil, 200); err != nil {
+		t.Errorf("after a rest: %v", err)
+	}
 	if _, err := c.do("GET", "/echo", nil, 200); err == nil || !strings.Contains(err.Error(), "status 201: GET") {
 		t.Errorf("another status than the one that is wanted: %v", err)
 	}

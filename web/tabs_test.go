@@ -21,9 +21,9 @@ func TestTwoTabs(t *testing.T) {
 		b.until(`document.querySelector($1)`, row(messages[1]))
 	}
 	left.send("From the left")
-	left.until(`document.querySelector('.live')`)
+	left.until(`document.querySelector('.live') || document.querySelectorAll('.message[data-id]').length === 4`)
 	right.send("From the right")
-	right.until(`document.querySelector('.live')`)
+	right.until(`document.querySelector('.live') || document.querySelectorAll('.message[data-id]').length === 4`)
 	for _, b := range []*tab{left, right} {
 		b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
 		// Each stays on its own branch and learns of the other.

@@ -23,7 +23,7 @@ const (
 	openPatience = 15 * time.Second
 	// migratePatience is how long it waits where the schema is older: the other
 	// one may be about to migrate it, or be an older program and done.
-	migratePatience = 5 * time.Second
+	migratePatience = 10 * time.Second
 	// stopPatience is how long the private Postgres may take to stop; after it,
 	// its next start has something to replay.
 	stopPatience = 10 * time.Second
@@ -58,9 +58,12 @@ func openDatabase(ctx context.Context, f *databaseFlags, log *slog.Logger) (*dat
 	// Whoever runs the private Postgres may stop it between our finding it and
 	// our connecting to it; whoever holds its lock may not have it running, or
 	// migrated, yet.
-	for begin := time.Now(); ; {
+	for begin, patience := time.Now(), time.Duration(0); ; {
 		d, err := openPrivate(ctx, f, config, log)
-		if err == nil || time.Since(begin) > passing(err) {
+		if p := passing(err); p != patience { // something else is in the way now
+			begin, patience = time.Now(), p
+		}
+		if err == nil || time.Since(begin) > patience || patience == 0 {
 			return d, err
 		}
 		select {

@@ -18,8 +18,8 @@ type client struct {
 	in     *bufio.Reader
 	host   string
 	used   time.Time // when the last answer came
-	out    []byte // request that is put together
-	answer []byte // body that came last
+	out    []byte    // request that is put together
+	answer []byte    // body that came last
 }
 
 // patience bounds what a request may take.

@@ -149,9 +149,9 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 // gcPercent is how much a server's heap may grow before it is collected, where
 // the variable GOGC doesn't say. The heap is small, and half of it the
 // tokenizer's vocabulary: with Go's 100 it would be collected every 26 contexts
-// of 200 messages, which was a tenth of their time. With 300 a busy server
-// holds some 110 MB in all.
-const gcPercent = 300
+// of 200 messages, which was a tenth of their time. With 200 that is halved,
+// and a busy server holds some 100 MB in all.
+const gcPercent = 200
 
 func collectLess() {
 	if os.Getenv("GOGC") == "" {

@@ -274,7 +274,12 @@ func (s *session) branches(ctx context.Context, r *rig) (a Axis, err error) {
 // of which 64 go on at a time, so that a conversation's rows lie apart.
 func (s *session) databases(ctx context.Context) (a Axis, err error) {
 	const length, active, sample = 100, 64, 1000
-	a = Axis{Name: "size of the database", Unit: "messages", Sizes: []int{100_000, 1_000_000, 5_000_000}}
+	a = Axis{Name: "size of the database", Unit: "messages", Sizes: []int{100_000}}
+	for _, n := range []int{1_000_000, s.cfg.LargestDatabase} {
+		if n > a.Sizes[len(a.Sizes)-1] && n <= s.cfg.LargestDatabase {
+			a.Sizes = append(a.Sizes, n)
+		}
+	}
 	if s.cfg.Quick {
 		a.Sizes = []int{2000, 4000}
 	}

@@ -11,9 +11,13 @@ import (
 // Config says what to measure, and how thoroughly. Only Host is required.
 type Config struct {
 	Host   Host
-	Seed   uint64                           // of what is said
-	Rounds int                              // that each variant has its turn in; 0 is DefaultRounds
-	Slice  time.Duration                    // that a turn takes; 0 is DefaultSlice
+	Seed   uint64        // of what is said
+	Rounds int           // that each variant has its turn in; 0 is DefaultRounds
+	Slice  time.Duration // that a turn takes; 0 is DefaultSlice
+	// LargestDatabase is how many messages the largest database of growth has;
+	// 0 is DefaultLargestDatabase. A million take some 5 minutes and 2 GB.
+	LargestDatabase int
+
 	Quick  bool                             // small data and two short rounds: shows that everything runs, and no figure worth keeping
 	Remark func(format string, args ...any) // told what is done; nil for none
 }
@@ -22,6 +26,8 @@ type Config struct {
 const (
 	DefaultRounds = 30
 	DefaultSlice  = 150 * time.Millisecond
+
+	DefaultLargestDatabase = 5_000_000
 )
 
 // A Report is what was measured, by the part it belongs to.
@@ -53,8 +59,8 @@ type session struct {
 }
 
 // Run measures parts, each on a new database with a server of its own. It
-// takes about a minute for each part and ten for growth, and up to 10 GB on the
-// database's disk; quick, seconds.
+// takes about a minute for each part and half an hour for growth, and up to
+// 15 GB on the database's disk; quick, seconds.
 func Run(ctx context.Context, cfg Config, parts ...string) (_ *Report, err error) {
 	defer func() {
 		if err != nil {
@@ -66,6 +72,9 @@ func Run(ctx context.Context, cfg Config, parts ...string) (_ *Report, err error
 	}
 	if cfg.Slice == 0 {
 		cfg.Slice = DefaultSlice
+	}
+	if cfg.LargestDatabase == 0 {
+		cfg.LargestDatabase = DefaultLargestDatabase
 	}
 	if cfg.Remark == nil {
 		cfg.Remark = func(string, ...any) {}

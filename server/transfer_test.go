@@ -91,8 +91,8 @@ func TestImportThatBreaksOff(t *testing.T) {
 // server's timeouts, with pauses that are shorter.
 func TestSlowClientsAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	const patience = 1500 * time.Millisecond // 3 for a request's body, 4.5 for an answer
-	const pause, pauses = 200 * time.Millisecond, 25
+	const patience = 3 * time.Second // 6 for a request's body, 9 for an answer
+	const pause, pauses = 400 * time.Millisecond, 25
 	a := newAPI(t, func(c *Config) { c.RequestTimeout = patience })
 
 	t.Run("import", func(t *testing.T) {

@@ -32,8 +32,10 @@ const maxHistoryNodes = 120
 func newHistory(c *conversation, tree treeAnswer) *history {
 	h := &history{c: c, numbers: map[uuid.UUID]int{}, initial: historyState{head: noNode}}
 	for _, n := range tree.Data {
-		h.add(n.ID, n.ParentID)
-		h.known[len(h.known)-1], h.clean[len(h.clean)-1] = true, true
+		if n.Kind == "message" {
+			h.add(n.ID, n.ParentID)
+			h.known[len(h.known)-1], h.clean[len(h.clean)-1] = true, true
+		}
 	}
 	h.initial = historyState{h.set(tree), h.number(tree.HeadID)}
 	return h
@@ -57,10 +59,13 @@ func (h *history) number(id uuid.UUID) int {
 	return noNode
 }
 
-// set numbers a tree's nodes. One that nobody sent gets a number as well, and
-// fits no history.
+// set numbers a tree's messages. One that nobody sent gets a number as well,
+// and fits no history. Summaries come and go by themselves.
 func (h *history) set(tree treeAnswer) (s nodeSet) {
 	for _, n := range tree.Data {
+		if n.Kind != "message" {
+			continue
+		}
 		if _, ok := h.numbers[n.ID]; !ok {
 			h.add(n.ID, n.ParentID)
 		}
@@ -292,9 +297,10 @@ func (r *run) checkHistory(h *history) {
 	if result != porcupine.Illegal {
 		return
 	}
-	text := fmt.Sprintf("conversation %s: %d operations have no order in which they could have happened:", h.c.id, len(h.ops))
-	for _, op := range h.ops {
+	last, text := h.shape.broken(h.initial, h.ops), ""
+	for _, op := range last {
 		text += fmt.Sprintf("\n    %d [%d, %d] %s", op.ClientId, op.Call, op.Return, describe(h.shape, op.Input.(historyInput), op.Output.(historyOutput)))
 	}
-	r.report.violate("not linearizable", "%s", text)
+	r.report.violate("not linearizable", "conversation %s: %d operations have no order in which they could have happened. "+
+		"Up to the last one of these there is none, and without it there is one:%s", h.c.id, len(h.ops), text)
 }

@@ -2,6 +2,8 @@ package torture
 
 import (
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -249,4 +251,33 @@ const linearTimeout = 30 * time.Second
 // where those tell it, in which each comes out as it did.
 func (s shape) linearizable(initial historyState, ops []porcupine.Operation) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(s.model(initial), ops, linearTimeout)
+}
+
+// broken gives the last operations of the shortest beginning of a history that
+// has no order.
+func (s shape) broken(initial historyState, ops []porcupine.Operation) []porcupine.Operation {
+	const shown = 20
+	ops = slices.Clone(ops)
+	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
+	n := sort.Search(len(ops), func(n int) bool {
+		return s.linearizable(initial, beginning(ops, n+1)) == porcupine.Illegal
+	})
+	n = min(n+1, len(ops))
+	return ops[max(0, n-shown):n]
+}
+
+// beginning gives the n operations that ended first, and those that had begun
+// until then, which may have happened.
+func beginning(ops []porcupine.Operation, n int) []porcupine.Operation {
+	begun := slices.Clone(ops[:n])
+	end := ops[n-1].Return
+	for _, op := range ops[n:] {
+		kind := op.Input.(historyInput).kind
+		if op.Call > end || kind == historyReadHead || kind == historyReadNodes {
+			continue
+		}
+		op.Return, op.Output = end+1, historyOutput{outcome: unknown}
+		begun = append(begun, op)
+	}
+	return begun
 }

@@ -210,3 +210,32 @@ func TestNodeSet(t *testing.T) {
 		t.Error("equal sets are spelled differently")
 	}
 }
+
+// A history of which a part is wrong is cut down to where that shows.
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	var h historyScript
+	h.op(1, 2, appendTo(0), taken)
+	h.op(3, 4, appendTo(1), taken)
+	h.op(5, 6, readNodes, nodesAre(0))
+	h.op(7, 8, readNodes, nodesAre(0, 1))
+	h.op(9, 12, appendOf(2), taken)
+	got := family.broken(historyState{head: noNode}, h)
+	if len(got) != 3 || got[2].Call != 5 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Summaries are no part of a history.
+func TestHistoryWithSummaries(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	h := newHistory(s.c, s.tree)
+	if len(h.ids) != 6 || h.initial.head != h.number(s.id["a2"]) {
+		t.Errorf("%d nodes, head %d", len(h.ids), h.initial.head)
+	}
+	s.hide("sum")
+	if h.set(s.tree) != h.initial.nodes || len(h.ids) != 6 {
+		t.Error("the set has another size without the summary")
+	}
+}

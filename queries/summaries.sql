@@ -29,10 +29,12 @@ select sqlc.embed(nodes) from inserted nodes;
 -- is folded. The walk ends at the cutoff, at the prefix, or when the tail has
 -- more than @budget tokens; it reads nothing above. Only where that is before
 -- a summary is met does it go on to look for one, until @reach tokens, and
--- reads no message of those. Without bodies it gives the ids of tool calls, and
+-- reads no message of those. The walk carries the messages' columns along: to
+-- look them up once more by their ids is a tenth of the time. Without bodies it gives the ids of tool calls, and
 -- the folded messages that the summary keeps.
 with recursive walk as (
-    select n.id, n.parent_id, n.prefix_id, n.role, n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id
+    select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
+           n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
     left join lateral (
@@ -41,7 +43,9 @@ with recursive walk as (
         order by a.created_at desc, a.id desc limit 1) s on true
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
-    select p.id, p.parent_id, p.prefix_id, p.role, walk.tail_tokens + p.tokens,
+    select p.id, p.parent_id, p.prefix_id, p.role, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at,
+           case when walk.in_budget and (walk.tail_tokens <= @budget::bigint or walk.role = 'tool') then p.body end,
+           walk.tail_tokens + p.tokens,
            walk.in_budget and (walk.tail_tokens <= @budget::bigint or walk.role = 'tool'), -- a result brings its call along
            coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
@@ -75,22 +79,28 @@ with recursive walk as (
     join lateral (select s.kept_ids from nodes s where s.conversation_id = @conversation_id and s.id = found.summary_id offset 0) s on not @with_bodies::boolean
     union all
     select 4, found.cutoff_id from found
+), n as (
+    select parts.part, n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
+           n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata
+    from parts
+    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = parts.id offset 0) n on true
     union all
-    select 5, w.id from walk w where w.in_budget and w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
+    select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null
+    from walk w
+    where w.in_budget and w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
 )
-select parts.part::integer as part,
+select n.part::integer as part,
        n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at,
-       (case when @with_bodies::boolean or parts.part = 2 then n.body end)::json as body,
-       (case when not @with_bodies::boolean and parts.part = 5 then case n.role
+       (case when @with_bodies::boolean or n.part = 2 then n.body end)::json as body,
+       (case when not @with_bodies::boolean and n.part = 5 then case n.role
             when 'assistant' then array(select call ->> 'id' from json_array_elements(
                 case when json_typeof(n.body -> 'tool_calls') = 'array' then n.body -> 'tool_calls' else '[]' end) call)
             when 'tool' then array[n.body ->> 'tool_call_id'] end
         end)::text[] as call_ids,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
        (select c.settings from conversations c where c.id = @conversation_id)::json as settings
-from parts
-join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = parts.id offset 0) n on true
-order by parts.part, n.depth;
+from n
+order by n.part, n.depth;
 
 -- name: GetApplicableSummary :one
 -- The summary that applies at a message. The walk ends at its anchor.

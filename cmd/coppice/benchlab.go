@@ -26,11 +26,12 @@ import (
 // A benchLab is where speed is measured: databases that are made for it and
 // dropped after it, and servers in processes of their own.
 type benchLab struct {
-	dir     string           // for logs, and for the private Postgres
-	url     string           // of a database that is left alone
-	private *embedded.Server // nil where a URL was given
-	made    []string         // databases
-	servers []*speed.Server
+	dir       string           // for logs, and for the private Postgres
+	url       string           // of a database that is left alone
+	private   *embedded.Server // nil where a URL was given
+	serveArgs []string         // of servers, besides those they need
+	made      []string         // databases
+	servers   []*speed.Server
 }
 
 // benchConnections is enough for 32 writers three times, and a server's pool.
@@ -132,7 +133,7 @@ func (l *benchLab) serve(ctx context.Context, databaseURL string) (*speed.Server
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(program, "serve", "--addr", "127.0.0.1:0", "--log-format", "json")
+	cmd := exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, l.serveArgs...)...)
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(name, "COPPICE_") {
 			cmd.Env = append(cmd.Env, v)

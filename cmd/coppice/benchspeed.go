@@ -17,6 +17,7 @@ type speedFlags struct {
 	Slice            time.Duration `default:"150ms" placeholder:"DURATION" help:"How long a turn takes (${default})."`
 	LargestDatabase  int           `default:"5000000" placeholder:"N" help:"How many messages the largest database of growth has (${default})."`
 	Quick            bool          `help:"Small data and two short rounds: shows that everything runs, in seconds, and no figure worth keeping."`
+	PprofAddr        string        `placeholder:"HOST:PORT" help:"Where the server that is measured serves Go's profiles meanwhile, as serve does with this flag."`
 	Seed             uint64        `default:"1" placeholder:"N" help:"Of what the messages say (${default})."`
 }
 
@@ -82,6 +83,9 @@ func (f *speedFlags) measure(ctx context.Context, out *console, logs *logFlags, 
 	lab, err := openBenchLab(ctx, f.BenchDatabaseURL, f.CacheDir, logs.logger(out.errors, slog.LevelWarn))
 	if err != nil {
 		return nil, err
+	}
+	if f.PprofAddr != "" {
+		lab.serveArgs = []string{"--pprof-addr", f.PprofAddr}
 	}
 	defer func() {
 		if closeErr := lab.close(); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -296,22 +297,11 @@ func (s *session) databases(ctx context.Context) (a Axis, err error) {
 			return a, err
 		}
 		rigs = append(rigs, r)
-		p, err := newPlanter(ctx, r.pool, s.corpus)
+		all, bodies, err := s.fill(ctx, r, n, length, active)
 		if err != nil {
 			return a, err
 		}
-		var all []planted
-		for made := 0; made < n; made += active * length {
-			ended, err := p.interleave(min(active, (n-made)/length), length)
-			if err != nil {
-				return a, err
-			}
-			all = append(all, ended...)
-		}
-		if err := p.close(); err != nil {
-			return a, err
-		}
-		stored, err := measureStorage(ctx, r.pool, n, p.bodies)
+		stored, err := measureStorage(ctx, r.pool, n, bodies)
 		if err != nil {
 			return a, err
 		}
@@ -336,6 +326,45 @@ func (s *session) databases(ctx context.Context) (a Axis, err error) {
 		s.noteMemory(r)
 	}
 	return a, nil
+}
+
+// fill plants lines until there are n messages, on two connections at once: to
+// index what was said is most of the work.
+func (s *session) fill(ctx context.Context, r *rig, n, length, active int) (all []planted, bodies int64, err error) {
+	const planters = 2
+	type outcome struct {
+		ended  []planted
+		bodies int64
+		err    error
+	}
+	outcomes := make([]outcome, planters)
+	var wg sync.WaitGroup
+	for i := range planters {
+		o := &outcomes[i]
+		p, err := newPlanter(ctx, r.pool, s.corpus.fork(uint64(i)))
+		if err != nil {
+			return nil, 0, err
+		}
+		p.serial = uint64(i) << 48 // so that no two have the same ids
+		share := n / planters
+		wg.Go(func() {
+			for made := 0; made < share && o.err == nil; made += active * length {
+				var ended []planted
+				ended, o.err = p.interleave(min(active, max(1, (share-made)/length)), length)
+				o.ended = append(o.ended, ended...)
+			}
+			o.bodies = p.bodies
+			o.err = errors.Join(o.err, p.close())
+		})
+	}
+	wg.Wait()
+	for _, o := range outcomes {
+		if o.err != nil {
+			return nil, 0, o.err
+		}
+		all, bodies = append(all, o.ended...), bodies+o.bodies
+	}
+	return all, bodies, nil
 }
 
 // interleave plants lines that grow at the same time.

@@ -127,13 +127,16 @@ func TestResume(t *testing.T) {
 	server := llmtest.NewServer(t)
 	server.Otherwise(llmtest.Slow(100*time.Microsecond, llmtest.Chunks(pieces...)))
 	a := newAPI(t, withModels(nil, model(t, server)))
-	plant(t, a.store, "c")
 	for round := range 12 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			a := a.with(t)
+			// In a conversation of its own: an answer says how many siblings it has.
+			conversation := fmt.Sprint("c", round)
+			plant(t, a.store, conversation)
+			own := strings.NewReplacer("{{c", "{{"+conversation)
 			random := rand.New(rand.NewPCG(1, uint64(round)))
-			r := ask(replyPathOf, fmt.Sprintf(`{"id":"{{round %d}}"}`, round))
+			r := ask(own.Replace(replyPathOf), fmt.Sprintf(`{"id":"{{round %d}}"}`, round))
 			last, text := 0, ""
 			for cuts := 0; ; cuts++ {
 				ctx, cut := context.WithCancel(t.Context())
@@ -155,7 +158,7 @@ func TestResume(t *testing.T) {
 					}
 					return
 				}
-				r = request{method: "GET", path: fill(conversationPathOf + fmt.Sprintf("/replies/{{round %d}}/events", round))}
+				r = request{method: "GET", path: fill(own.Replace(conversationPathOf) + fmt.Sprintf("/replies/{{round %d}}/events", round))}
 				if last > 0 {
 					r.header = map[string]string{"Last-Event-ID": fmt.Sprint(last)}
 				}

@@ -1,10 +1,11 @@
 package tree
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -71,6 +72,12 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	}
 	v := View{ConversationID: conversationID, HeadID: headID}
 	read, folded := 0, 0 // rows; messages of the branch up to the cutoff, or in the prefix
+	tail := tails.Get().(*[]PathMessage)
+	defer func() {
+		clear(*tail)
+		*tail = (*tail)[:0]
+		tails.Put(tail)
+	}()
 	err = db.EachViewRow(ctx, s.h, db.GetViewParams{
 		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
 		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton,
@@ -100,7 +107,7 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 			v.Folded = max(0, m.Depth+1-len(v.Prefix))
 			folded = max(folded, m.Depth+1)
 		case partTail:
-			v.Tail = append(v.Tail, m)
+			*tail = append(*tail, m)
 		}
 		return nil
 	})
@@ -110,11 +117,16 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	if read == 0 {
 		return View{}, s.noBranch(ctx, conversationID, Paging{})
 	}
-	if len(v.Tail) > 0 {
+	if len(*tail) > 0 {
+		v.Tail = slices.Clone(*tail)
 		v.Above = v.Tail[0].Depth - folded
 	}
 	return v, nil
 }
+
+// tails holds what tails are gathered in, as long as they need be. To grow one
+// for each view takes more memory than what is in it.
+var tails = sync.Pool{New: func() any { return new([]PathMessage) }}
 
 // callsOf gives the ids of the calls that a message makes, or of the one that it
 // answers.
@@ -124,20 +136,29 @@ func callsOf(row *db.GetViewRow) (calls []string, answers string) {
 		return nil, row.CallIds[0]
 	case role == RoleAssistant && row.Body == nil:
 		return row.CallIds, ""
-	case role == RoleTool, role == RoleAssistant && bytes.Contains(row.Body, []byte(`"tool_calls"`)):
-		var b struct {
-			ToolCallID string `json:"tool_call_id"`
-			ToolCalls  []struct {
-				ID string `json:"id"`
-			} `json:"tool_calls"`
+	case row.Body == nil:
+	case role == RoleTool:
+		var id string
+		_ = json.Unmarshal(member(row.Body, "tool_call_id"), &id) // a stored body was checked
+		return nil, id
+	case role == RoleAssistant:
+		if raw := member(row.Body, "tool_calls"); raw != nil {
+			return callIDs(raw), ""
 		}
-		_ = json.Unmarshal(row.Body, &b) // a stored body was checked
-		for _, call := range b.ToolCalls {
-			calls = append(calls, call.ID)
-		}
-		return calls, b.ToolCallID
 	}
 	return nil, ""
+}
+
+// callIDs gives the ids of stored calls.
+func callIDs(raw json.RawMessage) (ids []string) {
+	var made []struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(raw, &made)
+	for _, call := range made {
+		ids = append(ids, call.ID)
+	}
+	return ids
 }
 
 // Tokens sums what messages cost in a context.

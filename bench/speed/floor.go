@@ -44,8 +44,17 @@ func viewParams(conversation, head uuid.UUID, budget int64) db.GetViewParams {
 
 // viewSQL reads what a context is made of by pgx, bodies included.
 func viewSQL(ctx context.Context, pool *pgxpool.Pool, conversation, head uuid.UUID, budget int64) (bytes int, err error) {
-	err = db.EachViewRow(ctx, pool, viewParams(conversation, head, budget), func(row *db.GetViewRow) error {
-		bytes += len(row.Body)
+	statement := db.ViewStatement(viewParams(conversation, head, budget))
+	rows, err := pool.Query(ctx, statement.SQL, statement.Args...)
+	if err != nil {
+		return 0, err
+	}
+	var r db.GetViewRow
+	_, err = pgx.ForEachRow(rows, []any{
+		&r.Part, &r.ID, &r.ParentID, &r.Role, &r.Depth, &r.Tokens, &r.PathTokens, &r.Pinned, &r.CreatedAt, &r.Body, &r.CallIds,
+		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Metadata, &r.Settings,
+	}, func() error {
+		bytes += len(r.Body)
 		return nil
 	})
 	return bytes, err

@@ -60,7 +60,8 @@ type session struct {
 
 // Run measures parts, each on a new database with a server of its own. It
 // takes about a minute for each part and half an hour for growth, and up to
-// 15 GB on the database's disk; quick, seconds.
+// 15 GB on the database's disk; quick, seconds. With an error comes a report of
+// what was measured before it.
 func Run(ctx context.Context, cfg Config, parts ...string) (_ *Report, err error) {
 	defer func() {
 		if err != nil {
@@ -101,7 +102,7 @@ func Run(ctx context.Context, cfg Config, parts ...string) (_ *Report, err error
 			err = s.onRig(ctx, work[part])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", part, err)
+			return s.report, fmt.Errorf("%s: %w", part, err)
 		}
 	}
 	return s.report, nil
@@ -138,6 +139,15 @@ func (s *session) add(c Comparison) {
 		beside = fmt.Sprintf(", %.2f times the SQL", ratio.P50.Median)
 	}
 	s.cfg.Remark("  %s, %d at once: %.3f ms%s; %.0f a second", c.Name, c.Workers, first.P50, beside, first.PerSecond)
+}
+
+// Has tells whether a part, or any of it, was measured.
+func (r *Report) Has(part string) bool {
+	if part == "growth" {
+		return len(r.Growth) > 0
+	}
+	p := r.Parts[part]
+	return len(p.Comparisons) > 0 || p.Load != nil
 }
 
 // size is a full run's size, or a quick one's.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,9 +26,13 @@ func (cmd *benchAllCommand) Run(ctx context.Context, out *console, logs *logFlag
 		}
 	}
 	report, err := cmd.measure(ctx, out, logs, speed.Parts()...)
-	if err != nil {
+	if report == nil {
 		return err
 	}
+	return errors.Join(err, cmd.write(out, report)) // an hour's figures, also where the rest failed
+}
+
+func (cmd *benchAllCommand) write(out *console, report *speed.Report) error {
 	if cmd.Out != "" {
 		if err := writePlots(filepath.Join(cmd.Out, "images"), report); err != nil {
 			return err
@@ -40,6 +45,9 @@ func (cmd *benchAllCommand) Run(ctx context.Context, out *console, logs *logFlag
 		return out.JSON(report)
 	}
 	for _, section := range tableSections() {
+		if !measured(report, section) {
+			continue
+		}
 		if section != "machine" && section != "targets" {
 			out.Line("%s", out.bold(strings.ToUpper(section)))
 			out.Line("")
@@ -47,6 +55,11 @@ func (cmd *benchAllCommand) Run(ctx context.Context, out *console, logs *logFlag
 		writeSection(out, report, section)
 	}
 	return nil
+}
+
+// measured tells whether there is anything to say in a section.
+func measured(r *speed.Report, section string) bool {
+	return section == "machine" || section == "targets" || r.Has(section)
 }
 
 // tableSections are what performance.md has places for.
@@ -75,7 +88,8 @@ func orUnknown(s string) string {
 }
 
 // insertTables puts the report's tables between the comments of performance.md
-// that name them. With no report it only looks whether all are there.
+// that name them, and leaves those of what was not measured. With no report it
+// only looks whether all are there.
 func insertTables(docs string, r *speed.Report) error {
 	name := filepath.Join(docs, "performance.md")
 	text, err := os.ReadFile(name)
@@ -90,7 +104,7 @@ func insertTables(docs string, r *speed.Report) error {
 			return fmt.Errorf("%s has no place for the tables of %s: write the line %q where they go, and %q after it",
 				name, section, bytes.TrimSpace(begin), end)
 		}
-		if r == nil {
+		if r == nil || !measured(r, section) {
 			continue
 		}
 		var tables bytes.Buffer

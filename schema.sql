@@ -49,10 +49,6 @@ create table nodes (
     primary key (conversation_id, id),
     constraint nodes_parent foreign key (conversation_id, parent_id) references nodes (conversation_id, id),
     constraint nodes_cutoff foreign key (conversation_id, last_summarized_id) references nodes (conversation_id, id),
-    -- Two appends under one parent can't take the same index. It is also the
-    -- index by which children are found, and a message's summaries: they are
-    -- the children whose sibling_index is null.
-    constraint nodes_siblings unique (conversation_id, parent_id, sibling_index),
     constraint nodes_kind check (kind in ('message', 'summary')),
     constraint nodes_role check (role in ('system', 'developer', 'user', 'assistant', 'tool')),
     constraint nodes_message check (kind <> 'message' or
@@ -62,7 +58,13 @@ create table nodes (
          and not pinned and role = 'user'))
 );
 
--- The same for roots, whose null parents the constraint above holds distinct.
+-- Two appends under one parent can't take the same index. Children are found by
+-- it, and a message's summaries: they are the children whose sibling_index is
+-- null. Without roots, as Postgres would otherwise look ids up in it while the
+-- table is small, and read whole conversations.
+create unique index nodes_siblings on nodes (conversation_id, parent_id, sibling_index) where parent_id is not null;
+
+-- The same for roots.
 create unique index nodes_roots on nodes (conversation_id, sibling_index) where parent_id is null;
 
 -- For the check that a message about to go is no summary's cutoff.

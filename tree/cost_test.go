@@ -86,6 +86,30 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 	}
 }
 
+// TestFirstConversation holds a database's first conversation to the same. A
+// connection keeps the plans it made for empty tables, foreign keys' checks
+// among them, until the tables are analyzed.
+func TestFirstConversation(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(1))
+	s := tree.New(pool)
+	id, head := newConversation(t, s).ID, uuid.Nil
+	for range 300 {
+		m, _, err := s.Append(t.Context(), id, head, user("On and on."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		head = m.ID
+	}
+	got := rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
+		_, _, err := s.Append(ctx, id, head, user("And then?"))
+		return err
+	})
+	if got > 10 {
+		t.Errorf("an append after 300 others reads %d rows", got)
+	}
+}
+
 // skewed fills a database with small conversations and a line of messages.
 func skewed(t *testing.T, pool *pgxpool.Pool, s *tree.Store) (uuid.UUID, []uuid.UUID) {
 	t.Helper()

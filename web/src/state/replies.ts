@@ -94,7 +94,9 @@ async function follow(l: Live) {
       if (response.status === 204) return await settle(l, new Error('Its end was missed.'))
     } catch (error) {
       if (l.abort.signal.aborted) return
-      if (error instanceof Problem && (error.status < 500 || attempt > 4)) {
+      // Asked too often, a stream that broke is still to be had.
+      const passes = error instanceof Problem && (error.status >= 500 || (l.began && error.status === 429))
+      if (error instanceof Problem && (!passes || attempt > 4)) {
         return l.began ? await settle(l, error) : fail(l, error)
       }
     }

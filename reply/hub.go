@@ -83,10 +83,9 @@ func (h *hub) begin(r *Reply) (there *Reply, err error) {
 	return nil, nil
 }
 
-// end takes note that a reply no longer runs. One that is to be kept can be
-// found for a while.
-func (h *hub) end(r *Reply, status Status, keep bool) {
-	size := r.size()
+// leave makes room: a reply no longer runs. It comes before the reply's end is
+// told, as who hears that may ask for the next one.
+func (h *hub) leave(r *Reply, status Status) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.running, r)
@@ -101,6 +100,14 @@ func (h *hub) end(r *Reply, status Status, keep bool) {
 	case StatusFailed:
 		h.counts.Failed++
 	}
+}
+
+// settle decides what becomes of a reply whose end was told. One that is to be
+// kept can be found for a while.
+func (h *hub) settle(r *Reply, keep bool) {
+	size := r.size()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if keep && !h.closed && h.replies[r.key] == r {
 		timer := time.AfterFunc(h.keep, func() {
 			h.mu.Lock()

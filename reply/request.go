@@ -85,8 +85,9 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	defer cancel()
 	a, err := s.prepare(bounded, req, model)
 	if err != nil {
+		s.hub.leave(r, "")
 		r.abort(err)
-		s.hub.end(r, "", false)
+		s.hub.settle(r, false)
 		return nil, false, err
 	}
 	r.place, r.model = a.place, model.Name()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -328,43 +327,45 @@ func (s *session) databases(ctx context.Context) (a Axis, err error) {
 	return a, nil
 }
 
-// fill plants lines until there are n messages, on two connections at once: to
-// index what was said is most of the work.
+// grown is how large a database is filled with its search index in place.
+// Larger ones get theirs afterwards, as when a backup is restored: to keep it up
+// to date is most of the work, and takes an hour for 5,000,000 messages.
+const grown = 100_000
+
+// fill plants lines until there are n messages.
 func (s *session) fill(ctx context.Context, r *rig, n, length, active int) (all []planted, bodies int64, err error) {
-	const planters = 2
-	type outcome struct {
-		ended  []planted
-		bodies int64
-		err    error
-	}
-	outcomes := make([]outcome, planters)
-	var wg sync.WaitGroup
-	for i := range planters {
-		o := &outcomes[i]
-		p, err := newPlanter(ctx, r.pool, s.corpus.fork(uint64(i)))
-		if err != nil {
+	index := ""
+	if n > grown {
+		if err := r.pool.QueryRow(ctx, "select pg_get_indexdef('nodes_search'::regclass)").Scan(&index); err != nil {
 			return nil, 0, err
 		}
-		p.serial = uint64(i) << 48 // so that no two have the same ids
-		share := n / planters
-		wg.Go(func() {
-			for made := 0; made < share && o.err == nil; made += active * length {
-				var ended []planted
-				ended, o.err = p.interleave(min(active, max(1, (share-made)/length)), length)
-				o.ended = append(o.ended, ended...)
-			}
-			o.bodies = p.bodies
-			o.err = errors.Join(o.err, p.close())
-		})
-	}
-	wg.Wait()
-	for _, o := range outcomes {
-		if o.err != nil {
-			return nil, 0, o.err
+		if _, err := r.pool.Exec(ctx, "drop index nodes_search"); err != nil {
+			return nil, 0, err
 		}
-		all, bodies = append(all, o.ended...), bodies+o.bodies
 	}
-	return all, bodies, nil
+	p, err := newPlanter(ctx, r.pool, s.corpus)
+	if err != nil {
+		return nil, 0, err
+	}
+	for made := 0; made < n; made += active * length {
+		ended, err := p.interleave(min(active, max(1, (n-made)/length)), length)
+		if err != nil {
+			return nil, 0, errors.Join(err, p.close())
+		}
+		all = append(all, ended...)
+	}
+	if index != "" {
+		if err := errors.Join(p.flush(), p.build(index)); err != nil {
+			return nil, 0, errors.Join(err, p.close())
+		}
+	}
+	return all, p.bodies, p.close()
+}
+
+// build makes an index of what was planted.
+func (p *planter) build(definition string) error {
+	_, err := p.conn.Exec(p.ctx, "set maintenance_work_mem = '1GB'; "+definition)
+	return err
 }
 
 // interleave plants lines that grow at the same time.

@@ -96,7 +96,7 @@ func (l *benchLab) database(ctx context.Context) (string, error) {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	name := fmt.Sprintf("coppice_bench_%d_%d", os.Getpid(), len(l.made))
-	if _, err := conn.Exec(ctx, "create database "+name); err != nil {
+	if _, err := conn.Exec(ctx, "create database "+name+" encoding 'UTF8' template template0"); err != nil {
 		return "", err
 	}
 	l.made = append(l.made, name)

@@ -354,8 +354,8 @@ func TestReconnect(t *testing.T) {
 
 	// The server is gone: what was typed is sent when it is back.
 	addr := s.web.Listener.Addr().String()
+	s.web.Listener.Close() // first, or the page connects anew before it
 	s.web.CloseClientConnections()
-	s.web.Listener.Close()
 	b.send("Are you there?")
 	b.shows("The server doesn’t answer.")
 	b.shows("waiting for the server")

@@ -230,8 +230,8 @@ func TestLookOfStates(t *testing.T) {
 	b.view("edit")
 	b.keys(kb.Escape)
 	addr := s.web.Listener.Addr().String()
+	s.web.Listener.Close() // first, or the page connects anew before it
 	s.web.CloseClientConnections()
-	s.web.Listener.Close()
 	b.send("Are you there?")
 	b.shows("The server doesn’t answer.")
 	b.view("gone")

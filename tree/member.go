@@ -7,8 +7,8 @@ import (
 
 // member gives the value of an object's member, nil for none; of several with
 // that name the last, as encoding/json has it. The object is valid JSON. It
-// steps over strings without decoding them, which takes a context of 200 long
-// messages a hundredth of what encoding/json would.
+// steps over strings without decoding them: a context looks into every message
+// of an assistant, and most are one long string.
 func member(object []byte, name string) (found json.RawMessage) {
 	for i := skipSpace(object, 0) + 1; ; i++ { // after the brace or a comma
 		i = skipSpace(object, i)

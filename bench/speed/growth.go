@@ -341,7 +341,7 @@ const warmBudget = 1 << 30
 
 // grown is how large a database is filled with its search index in place.
 // Larger ones get theirs afterwards, as when a backup is restored: to keep it up
-// to date is most of the work, and takes an hour for 5,000,000 messages.
+// to date is most of the work.
 const grown = 100_000
 
 // fill plants lines until there are n messages.

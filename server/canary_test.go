@@ -94,7 +94,10 @@ func (c *cage) visit(r request) {
 		return // a cut answer
 	}
 	defer res.Body.Close()
-	body, _ := io.ReadAll(res.Body)
+	body, err := io.ReadAll(res.Body)
+	if err == nil {
+		c.await(res)
+	}
 	c.note(r, response{Response: res, body: body})
 }
 

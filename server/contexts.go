@@ -56,8 +56,7 @@ func (h handlers) GetContext(ctx context.Context, r GetContextRequestObject) (Ge
 		return nil, err
 	}
 	buffer := buffers.Get().(*[]byte)
-	body, err := c.AppendJSON((*buffer)[:0])
-	return answer{status: http.StatusOK, body: body, buffer: buffer}, err
+	return answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}, nil
 }
 
 // parseWindow reads what the query says of the window. Its size in tokens wins

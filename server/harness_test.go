@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -52,6 +53,32 @@ type testAPI struct {
 	url    string
 	log    *lockedBuffer
 	router routers.Router
+	ended  *ended
+}
+
+// ended are requests whose handler is through: an answer leaves before its line
+// in the log is written and its span ends.
+type ended struct{ requests sync.Map } // X-Request-Id → ending
+
+type ending struct {
+	context.Context
+	tell context.CancelFunc
+}
+
+func (e *ended) of(id string) ending {
+	ctx, tell := context.WithCancel(context.Background())
+	found, _ := e.requests.LoadOrStore(id, ending{ctx, tell})
+	return found.(ending)
+}
+
+// await waits for the end of the request that an answer belongs to.
+func (a *testAPI) await(res *http.Response) {
+	a.t.Helper()
+	select {
+	case <-a.ended.of(res.Header.Get("X-Request-Id")).Done():
+	case <-time.After(30 * time.Second):
+		a.t.Fatal("a request was answered and doesn't end")
+	}
 }
 
 func newAPI(t testing.TB, changes ...func(*Config)) *testAPI {
@@ -65,7 +92,7 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 	if err != nil {
 		t.Fatalf("openapi.yaml: %v", err)
 	}
-	a := &testAPI{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(lockedBuffer), router: router}
+	a := &testAPI{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(lockedBuffer), router: router, ended: new(ended)}
 	cfg := Config{
 		Store: a.store, Keys: a.keys, Loopback: true, Version: "test",
 		Logger: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -79,6 +106,10 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 	// As cmd/coppice serves it, with all timeouts.
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = a.server.HTTPServer("")
+	web.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { a.ended.of(w.Header().Get("X-Request-Id")).tell() }()
+		a.server.ServeHTTP(w, r)
+	})
 	web.Start()
 	t.Cleanup(web.Close)
 	a.url = web.URL
@@ -112,6 +143,7 @@ func (a *testAPI) send(r request) response {
 	if err != nil {
 		a.t.Fatalf("%s %s: reading the answer: %v", r.method, r.path, err)
 	}
+	a.await(res)
 	out := response{Response: res, body: body}
 	out.operation = a.conforms(r, out)
 	return out

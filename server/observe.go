@@ -86,11 +86,16 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Response().Header().Set("X-Request-Id", own.id)
 
 		s.metrics.inFlight.Inc()
-		defer s.metrics.inFlight.Dec()
 		defer func() {
 			// A cut connection is an answer that a log should show, too.
 			cut := recover()
-			s.account(c, own, route, time.Since(start), cut != nil)
+			took := time.Since(start)
+			s.metrics.inFlight.Dec()
+			s.metrics.observe(req.Method, route.pattern, strconv.Itoa(c.Response().Status), took)
+			if cut == nil {
+				sendOff(c)
+			}
+			s.account(c, own, route, took, cut != nil)
 			if cut != nil {
 				panic(cut)
 			}
@@ -99,6 +104,15 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			s.fail(err, c)
 		}
 		return nil
+	}
+}
+
+// sendOff sends what is buffered of a whole answer, so that its client needn't
+// wait for its line in the log. An answer whose length isn't known yet net/http
+// sends when the handler is done: here it would be sent in chunks.
+func sendOff(c echo.Context) {
+	if res := c.Response(); res.Header().Get(echo.HeaderContentLength) != "" {
+		_ = http.NewResponseController(res.Writer).Flush() // a client that left is none of a log's business
 	}
 }
 
@@ -118,12 +132,11 @@ func caught(next echo.HandlerFunc, c echo.Context) (err error) {
 	return next(c)
 }
 
-// account writes the request's line in the log and counts it.
+// account writes the request's line in the log.
 func (s *Server) account(c echo.Context, own *call, route route, took time.Duration, cut bool) {
 	res := c.Response()
 	status := res.Status
 	method := c.Request().Method
-	s.metrics.observe(method, route.pattern, strconv.Itoa(status), took)
 
 	level := slog.LevelInfo
 	switch {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -223,15 +224,13 @@ const syntheticTokens = 3
 func contextSummary(s *tree.Summary) *ContextSummary {
 	out := &ContextSummary{
 		ID: s.ID, ParentID: s.AnchorID, LastSummarizedID: s.Range.LastSummarizedID, KeptIDs: s.Range.KeptIDs,
-		Model: s.Range.Model, Tokens: s.Tokens, CreatedAt: s.CreatedAt.Format(timeFormat),
+		Model: s.Range.Model, Tokens: s.Tokens, CreatedAt: s.CreatedAt.Format(time.RFC3339Nano),
 	}
 	if s.Range.PriorSummaryID != uuid.Nil {
 		out.PriorSummaryID = &s.Range.PriorSummaryID
 	}
 	return out
 }
-
-const timeFormat = "2006-01-02T15:04:05.999999Z07:00"
 
 func percent(part, whole int) int {
 	if whole <= 0 {

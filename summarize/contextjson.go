@@ -4,34 +4,98 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // AppendJSON appends the context's JSON to dst, in the REST API's shape. The
 // messages are spliced in byte for byte: a provider's prompt cache, and whoever
-// compares two contexts, sees what was said and no other spelling of it.
-func (c Context) AppendJSON(dst []byte) ([]byte, error) {
-	type bare Context // without this method
-	rest := bare(c)
-	rest.Messages = nil
-	members, err := encode(rest)
-	if err != nil {
-		return nil, err
-	}
-	size := len(members)
+// compares two contexts, sees what was said and no other spelling of it. The
+// rest is written by hand, which takes a tenth of the time that encoding/json
+// does: contexts are what Coppice is asked for most.
+func (c Context) AppendJSON(dst []byte) []byte {
+	size := 1 << 10 // ample for the rest
 	for _, m := range c.Messages {
-		size += len(m) + 1
+		size += len(m) + len(",")
 	}
 	dst = slices.Grow(dst, size)
-	before, after, _ := bytes.Cut(members, []byte(`"messages":null`))
-	dst = append(append(dst, before...), `"messages":`...)
-	return append(c.AppendMessages(dst), after...), nil
+	dst = tree.AppendID(append(dst, `{"conversation_id":`...), c.ConversationID)
+	dst = tree.AppendID(append(dst, `,"head_id":`...), c.HeadID)
+	dst = c.AppendMessages(append(dst, `,"messages":`...))
+	dst = c.Summary.appendJSON(append(dst, `,"summary":`...))
+	dst = c.Usage.appendJSON(append(dst, `,"usage":`...))
+	dst = c.Counts.appendJSON(append(dst, `,"counts":`...))
+	dst = strconv.AppendBool(append(dst, `,"complete":`...), c.Complete)
+	dst = appendInt(dst, `,"omitted_messages":`, c.Omitted)
+	dst = append(dst, `,"repairs":[`...)
+	for i, r := range c.Repairs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = r.appendJSON(dst)
+	}
+	dst = appendString(append(dst, `],"status":`...), c.Status)
+	return append(dst, '}')
+}
+
+func (s *ContextSummary) appendJSON(dst []byte) []byte {
+	if s == nil {
+		return append(dst, "null"...)
+	}
+	var prior uuid.UUID
+	if s.PriorSummaryID != nil {
+		prior = *s.PriorSummaryID
+	}
+	dst = tree.AppendID(append(dst, `{"id":`...), s.ID)
+	dst = tree.AppendID(append(dst, `,"parent_id":`...), s.ParentID)
+	dst = tree.AppendID(append(dst, `,"last_summarized_id":`...), s.LastSummarizedID)
+	dst = tree.AppendID(append(dst, `,"prior_summary_id":`...), prior)
+	dst = append(dst, `,"kept_ids":[`...)
+	for i, id := range s.KeptIDs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = tree.AppendID(dst, id)
+	}
+	dst = appendString(append(dst, `],"model":`...), s.Model)
+	dst = appendInt(dst, `,"tokens":`, s.Tokens)
+	dst = appendString(append(dst, `,"created_at":`...), s.CreatedAt)
+	return append(dst, '}')
+}
+
+func (u Usage) appendJSON(dst []byte) []byte {
+	dst = appendInt(dst, `{"context_tokens":`, u.ContextTokens)
+	dst = appendInt(dst, `,"available_tokens":`, u.AvailableTokens)
+	dst = appendInt(dst, `,"max_context_tokens":`, u.MaxContextTokens)
+	dst = appendInt(dst, `,"reserved_tokens":`, u.ReservedTokens)
+	dst = appendInt(dst, `,"trigger_tokens":`, u.TriggerTokens)
+	dst = appendInt(dst, `,"percent":`, u.Percent)
+	return append(dst, '}')
+}
+
+func (n Counts) appendJSON(dst []byte) []byte {
+	dst = appendInt(dst, `{"prefix":`, n.Prefix)
+	dst = appendInt(dst, `,"kept":`, n.Kept)
+	dst = appendInt(dst, `,"folded":`, n.Folded)
+	dst = appendInt(dst, `,"tail":`, n.Tail)
+	return append(dst, '}')
+}
+
+func (r Repair) appendJSON(dst []byte) []byte {
+	dst = appendString(append(dst, `{"kind":`...), r.Kind)
+	dst = tree.AppendID(append(dst, `,"message_id":`...), r.MessageID)
+	dst = appendString(append(dst, `,"tool_call_id":`...), r.ToolCallID)
+	dst = appendInt(dst, `,"index":`, r.Index)
+	return append(dst, '}')
 }
 
 // MarshalJSON is AppendJSON. encoding/json rewrites what it gives (& becomes
 // \u0026), so a program that needs the bytes calls it, or AppendJSON, itself.
-func (c Context) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil) }
+func (c Context) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
 
 // AppendMessages appends the messages alone, as the array that a
 // chat-completions request takes.
@@ -44,6 +108,20 @@ func (c Context) AppendMessages(dst []byte) []byte {
 		dst = append(dst, m...)
 	}
 	return append(dst, ']')
+}
+
+func appendInt(dst []byte, name string, n int) []byte {
+	return strconv.AppendInt(append(dst, name...), int64(n), 10)
+}
+
+// appendString appends s quoted, with &, < and > as they are.
+func appendString(dst []byte, s string) []byte {
+	special := func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
+	if !strings.ContainsFunc(s, special) {
+		return append(append(append(dst, '"'), s...), '"')
+	}
+	quoted, _ := encode(s) // a string always marshals
+	return append(dst, quoted...)
 }
 
 // encode is v as JSON that leaves &, < and > as they are.

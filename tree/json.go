@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -148,13 +149,22 @@ func (p Page[T]) MarshalJSON() ([]byte, error) {
 	}{data, next})
 }
 
-func appendID(dst []byte, name string, id uuid.UUID) []byte {
-	dst = append(dst, name...)
+// AppendID appends an id as JSON: null for uuid.Nil. It takes no memory, where
+// id.String takes some for each of a hundred ids of a page.
+func AppendID(dst []byte, id uuid.UUID) []byte {
 	if id == uuid.Nil {
 		return append(dst, "null"...)
 	}
-	dst = append(append(dst, '"'), id.String()...)
+	dst = hex.AppendEncode(append(dst, '"'), id[:4])
+	dst = hex.AppendEncode(append(dst, '-'), id[4:6])
+	dst = hex.AppendEncode(append(dst, '-'), id[6:8])
+	dst = hex.AppendEncode(append(dst, '-'), id[8:10])
+	dst = hex.AppendEncode(append(dst, '-'), id[10:])
 	return append(dst, '"')
+}
+
+func appendID(dst []byte, name string, id uuid.UUID) []byte {
+	return AppendID(append(dst, name...), id)
 }
 
 func appendInt(dst []byte, name string, n int) []byte {

@@ -53,10 +53,7 @@ func (cmd *contextCommand) Run(ctx context.Context, out *console, logs *logFlags
 		case cmd.Messages:
 			err = writeJSON(out, c.AppendMessages(nil))
 		case cmd.JSON:
-			var b []byte
-			if b, err = c.AppendJSON(nil); err == nil {
-				err = writeJSON(out, b)
-			}
+			err = writeJSON(out, c.AppendJSON(nil))
 		default:
 			writeContext(out, conversation, c)
 		}

@@ -12,19 +12,21 @@ import (
 )
 
 // EachViewRow is GetView row by row: fn gets each row in a variable that the
-// next one overwrites, though not what its fields point to. Bodies lie one
-// after the other in a few blocks of memory, each of which lasts as long as
-// any of its bodies. Contexts are what Coppice is asked for most: to hold all
-// rows twice took a third of their memory, and a piece of memory for each body
-// a tenth of their time.
-func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetViewRow) error) error {
+// next one overwrites, though not what its fields point to. Bodies are read
+// into the memory that is given; nil is new memory, which lasts as long as the
+// bodies do. Contexts are what Coppice is asked for most: to hold all rows
+// twice took a third of their memory, and a piece of memory for each body a
+// tenth of their time.
+func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, bodies *Bodies, fn func(*GetViewRow) error) error {
+	if bodies == nil {
+		bodies = &Bodies{most: maxBlock}
+	}
 	rows, err := h.Query(ctx, getView, viewArgs(arg)...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	var r GetViewRow
-	var bodies block
 	fields := [...]any{
 		&r.Part, &r.ID, &r.ParentID, &r.Role, &r.Depth, &r.Tokens, &r.PathTokens, &r.Pinned, &r.CreatedAt, bodyColumn: nil, &r.CallIds,
 		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Metadata, settingsColumn: nil,
@@ -114,25 +116,42 @@ func decodeRole(value []byte) string {
 	return string(value)
 }
 
-// A block is memory that values are copied into, one after the other.
-type block []byte
+// Bodies is memory that bodies are copied into, one after the other.
+type Bodies struct {
+	block []byte
+	most  int // bytes that are taken at a time, but for a larger body
+}
+
+// NewBodies gives memory for one view after another. What is in it lasts until
+// [Bodies.Reset].
+func NewBodies() *Bodies { return &Bodies{most: maxReused} }
 
 // They bound how much memory is taken at a time, in bytes: little for a
 // short branch, and what one body can keep alive of a long one.
 const minBlock, maxBlock = 4 << 10, 32 << 10
 
+// maxReused is how much memory is kept to be used again, in bytes.
+const maxReused = 1 << 20
+
+// Reset gives up what is in it.
+func (b *Bodies) Reset() {
+	if b.block = b.block[:0]; cap(b.block) > maxReused {
+		b.block = nil
+	}
+}
+
 // keep copies a value; nil stays nil.
-func (b *block) keep(value []byte) []byte {
+func (b *Bodies) keep(value []byte) []byte {
 	if value == nil {
 		return nil
 	}
-	if cap(*b)-len(*b) < len(value) {
-		size := min(max(2*cap(*b), minBlock), maxBlock)
-		*b = make([]byte, 0, max(size, len(value)))
+	if cap(b.block)-len(b.block) < len(value) {
+		size := min(max(2*cap(b.block), minBlock), b.most)
+		b.block = make([]byte, 0, max(size, len(value))) // the bodies before it keep theirs
 	}
-	start := len(*b)
-	*b = append(*b, value...)
-	return (*b)[start:len(*b):len(*b)]
+	start := len(b.block)
+	b.block = append(b.block, value...)
+	return b.block[start:len(b.block):len(b.block)]
 }
 
 func viewArgs(arg GetViewParams) []any {

@@ -18,9 +18,14 @@ import (
 // rest is written by hand, which takes a tenth of the time that encoding/json
 // does: contexts are what Coppice is asked for most.
 func (c Context) AppendJSON(dst []byte) []byte {
-	size := 1 << 10 // ample for the rest
+	// What isn't counted is smaller. To grow a large context at its end would
+	// copy it, into memory that is too large to be used again.
+	size := 2<<10 + repairSize*len(c.Repairs)
 	for _, m := range c.Messages {
 		size += len(m) + len(",")
+	}
+	if c.Summary != nil {
+		size += idSize * len(c.Summary.KeptIDs)
 	}
 	dst = slices.Grow(dst, size)
 	dst = tree.AppendID(append(dst, `{"conversation_id":`...), c.ConversationID)
@@ -41,6 +46,10 @@ func (c Context) AppendJSON(dst []byte) []byte {
 	dst = appendString(append(dst, `],"status":`...), c.Status)
 	return append(dst, '}')
 }
+
+// What an id takes in a list, and a repair whose call has an id of the usual
+// length, in bytes.
+const idSize, repairSize = 39, 160
 
 func (s *ContextSummary) appendJSON(dst []byte) []byte {
 	if s == nil {

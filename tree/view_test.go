@@ -3,6 +3,7 @@ package tree_test
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 )
 
 // A view is the same over a connection of the simple protocol, as poolers
-// between the program and Postgres want it, where all values come as text.
-func TestViewOverSimpleProtocol(t *testing.T) {
+// between the program and Postgres want it, where all values come as text, and
+// in memory that other views were in.
+func TestViewIsTheSame(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	config := pool.Config().Copy()
@@ -39,7 +41,7 @@ func TestViewOverSimpleProtocol(t *testing.T) {
 		`{"role":"tool","tool_call_id":"call-1","content":"found"}`,
 		`{"role":"assistant","content":"two"}`,
 		`{"role":"user","content":"three"}`,
-		`{"role":"assistant","content":"four"}`,
+		`{"role":"assistant","content":"` + strings.Repeat("four ", 3000) + `"}`,
 	} {
 		m := tree.NewMessage{Body: []byte(body), Pinned: i == 2, CreatedAt: time.Date(1969+10*i, 12, 31, 23, 59, 59, 123456000, time.UTC)}
 		line = append(line, mustAppend(t, s, c.ID, parent, m))
@@ -56,6 +58,7 @@ func TestViewOverSimpleProtocol(t *testing.T) {
 		}
 		prior = summary.ID
 	}
+	memory := tree.NewMemory()
 	for _, head := range line {
 		for _, budget := range []int64{1, 1 << 40} {
 			for _, options := range [][]tree.ViewOption{nil, {tree.Skeleton()}} {
@@ -66,6 +69,10 @@ func TestViewOverSimpleProtocol(t *testing.T) {
 				got, err := tree.New(simple).View(t.Context(), c.ID, head.ID, budget, options...)
 				if err != nil || !reflect.DeepEqual(got, want) {
 					t.Errorf("depth %d, budget %d, %d options: %v\n%+v\nover the extended protocol\n%+v", head.Depth, budget, len(options), err, got, want)
+				}
+				got, err = tree.New(pool).View(t.Context(), c.ID, head.ID, budget, append(options, tree.Into(memory))...)
+				if err != nil || !reflect.DeepEqual(got, want) {
+					t.Errorf("depth %d, budget %d, %d options: %v\n%+v\nin memory of its own\n%+v", head.Depth, budget, len(options), err, got, want)
 				}
 				for _, m := range want.Tail {
 					if whole := line[m.Depth]; m.ID != whole.ID || m.ParentID != whole.ParentID || m.Role != whole.Role || m.Tokens != whole.Tokens ||

@@ -29,7 +29,7 @@ func (s *session) append(ctx context.Context, r *rig) error {
 		return err
 	}
 	places := map[string][]place{}
-	for _, name := range []string{nameCoppice, nameSQL, namePrepared, nameLoadAll, nameOneRow} {
+	for _, name := range []string{nameCoppice, nameSQL, namePrepared, nameBare, nameLoadAll, nameOneRow} {
 		for range most {
 			c := p.chat()
 			line, err := c.grow(nil, lineLength)
@@ -61,6 +61,9 @@ func (s *session) append(ctx context.Context, r *rig) error {
 		return err
 	}
 	s.add(nothing)
+	if err := r.serveBare(ctx, s.cfg.Host); err != nil {
+		return err
+	}
 	short := newText(tree.RoleUser, shortText)
 	tasks := func(n int, say func(*corpus) (text, tree.Role)) (out []task) {
 		for i := range n {

@@ -6,8 +6,10 @@
 // through a client that does little more than copy bytes ([client]). Its floors
 // are the same SQL on the same database: through pgx, as any Go program would
 // send it ("sql"), and as pgbench does with -M prepared, from plain connections
-// in a tight loop that decodes nothing ("prepared"). Beside them stand two
-// common designs on the same messages, each at its best, without a server in
+// in a tight loop that decodes nothing ("prepared"). A third floor is a server
+// in a process of its own that does nothing but send these statements
+// ("net/http", [Bare]): what it adds to them is what any server in Go does.
+// Beside them stand two common designs on the same messages, each at its best, without a server in
 // between: messages in a table, of which a conversation is loaded whole and
 // walked in memory ("load all"), and a conversation as one row of jsonb ("one
 // row").

@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-type noMeter struct{}
-
-func (noMeter) read(context.Context) (usage, error) { return usage{}, nil }
-
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	calls := map[string]int{}

@@ -62,6 +62,9 @@ func (s *session) context(ctx context.Context, r *rig) error {
 			return err
 		}
 	}
+	if err := r.serveBare(ctx, s.cfg.Host); err != nil {
+		return err
+	}
 	for _, b := range branches {
 		c, err := r.compare(ctx, s.pace, b.name, []task{r.contextTask(b.planted, b.tail, b.wide, true)})
 		if err != nil {
@@ -111,6 +114,9 @@ func (s *session) transcript(ctx context.Context, r *rig) error {
 		return err
 	}
 	if err := copyToDesigns(ctx, r.pool, line.id); err != nil {
+		return err
+	}
+	if err := r.serveBare(ctx, s.cfg.Host); err != nil {
 		return err
 	}
 	for _, limit := range []int{50, 200} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,6 +26,8 @@ type Host struct {
 	Database func(ctx context.Context) (url string, err error)
 	// Serve starts a server on a database, in a process of its own.
 	Serve func(ctx context.Context, url string) (*Server, error)
+	// ServeBare starts a server of Bare, likewise.
+	ServeBare func(ctx context.Context, url string) (*Server, error)
 }
 
 // A rig is a database with its server, and the ways past the server.
@@ -34,14 +37,16 @@ type rig struct {
 	server *Server
 	meter  *serverMeter
 	addr   string
+	bare   *Server // nil until serveBare
 
-	clients []*client
-	plains  []*plain
+	clients     []*client
+	bareClients []*client
+	plains      []*plain
 }
 
-// serverConns is how many connections a server opens by default, and so how
-// many the floor gets that goes through a pool.
-const serverConns = 20
+// ServerConns is how many connections a server opens by default, and so how
+// many the floors get that go through a pool.
+const ServerConns = 20
 
 func newRig(ctx context.Context, host Host) (_ *rig, err error) {
 	r := &rig{}
@@ -53,7 +58,7 @@ func newRig(ctx context.Context, host Host) (_ *rig, err error) {
 	if r.url, err = host.Database(ctx); err != nil {
 		return nil, err
 	}
-	if r.pool, err = db.Open(ctx, db.Config{URL: r.url, MaxConns: serverConns}); err != nil {
+	if r.pool, err = db.Open(ctx, db.Config{URL: r.url, MaxConns: ServerConns}); err != nil {
 		return nil, err
 	}
 	if _, err = r.pool.Exec(ctx, designTables); err != nil {
@@ -68,7 +73,7 @@ func newRig(ctx context.Context, host Host) (_ *rig, err error) {
 }
 
 func (r *rig) close() error {
-	for _, c := range r.clients {
+	for _, c := range slices.Concat(r.clients, r.bareClients) {
 		c.close()
 	}
 	for _, p := range r.plains {
@@ -78,8 +83,11 @@ func (r *rig) close() error {
 		r.meter.close()
 	}
 	var err error
+	if r.bare != nil {
+		err = r.bare.Stop()
+	}
 	if r.server != nil {
-		err = r.server.Stop()
+		err = errors.Join(err, r.server.Stop())
 	}
 	if r.pool != nil {
 		r.pool.Close()
@@ -87,16 +95,27 @@ func (r *rig) close() error {
 	return err
 }
 
+// serveBare has the tasks from here on measure Bare as well.
+func (r *rig) serveBare(ctx context.Context, host Host) (err error) {
+	r.bare, err = host.ServeBare(ctx, r.url)
+	return err
+}
+
 // client gives the i-th connection to the server.
-func (r *rig) client(i int) (*client, error) {
-	for len(r.clients) <= i {
-		c, err := dial(r.addr)
+func (r *rig) client(i int) (*client, error) { return dialed(&r.clients, r.addr, i) }
+
+// bareClient gives the i-th connection to the server of Bare.
+func (r *rig) bareClient(i int) (*client, error) { return dialed(&r.bareClients, r.bare.Addr, i) }
+
+func dialed(open *[]*client, addr string, i int) (*client, error) {
+	for len(*open) <= i {
+		c, err := dial(addr)
 		if err != nil {
 			return nil, err
 		}
-		r.clients = append(r.clients, c)
+		*open = append(*open, c)
 	}
-	return r.clients[i], nil
+	return (*open)[i], nil
 }
 
 // plain gives the i-th connection of the prepared floor.
@@ -116,6 +135,7 @@ const (
 	nameCoppice  = "coppice"
 	nameSQL      = "sql"
 	namePrepared = "prepared"
+	nameBare     = "net/http"
 	nameLoadAll  = "load all"
 	nameOneRow   = "one row"
 )
@@ -126,13 +146,15 @@ type task struct {
 	coppice  func(*client) job
 	sql      job
 	prepared func(*plain) job
+	bare     func(*client) job // the same as coppice, of another server
 	loadAll  job
 	oneRow   job
 }
 
 // variants sets the variants up that the tasks of all workers have.
 func (r *rig) variants(ctx context.Context, tasks []task) ([]variant, error) {
-	out := []variant{{name: nameCoppice, cost: r.meter}, {name: nameSQL, cost: ownMeter{}}, {name: namePrepared, cost: ownMeter{}}, {name: nameLoadAll, cost: ownMeter{}}, {name: nameOneRow, cost: ownMeter{}}}
+	out := []variant{{name: nameCoppice, cost: r.meter}, {name: nameSQL, cost: ownMeter{}}, {name: namePrepared, cost: ownMeter{}},
+		{name: nameBare, cost: noMeter{}}, {name: nameLoadAll, cost: ownMeter{}}, {name: nameOneRow, cost: ownMeter{}}}
 	for i, t := range tasks {
 		if t.coppice != nil {
 			c, err := r.client(i)
@@ -148,7 +170,14 @@ func (r *rig) variants(ctx context.Context, tasks []task) ([]variant, error) {
 			}
 			out[2].jobs = append(out[2].jobs, t.prepared(p))
 		}
-		for at, do := range map[int]job{1: t.sql, 3: t.loadAll, 4: t.oneRow} {
+		if t.bare != nil && r.bare != nil {
+			c, err := r.bareClient(i)
+			if err != nil {
+				return nil, err
+			}
+			out[3].jobs = append(out[3].jobs, t.bare(c))
+		}
+		for at, do := range map[int]job{1: t.sql, 4: t.loadAll, 5: t.oneRow} {
 			if do != nil {
 				out[at].jobs = append(out[at].jobs, do)
 			}
@@ -169,7 +198,7 @@ func (r *rig) compare(ctx context.Context, p pace, name string, tasks []task) (C
 	if err != nil {
 		return Comparison{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return compare(ctx, p, name, variants, nameSQL, namePrepared)
+	return compare(ctx, p, name, variants, nameSQL, namePrepared, nameBare)
 }
 
 // Tasks on a branch.
@@ -178,25 +207,37 @@ func contextPath(conversation, head uuid.UUID) string {
 	return "/v1/conversations/" + conversation.String() + "/branches/" + head.String() + "/context"
 }
 
+// Budgets of contexts, in tokens.
+const (
+	defaultBudget = 112_000   // what the default settings leave for messages
+	wideBudget    = 1_000_000 // what a window of a million does, with nothing reserved
+)
+
+// get asks for a path.
+func get(path string) func(*client) job {
+	return func(c *client) job {
+		return func(context.Context) (int, error) {
+			answer, err := c.do("GET", path, nil, 200)
+			return len(answer), err
+		}
+	}
+}
+
 // contextTask asks for the context of a branch, whose tail has so many
 // messages, in the default window or in one of a million tokens. The floors
 // walk as far as the server does.
 func (r *rig) contextTask(at planted, tail int, wide, designs bool) task {
-	budget := int64(112_000) // what the default settings leave for messages
+	budget := int64(defaultBudget)
 	conversation, head := at.id, at.head
 	path := contextPath(conversation, head)
 	if wide {
-		budget = 1_000_000
+		budget = wideBudget
 		path += "?max_context_tokens=1000000&reserved_tokens=0"
 	}
 	t := task{
-		coppice: func(c *client) job {
-			return func(context.Context) (int, error) {
-				answer, err := c.do("GET", path, nil, 200)
-				return len(answer), err
-			}
-		},
-		sql: func(ctx context.Context) (int, error) { return viewSQL(ctx, r.pool, conversation, head, budget) },
+		coppice: get(path),
+		bare:    get(path),
+		sql:     func(ctx context.Context) (int, error) { return viewSQL(ctx, r.pool, conversation, head, budget) },
 		prepared: func(p *plain) job {
 			return func(ctx context.Context) (int, error) { return p.view(ctx, conversation, head, budget) }
 		},
@@ -226,13 +267,9 @@ func (r *rig) transcriptTask(at planted, limit int, designs bool) task {
 	conversation, head := at.id, at.head
 	path := fmt.Sprintf("/v1/conversations/%s/branches/%s/transcript?limit=%d", conversation, head, limit)
 	t := task{
-		coppice: func(c *client) job {
-			return func(context.Context) (int, error) {
-				answer, err := c.do("GET", path, nil, 200)
-				return len(answer), err
-			}
-		},
-		sql: func(ctx context.Context) (int, error) { return pageSQL(ctx, r.pool, conversation, head, limit) },
+		coppice: get(path),
+		bare:    get(path),
+		sql:     func(ctx context.Context) (int, error) { return pageSQL(ctx, r.pool, conversation, head, limit) },
 		prepared: func(p *plain) job {
 			return func(ctx context.Context) (int, error) { return p.page(ctx, conversation, head, limit) }
 		},
@@ -256,12 +293,7 @@ func (r *rig) treeTask(conversation uuid.UUID) task {
 		}
 	}
 	return task{
-		coppice: func(c *client) job {
-			return func(context.Context) (int, error) {
-				answer, err := c.do("GET", path, nil, 200)
-				return len(answer), err
-			}
-		},
+		coppice:  get(path),
 		sql:      func(ctx context.Context) (int, error) { return treeSQL(ctx, r.pool, conversation) },
 		prepared: func(p *plain) job { return func(ctx context.Context) (int, error) { return p.tree(ctx, conversation) } },
 		loadAll:  by(loadAll),
@@ -293,11 +325,11 @@ func (r *rig) appendTask(next func(variant string) *place, say func() (text, tre
 			return n, err
 		}
 	}
-	t := task{
-		coppice: func(c *client) job {
+	post := func(name string) func(*client) job {
+		return func(c *client) job {
 			var body []byte
 			return func(context.Context) (int, error) {
-				p := next(nameCoppice)
+				p := next(name)
 				t, role := say()
 				id := uuid.Must(uuid.NewV7())
 				body = appendBody(body[:0], id, p.parent, role, t)
@@ -305,8 +337,12 @@ func (r *rig) appendTask(next func(variant string) *place, say func() (text, tre
 				moved(p, id)
 				return len(answer), err
 			}
-		},
-		sql: by(nameSQL, appendSQL),
+		}
+	}
+	t := task{
+		coppice: post(nameCoppice),
+		bare:    post(nameBare),
+		sql:     by(nameSQL, appendSQL),
 		prepared: func(c *plain) job {
 			return func(ctx context.Context) (int, error) {
 				p := next(namePrepared)

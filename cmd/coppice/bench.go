@@ -12,5 +12,6 @@ type benchCommand struct {
 	Import     benchImportCommand     `cmd:"" help:"Measure imports of many small conversations."`
 	Mixed      benchMixedCommand      `cmd:"" help:"Measure four contexts to one append: how many at most, and how long one waits at half of that."`
 	All        benchAllCommand        `cmd:"" help:"Measure all of these, and write the tables and plots of the documentation."`
+	Bare       benchBareCommand       `cmd:"" hidden:"" help:"Serve the statements of appends, contexts and pages by net/http, and nothing else: what the others are compared with."`
 	Growth     benchGrowthCommand     `cmd:"" help:"Measure what grows with long conversations, large databases, many siblings and many branches."`
 }

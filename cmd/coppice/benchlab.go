@@ -123,6 +123,17 @@ func withDatabaseName(given, name string) (string, error) {
 
 // serve starts this same program as a server, with its default settings.
 func (l *benchLab) serve(ctx context.Context, databaseURL string) (*speed.Server, error) {
+	return l.start(ctx, databaseURL, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, l.serveArgs...)...)
+}
+
+// serveBare starts this same program as the server that others are compared
+// with.
+func (l *benchLab) serveBare(ctx context.Context, databaseURL string) (*speed.Server, error) {
+	return l.start(ctx, databaseURL, "bench", "bare", "--log-format", "json")
+}
+
+// start runs this same program, and waits until it listens.
+func (l *benchLab) start(ctx context.Context, databaseURL string, args ...string) (*speed.Server, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -133,7 +144,7 @@ func (l *benchLab) serve(ctx context.Context, databaseURL string) (*speed.Server
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, l.serveArgs...)...)
+	cmd := exec.Command(program, args...)
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(name, "COPPICE_") {
 			cmd.Env = append(cmd.Env, v)

@@ -22,7 +22,7 @@ type speedFlags struct {
 }
 
 func (f *speedFlags) Help() string {
-	return `Each figure is taken by turns with its floor: the same SQL through pgx (sql), and the same statements prepared and sent by plain connections in a tight loop that decodes nothing (prepared). Beside them stand two common designs on the same messages: a conversation's rows loaded whole and walked in memory (load all), and a conversation as one row of jsonb (one row). The server runs in a process of its own.`
+	return `Each figure is taken by turns with its floor: the same SQL through pgx (sql), and the same statements prepared and sent by plain connections in a tight loop that decodes nothing (prepared), and sent by a server of net/http that does nothing else (net/http). Beside them stand two common designs on the same messages: a conversation's rows loaded whole and walked in memory (load all), and a conversation as one row of jsonb (one row). The server runs in a process of its own.`
 }
 
 type (
@@ -93,7 +93,7 @@ func (f *speedFlags) measure(ctx context.Context, out *console, logs *logFlags, 
 		}
 	}()
 	return speed.Run(ctx, speed.Config{
-		Host: speed.Host{Database: lab.database, Serve: lab.serve},
+		Host: speed.Host{Database: lab.database, Serve: lab.serve, ServeBare: lab.serveBare},
 		Seed: f.Seed, Rounds: f.Rounds, Slice: f.Slice, LargestDatabase: f.LargestDatabase, Quick: f.Quick, Remark: out.Remark,
 	}, parts...)
 }

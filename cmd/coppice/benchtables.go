@@ -36,18 +36,28 @@ func writeComparison(out *console, c speed.Comparison) {
 	}
 	out.Line("%s", out.bold(title))
 	out.Line("")
-	rows := [][]string{{"", "p50 ms", "p99 ms", "a second", "p50 / sql", "a second / sql", "p50 / prepared", "KB", "allocations", "KB allocated", "CPU ms"}}
+	const bareColumn = 7
+	beside := false // net/http was measured as well
+	rows := [][]string{{"", "p50 ms", "p99 ms", "a second", "p50 / sql", "a second / sql", "p50 / prepared", "p50 / net/http", "KB", "allocations", "KB allocated", "CPU ms"}}
 	for _, r := range c.Results {
-		sql, prepared := r.Ratios["sql"], r.Ratios["prepared"]
-		cpu := ""
-		if r.Name == "coppice" {
+		sql, prepared, bare := r.Ratios["sql"], r.Ratios["prepared"], r.Ratios["net/http"]
+		allocs, allocated, cpu := thousands(int64(max(r.Allocs, 0))), fmt.Sprintf("%.1f", max(r.AllocBytes, 0)/1000), ""
+		switch r.Name {
+		case "coppice":
 			cpu = fmt.Sprintf("%.2f", max(r.CPU, 0))
+		case "net/http": // nobody asks that process
+			beside, allocs, allocated = true, "", ""
 		}
 		rows = append(rows, []string{
 			r.Name, latency(r.P50), latency(r.P99), thousands(int64(r.PerSecond + 0.5)),
-			spread(sql.P50), spread(sql.PerSecond), spread(prepared.P50),
-			fmt.Sprintf("%.1f", r.Bytes/1000), thousands(int64(max(r.Allocs, 0))), fmt.Sprintf("%.1f", max(r.AllocBytes, 0)/1000), cpu,
+			spread(sql.P50), spread(sql.PerSecond), spread(prepared.P50), spread(bare.P50),
+			fmt.Sprintf("%.1f", r.Bytes/1000), allocs, allocated, cpu,
 		})
+	}
+	for i := range rows {
+		if !beside {
+			rows[i] = slices.Delete(rows[i], bareColumn, bareColumn+1)
+		}
 	}
 	writeTable(out, rows)
 	out.Line("")

@@ -89,23 +89,22 @@ func (q *Queries) GetNewestLeaf(ctx context.Context, arg GetNewestLeafParams) (p
 
 const getTranscript = `-- name: GetTranscript :many
 with recursive path as (
-    select n.id, n.parent_id, 1 as position
+    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, 1 as position
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
     where c.id = $1 and c.tenant_id = $3
     union all
-    select p.id, p.parent_id, path.position + 1
+    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, path.position + 1
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model,
-       coalesce(case when nodes.parent_id is null
+select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata,
+       coalesce(case when path.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = path.parent_id)
        end, 0)::integer as sibling_count
 from path
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $1 and n.id = path.id offset 0) nodes on true
 order by path.position
 `
 
@@ -117,13 +116,24 @@ type GetTranscriptParams struct {
 }
 
 type GetTranscriptRow struct {
-	Node         Node
+	ID           pgtype.UUID
+	ParentID     pgtype.UUID
+	Role         string
+	SiblingIndex pgtype.Int4
+	Depth        int32
+	Tokens       int32
+	PathTokens   int64
+	Pinned       bool
+	CreatedAt    time.Time
+	Body         []byte
+	Metadata     []byte
 	SiblingCount int32
 }
 
 // From @head_id towards the root, @row_limit messages at most. The cost is that
 // of the page, wherever on the path it lies. A page's cursor is the parent of
-// its last message, which is where the next page's walk starts.
+// its last message, which is where the next page's walk starts. The walk
+// carries the messages along, as GetView's does.
 func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([]GetTranscriptRow, error) {
 	rows, err := q.db.Query(ctx, getTranscript,
 		arg.ConversationID,
@@ -139,25 +149,17 @@ func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([
 	for rows.Next() {
 		var i GetTranscriptRow
 		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.SearchText,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
+			&i.ID,
+			&i.ParentID,
+			&i.Role,
+			&i.SiblingIndex,
+			&i.Depth,
+			&i.Tokens,
+			&i.PathTokens,
+			&i.Pinned,
+			&i.CreatedAt,
+			&i.Body,
+			&i.Metadata,
 			&i.SiblingCount,
 		); err != nil {
 			return nil, err

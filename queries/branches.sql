@@ -1,25 +1,25 @@
 -- name: GetTranscript :many
 -- From @head_id towards the root, @row_limit messages at most. The cost is that
 -- of the page, wherever on the path it lies. A page's cursor is the parent of
--- its last message, which is where the next page's walk starts.
+-- its last message, which is where the next page's walk starts. The walk
+-- carries the messages along, as GetView's does.
 with recursive path as (
-    select n.id, n.parent_id, 1 as position
+    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, 1 as position
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
-    select p.id, p.parent_id, path.position + 1
+    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, path.position + 1
     from path
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where path.position < @row_limit::integer
 )
-select sqlc.embed(nodes),
-       coalesce(case when nodes.parent_id is null
+select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata,
+       coalesce(case when path.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = path.parent_id)
        end, 0)::integer as sibling_count
 from path
-join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = path.id offset 0) nodes on true
 order by path.position;
 
 -- name: ListBranches :many

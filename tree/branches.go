@@ -147,7 +147,11 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 	}
 	page := Page[Message]{Data: make([]Message, len(rows))}
 	for i, row := range rows {
-		page.Data[i] = fromMessage(row.Node, row.SiblingCount)
+		page.Data[i] = fromMessage(db.Node{
+			ConversationID: toUUID(conversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, SiblingIndex: row.SiblingIndex,
+			Depth: row.Depth, Tokens: row.Tokens, PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt,
+			Body: row.Body, Metadata: row.Metadata,
+		}, row.SiblingCount)
 	}
 	slices.Reverse(page.Data)
 	if oldest := page.Data[0]; oldest.ParentID != uuid.Nil {

@@ -67,7 +67,7 @@ func Bare(pool *pgxpool.Pool) http.Handler {
 			rows, err = db.New(pool).GetTranscript(r.Context(), pageParams(conversation, head, limit))
 		}
 		for _, row := range rows {
-			out = append(append(out, row.Node.Body...), ',')
+			out = append(append(out, row.Body...), ',')
 		}
 		out[len(out)-1] = ']'
 		answerBare(w, http.StatusOK, out, err)

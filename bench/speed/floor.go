@@ -68,7 +68,7 @@ func pageParams(conversation, head uuid.UUID, limit int) db.GetTranscriptParams 
 func pageSQL(ctx context.Context, pool *pgxpool.Pool, conversation, head uuid.UUID, limit int) (bytes int, err error) {
 	rows, err := db.New(pool).GetTranscript(ctx, pageParams(conversation, head, limit))
 	for _, row := range rows {
-		bytes += len(row.Node.Body)
+		bytes += len(row.Body)
 	}
 	return bytes, err
 }

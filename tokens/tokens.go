@@ -49,7 +49,7 @@ func (c *counter) Count(text string) (sum int) {
 	if !utf8.ValidString(text) {
 		return c.encode(text)
 	}
-	var missed []string
+	var missed, aged []string
 	c.mu.RLock()
 	for i := 0; i < len(text); {
 		end := pieceEnd(text, i)
@@ -57,7 +57,9 @@ func (c *counter) Count(text string) (sum int) {
 		i = end
 		n, ok := c.now[piece]
 		if !ok {
-			if n, ok = c.old[piece]; !ok {
+			if n, ok = c.old[piece]; ok {
+				aged = append(aged, piece)
+			} else {
 				missed = append(missed, piece)
 			}
 		}
@@ -67,11 +69,13 @@ func (c *counter) Count(text string) (sum int) {
 	for _, piece := range missed {
 		sum += c.learn(piece)
 	}
+	if len(aged) > 0 {
+		c.renew(aged)
+	}
 	return sum
 }
 
-// learn counts a piece and remembers it. When the newer map is full the older
-// one is forgotten.
+// learn counts a piece and remembers it.
 func (c *counter) learn(piece string) int {
 	n := c.encode(piece)
 	if len(piece) > maxRemembered {
@@ -79,11 +83,30 @@ func (c *counter) learn(piece string) int {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.remember(piece, uint8(n))
+	return n
+}
+
+// renew moves pieces from the older map, so that what comes again and again is
+// found at the first look, and isn't forgotten with what came once.
+func (c *counter) renew(pieces []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, piece := range pieces {
+		if n, ok := c.old[piece]; ok {
+			delete(c.old, piece)
+			c.remember(piece, n)
+		}
+	}
+}
+
+// remember adds a piece to the newer map. When that is full the older one is
+// forgotten.
+func (c *counter) remember(piece string, n uint8) {
 	if c.now == nil || len(c.now) >= maxPieces {
 		c.now, c.old = make(map[string]uint8, maxPieces), c.now
 	}
-	c.now[strings.Clone(piece)] = uint8(n) // not the whole text along with it
-	return n
+	c.now[strings.Clone(piece)] = n // not the whole text along with it
 }
 
 // encode falls back on four bytes a token where the encoding fails, which it

@@ -1,9 +1,13 @@
 package tokens
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tiktoken-go/tokenizer"
 )
 
 func TestO200k(t *testing.T) {
@@ -39,8 +43,50 @@ func TestParallel(t *testing.T) {
 	wg.Wait()
 }
 
+// A word that keeps coming is counted once, however many others come and go.
+func TestFrequentWordsStay(t *testing.T) {
+	t.Parallel()
+	calls := map[string]int{}
+	c := &counter{codec: countingCodec{calls: calls}}
+	for i := range 5 * maxPieces {
+		c.Count(fmt.Sprintf("w%s often", letters(i)))
+	}
+	if calls[" often"] != 1 {
+		t.Errorf("counted %d times", calls[" often"])
+	}
+	if len(calls) < 5*maxPieces || len(c.now) > maxPieces || len(c.old) > maxPieces {
+		t.Errorf("%d words counted, %d and %d remembered", len(calls), len(c.now), len(c.old))
+	}
+}
+
+// letters is a number in letters.
+func letters(n int) (s string) {
+	for ; n > 0 || s == ""; n /= 26 {
+		s += string(rune('a' + n%26))
+	}
+	return s
+}
+
+// countingCodec counts what it is asked for.
+type countingCodec struct {
+	tokenizer.Codec
+	calls map[string]int
+}
+
+func (c countingCodec) Count(text string) (int, error) {
+	c.calls[text]++
+	return 1, nil
+}
+
 func BenchmarkCount(b *testing.B) {
+	// As frequent as words are: half of the text is the 300 most frequent ones.
+	var words strings.Builder
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.05, 2, 40_000)
+	for range 200_000 {
+		words.WriteString(" w" + letters(int(zipf.Uint64())))
+	}
 	for name, text := range map[string]string{
+		"words": words.String(),
 		"prose": strings.Repeat("The path of a message never changes, so neither does its depth. ", 1600),
 		"a":     strings.Repeat("a", 100_000),
 		"space": strings.Repeat(" ", 100_000),

@@ -3,7 +3,9 @@ package speed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -21,12 +23,28 @@ type Axis struct {
 	Storage    []Storage   `json:"storage,omitempty"` // for each size
 }
 
+// Axes are what may grow, in the order in which they are measured.
+func Axes() []string { return slices.Clone(axisNames) }
+
+var axisNames = []string{"length", "siblings", "branches", "size"}
+
 // growth measures the axes. What an axis compares is asked by turns, so that
 // all sizes are there at once.
 func (s *session) growth(ctx context.Context) error {
-	for _, axis := range []func(context.Context, *rig) (Axis, error){s.lengths, s.siblings, s.branches} {
+	axes := map[string]func(context.Context, *rig) (Axis, error){"length": s.lengths, "siblings": s.siblings, "branches": s.branches}
+	for _, name := range s.cfg.Axes {
+		if name == "size" { // has a rig for each size
+			a, err := s.databases(ctx)
+			if s.addAxis(a); err != nil {
+				return err
+			}
+			continue
+		}
+		if axes[name] == nil {
+			return fmt.Errorf("there is no axis %q", name)
+		}
 		err := s.onRig(ctx, func(ctx context.Context, r *rig) error {
-			a, err := axis(ctx, r)
+			a, err := axes[name](ctx, r)
 			s.addAxis(a)
 			return err
 		})
@@ -34,9 +52,7 @@ func (s *session) growth(ctx context.Context) error {
 			return err
 		}
 	}
-	a, err := s.databases(ctx)
-	s.addAxis(a)
-	return err
+	return nil
 }
 
 func (s *session) addAxis(a Axis) {
@@ -234,7 +250,9 @@ func (s *session) siblings(ctx context.Context, r *rig) (a Axis, err error) {
 	return a, s.measureAxis(ctx, &a, stages)
 }
 
-// branches: of one conversation, each of two messages of its own.
+// branches: of one conversation, each of two messages of its own. They leave
+// from any message there is, as people go back to any, so that a message has a
+// few siblings: how many it may have is an axis of its own.
 func (s *session) branches(ctx context.Context, r *rig) (a Axis, err error) {
 	const trunk = 100
 	a = Axis{Name: "branches of a conversation", Unit: "branches", Sizes: powers(1, s.size(100_000, 100))}
@@ -254,10 +272,13 @@ func (s *session) branches(ctx context.Context, r *rig) (a Axis, err error) {
 		if err != nil {
 			return a, err
 		}
+		all := slices.Concat(line[1:], asked)
 		for range n - 1 {
-			if _, err := c.grow(line[1+s.corpus.rand.IntN(trunk-1)], 2); err != nil {
+			branch, err := c.grow(all[s.corpus.rand.IntN(len(all))], 2)
+			if err != nil {
 				return a, err
 			}
+			all = append(all, branch...)
 		}
 		c.head = asked[1].id
 		c.end()

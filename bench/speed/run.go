@@ -17,6 +17,7 @@ type Config struct {
 	// LargestDatabase is how many messages the largest database of growth has;
 	// 0 is DefaultLargestDatabase. A million take some 5 minutes and 2 GB.
 	LargestDatabase int
+	Axes            []string // of growth; nil is Axes
 
 	Quick  bool                             // small data and two short rounds: shows that everything runs, and no figure worth keeping
 	Remark func(format string, args ...any) // told what is done; nil for none
@@ -76,6 +77,9 @@ func Run(ctx context.Context, cfg Config, parts ...string) (_ *Report, err error
 	}
 	if cfg.LargestDatabase == 0 {
 		cfg.LargestDatabase = DefaultLargestDatabase
+	}
+	if cfg.Axes == nil {
+		cfg.Axes = Axes()
 	}
 	if cfg.Remark == nil {
 		cfg.Remark = func(string, ...any) {}

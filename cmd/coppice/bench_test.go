@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,8 +115,12 @@ func TestBenchSpeed(t *testing.T) {
 					t.Errorf("%s: %+v", c.Name, r)
 				}
 			}
-			if ratios := c.Results[0].Ratios; len(c.Results) > 1 && ratios["sql"].P50.Median <= 0 {
+			ratios := c.Results[0].Ratios
+			if len(c.Results) > 1 && ratios["sql"].P50.Median <= 0 {
 				t.Errorf("%s: %+v", c.Name, ratios)
+			}
+			if bare := slices.Contains([]string{"append", "context", "transcript"}, part); len(c.Results) > 2 && bare != (ratios["net/http"].P50.Median > 0) {
+				t.Errorf("%s, beside net/http: %+v", c.Name, ratios)
 			}
 		}
 	}
@@ -176,6 +181,7 @@ func TestBenchSpeedRefuses(t *testing.T) {
 		code int
 	}{
 		{[]string{"append", "--rounds", "0"}, "--rounds, --slice and --largest-database must be", exitUsage},
+		{[]string{"growth", "--axis", "width"}, "--axis must be one of", exitUsage},
 		{[]string{"all", "--out", docs}, "has no place for the tables of machine", exitFailed},
 	} {
 		r := runProgram(t, nil, nil, append([]string{"bench"}, test.args...)...)

@@ -19,6 +19,8 @@ type speedFlags struct {
 	Quick            bool          `help:"Small data and two short rounds: shows that everything runs, in seconds, and no figure worth keeping."`
 	PprofAddr        string        `placeholder:"HOST:PORT" help:"Where the server that is measured serves Go's profiles meanwhile, as serve does with this flag."`
 	Seed             uint64        `default:"1" placeholder:"N" help:"Of what the messages say (${default})."`
+
+	axes []string // of growth; nil for all
 }
 
 func (f *speedFlags) Help() string {
@@ -32,7 +34,10 @@ type (
 	benchTreeCommand       struct{ speedFlags }
 	benchImportCommand     struct{ speedFlags }
 	benchMixedCommand      struct{ speedFlags }
-	benchGrowthCommand     struct{ speedFlags }
+	benchGrowthCommand     struct {
+		speedFlags
+		Axis []string `enum:"length,siblings,branches,size" placeholder:"NAME" help:"Only what grows by this: length of a conversation, siblings of a message, branches of a conversation, or size of the database. May be given several times."`
+	}
 )
 
 func (cmd *benchAppendCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
@@ -60,6 +65,7 @@ func (cmd *benchMixedCommand) Run(ctx context.Context, out *console, logs *logFl
 }
 
 func (cmd *benchGrowthCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+	cmd.axes = cmd.Axis
 	return cmd.print(ctx, out, logs, "growth")
 }
 
@@ -94,6 +100,6 @@ func (f *speedFlags) measure(ctx context.Context, out *console, logs *logFlags, 
 	}()
 	return speed.Run(ctx, speed.Config{
 		Host: speed.Host{Database: lab.database, Serve: lab.serve, ServeBare: lab.serveBare},
-		Seed: f.Seed, Rounds: f.Rounds, Slice: f.Slice, LargestDatabase: f.LargestDatabase, Quick: f.Quick, Remark: out.Remark,
+		Seed: f.Seed, Rounds: f.Rounds, Slice: f.Slice, LargestDatabase: f.LargestDatabase, Axes: f.axes, Quick: f.Quick, Remark: out.Remark,
 	}, parts...)
 }

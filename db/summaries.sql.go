@@ -154,9 +154,9 @@ type GetViewRow struct {
 // is folded. The walk ends at the cutoff, at the prefix, or when the tail has
 // more than @budget tokens; it reads nothing above. Only where that is before
 // a summary is met does it go on to look for one, until @reach tokens, and
-// reads no message of those. The walk carries the messages' columns along: to
-// look them up once more by their ids is a tenth of the time. Without bodies it gives the ids of tool calls, and
-// the folded messages that the summary keeps.
+// reads no message of those. The walk carries the messages' columns along, as
+// they would have to be looked up once more by their ids. Without bodies it
+// gives the ids of tool calls, and the folded messages that the summary keeps.
 func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow, error) {
 	rows, err := q.db.Query(ctx, getView,
 		arg.WithBodies,

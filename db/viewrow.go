@@ -83,8 +83,8 @@ func hasBinaryPlace(fields []pgconn.FieldDescription) bool {
 	return true
 }
 
-// decodePlace reads the columns before the body. Scan would ask the type of
-// each anew, which took as long as all else that is done with a row.
+// decodePlace reads the columns before the body. Scan asks for the type of each
+// variable anew in each row.
 func (r *GetViewRow) decodePlace(values [][]byte) {
 	r.Part = int32(binary.BigEndian.Uint32(values[0]))
 	r.ID = decodeUUID(values[1])

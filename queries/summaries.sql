@@ -29,9 +29,9 @@ select sqlc.embed(nodes) from inserted nodes;
 -- is folded. The walk ends at the cutoff, at the prefix, or when the tail has
 -- more than @budget tokens; it reads nothing above. Only where that is before
 -- a summary is met does it go on to look for one, until @reach tokens, and
--- reads no message of those. The walk carries the messages' columns along: to
--- look them up once more by their ids is a tenth of the time. Without bodies it gives the ids of tool calls, and
--- the folded messages that the summary keeps.
+-- reads no message of those. The walk carries the messages' columns along, as
+-- they would have to be looked up once more by their ids. Without bodies it
+-- gives the ids of tool calls, and the folded messages that the summary keeps.
 with recursive walk as (
     select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
            n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id

@@ -15,8 +15,7 @@ import (
 // AppendJSON appends the context's JSON to dst, in the REST API's shape. The
 // messages are spliced in byte for byte: a provider's prompt cache, and whoever
 // compares two contexts, sees what was said and no other spelling of it. The
-// rest is written by hand, which takes a tenth of the time that encoding/json
-// does: contexts are what Coppice is asked for most.
+// rest is written by hand, as contexts are what Coppice is asked for most.
 func (c Context) AppendJSON(dst []byte) []byte {
 	// What isn't counted is smaller. To grow a large context at its end would
 	// copy it, into memory that is too large to be used again.

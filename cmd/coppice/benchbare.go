@@ -14,7 +14,7 @@ import (
 // benchBareCommand is the server that coppice bench compares this one with, in
 // a process of its own. It trusts whoever reaches it.
 type benchBareCommand struct {
-	DatabaseURL string `name:"database-url" required:"" hidden:""`
+	DatabaseURL string `name:"database-url" required:"" placeholder:"URL" help:"Postgres with the schema in place."`
 }
 
 func (cmd *benchBareCommand) Run(ctx context.Context, out *console, logs *logFlags) error {

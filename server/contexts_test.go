@@ -3,7 +3,9 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -171,4 +173,36 @@ func TestForkKeepsSettings(t *testing.T) {
 			t.Errorf("forked by %s: settings %s, want %s", body, c.Settings, want)
 		}
 	}
+}
+
+// Contexts are read into memory that others were read into: asked for side by
+// side, each is what it is when it is asked for alone.
+func TestContextsSideBySide(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	const conversations, rounds = 6, 40
+	path := func(i int) string {
+		return fmt.Sprintf("/v1/conversations/%s/branches/active/context", named(fmt.Sprint("c", i)))
+	}
+	alone := make([]string, conversations)
+	for i := range alone {
+		plantLong(t, a.store, fmt.Sprint("c", i), 1+i*i*3)
+		alone[i] = string(a.must(200, nil, request{method: "GET", path: path(i)}).body)
+	}
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for round := range rounds {
+				i := (worker + round*(worker+1)) % conversations
+				res := httptest.NewRecorder()
+				req := httptest.NewRequestWithContext(t.Context(), "GET", path(i), nil)
+				req.Host = "localhost"
+				a.server.ServeHTTP(res, req)
+				if res.Code != 200 || res.Body.String() != alone[i] {
+					t.Errorf("conversation %d: %d: %.200s", i, res.Code, res.Body)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -125,7 +125,7 @@ func newCage(t *testing.T, does llmtest.Behaviour, changes ...func(*Config)) *ca
 			t.Fatal(err)
 		}
 	}
-	c := &cage{testAPI: newAPIOn(t, dbtest.New(t, dbtest.StatementTimeout(200*time.Millisecond)), append([]func(*Config){talks}, changes...)...), spans: spans, told: map[string]string{}}
+	c := &cage{testAPI: newAPIOn(t, dbtest.New(t), append([]func(*Config){talks}, changes...)...), spans: spans, told: map[string]string{}}
 	own := c.store.ForTenant("own")
 	for _, name := range []string{"own", "own 2"} {
 		plant(t, own, name)
@@ -231,11 +231,12 @@ func TestNothingThatWasSaidIsTold(t *testing.T) {
 		})
 	}
 	for name, statements := range map[string][]string{
-		"has lost a table":      {"alter table nodes rename to lost"},
-		"has lost a column":     {"alter table nodes drop column metadata", "alter table conversations drop column settings"},
-		"refuses":               {"alter table nodes add check (tokens < 0) not valid", "alter table conversations add check (title = '') not valid"},
-		"reads only":            {"do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$"},
-		"takes too long":        {"create function slow() returns trigger as $$ begin perform pg_sleep(5); return new; end $$ language plpgsql", "create trigger slow before insert or update on nodes for each row execute function slow()"},
+		"has lost a table":  {"alter table nodes rename to lost"},
+		"has lost a column": {"alter table nodes drop column metadata", "alter table conversations drop column settings"},
+		"refuses":           {"alter table nodes add check (tokens < 0) not valid", "alter table conversations add check (title = '') not valid"},
+		"reads only":        {"do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$"},
+		"takes too long": {"create function slow() returns trigger as $$ begin perform pg_sleep(5); return new; end $$ language plpgsql", "create trigger slow before insert or update on nodes for each row execute function slow()",
+			"do $$ begin execute format('alter database %I set statement_timeout = 200', current_database()); end $$"},
 		"answers with nonsense": {"drop index nodes_search", "alter table nodes alter column body type text", "update nodes set body = '{\"role\":' || body"},
 	} {
 		t.Run("a database that "+name, func(t *testing.T) {

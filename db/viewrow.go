@@ -72,8 +72,11 @@ var placeTypes = [bodyColumn]uint32{
 }
 
 // hasBinaryPlace tells whether decodePlace can read the rows. Connections that
-// speak the simple protocol get text.
+// speak the simple protocol get text, and one that is lost gets nothing.
 func hasBinaryPlace(fields []pgconn.FieldDescription) bool {
+	if len(fields) < len(placeTypes) {
+		return false
+	}
 	for i, oid := range placeTypes {
 		text := oid == pgtype.TextOID // the same in both formats
 		if fields[i].DataTypeOID != oid || !text && fields[i].Format != pgx.BinaryFormatCode {

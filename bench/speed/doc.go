@@ -9,10 +9,10 @@
 // in a tight loop that decodes nothing ("prepared"). A third floor is a server
 // in a process of its own that does nothing but send these statements
 // ("net/http", [Bare]): what it adds to them is what any server in Go does.
-// Beside them stand two common designs on the same messages, each at its best, without a server in
-// between: messages in a table, of which a conversation is loaded whole and
-// walked in memory ("load all"), and a conversation as one row of jsonb ("one
-// row").
+// Beside them stand two common designs on the same messages, each at its best,
+// without a server in between: messages in a table, of which a conversation is
+// loaded whole and walked in memory ("load all"), and a conversation as one row
+// of jsonb ("one row").
 //
 // Allocations and processor time are read from the server's own /metrics, before
 // and after, less what a reading itself costs: they are all that the process

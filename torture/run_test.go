@@ -3,9 +3,11 @@ package torture
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,12 +15,32 @@ import (
 
 // buildProgram builds the program once, into a folder that TestMain removes.
 var buildProgram = sync.OnceValues(func() (string, error) {
-	var err error
+	err := lookAtSources()
+	if err != nil {
+		return "", err
+	}
 	if programDir, err = os.MkdirTemp("", "coppice-torture-test-"); err != nil {
 		return "", err
 	}
 	return Build(context.Background(), programDir)
 })
+
+// lookAtSources looks at all that the program is made of: go test remembers what
+// came of a test for as long as the files are the same that it looked at, and
+// would not run it again for another program.
+func lookAtSources() error {
+	return filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git"):
+			return filepath.SkipDir
+		case slices.Contains([]string{".go", ".sql", ".yaml"}, filepath.Ext(name)):
+			_, err = os.Stat(name)
+		}
+		return err
+	})
+}
 
 var programDir string // "" unless the program was built
 

@@ -196,39 +196,44 @@ const (
 // summarizers do, each bounded by its timeout.
 func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
 	defer wrap(&err, "Compact(%s, head %s)", conversationID, headID)
-	return s.compact(ctx, conversationID, headID, t, Window{}, d)
+	k, _, err := s.compact(ctx, conversationID, headID, t, Window{}, d)
+	return k, err
 }
 
-// compact is Compact for a window other than the settings'.
-func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, w Window, d *Demand) (k tree.Compaction, err error) {
+// compact is Compact for a window other than the settings'. It also tells what
+// room the branch has now, where it knows.
+func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, w Window, d *Demand) (k tree.Compaction, left room, err error) {
 	ctx, end := s.begin(ctx, conversationID, headID, t)
 	defer func() { end(k, err) }()
 	if err := d.check(); err != nil {
-		return tree.Compaction{}, err
+		return k, left, err
 	}
 	start := time.Now()
 	v, settings, p, reason, err := s.plan(ctx, conversationID, headID, w, d)
 	if err != nil {
-		return tree.Compaction{}, err
+		return k, left, err
 	}
 	k = record(v, settings, t, d)
 	var summary *tree.NewSummary
 	if p == nil {
 		k.Outcome, k.Reason = tree.OutcomeNothingToDo, string(reason)
 	} else if summary, err = s.write(ctx, v, p, d, &k); err != nil {
-		return tree.Compaction{}, err
+		return tree.Compaction{}, left, err
 	}
 	k.Duration = time.Since(start)
 	// A background check that found nothing to do leaves no record: there is
 	// one after many appends.
 	if p == nil && t == TriggerAppend {
-		return k, nil
+		return k, distance(v, settings), nil
 	}
 	if k, err = s.store.RecordCompaction(ctx, k, summary); err != nil {
-		return tree.Compaction{}, err
+		return tree.Compaction{}, left, err
+	}
+	if k.Outcome == tree.OutcomeSaved {
+		left = roomBeside(v.Prefix, k.TokensAfter, p.Tail, settings)
 	}
 	s.report(ctx, k)
-	return k, nil
+	return k, left, nil
 }
 
 // record begins the record of a compaction, which so far changes nothing.
@@ -373,7 +378,7 @@ func (s *Service) EnsureFits(ctx context.Context, conversationID, headID uuid.UU
 		return // it fits, or nothing can be done
 	}
 	if err == nil {
-		_, err = s.compact(bounded, conversationID, headID, TriggerReply, w, nil)
+		_, _, err = s.compact(bounded, conversationID, headID, TriggerReply, w, nil)
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "a branch was not compacted before its reply", "conversation_id", conversationID, "head_id", headID, "error", err)

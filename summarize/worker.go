@@ -157,7 +157,8 @@ func (w *Worker) Wants(conversationID, parentID, id uuid.UUID, tokens int) bool 
 }
 
 // Appended looks at the branch that an append made, and queues a compaction in
-// the append's transaction if one is due.
+// the append's transaction if one is due. What follows isn't looked at for a
+// while then: the job does, before it ends.
 func (w *Worker) Appended(ctx context.Context, tx pgx.Tx, store *tree.Store, m tree.Message) error {
 	v, settings, p, _, err := w.service.over(store).plan(ctx, m.ConversationID, m.ID, Window{}, nil)
 	if err != nil {
@@ -174,6 +175,7 @@ func (w *Worker) Appended(ctx context.Context, tx pgx.Tx, store *tree.Store, m t
 		}
 		return nil
 	}
+	w.quiet.set(m.ConversationID, m.ID, whileQueued(settings))
 	_, err = w.river.InsertTx(ctx, tx, job{store.TenantID(), m.ConversationID, m.ID}, &river.InsertOpts{Metadata: causeOf(ctx)})
 	return err
 }
@@ -185,10 +187,10 @@ type runner struct {
 }
 
 // Work compacts what the job's branch has grown to, and does so again until it
-// has not grown meanwhile: appends that find a job under way queue none. A failed
-// compaction is an error, so that River waits longer each time before the next
-// attempt. Where the database fails, nothing is known of the summarizer, so the
-// job is tried again soon, and as often as it takes.
+// has not grown past its room meanwhile: appends that find a job under way queue
+// none. A failed compaction is an error, so that River waits longer each time
+// before the next attempt. Where the database fails, nothing is known of the
+// summarizer, so the job is tried again soon, and as often as it takes.
 func (r *runner) Work(ctx context.Context, j *river.Job[job]) (err error) {
 	err = errPanicked
 	defer func() { r.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
@@ -201,18 +203,18 @@ var errPanicked = errors.New("the job panicked")
 func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 	service := r.w.service.ForTenant(j.Args.TenantID)
 	ctx = withCause(ctx, j.Metadata)
-	for head, done := j.Args.HeadID, uuid.Nil; ; head = done {
+	for head := j.Args.HeadID; ; {
+		var k tree.Compaction
+		var left room
 		leaf, err := service.store.NewestLeaf(ctx, j.Args.ConversationID, head)
-		if err == nil && leaf.ID == done {
+		if err == nil {
+			k, left, err = service.compact(ctx, j.Args.ConversationID, leaf.ID, TriggerAppend, Window{}, nil)
+		}
+		if err == nil && k.Outcome != tree.OutcomeFailed {
 			var completed bool
-			if completed, err = r.complete(ctx, j, done); completed {
+			if completed, err = r.complete(ctx, j, leaf, left); completed {
 				return nil
 			}
-		}
-		var k tree.Compaction
-		if err == nil && leaf.ID != done {
-			done = leaf.ID
-			k, err = service.Compact(ctx, j.Args.ConversationID, done, TriggerAppend, nil)
 		}
 		switch {
 		case errors.Is(err, tree.ErrNotFound):
@@ -225,6 +227,7 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 		case k.Outcome == tree.OutcomeFailed:
 			return fmt.Errorf("compaction %s: %s", k.ID, k.Reason)
 		}
+		head = leaf.ID
 	}
 }
 
@@ -237,23 +240,31 @@ func (r *runner) NextRetry(j *river.Job[job]) time.Time {
 	return time.Time{}
 }
 
-// complete completes a job whose branch still ends in head. It looks while it
-// holds the conversation's writers off: an append either comes before and is
-// seen, or finds the job completed and queues the next.
-func (r *runner) complete(ctx context.Context, j *river.Job[job], head uuid.UUID) (completed bool, err error) {
+// complete completes a job whose branch still ends in the leaf that was looked
+// at, or below it within the room that was left. It looks while it holds the
+// conversation's writers off: an append either comes before and is seen, or finds
+// the job completed and queues the next.
+func (r *runner) complete(ctx context.Context, j *river.Job[job], looked tree.Message, left room) (completed bool, err error) {
+	var leaf tree.Message
 	err = pgx.BeginFunc(ctx, r.w.pool, func(tx pgx.Tx) error {
 		store := tree.New(tx).ForTenant(j.Args.TenantID)
 		if err := store.Lock(ctx, j.Args.ConversationID); err != nil {
 			return err
 		}
-		leaf, err := store.NewestLeaf(ctx, j.Args.ConversationID, head)
-		if err != nil || leaf.ID != head {
+		if leaf, err = store.NewestLeaf(ctx, j.Args.ConversationID, looked.ID); err != nil {
 			return err
 		}
-		completed = true
+		left.tokens -= int(leaf.PathTokens - looked.PathTokens)
+		left.messages -= leaf.Depth - looked.Depth
+		if completed = leaf.ID == looked.ID || left.some(); !completed {
+			return nil
+		}
 		_, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, j)
 		return err
 	})
+	if completed && err == nil && left.some() {
+		r.w.quiet.set(j.Args.ConversationID, leaf.ID, left)
+	}
 	return completed && err == nil, err
 }
 
@@ -274,9 +285,13 @@ type room struct {
 	looked           time.Time // when the branch was looked at
 }
 
+// some tells whether there is any.
+func (r room) some() bool { return r.tokens > 0 && r.messages > 0 }
+
 const (
 	frontierSize = 8192
 	frontierAge  = time.Minute
+	queuedAge    = time.Second
 )
 
 // advance tells whether a child of parent is surely not due, and remembers it
@@ -293,7 +308,7 @@ func (f *frontier) advance(conversation, parent, id uuid.UUID, tokens int) bool 
 	}
 	left.tokens -= tokens
 	left.messages--
-	if left.tokens <= 0 || left.messages <= 0 || time.Since(left.looked) > frontierAge {
+	if !left.some() || time.Since(left.looked) > frontierAge {
 		return false
 	}
 	f.put(headKey{conversation, id}, left)
@@ -317,13 +332,29 @@ func (f *frontier) put(key headKey, left room) {
 // for a compaction. A branch past its trigger where there is nothing to fold
 // yet is looked at again with the next message.
 func distance(v tree.View, s Settings) room {
-	trigger := s.beside(tree.Tokens(v.Prefix)).Trigger
-	left := room{tokens: trigger - contextTokens(v), messages: 1 << 30, looked: time.Now()}
+	return roomBeside(v.Prefix, contextTokens(v), len(v.Tail), s)
+}
+
+// roomBeside is the room of a context of so many tokens, its prefix included,
+// and messages in its tail.
+func roomBeside(prefix []tree.PathMessage, context, tail int, s Settings) room {
+	trigger := s.beside(tree.Tokens(prefix)).Trigger
+	left := room{tokens: trigger - context, messages: 1 << 30, looked: time.Now()}
 	if s.EveryNMessages > 0 {
-		left.messages = s.EveryNMessages - len(v.Tail)
+		left.messages = s.EveryNMessages - tail
 	}
 	if s.Compaction != ModeAuto {
 		left.tokens = max(1, trigger/8) // then looks again, as the settings may change
+	}
+	return left
+}
+
+// whileQueued is the room of a branch that has a job. It is little, and doesn't
+// last: the job may end in another server, which tells nobody.
+func whileQueued(s Settings) room {
+	left := room{tokens: s.Budget().Trigger / 8, messages: 1 << 30, looked: time.Now().Add(queuedAge - frontierAge)}
+	if s.EveryNMessages > 0 {
+		left.messages = s.EveryNMessages / 8
 	}
 	return left
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
@@ -163,6 +164,100 @@ func TestOneLookIsEnough(t *testing.T) {
 	}
 	if looks.n != 1 {
 		t.Errorf("%d looks for six appends, want 1", looks.n)
+	}
+}
+
+// While a job is on its way, what is appended meanwhile isn't looked at one by
+// one: the job looks at what the branch has become.
+func TestQueuedBranchNeedsNoLook(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	plain := tree.New(pool)
+	id := conversation(t, plain)
+	head := talk(t, plain, id, uuid.Nil, 40)
+	w, err := NewWorker(pool, service(t, plain, Config{}), WorkerConfig{ID: "queues only", Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := &counted{AppendHook: w}
+	store := tree.New(pool, tree.WithAppendHook(looks))
+	for range 5 {
+		head = add(t, store, id, head.ID, `{"role":"user","content":"More."}`)
+	}
+	if looks.n != 1 {
+		t.Errorf("%d looks at a branch that is queued, want 1", looks.n)
+	}
+	// Not for long, as the job may be done by another server.
+	for range smallSettings().Budget().Trigger / 4 {
+		head = add(t, store, id, head.ID, `{"role":"user","content":"More."}`)
+	}
+	if looks.n < 2 {
+		t.Error("a branch that goes on to grow is not looked at again")
+	}
+}
+
+// A job ends though its branch grows all the while, once what it grows by is
+// within its room; and what comes next needs no look.
+func TestJobOfABranchThatGrows(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	plain := tree.New(pool)
+	id := conversation(t, plain)
+	var head atomic.Value // of type uuid.UUID
+	head.Store(talk(t, plain, id, uuid.Nil, 40).ID)
+	more := func() error {
+		m, _, err := plain.Append(context.Background(), id, head.Load().(uuid.UUID), tree.NewMessage{Body: messageBody("user", "More.")})
+		head.Store(m.ID)
+		return err
+	}
+	config := pool.Config()
+	config.ConnConfig.Tracer = afterQuery{"GetView", more}
+	growing, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(growing.Close)
+	w, err := NewWorker(pool, service(t, tree.New(growing), Config{}), WorkerConfig{ID: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := &counted{AppendHook: w}
+	store := tree.New(pool, tree.WithAppendHook(looks))
+	head.Store(add(t, store, id, head.Load().(uuid.UUID), `{"role":"user","content":"Go on."}`).ID)
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Stop(context.Background()) })
+	eventually(t, "the job to be done", func() bool {
+		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
+	})
+	if n := count(t, pool, "select count(*) from nodes where kind = 'summary'"); n != 1 {
+		t.Errorf("%d summaries, want 1", n)
+	}
+	looks.n = 0
+	add(t, store, id, head.Load().(uuid.UUID), `{"role":"user","content":"Go on."}`)
+	if looks.n != 0 {
+		t.Error("what follows a job is looked at, though the job knows what room there is")
+	}
+}
+
+// afterQuery calls a function after each query of a name.
+type afterQuery struct {
+	name string
+	call func() error
+}
+
+type queryNameKey struct{}
+
+func (a afterQuery) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, queryNameKey{}, strings.HasPrefix(data.SQL, "-- name: "+a.name+" "))
+}
+
+func (a afterQuery) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	if is, _ := ctx.Value(queryNameKey{}).(bool); is && data.Err == nil {
+		if err := a.call(); err != nil {
+			panic(err)
+		}
 	}
 }
 

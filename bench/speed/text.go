@@ -13,9 +13,14 @@ import (
 // A corpus is what made-up messages say: a few thousand texts of each role,
 // drawn at random, because making and counting a text takes longer than
 // storing it. Half the user's messages have fewer than 40 words, half the
-// assistant's fewer than 160, one in six over twice as many. Words are as
-// frequent as words are: the n-th has a share of about 1/n, so that the search
-// index is of a real one's size.
+// assistant's fewer than 160, one in six over twice as many.
+//
+// Two things of a text decide what it takes on disk, and are those of people's:
+// how many different words it has, which are entries of the search index, and how
+// well Postgres packs it, which it tries with rows over 2 KB. Across texts the
+// n-th word has a share of about 1/n (Zipf); within one, what was said is said
+// again (H. A. Simon, On a class of skew distribution functions, Biometrika
+// 1955), in phrases.
 type corpus struct {
 	rand  *rand.Rand
 	texts map[tree.Role][]text
@@ -33,6 +38,10 @@ const (
 	userWords      = 40
 	assistantWords = 160
 	wordSpread     = 2.2 // one message in six is so many times longer than half of them
+
+	mostRepeated = 0.55 // share of a long text's words that were said before, in a phrase that comes again
+	repeatedHalf = 80   // words, after which it is half of that
+	phraseWords  = 4.0  // of such a phrase, in the mean
 )
 
 func newCorpus(seed uint64, size int) *corpus {
@@ -135,10 +144,21 @@ func (c *corpus) vocabulary() []string {
 
 // sentence makes n words of prose.
 func sentence(words []string, zipf *rand.Zipf, r *rand.Rand, n int) string {
+	said := make([]string, 0, n)
+	for len(said) < n {
+		// A share of words takes so many fewer draws as a phrase has words.
+		share := mostRepeated * float64(len(said)) / float64(len(said)+repeatedHalf)
+		if r.Float64()*(share+phraseWords*(1-share)) >= share {
+			said = append(said, words[zipf.Uint64()])
+			continue
+		}
+		from := r.IntN(len(said))
+		length := 1 + int(r.ExpFloat64()*(phraseWords-0.5)) // cut to whole words, half a word is lost
+		said = append(said, said[from:min(from+length, len(said), from+n-len(said))]...)
+	}
 	var b strings.Builder
 	begin := true
-	for i := range n {
-		word := words[zipf.Uint64()]
+	for i, word := range said {
 		switch {
 		case begin && i > 0:
 			b.WriteString(". ")

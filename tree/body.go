@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -80,27 +81,48 @@ func parseBody(raw json.RawMessage) (*body, error) {
 }
 
 // readMembers reads by exact name, where encoding/json would also take "Role"
-// for role, which no model does.
+// for role, which no model does. Of several with one name it takes the last, as
+// encoding/json does. The object is valid JSON.
 func readMembers(raw json.RawMessage) (*body, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, invalid("invalid_json", "", "The message can't be read: %v.", err)
-	}
-	for _, name := range reserved {
-		if _, ok := members[name]; ok {
-			return nil, invalid("reserved_member", name, "The body can't have a member of this name, which stands beside it in an answer.")
+	var b body
+	var role, toolCalls, toolCallID, author, refusal json.RawMessage
+	for i := skipSpace(raw, 0) + 1; i > 0; {
+		var key, value []byte
+		if key, value, i = nextMember(raw, i); key == nil {
+			break
+		}
+		switch name := nameOf(key); string(name) {
+		case "role":
+			role = value
+		case "content":
+			b.Content = value
+		case "tool_calls":
+			toolCalls = value
+		case "tool_call_id":
+			toolCallID = value
+		case "name":
+			author = value
+		case "refusal":
+			refusal = value
+		default:
+			if slices.Contains(reserved, string(name)) {
+				return nil, invalid("reserved_member", string(name), "The body can't have a member of this name, which stands beside it in an answer.")
+			}
 		}
 	}
-	b := body{Content: members["content"]}
-	for name, target := range map[string]any{
-		"role": &b.Role, "tool_calls": &b.ToolCalls, "tool_call_id": &b.ToolCallID, "name": &b.Name, "refusal": &b.Refusal,
+	for _, m := range []struct {
+		name   string
+		value  json.RawMessage
+		target any
+	}{
+		{"role", role, &b.Role}, {"tool_calls", toolCalls, &b.ToolCalls}, {"tool_call_id", toolCallID, &b.ToolCallID},
+		{"name", author, &b.Name}, {"refusal", refusal, &b.Refusal},
 	} {
-		value, ok := members[name]
-		if !ok {
+		if m.value == nil {
 			continue
 		}
-		if err := json.Unmarshal(value, target); err != nil {
-			return nil, invalid("wrong_type", name, "This is not what the chat-completions API takes: %v.", err)
+		if err := json.Unmarshal(m.value, m.target); err != nil {
+			return nil, invalid("wrong_type", m.name, "This is not what the chat-completions API takes: %v.", err)
 		}
 	}
 	return &b, nil
@@ -117,9 +139,7 @@ func (b *body) parseContent() error {
 		empty = true
 	case content[0] == '"':
 		b.plain = true
-		if err := json.Unmarshal(content, &b.text); err != nil {
-			return invalid("invalid_content", "content", "The string can't be read: %v.", err)
-		}
+		b.text = readString(content)
 		// An empty result is what a tool that prints nothing gives.
 		empty = strings.TrimSpace(b.text) == "" && b.Role != RoleTool
 	case content[0] == '[':

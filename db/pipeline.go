@@ -23,12 +23,14 @@ func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node,
 		results.Close()
 		return Node{}, err
 	}
-	rows, _ := results.Query() // its error is the rows' as well
-	node, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Node])
+	var n Node
+	err := results.QueryRow().Scan(
+		&n.ConversationID, &n.ID, &n.ParentID, &n.Kind, &n.Role, &n.SiblingIndex, &n.Depth, &n.Tokens, &n.PathTokens, &n.PrefixID,
+		&n.Pinned, &n.CreatedAt, &n.Body, &n.SearchText, &n.Metadata, &n.LastSummarizedID, &n.PriorSummaryID, &n.KeptIds, &n.Model)
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
-	return node, err
+	return n, err
 }
 
 func appendArgs(arg AppendMessageParams) []any {

@@ -27,17 +27,18 @@ type answer struct {
 	buffer   *[]byte // that body is in, to be used again; nil for none
 }
 
-// buffers are those that answers of many messages are put together in: made
-// anew each time, they would be most of what a context allocates. Answers
-// larger than maxBuffer have their own.
+// buffers are those that answers are put together in: made anew each time, they
+// would be most of what a context allocates. Answers larger than maxBuffer have
+// their own.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxBuffer = 1 << 20
 
 // answerWith gives a 200 with one thing.
 func answerWith(thing json.Marshaler) (answer, error) {
-	body, err := thing.MarshalJSON()
-	return answer{status: http.StatusOK, body: body}, err
+	buffer := buffers.Get().(*[]byte)
+	body, err := appendThing((*buffer)[:0], thing)
+	return answer{status: http.StatusOK, body: body, buffer: buffer}, err
 }
 
 // answerCreated gives a 201, or a 200 where the thing was there before.
@@ -65,23 +66,25 @@ func answerPage[T json.Marshaler](p tree.Page[T]) (answer, error) {
 	return answer{status: http.StatusOK, body: append(body, '}'), buffer: buffer}, nil
 }
 
-func appendList[T json.Marshaler](dst []byte, list []T) ([]byte, error) {
+func appendList[T json.Marshaler](dst []byte, list []T) (_ []byte, err error) {
 	dst = append(dst, '[')
 	for i, item := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if appender, ok := any(item).(interface{ AppendJSON([]byte) []byte }); ok {
-			dst = appender.AppendJSON(dst)
-			continue
-		}
-		encoded, err := item.MarshalJSON()
-		if err != nil {
+		if dst, err = appendThing(dst, item); err != nil {
 			return nil, err
 		}
-		dst = append(dst, encoded...)
 	}
 	return append(dst, ']'), nil
+}
+
+func appendThing(dst []byte, thing json.Marshaler) ([]byte, error) {
+	if appender, ok := thing.(interface{ AppendJSON([]byte) []byte }); ok {
+		return appender.AppendJSON(dst), nil
+	}
+	encoded, err := thing.MarshalJSON()
+	return append(dst, encoded...), err
 }
 
 func (a answer) write(w http.ResponseWriter) error {

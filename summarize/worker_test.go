@@ -146,12 +146,7 @@ func TestOneLookIsEnough(t *testing.T) {
 	plain := tree.New(pool)
 	id := conversation(t, plain)
 	head := talk(t, plain, id, uuid.Nil, 2)
-	w, err := NewWorker(pool, service(t, plain, Config{}), WorkerConfig{ID: "queues only", Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	looks := &counted{AppendHook: w}
-	store := tree.New(pool, tree.WithAppendHook(looks))
+	store, looks := queueOn(t, pool)
 	body := json.RawMessage(`{"role":"user","content":"And then?"}`)
 	for range 3 {
 		m, _, err := store.Append(t.Context(), id, head.ID, tree.NewMessage{Body: body})
@@ -175,12 +170,7 @@ func TestQueuedBranchNeedsNoLook(t *testing.T) {
 	plain := tree.New(pool)
 	id := conversation(t, plain)
 	head := talk(t, plain, id, uuid.Nil, 40)
-	w, err := NewWorker(pool, service(t, plain, Config{}), WorkerConfig{ID: "queues only", Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	looks := &counted{AppendHook: w}
-	store := tree.New(pool, tree.WithAppendHook(looks))
+	store, looks := queueOn(t, pool)
 	for range 5 {
 		head = add(t, store, id, head.ID, `{"role":"user","content":"More."}`)
 	}
@@ -259,6 +249,18 @@ func (a afterQuery) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.Tra
 			panic(err)
 		}
 	}
+}
+
+// queueOn gives a store whose appends queue jobs that nobody works off, and
+// counts what they look at.
+func queueOn(t *testing.T, pool *pgxpool.Pool) (*tree.Store, *counted) {
+	t.Helper()
+	w, err := NewWorker(pool, service(t, tree.New(pool), Config{}), WorkerConfig{ID: "queues only", Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := &counted{AppendHook: w}
+	return tree.New(pool, tree.WithAppendHook(looks)), looks
 }
 
 type counted struct {

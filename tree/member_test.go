@@ -44,7 +44,7 @@ func FuzzReadString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, quoted []byte) {
 		var want string
 		if len(quoted) < 2 || quoted[0] != '"' || quoted[len(quoted)-1] != '"' || !utf8.Valid(quoted) || json.Unmarshal(quoted, &want) != nil {
-			t.Skip()
+			t.Skip("no JSON string")
 		}
 		if got := readString(quoted); got != want {
 			t.Fatalf("%s is read as %q, not %q", quoted, got, want)
@@ -63,7 +63,7 @@ func FuzzReadMembers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if checkObject(raw, "message") != nil {
-			t.Skip()
+			t.Skip("readMembers is only given what has passed this")
 		}
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &members); err != nil {

@@ -83,11 +83,13 @@ func (h *hub) begin(r *Reply) (there *Reply, err error) {
 	return nil, nil
 }
 
-// leave makes room: a reply no longer runs. It comes before the reply's end is
-// told, as who hears that may ask for the next one.
-func (h *hub) leave(r *Reply, status Status) {
+// end takes note that a reply no longer runs, and has the end told, in one step:
+// who hears of it finds room for the next reply, and finds this one just where
+// it is to be kept, for a while.
+func (h *hub) end(r *Reply, status Status, keep bool, tell func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	tell()
 	delete(h.running, r)
 	if h.tenants[r.key.tenant]--; h.tenants[r.key.tenant] == 0 {
 		delete(h.tenants, r.key.tenant)
@@ -100,31 +102,29 @@ func (h *hub) leave(r *Reply, status Status) {
 	case StatusFailed:
 		h.counts.Failed++
 	}
-}
-
-// settle decides what becomes of a reply whose end was told. One that is to be
-// kept can be found for a while.
-func (h *hub) settle(r *Reply, keep bool) {
-	size := r.size()
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if keep && !h.closed && h.replies[r.key] == r {
-		timer := time.AfterFunc(h.keep, func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.forget(r)
-		})
-		h.kept = append(h.kept, kept{r, size, timer})
-		for h.keptBytes += size; h.keptBytes > h.maxBytes && len(h.kept) > 1; {
-			h.forget(h.kept[0].reply)
-		}
+		h.remember(r)
 	} else if h.replies[r.key] == r {
 		delete(h.replies, r.key)
 	}
 	h.finish()
 }
 
-// forget drops a reply that was kept.
+// remember keeps a reply that ended for a while.
+func (h *hub) remember(r *Reply) {
+	timer := time.AfterFunc(h.keep, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.forget(r)
+	})
+	size := r.size()
+	h.kept = append(h.kept, kept{r, size, timer})
+	for h.keptBytes += size; h.keptBytes > h.maxBytes && len(h.kept) > 1; {
+		h.forget(h.kept[0].reply)
+	}
+}
+
+// forget drops a reply that was remembered.
 func (h *hub) forget(r *Reply) {
 	for i, k := range h.kept {
 		if k.reply == r {

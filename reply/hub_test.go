@@ -116,15 +116,9 @@ func TestKeptEvents(t *testing.T) {
 	for range 15 {
 		end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
 	}
-	// A reply's end is told before the hub has decided what to keep of it.
-	eventually(t, "the last to be kept", func() bool {
-		f.hub.mu.Lock()
-		defer f.hub.mu.Unlock()
-		return len(f.hub.running) == 0 && len(f.hub.kept) == len(f.hub.replies)
-	})
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
-	if f.hub.keptBytes > f.hub.maxBytes || len(f.hub.kept) < 5 || len(f.hub.kept) == 15 {
+	if f.hub.keptBytes > f.hub.maxBytes || len(f.hub.kept) < 5 || len(f.hub.kept) == 15 || len(f.hub.kept) != len(f.hub.replies) {
 		t.Errorf("%d bytes of %d replies are kept, %d are known", f.hub.keptBytes, len(f.hub.kept), len(f.hub.replies))
 	}
 }

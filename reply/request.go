@@ -85,9 +85,7 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	defer cancel()
 	a, err := s.prepare(bounded, req, model)
 	if err != nil {
-		s.hub.leave(r, "")
-		r.abort(err)
-		s.hub.settle(r, false)
+		s.hub.end(r, "", false, func() { r.abort(err) })
 		return nil, false, err
 	}
 	r.place, r.model = a.place, model.Name()

@@ -131,10 +131,10 @@ func (s *Service) run(r *Reply, a *assignment) {
 	// What was streamed of a message that is gone must not be read any more.
 	keep := end.Message != nil || !errors.Is(end.Err, tree.ErrNotFound)
 	s.report(ctx, r, a, end, time.Since(start))
-	s.hub.leave(r, end.Status)
-	r.change(func() { r.end = &end })
-	close(r.ended)
-	s.hub.settle(r, keep)
+	s.hub.end(r, end.Status, keep, func() {
+		r.change(func() { r.end = &end })
+		close(r.ended)
+	})
 	r.cancel(nil)
 }
 

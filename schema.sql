@@ -71,9 +71,11 @@ create unique index nodes_roots on nodes (conversation_id, sibling_index) where 
 create index nodes_cutoffs on nodes (conversation_id, last_summarized_id) where last_summarized_id is not null;
 
 -- Full text, without stemming so that it serves every language. search_text
--- stands in where content is not one plain string of a bounded size.
+-- stands in where content is not one plain string of a bounded size. New words
+-- wait in a list of at most so many kB, which every search reads, and which the
+-- append that finds it full moves into the index.
 create index nodes_search on nodes using gin (to_tsvector('simple', coalesce(search_text, body ->> 'content')))
-    where kind = 'message';
+    with (gin_pending_list_limit = 512) where kind = 'message';
 
 -- One row for every compaction that ran, whatever came of it. It names nodes
 -- without foreign keys, because it outlives them.

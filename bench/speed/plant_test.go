@@ -11,9 +11,9 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func plant(t *testing.T, pool *pgxpool.Pool, do func(*planter)) {
+func plant(t testing.TB, pool *pgxpool.Pool, c *corpus, do func(*planter)) {
 	t.Helper()
-	p, err := newPlanter(t.Context(), pool, newCorpus(1, 16))
+	p, err := newPlanter(t.Context(), pool, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestPlantedIsStored(t *testing.T) {
 	store := tree.New(pool)
 	var at planted
 	var messages []*spot
-	plant(t, pool, func(p *planter) {
+	plant(t, pool, newCorpus(1, 16), func(p *planter) {
 		c := p.chat()
 		line, err := c.grow(nil, 40)
 		if err != nil {
@@ -97,7 +97,7 @@ func TestWaysGiveTheSame(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	var line plantedLine
-	plant(t, pool, func(p *planter) {
+	plant(t, pool, newCorpus(1, 16), func(p *planter) {
 		var err error
 		if line, err = p.line(30); err != nil {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func TestStorage(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	var bodies int64
-	plant(t, pool, func(p *planter) {
+	plant(t, pool, newCorpus(1, 16), func(p *planter) {
 		if _, err := p.interleave(3, 50); err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func (r *Report) Targets() (out []Target) {
 			for _, stored := range a.Storage {
 				highest = max(highest, stored.Ratio)
 			}
-			add(highest < maxStorage, fmt.Sprintf("storage, indexes included: under %.1f times the bodies", maxStorage), "%.2f", highest)
+			add(highest < maxStorage, fmt.Sprintf("storage, indexes included: under %.1f times the bodies", maxStorage), "%.3f", highest)
 		}
 	}
 	return out

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/rawjson"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -40,7 +42,7 @@ func (a *appendBody) read(o object) error {
 	if messages[0] != '[' {
 		return problemf(CodeWrongType, "messages", "This must be an array of messages.")
 	}
-	elements := elementsOf(messages)
+	elements := slices.Collect(rawjson.Elements(messages))
 	a.messages = make([]tree.NewMessage, len(elements))
 	s = shapeOf(reflect.TypeFor[ChainMessage]())
 	for i, element := range elements {

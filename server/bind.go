@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // jsonObject is a client's own JSON object, byte for byte.
@@ -193,7 +195,7 @@ func bindValue(raw json.RawMessage, path string, required bool, target reflect.V
 		if raw[0] != '"' {
 			return problemf(CodeWrongType, path, "This must be a string.")
 		}
-		s := unquote(raw)
+		s := rawjson.String(raw)
 		if strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(string(raw), utf8.RuneError) {
 			return problemf(CodeInvalidCharacter, path, "It has half a surrogate pair (\\ud800 to \\udfff). Write the whole character.")
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/internal/rawjson"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -39,7 +40,7 @@ func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, problemf(CodeInvalidUTF8, "", "The body is not valid UTF-8. Encode it as UTF-8, without a byte order mark.")
 	}
-	if nesting(data) > tree.MaxNesting+envelopeNesting {
+	if rawjson.Nesting(data) > tree.MaxNesting+envelopeNesting {
 		return nil, problemf(CodeTooDeep, "", "The body nests arrays and objects more than %d deep.", tree.MaxNesting)
 	}
 	if !json.Valid(data) {
@@ -63,116 +64,11 @@ func syntaxProblem(data []byte) error {
 	return problemf(CodeInvalidJSON, "", "The body is not one JSON value.")
 }
 
-// nesting is how deep arrays and objects stand within each other, in anything.
-func nesting(data []byte) (deepest int) {
-	depth, inString := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case inString:
-			switch c {
-			case '\\':
-				i++
-			case '"':
-				inString = false
-			}
-		case c == '"':
-			inString = true
-		case c == '{' || c == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return deepest
-}
-
 // membersOf splits a valid JSON object.
 func membersOf(data []byte) object {
 	o := make(object, 0, 8)
-	i := skipSpace(data, 1)
-	for data[i] != '}' {
-		end := skipValue(data, i)
-		name := unquote(data[i:end])
-		i = skipSpace(data, end) + 1 // the colon
-		i = skipSpace(data, i)
-		end = skipValue(data, i)
-		o = append(o, member{name, data[i:end]})
-		if i = skipSpace(data, end); data[i] == ',' {
-			i = skipSpace(data, i+1)
-		}
+	for name, value := range rawjson.Members(data) {
+		o = append(o, member{string(rawjson.Name(name)), value})
 	}
 	return o
-}
-
-// elementsOf splits a valid JSON array.
-func elementsOf(data []byte) (elements []json.RawMessage) {
-	i := skipSpace(data, 1)
-	for data[i] != ']' {
-		end := skipValue(data, i)
-		elements = append(elements, data[i:end])
-		if i = skipSpace(data, end); data[i] == ',' {
-			i = skipSpace(data, i+1)
-		}
-	}
-	return elements
-}
-
-func skipSpace(data []byte, i int) int {
-	for data[i] == ' ' || data[i] == '\t' || data[i] == '\n' || data[i] == '\r' {
-		i++
-	}
-	return i
-}
-
-// skipValue gives the end of the valid JSON value that begins at i.
-func skipValue(data []byte, i int) int {
-	depth := 0
-	for {
-		switch data[i] {
-		case '"':
-			for i++; data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
-			i++
-		case '{', '[':
-			depth++
-			i++
-		case '}', ']':
-			depth--
-			i++
-		case ',', ':', ' ', '\t', '\n', '\r':
-			i++
-			continue
-		default: // a number, true, false or null
-			for i < len(data) && !endsLiteral(data[i]) {
-				i++
-			}
-		}
-		if depth == 0 {
-			return i
-		}
-	}
-}
-
-func endsLiteral(c byte) bool {
-	switch c {
-	case ',', ']', '}', ' ', '\t', '\n', '\r':
-		return true
-	}
-	return false
-}
-
-// unquote reads a valid JSON string.
-func unquote(quoted []byte) string {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1 : len(quoted)-1])
-	}
-	var s string
-	if err := json.Unmarshal(quoted, &s); err != nil {
-		panic(err) // the caller has checked the syntax
-	}
-	return s
 }

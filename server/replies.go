@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/rawjson"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -139,10 +140,12 @@ func readExtra(body *NewReply, req *reply.Request) error {
 		if tools[0] != '[' {
 			return problemf(CodeWrongType, "tools", "This must be an array of tools.")
 		}
-		for i, tool := range elementsOf(tools) {
+		i := 0
+		for tool := range rawjson.Elements(tools) {
 			if tool[0] != '{' {
 				return problemf(CodeWrongType, fmt.Sprintf("tools[%d]", i), "A tool must be a JSON object.")
 			}
+			i++
 		}
 		req.Extra["tools"] = tools
 	}

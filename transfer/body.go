@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-chat/coppice/internal/rawjson"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -47,7 +48,7 @@ func mend(raw json.RawMessage, own bool) (_ json.RawMessage, s said, mended []de
 	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
 		return nil, s, nil, &defect{KindContent, "the message is no JSON object"}
 	}
-	if nesting(raw) > tree.MaxNesting {
+	if rawjson.Nesting(raw) > tree.MaxNesting {
 		return nil, s, nil, &defect{KindTooLarge, fmt.Sprintf("it nests arrays and objects more than %d deep", tree.MaxNesting)}
 	}
 	b := body{m: members, own: own}

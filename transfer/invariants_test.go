@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/internal/rawjson"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -45,8 +46,8 @@ func checkJSON(t testing.TB, raw json.RawMessage, most int) {
 	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
 		t.Errorf("no object: %.80q", raw)
 	}
-	if nesting(raw) > tree.MaxNesting {
-		t.Errorf("nested %d deep", nesting(raw))
+	if rawjson.Nesting(raw) > tree.MaxNesting {
+		t.Errorf("nested %d deep", rawjson.Nesting(raw))
 	}
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {

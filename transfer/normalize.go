@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/rawjson"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -68,7 +69,7 @@ func mendExtra(c *Conversation, raw json.RawMessage, place, what string) json.Ra
 		c.leftOut(KindMetadata, place, "%s that are no JSON object", what)
 	case len(raw) > tree.MaxMetadataBytes:
 		return shortenExtra(c, o, len(raw), place, what)
-	case nesting(raw) > tree.MaxNesting:
+	case rawjson.Nesting(raw) > tree.MaxNesting:
 		c.leftOut(KindMetadata, place, "%s nest arrays and objects more than %d deep", what, tree.MaxNesting)
 	default:
 		return raw
@@ -90,7 +91,7 @@ func shortenExtra(c *Conversation, o object, size int, place, what string) json.
 		c.leftOut(KindTooLarge, place, "%s: source.%s has %d bytes, and %d is the most in all", what, largest, len(from[largest]), tree.MaxMetadataBytes)
 		delete(from, largest)
 		o["source"] = encode(map[string]json.RawMessage(from))
-		if raw := encode(map[string]json.RawMessage(o)); len(raw) <= tree.MaxMetadataBytes && nesting(raw) <= tree.MaxNesting {
+		if raw := encode(map[string]json.RawMessage(o)); len(raw) <= tree.MaxMetadataBytes && rawjson.Nesting(raw) <= tree.MaxNesting {
 			return raw
 		}
 	}

@@ -85,28 +85,6 @@ func codeUnit(digits []byte) int {
 func isHigh(unit int) bool { return unit >= 0xD800 && unit < 0xDC00 }
 func isLow(unit int) bool  { return unit >= 0xDC00 && unit < 0xE000 }
 
-// nesting is how deep arrays and objects stand within each other in valid
-// JSON.
-func nesting(raw []byte) int {
-	depth, most := 0, 0
-	inString := false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			depth++
-			most = max(most, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return most
-}
-
 // cutMiddle shortens s to about keep bytes, at the borders of characters, and
 // puts a mark where something is missing.
 func cutMiddle(s string, keep int) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/internal/rawjson"
 	"github.com/coppice-chat/coppice/tokens"
 )
 
@@ -86,12 +87,8 @@ func parseBody(raw json.RawMessage) (*body, error) {
 func readMembers(raw json.RawMessage) (*body, error) {
 	var b body
 	var role, toolCalls, toolCallID, author, refusal json.RawMessage
-	for i := skipSpace(raw, 0) + 1; i > 0; {
-		var key, value []byte
-		if key, value, i = nextMember(raw, i); key == nil {
-			break
-		}
-		switch name := nameOf(key); string(name) {
+	for quoted, value := range rawjson.Members(raw) {
+		switch name := rawjson.Name(quoted); string(name) {
 		case "role":
 			role = value
 		case "content":
@@ -139,7 +136,7 @@ func (b *body) parseContent() error {
 		empty = true
 	case content[0] == '"':
 		b.plain = true
-		b.text = readString(content)
+		b.text = rawjson.String(content)
 		// An empty result is what a tool that prints nothing gives.
 		empty = strings.TrimSpace(b.text) == "" && b.Role != RoleTool
 	case content[0] == '[':

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // clip shortens a caller's text for an error message.
@@ -56,7 +58,7 @@ func checkStrings(raw []byte, what string) error {
 			if raw[i] != 'u' {
 				continue
 			}
-			unit := hex4(raw[i+1:])
+			unit := rawjson.Hex4(raw[i+1:])
 			i += 4
 			switch {
 			case unit == 0:
@@ -64,7 +66,7 @@ func checkStrings(raw []byte, what string) error {
 			case unit >= 0xDC00 && unit < 0xE000:
 				return invalid("invalid_character", "", "The %s has half a surrogate pair (\\u%04x). Write the whole character.", what, unit)
 			case unit >= 0xD800 && unit < 0xDC00:
-				if i+6 >= len(raw) || raw[i+1] != '\\' || raw[i+2] != 'u' || hex4(raw[i+3:])&^0x3FF != 0xDC00 {
+				if i+6 >= len(raw) || raw[i+1] != '\\' || raw[i+2] != 'u' || rawjson.Hex4(raw[i+3:])&^0x3FF != 0xDC00 {
 					return invalid("invalid_character", "", "The %s has half a surrogate pair (\\u%04x). Write the whole character.", what, unit)
 				}
 				i += 6
@@ -72,22 +74,6 @@ func checkStrings(raw []byte, what string) error {
 		}
 	}
 	return nil
-}
-
-// hex4 reads the four digits of a \u escape, which json.Valid has seen.
-func hex4(digits []byte) (unit rune) {
-	for _, c := range digits[:4] {
-		unit <<= 4
-		switch {
-		case c <= '9':
-			unit |= rune(c - '0')
-		case c >= 'a':
-			unit |= rune(c - 'a' + 10)
-		default:
-			unit |= rune(c - 'A' + 10)
-		}
-	}
-	return unit
 }
 
 // checkExtra checks metadata or settings and gives what to store: nil and null

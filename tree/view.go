@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // A View is a branch as a context or a compaction needs it: what comes first,
@@ -176,10 +177,10 @@ func callsOf(row *db.GetViewRow) (calls []string, answers string) {
 	case row.Body == nil:
 	case role == RoleTool:
 		var id string
-		_ = json.Unmarshal(member(row.Body, "tool_call_id"), &id) // a stored body was checked
+		_ = json.Unmarshal(rawjson.Member(row.Body, "tool_call_id"), &id) // a stored body was checked
 		return nil, id
 	case role == RoleAssistant:
-		if raw := member(row.Body, "tool_calls"); raw != nil {
+		if raw := rawjson.Member(row.Body, "tool_calls"); raw != nil {
 			return callIDs(raw), ""
 		}
 	}

@@ -1,6 +1,7 @@
 package reply
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -244,5 +245,56 @@ func TestEndOfWhatNoReplyMade(t *testing.T) {
 		if e.Status != want || (e.Err != nil) != (want == StatusFailed) || e.Err != nil && codeOf(e.Err) != "model_bad_response" {
 			t.Errorf("%s: %+v", metadata, e)
 		}
+	}
+}
+
+// Who goes back to a message at which a summary was cut has that message
+// answered, and not the summary.
+func TestFoldedHead(t *testing.T) {
+	t.Parallel()
+	var asked []json.RawMessage
+	f := serve(t, nil, &llmtest.Model{Answer: func(_ context.Context, req llm.Request) (llm.Response, error) {
+		asked = req.Messages
+		return llmtest.Response("Trees that were cut."), nil
+	}})
+	id, first := f.conversation(t)
+	question := f.say(t, id, first, "user", "And what is a pollard?")
+	answer := f.say(t, id, question, "assistant", "A tree cut higher up.")
+	calls := f.add(t, id, f.say(t, id, answer, "user", "Look it up."), `{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"look_up","arguments":"{}"}}]}`)
+	result := f.add(t, id, calls, `{"role":"tool","tool_call_id":"a","content":"A tree."}`)
+	fold := func(cutoff uuid.UUID) {
+		if _, err := f.store.AddSummary(t.Context(), id, tree.NewSummary{
+			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.").Body, Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fold(question)
+	r := f.ask(t, Request{ConversationID: id, HeadID: question})
+	h := hear(t, r)
+	if len(asked) != 2 || !strings.Contains(string(asked[0]), "Coppices were") || string(asked[1]) != string(spoken("user", "And what is a pollard?").Body) {
+		t.Errorf("the model was given %s", asked)
+	}
+	folded, err := f.contexts.Context(t.Context(), id, question, summarize.Window{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.store.Message(t.Context(), id, question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, want := h.started.Context, folded.Usage.ContextTokens+m.Tokens
+	if c.Counts.Folded != 1 || c.Counts.Tail != 1 || c.Usage.ContextTokens != want || !c.Complete {
+		t.Errorf("%+v, %+v, want %d tokens", c.Counts, c.Usage, want)
+	}
+
+	fold(answer)
+	_, _, err = f.Start(t.Context(), Request{ConversationID: id, HeadID: answer})
+	wantError(t, err, ErrInvalid, "head_not_answerable", "an assistant message")
+
+	// A result alone, without its call, no model would take.
+	fold(result)
+	if e := end(t, f.ask(t, Request{ConversationID: id, HeadID: result})); e.Status != StatusCompleted || len(asked) != 1 {
+		t.Errorf("%+v, the model was given %s", e, asked)
 	}
 }

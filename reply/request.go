@@ -285,13 +285,19 @@ func inMessage(err error, parentField string) error {
 	return &below
 }
 
-// readContext reads what the model will be given. An answer that may be longer
-// than the settings reserve room for gets room.
+// readContext reads what the model will be given, the head last. An answer that
+// may be longer than the settings reserve room for gets room.
 func (s *Service) readContext(ctx context.Context, a *assignment) error {
 	c, err := s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window)
 	if most := a.request.MaxOutputTokens; err == nil && most > c.Usage.ReservedTokens && most < c.Usage.MaxContextTokens {
 		a.window.ReservedTokens = &most
 		c, err = s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window)
+	}
+	if err == nil && c.FoldsHead() {
+		var head tree.Message
+		if head, err = s.store.Message(ctx, a.request.ConversationID, a.head); err == nil {
+			c = c.WithHead(head)
+		}
 	}
 	a.context = c
 	return err

@@ -117,6 +117,29 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 	return c
 }
 
+// WithHead gives the context with the head itself at its end, for a model that
+// is to answer it. A summary may fold the very head, where somebody goes back to
+// a message at which a summary was cut: the question must come last, and
+// verbatim, all the same. A tool's result stays folded with its call, without
+// which no model takes it. Elsewhere the context ends in its head anyway.
+func (c Context) WithHead(head tree.Message) Context {
+	if !c.FoldsHead() || head.Role == tree.RoleTool {
+		return c
+	}
+	c.Messages, c.parts = slices.Clone(c.Messages), slices.Clone(c.parts)
+	c.add(part{PartTail, head.ID, head.Tokens}, head.Body)
+	c.Counts.Folded--
+	c.Counts.Tail++
+	c.Usage.ContextTokens += head.Tokens
+	c.Usage.Percent = percent(c.Usage.ContextTokens, c.Usage.AvailableTokens)
+	c.Complete = c.Complete && c.Usage.ContextTokens <= c.Usage.AvailableTokens
+	c.Status = c.status()
+	return c
+}
+
+// FoldsHead tells whether the summary folds the head itself.
+func (c Context) FoldsHead() bool { return c.Summary != nil && c.Summary.LastSummarizedID == c.HeadID }
+
 func (c *Context) add(p part, body json.RawMessage) {
 	c.Messages = append(c.Messages, body)
 	c.parts = append(c.parts, p)

@@ -262,14 +262,14 @@ func TestFoldedHead(t *testing.T) {
 	answer := f.say(t, id, question, "assistant", "A tree cut higher up.")
 	calls := f.add(t, id, f.say(t, id, answer, "user", "Look it up."), `{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"look_up","arguments":"{}"}}]}`)
 	result := f.add(t, id, calls, `{"role":"tool","tool_call_id":"a","content":"A tree."}`)
-	fold := func(cutoff uuid.UUID) {
+	fold := func(cutoff uuid.UUID, kept ...uuid.UUID) {
 		if _, err := f.store.AddSummary(t.Context(), id, tree.NewSummary{
-			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.").Body, Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
+			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.").Body, Range: tree.SummaryRange{LastSummarizedID: cutoff, KeptIDs: kept, Model: "test"},
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	fold(question)
+	fold(question, question)
 	r := f.ask(t, Request{ConversationID: id, HeadID: question})
 	h := hear(t, r)
 	if len(asked) != 2 || !strings.Contains(string(asked[0]), "Coppices were") || string(asked[1]) != string(spoken("user", "And what is a pollard?").Body) {
@@ -284,7 +284,7 @@ func TestFoldedHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, want := h.started.Context, folded.Usage.ContextTokens+m.Tokens
-	if c.Counts.Folded != 1 || c.Counts.Tail != 1 || c.Usage.ContextTokens != want || !c.Complete {
+	if c.Counts != (summarize.Counts{Folded: 1, Tail: 1}) || c.Usage.ContextTokens != want || !c.Complete {
 		t.Errorf("%+v, %+v, want %d tokens", c.Counts, c.Usage, want)
 	}
 

@@ -130,6 +130,9 @@ func (c Context) WithHead(head tree.Message) Context {
 	c.add(part{PartTail, head.ID, head.Tokens}, head.Body)
 	c.Counts.Folded--
 	c.Counts.Tail++
+	if slices.Contains(c.Summary.KeptIDs, head.ID) {
+		c.Counts.Kept--
+	}
 	c.Usage.ContextTokens += head.Tokens
 	c.Usage.Percent = percent(c.Usage.ContextTokens, c.Usage.AvailableTokens)
 	c.Complete = c.Complete && c.Usage.ContextTokens <= c.Usage.AvailableTokens

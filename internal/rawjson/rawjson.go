@@ -3,8 +3,8 @@
 // included. encoding/json would forget all of that, and take "Role" for role.
 //
 // Except for Nesting, it is for JSON that is known to be valid, as json.Valid
-// tells; with anything else it may panic. Nothing here allocates but strings
-// with escapes in them.
+// tells; with anything else it may panic. Nothing here allocates but String, and
+// Name where a name has escapes.
 package rawjson
 
 import (

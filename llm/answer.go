@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/packages/ssestream"
 )
 
 var errTooMuch = errors.New("more bytes than an answer may have")
@@ -77,6 +77,9 @@ func readEvents(ctx context.Context, stop func(), events ssestream.Decoder, a *a
 			return err // chunks may still be buffered
 		}
 		data := bytes.TrimSpace(events.Event().Data)
+		if len(data) == 0 {
+			continue // a comment, or an event that has a name only
+		}
 		if bytes.Equal(data, []byte("[DONE]")) {
 			return nil
 		}

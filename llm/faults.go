@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/openai/openai-go/v3/option"
 )
 
 const (
@@ -22,20 +20,14 @@ const (
 	maxRetryAfter = 24 * time.Hour // of what a provider may ask for
 )
 
-// refuse turns every status but 200 into an error, before the SDK reads the
-// body: it would read one without end, and lose the status of one that is no
-// JSON.
-func refuse(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	if err != nil || res.StatusCode == http.StatusOK {
-		return res, err
-	}
+// refused reads the answer of a status that is not 200, and gives its error.
+func refused(ctx context.Context, res *http.Response) error {
 	defer res.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBytes)) // the status alone says enough
-	if err := req.Context().Err(); err != nil {
-		return nil, err
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return nil, refusal(res.StatusCode, res.Header, parseFault(body))
+	return refusal(res.StatusCode, res.Header, parseFault(body))
 }
 
 // A fault is the error object of a provider. Its message is only looked at:

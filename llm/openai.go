@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/packages/ssestream"
 )
 
 const (
@@ -68,7 +67,8 @@ type OpenAI struct {
 	maxAnswer        int
 	legacyFields     bool
 	fixedTemperature bool
-	service          openai.ChatCompletionService
+	url, key         string
+	http             http.Client
 }
 
 // NewOpenAI makes a client. It doesn't connect.
@@ -99,21 +99,11 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	if c.maxAnswer == 0 {
 		c.maxAnswer = defaultMaxAnswerBytes
 	}
-	client := http.DefaultClient
+	c.url, c.key = base.JoinPath("chat/completions").String(), config.APIKey
 	if config.HTTPClient != nil {
-		client = config.HTTPClient
+		c.http = *config.HTTPClient
 	}
-	direct := *client
-	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	// The service alone, because openai.NewClient takes settings from the
-	// environment.
-	c.service = openai.NewChatCompletionService(
-		option.WithBaseURL(base.String()),
-		option.WithAPIKey(config.APIKey),
-		option.WithHTTPClient(&direct),
-		option.WithMaxRetries(0), // whoever calls several models counts the attempts
-		option.WithMiddleware(refuse),
-	)
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }
 
@@ -172,17 +162,28 @@ func (c *OpenAI) stream(ctx context.Context, req Request, a *answer) error {
 	}
 }
 
-// post sends a request. The response is one of HTTP 200, its body unread.
+// post sends a request, once: the caller counts the attempts. The response is
+// one of HTTP 200, its body unread; every other status is an error.
 func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Response, error) {
 	body, err := c.encode(req, stream)
 	if err != nil {
 		return nil, err
 	}
-	var res *http.Response
-	_, err = c.service.New(ctx, openai.ChatCompletionNewParams{},
-		option.WithRequestBody("application/json", body),
-		option.WithResponseBodyInto(&res))
-	return res, err
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, failed(ErrInvalid, "the base URL makes no request")
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("User-Agent", "coppice")
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	res, err := c.http.Do(r)
+	if err != nil || res.StatusCode == http.StatusOK {
+		return res, err
+	}
+	return nil, refused(ctx, res)
 }
 
 // result is what a call returns: what was read, and err as one of this

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go"
+	"github.com/openai/openai-go/option"
 	"go.uber.org/goleak"
 
 	"github.com/coppice-chat/coppice/llm"

@@ -133,7 +133,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &counter{codec: codec}
+	c := &counter{count: o200kBase().count}
 	var b strings.Builder
 	for i := range 3 * maxPieces {
 		b.WriteString(" w")

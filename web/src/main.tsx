@@ -1,14 +1,24 @@
 import './style/page.css'
 import { effect } from '@preact/signals'
 import { render } from 'preact'
-import { conversation } from './state/branch'
+import * as branch from './state/branch'
+import * as connection from './state/connection'
+import * as context from './state/context'
+import * as conversations from './state/conversations'
+import * as drafts from './state/drafts'
+import * as look from './state/look'
+import * as place from './state/place'
 import { pickUp } from './state/replies'
+import * as search from './state/search'
+import * as tabs from './state/tabs'
 import { App } from './ui/App'
 import { listenForKeys } from './ui/keys'
 
+// Modules of state do nothing by themselves when they are imported.
+for (const part of [look, place, tabs, connection, conversations, branch, context, search, drafts]) part.start()
 listenForKeys()
 effect(() => {
-  const title = conversation.value?.title
+  const title = branch.conversation.value?.title
   document.title = title ? `${title} · Coppice` : 'Coppice'
 })
 pickUp()

@@ -86,7 +86,7 @@ export async function call<T>(method: string, path: string, options: Options = {
 async function problemOf(response: Response): Promise<Problem> {
   let p: { code?: string; detail?: string; field?: string } = {}
   try {
-    p = await response.json()
+    p = (await response.json()) as typeof p
   } catch {
     // a proxy in between has pages of its own
   }
@@ -97,5 +97,5 @@ async function problemOf(response: Response): Promise<Problem> {
 
 function queryString(query: Options['query'] = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined)
-  return given.length ? '?' + new URLSearchParams(given.map(([k, v]) => [k, String(v)])) : ''
+  return given.length ? `?${new URLSearchParams(given.map(([k, v]) => [k, String(v)])).toString()}` : ''
 }

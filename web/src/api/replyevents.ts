@@ -29,7 +29,7 @@ export async function* read(response: Response): AsyncGenerator<Received> {
   let ready: Received[] = []
   const parser = createParser({
     onEvent: ({ id, event, data }) => {
-      if (event?.startsWith('reply.')) ready.push({ id: id ?? null, event: { type: event, data: JSON.parse(data) } as ReplyEvent })
+      if (event?.startsWith('reply.')) ready.push({ id: id ?? null, event: { type: event, data: JSON.parse(data) as unknown } as ReplyEvent })
     },
   })
   if (!response.body) return

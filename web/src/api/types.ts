@@ -1,6 +1,10 @@
-// The shapes of the REST API that the page uses; openapi.yaml defines them.
+// The shapes of the REST API that the page uses. openapi.d.ts is generated from
+// openapi.yaml (npm run types); this file gives its schemas short names. The
+// parts of a message's content are chat-completions', which openapi.yaml leaves
+// open, so they stand here.
+import type { components } from './openapi'
 
-export type Role = 'system' | 'developer' | 'user' | 'assistant' | 'tool'
+type Schemas = components['schemas']
 
 export interface Part {
   type: string
@@ -12,157 +16,26 @@ export interface Part {
 
 export type Content = string | Part[] | null
 
-export interface ToolCall {
-  id: string
-  function?: { name: string; arguments: string }
-  custom?: { name: string; input: string }
-}
+/** Said is a schema with the content of a chat-completions message. */
+type Said<T> = Omit<T, 'content'> & { content?: Content; reasoning_content?: string | null }
 
-export interface Message {
-  id: string
-  conversation_id: string
-  parent_id: string | null
-  role: Role
-  content?: Content
-  tool_calls?: ToolCall[] | null
-  tool_call_id?: string | null
-  name?: string | null
-  refusal?: string | null
-  reasoning_content?: string | null
-  pinned: boolean
-  metadata: Record<string, unknown>
-  tokens: number
-  depth: number
-  siblings: { index: number; count: number }
-  created_at: string
-}
-
-export interface Conversation {
-  id: string
-  title: string
-  metadata: Record<string, unknown>
-  settings: Record<string, unknown>
-  head_id: string | null
-  created_at: string
-  updated_at: string
-}
+export type Role = Schemas['Role']
+export type ToolCall = Schemas['ToolCall']
+export type Message = Said<Schemas['Message']>
+export type Conversation = Schemas['Conversation']
+export type Node = Schemas['Node']
+export type Tree = Schemas['Tree']
+export type Pruned = Schemas['Pruned']
+export type Hit = Omit<Schemas['Hit'], 'message'> & { message: Message }
+export type ContextMessage = Pick<Message, 'role' | 'content' | 'tool_calls' | 'tool_call_id' | 'name'>
+export type ContextSummary = Schemas['ContextSummary']
+export type Usage = Schemas['Usage']
+export type Context = Omit<Schemas['Context'], 'messages'> & { messages: ContextMessage[] }
+export type Summary = Schemas['Summary']
+export type Compaction = Schemas['Compaction']
+export type ImportReport = Schemas['ImportReport']
 
 export interface Page<T> {
   data: T[]
   next_cursor: string | null
-}
-
-export interface Node {
-  id: string
-  parent_id: string | null
-  kind: 'message' | 'summary'
-  role: Role
-  depth: number
-  tokens: number
-  pinned: boolean
-  sibling_index?: number
-  created_at: string
-  last_summarized_id?: string
-  prior_summary_id?: string | null
-  kept_ids?: string[]
-  model?: string
-}
-
-export interface Tree {
-  conversation_id: string
-  head_id: string | null
-  data: Node[]
-}
-
-export interface Pruned {
-  messages: number
-  summaries: number
-  head_id: string | null
-}
-
-export interface Hit {
-  message: Message
-  head_id: string
-  title: string
-  snippet: string
-}
-
-export interface ContextMessage {
-  role: Role
-  content?: Content
-  tool_calls?: ToolCall[] | null
-  tool_call_id?: string | null
-  name?: string | null
-}
-
-export interface ContextSummary {
-  id: string
-  parent_id: string
-  last_summarized_id: string
-  prior_summary_id: string | null
-  kept_ids: string[]
-  model: string
-  tokens: number
-  created_at: string
-}
-
-export interface Usage {
-  context_tokens: number
-  available_tokens: number
-  max_context_tokens: number
-  reserved_tokens: number
-  trigger_tokens: number
-  percent: number
-}
-
-export type PartKind = 'prefix' | 'summary' | 'tail' | 'repair'
-
-export interface Context {
-  conversation_id: string
-  head_id: string
-  messages: ContextMessage[]
-  summary: ContextSummary | null
-  usage: Usage
-  counts: { prefix: number; kept: number; folded: number; tail: number }
-  complete: boolean
-  omitted_messages: number
-  repairs: { kind: string; message_id: string; tool_call_id: string; index: number }[]
-  status: string
-  parts?: { kind: PartKind; id: string; tokens: number }[]
-}
-
-export interface Summary extends ContextSummary {
-  conversation_id: string
-  text: string
-  metadata: Record<string, unknown>
-  prior: Omit<Summary, 'prior'> | null
-}
-
-export interface Compaction {
-  id: string
-  head_id: string
-  summary_id: string | null
-  outcome: 'saved' | 'nothing_to_do' | 'no_gain' | 'superseded' | 'stale' | 'failed'
-  reason: string
-  model: string
-  messages_before: number
-  messages_after: number
-  tokens_before: number
-  tokens_after: number
-  folded_messages: number
-  folded_tokens: number
-  duration_ms: number
-  created_at: string
-}
-
-export interface ImportReport {
-  format: string
-  conversations: number
-  messages: number
-  summaries: number
-  branch_points: number
-  leaves: number
-  added: number
-  present: number
-  notes: { action: string; kind: string; conversation: string; place: string; detail: string }[]
 }

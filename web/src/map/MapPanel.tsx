@@ -95,7 +95,7 @@ function Map() {
   const toggle = (set: typeof opened, ids: string[]) => {
     const next = new Set(set.peek())
     const add = !next.has(ids[0]!)
-    ids.forEach(each => (add ? next.add(each) : next.delete(each)))
+    for (const each of ids) add ? next.add(each) : next.delete(each)
     set.value = next
   }
   const choose = (found: Found, shift: boolean) => {

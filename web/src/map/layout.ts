@@ -1,6 +1,6 @@
 // Where everything stands on the map, and what is at a place of it.
 import { hierarchy, tree } from 'd3-hierarchy'
-import type { Fold } from '../state/tree'
+import type { Fold } from '../state/forest'
 import type { Item } from './outline'
 
 /** A Spot is an item in its place, in pixels at zoom 1. */
@@ -95,7 +95,7 @@ export function find(layout: Layout, x: number, y: number, reach: number): Found
   for (let r = from; r <= to; r++) {
     for (const spot of between(layout.rows[r]!, x - reach - 60, x + reach)) {
       consider({ spot, fold: null }, spot)
-      spot.item.end.summaries.forEach((fold, n) => consider({ spot, fold }, diamondAt(spot, n)))
+      for (const [n, fold] of spot.item.end.summaries.entries()) consider({ spot, fold }, diamondAt(spot, n))
     }
   }
   return best

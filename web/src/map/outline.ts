@@ -1,6 +1,6 @@
 // What the map draws: the tree with its long unbranched runs put together and
 // the branches that the reader closed left out.
-import type { Fold, Forest, Knot } from '../state/tree'
+import type { Fold, Forest, Knot } from '../state/forest'
 
 /** An Item is a dot of the map: a message, or a run of messages with one child each. */
 export interface Item {

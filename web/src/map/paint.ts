@@ -1,6 +1,6 @@
 // Draws the map on a canvas: only what is in view, thousands of dots in a few
 // strokes.
-import type { Fold } from '../state/tree'
+import type { Fold } from '../state/forest'
 import type { Size, View } from './camera'
 import { between, diamondAt, rowHeight, type Layout, type Spot } from './layout'
 

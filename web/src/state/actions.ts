@@ -1,5 +1,6 @@
 // What a person does with conversations and messages. Each action talks to the
 // server and then brings the page along.
+import { siblings } from './forest'
 import { batch, signal } from '@preact/signals'
 import * as api from '../api/coppice'
 import { uuidv7 } from '../api/uuid'
@@ -36,7 +37,7 @@ const titleLength = 60
 
 /** titleOf makes a title of a first message. */
 function titleOf(text: string): string {
-  const line = text.trim().split('\n', 1)[0]!.replaceAll(/[\u0000-\u001f\u007f]/g, ' ')
+  const line = text.trim().split('\n', 1)[0]!.replaceAll(/\p{Cc}/gu, ' ')
   const letters = Array.from(line)
   return letters.length > titleLength ? letters.slice(0, titleLength).join('').trimEnd() + '…' : line
 }
@@ -92,12 +93,12 @@ export function answer(message: Message) {
 export async function sibling(message: Message, by: number): Promise<string | undefined> {
   let forest = await tree.load(message.conversation_id)
   let knot = forest.byId.get(message.id)
-  if (!knot || tree.siblings(forest, knot).length !== message.siblings.count) {
+  if (!knot || siblings(forest, knot).length !== message.siblings.count) {
     forest = await tree.reload(message.conversation_id)
     knot = forest.byId.get(message.id)
   }
   if (!knot) return undefined
-  const row = tree.siblings(forest, knot)
+  const row = siblings(forest, knot)
   return row[row.indexOf(knot) + by]?.id
 }
 

@@ -4,6 +4,7 @@
 // from the head's depth; their messages come in pages, as they are looked at
 // (want), and leave again when they haven't been looked at for long
 // (messages.ts). So a branch of 10,000 messages opens like one of ten.
+import { type Forest, pathTo } from './forest'
 import { batch, computed, effect, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
 import { Problem } from '../api/http'
@@ -67,11 +68,6 @@ export async function settled() {
   while (place.peek().conversation !== null && !path.peek() && !problem.peek()) await new Promise(done => setTimeout(done, 20))
 }
 
-effect(() => {
-  const to = place.value
-  untracked(() => void arrive(to.conversation, to.head))
-})
-
 async function arrive(id: string | null, head: string | null) {
   const same = id !== null && path.peek()?.conversation === id
   if (same && head === headOf(path.peek())) return
@@ -130,7 +126,7 @@ function pathOf(id: string, head: Message | undefined, page: Message[]): Path {
   const p: Path = { conversation: id, ids: new Array<undefined>(head ? head.depth + 1 : 0).fill(undefined) }
   enter(p, page)
   const knot = head && tree.forest.peek()?.byId.get(head.id)
-  if (knot) p.ids = tree.pathTo(knot)
+  if (knot) p.ids = pathTo(knot)
   return p
 }
 
@@ -143,12 +139,12 @@ function enter(p: Path, page: Message[]) {
 }
 
 /** fill completes the path's ids from the skeleton. */
-function fill(f: tree.Forest) {
+function fill(f: Forest) {
   const p = path.peek()
   const head = headOf(p)
   const knot = head && f.byId.get(head)
   if (p && knot && p.conversation === f.conversation) {
-    path.value = { ...p, ids: tree.pathTo(knot) }
+    path.value = { ...p, ids: pathTo(knot) }
   }
 }
 
@@ -181,7 +177,7 @@ export async function toNewest(message: string, how: 'keep' | 'show') {
   const id = conversation.peek()!.id
   const leaf = await api.newestLeaf(id, message)
   const forest = await tree.load(id).then(f => (f.byId.has(leaf.id) ? f : tree.reload(id)))
-  const ids = tree.pathTo(forest.byId.get(leaf.id)!)
+  const ids = pathTo(forest.byId.get(leaf.id)!)
   const depth = forest.byId.get(message)?.depth ?? leaf.depth
   await read(id, ids, Math.min(depth + 20, leaf.depth))
   if (conversation.peek()?.id !== id) return
@@ -332,23 +328,28 @@ export async function pruned(m: Message) {
   else await toNewest(m.parent_id, 'keep')
 }
 
-onChange(change => {
-  if (change.conversation !== null && change.conversation === conversation.peek()?.id) void refresh()
-})
-
-effect(() => {
-  if (returns.value > 0) untracked(() => (path.peek() ? void refresh() : void arrive(place.peek().conversation, place.peek().head)))
-})
-
-let hiddenSince = 0
-document.addEventListener('visibilitychange', () => {
-  if (document.hidden) hiddenSince = Date.now()
-  else if (Date.now() - hiddenSince > 10_000) void refreshIfChanged()
-})
+/** start shows the place, and reads it again when it may have changed. */
+export function start() {
+  effect(() => {
+    const to = place.value
+    untracked(() => void arrive(to.conversation, to.head))
+  })
+  onChange(change => {
+    if (change.conversation !== null && change.conversation === conversation.peek()?.id) void refresh()
+  })
+  effect(() => {
+    if (returns.value > 0) untracked(() => (path.peek() ? void refresh() : void arrive(place.peek().conversation, place.peek().head)))
+  })
+  let hiddenSince = 0
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) hiddenSince = Date.now()
+    else if (Date.now() - hiddenSince > 10_000) void refreshIfChanged()
+  })
+}
 
 async function refreshIfChanged() {
   const c = conversation.peek()
   if (!c) return
   const found = await api.getConversation(c.id).catch(() => null)
-  if (found && found.updated_at !== conversation.peek()?.updated_at) await refresh()
+  if (found && JSON.stringify(found) !== JSON.stringify(conversation.peek())) await refresh()
 }

@@ -25,8 +25,10 @@ async function knock() {
   returns.value++
 }
 
-effect(() => {
-  if (gone.value) void knock()
-})
-
-addEventListener('offline', () => (reachable.value = false))
+/** start asks for the server whenever it is gone. */
+export function start() {
+  effect(() => {
+    if (gone.value) void knock()
+  })
+  addEventListener('offline', () => (reachable.value = false))
+}

@@ -1,9 +1,10 @@
 // What the model sees of the shown branch: read after the branch is on the
 // screen and whenever its head changes.
+import { type Forest, pathTo } from './forest'
 import { computed, effect, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
-import { Problem } from '../api/http'
-import type { Compaction, Context, PartKind } from '../api/types'
+import type { Problem } from '../api/http'
+import type { Compaction, Context } from '../api/types'
 import { count, number } from '../text/format'
 import * as branch from './branch'
 import { returns } from './connection'
@@ -18,17 +19,20 @@ export const problem = signal<Problem | Error | null>(null)
 
 let reading = new AbortController()
 
-effect(() => {
-  const head = branch.head.value
-  void returns.value
-  untracked(() => {
-    const p = branch.path.peek()
-    reading.abort()
-    reading = new AbortController()
-    if (!p || head === null) context.value = problem.value = null
-    else void read(p.conversation, head, reading.signal)
+/** start reads the context of whatever branch is shown from now on. */
+export function start() {
+  effect(() => {
+    const head = branch.head.value
+    void returns.value
+    untracked(() => {
+      const p = branch.path.peek()
+      reading.abort()
+      reading = new AbortController()
+      if (!p || head === null) context.value = problem.value = null
+      else void read(p.conversation, head, reading.signal)
+    })
   })
-})
+}
 
 async function read(conversation: string, head: string, signal: AbortSignal) {
   // What a person switches through quickly need not be read.
@@ -69,6 +73,8 @@ function again() {
   if (p && head !== null) void read(p.conversation, head, reading.signal)
 }
 
+export type PartKind = 'prefix' | 'summary' | 'tail' | 'repair'
+
 /** A Piece is one of the context's messages and where it comes from. */
 export interface Piece {
   kind: PartKind
@@ -80,12 +86,12 @@ export interface Piece {
 export const pieces = computed<Piece[]>(() => {
   const c = context.value
   if (!c) return []
-  return c.parts ?? derive(c, tree.forest.value)
+  return derive(c, tree.forest.value)
 })
 
-function derive(c: Context, forest: tree.Forest | null): Piece[] {
+function derive(c: Context, forest: Forest | null): Piece[] {
   const knot = forest?.byId.get(c.head_id)
-  const ids = knot ? tree.pathTo(knot) : []
+  const ids = knot ? pathTo(knot) : []
   const piece = (kind: PartKind, id: string): Piece => ({ kind, id, tokens: forest?.byId.get(id)?.tokens ?? null })
   const repaired = new Map(c.repairs.map(r => [r.index, r.message_id]))
   let tail = ids.length - c.counts.tail

@@ -67,9 +67,11 @@ export async function remove(id: string) {
   tell({ conversation: id })
 }
 
-onChange(() => void refresh())
-
-effect(() => {
-  void returns.value
-  if (!keyWanted.value) void refresh()
-})
+/** start reads the list, and again whenever it may have changed. */
+export function start() {
+  onChange(() => void refresh())
+  effect(() => {
+    void returns.value
+    if (!keyWanted.value) void refresh()
+  })
+}

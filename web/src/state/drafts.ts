@@ -9,17 +9,19 @@ const nameOf = (conversation: string | null) => `coppice.draft.${conversation ??
 
 let at: string | null = null
 
-effect(() => {
-  at = nameOf(place.value.conversation)
-  draft.value = untracked(() => localStorage.getItem(at!) ?? '')
-})
-
-effect(() => {
-  const text = draft.value
-  try {
-    if (text) localStorage.setItem(at!, text)
-    else localStorage.removeItem(at!)
-  } catch {
-    // storage is full: the text stays on the page
-  }
-})
+/** start reads the draft of the place that is shown, and keeps what is typed. */
+export function start() {
+  effect(() => {
+    at = nameOf(place.value.conversation)
+    draft.value = untracked(() => localStorage.getItem(at!) ?? '')
+  })
+  effect(() => {
+    const text = draft.value
+    try {
+      if (text) localStorage.setItem(at!, text)
+      else localStorage.removeItem(at!)
+    } catch {
+      // storage is full: the text stays on the page
+    }
+  })
+}

@@ -1,20 +1,14 @@
 // What is shown besides the branch: theme, side panes, dialogs.
 import { effect, signal } from '@preact/signals'
-import { stored } from './stored'
+import { store, stored } from './stored'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
 export const theme = stored<Theme>('coppice.theme', 'auto', ['auto', 'light', 'dark'])
 
-effect(() => {
-  if (theme.value === 'auto') delete document.documentElement.dataset['theme']
-  else document.documentElement.dataset['theme'] = theme.value
-})
-
 /** dark tells whether the page is dark now, whoever decided it. */
 const prefersDark = matchMedia('(prefers-color-scheme: dark)')
 export const systemDark = signal(prefersDark.matches)
-prefersDark.addEventListener('change', () => (systemDark.value = prefersDark.matches))
 
 export type Panel = 'none' | 'map' | 'context'
 
@@ -31,15 +25,6 @@ const wanted = stored<Panel>('coppice.panel', 'map', ['none', 'map', 'context'])
 /** panel is the pane on the right. On smaller screens it lies over the branch, and starts closed. */
 export const panel = signal<Panel>(wide.value ? wanted.value : 'none')
 
-wideQuery.addEventListener('change', () => {
-  wide.value = wideQuery.matches
-  panel.value = wide.value ? wanted.value : 'none'
-})
-narrowQuery.addEventListener('change', () => {
-  narrow.value = narrowQuery.matches
-  drawer.value = false
-})
-
 export function showPanel(p: Panel) {
   panel.value = p
   if (wide.value) wanted.value = p
@@ -52,3 +37,22 @@ export const drawer = signal(false)
 
 /** calm is whether the reader asked for less motion. */
 export const calm = matchMedia('(prefers-reduced-motion: reduce)')
+
+/** start puts the theme on the page, and follows the screen and the system. */
+export function start() {
+  store('coppice.theme', theme)
+  store('coppice.panel', wanted)
+  effect(() => {
+    if (theme.value === 'auto') delete document.documentElement.dataset['theme']
+    else document.documentElement.dataset['theme'] = theme.value
+  })
+  prefersDark.addEventListener('change', () => (systemDark.value = prefersDark.matches))
+  wideQuery.addEventListener('change', () => {
+    wide.value = wideQuery.matches
+    panel.value = wide.value ? wanted.value : 'none'
+  })
+  narrowQuery.addEventListener('change', () => {
+    narrow.value = narrowQuery.matches
+    drawer.value = false
+  })
+}

@@ -15,7 +15,10 @@ export const pathOf = (p: Place) => (p.conversation ? `/c/${p.conversation}` + (
 
 export const place = signal<Place>(read())
 
-addEventListener('popstate', () => (place.value = read()))
+/** start follows the browser's history. */
+export function start() {
+  addEventListener('popstate', () => (place.value = read()))
+}
 
 /** go moves to a place, as a new entry of the browser's history or in its present one. */
 export function go(to: Place, how: 'push' | 'replace' = 'push') {

@@ -156,7 +156,9 @@ function write(l: Live, text: string) {
 }
 
 function flush() {
-  batch(() => unwritten.forEach((text, l) => (l.text.value += text)))
+  batch(() => {
+    for (const [l, text] of unwritten) l.text.value += text
+  })
   unwritten.clear()
 }
 

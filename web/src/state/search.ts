@@ -20,16 +20,19 @@ export const searching = signal(false)
 
 let running = new AbortController()
 
-effect(() => {
-  const words = query.value.trim()
-  untracked(() => {
-    running.abort()
-    running = new AbortController()
-    searching.value = words !== ''
-    if (words === '') results.value = null
-    else void run(words, running.signal)
+/** start searches for the query whenever it changes from now on. */
+export function start() {
+  effect(() => {
+    const words = query.value.trim()
+    untracked(() => {
+      running.abort()
+      running = new AbortController()
+      searching.value = words !== ''
+      if (words === '') results.value = null
+      else void run(words, running.signal)
+    })
   })
-})
+}
 
 async function run(words: string, signal: AbortSignal) {
   await new Promise(done => setTimeout(done, 150)) // more may be typed

@@ -5,11 +5,21 @@ export interface Change {
   conversation: string | null
 }
 
-const channel = new BroadcastChannel('coppice')
+let channel: BroadcastChannel | null = null
+const listeners: ((change: Change) => void)[] = []
 
 /** tell lets the other tabs know. */
-export const tell = (change: Change) => channel.postMessage(change)
+export const tell = (change: Change) => channel?.postMessage(change)
 
+/** onChange calls heard with each change in another tab. */
 export function onChange(heard: (change: Change) => void) {
-  channel.addEventListener('message', event => heard(event.data as Change))
+  listeners.push(heard)
+}
+
+/** start listens to the other tabs. */
+export function start() {
+  channel = new BroadcastChannel('coppice')
+  channel.addEventListener('message', event => {
+    for (const heard of listeners) heard(event.data as Change)
+  })
 }

@@ -1,6 +1,6 @@
 // What a message says, taken from the shapes that content can have.
 import type { Content, Message, Part } from '../api/types'
-import { picture } from './markdown'
+import { picture } from './blocks'
 
 const parts = (content: Content | undefined): Part[] =>
   content == null ? [] : typeof content === 'string' ? [{ type: 'text', text: content }] : content

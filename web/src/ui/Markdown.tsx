@@ -1,7 +1,8 @@
 // A message's Markdown. Blocks that don't change stay as they are.
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { copy } from '../state/actions'
-import { blocks, fences, render, type Block } from '../text/markdown'
+import { type Block, blocks, fences } from '../text/blocks'
+import { render } from '../text/markdown'
 
 /** longest is the most that is read as Markdown, in characters; more is shown as it is. */
 const longest = 200_000

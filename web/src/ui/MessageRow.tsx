@@ -2,6 +2,7 @@
 import type { Message } from '../api/types'
 import * as actions from '../state/actions'
 import { dialog } from '../state/dialog'
+import { below } from '../state/forest'
 import * as tree from '../state/tree'
 import { attachments, roleName, said } from '../text/content'
 import { count, number, when, whenFully } from '../text/format'
@@ -132,7 +133,7 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
 async function confirmPrune(message: Message) {
   const forest = await tree.load(message.conversation_id)
   const knot = forest.byId.get(message.id)
-  const what = knot ? tree.below(knot) : { messages: 1, leaves: 1, summaries: 0 }
+  const what = knot ? below(knot) : { messages: 1, leaves: 1, summaries: 0 }
   const after = what.messages - 1
   const lines = [
     after === 0 ? 'This message goes.' : `This message goes, and ${count(after, 'message')} below it${what.leaves > 1 ? `, on ${what.leaves} branches` : ''}.`,

@@ -57,7 +57,7 @@ export function Transcript() {
     const observer = new ResizeObserver(() => frame.isConnected && list.settle(frame, redraw))
     list.observer = observer
     observer.observe(frame)
-    list.rows.forEach((_, row) => observer.observe(row))
+    for (const row of list.rows.keys()) observer.observe(row)
     return () => observer.disconnect()
   }, [])
 

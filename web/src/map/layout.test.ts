@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { build, type Forest } from '../state/forest'
+import { message, summary } from '../state/forest.testing'
+import { between, diamondAt, find, lay, rowHeight, type Spot, spotOf } from './layout'
+import { folded, outline, runOf, type Shape } from './outline'
+
+const shape = (change: Partial<Shape> = {}): Shape => ({ opened: new Set(), closed: new Set(), everything: false, head: null, ...change })
+const line = (n: number) => Array.from({ length: n }, (_, i) => message(`m${i}`, i ? `m${i - 1}` : null))
+const ids = (f: Forest, s: Shape) => outline(f, s).map(function walk(i): unknown[] { return [i.knot.id, i.count, ...i.children.map(walk)] })
+
+test('a long unbranched run is one item', () => {
+  const f = build('x', line(10))
+  // The root and the last message are not part of it: something happens at both.
+  assert.deepEqual(ids(f, shape()), [['m0', 1, ['m1', 8, ['m9', 1]]]])
+  const run = outline(f, shape())[0]!.children[0]!
+  assert.deepEqual(runOf(run), ['m8', 'm7', 'm6', 'm5', 'm4', 'm3', 'm2', 'm1'])
+})
+
+test('a run ends at the head and at a summary’s anchor and cutoff', () => {
+  const f = build('x', [...line(10), summary('s', 'm5', 'm3')])
+  assert.deepEqual(ids(f, shape({ head: 'm7' })), [['m0', 1, ['m1', 1, ['m2', 1, ['m3', 1, ['m4', 1, ['m5', 1, ['m6', 1, ['m7', 1, ['m8', 1, ['m9', 1]]]]]]]]]]])
+})
+
+test('a closed item hides what is below it, and an opened run is drawn whole', () => {
+  const f = build('x', line(10))
+  assert.deepEqual(ids(f, shape({ closed: new Set(['m0']) })), [['m0', 1]])
+  assert.equal(outline(f, shape({ closed: new Set(['m0']) }))[0]!.hidden, 9)
+  assert.equal(JSON.stringify(ids(f, shape({ everything: true }))).match(/m/g)!.length, 10)
+})
+
+test('a tree of any depth is laid out, a row for each depth', () => {
+  const f = build('x', [...line(3000), message('side', 'm0')])
+  const layout = lay(outline(f, shape({ everything: true })))
+  assert.equal(layout.rows.length, 3000)
+  assert.equal(layout.bounds.bottom, 2999 * rowHeight)
+  const two = layout.rows[1]!
+  assert.equal(two.length, 2)
+  assert.ok(two[0]!.x < two[1]!.x)
+  assert.equal(spotOf(layout, ['m0', 'nobody'], 1)?.item.knot.id, 'm0')
+  assert.equal(spotOf(layout, [], 3), null)
+})
+
+test('between is the part of a row from one x to another', () => {
+  const row = [0, 10, 20, 30].map(x => ({ x }) as Spot)
+  assert.deepEqual(between(row, 10, 30).map(s => s.x), [10, 20])
+  assert.deepEqual(between(row, 31, 99), [])
+})
+
+test('find gives the nearest message or summary within reach', () => {
+  const f = build('x', [...line(3), summary('s', 'm1', 'm0')])
+  const layout = lay(outline(f, shape({ everything: true })))
+  const spot = layout.byItem.get('m1')!
+  assert.equal(find(layout, spot.x + 1, spot.y, 10)?.spot.item.knot.id, 'm1')
+  const at = diamondAt(spot, 0)
+  assert.equal(find(layout, at.x, at.y, 10)?.fold?.id, 's')
+  assert.equal(find(layout, spot.x + 500, spot.y, 10), null)
+})
+
+test('a summary folds its path but for the leading system messages', () => {
+  const f = build('x', [message('sys', null, 'system'), message('u', 'sys'), message('a', 'u', 'assistant'), summary('s', 'a', 'u')])
+  assert.deepEqual([...folded(f.folds.get('s')!)], ['u'])
+})

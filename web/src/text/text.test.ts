@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import type { Message } from '../api/types'
+import { blocks, fences, marked } from './blocks'
+import { attachments, calls, said, textOf } from './content'
+import { count, period, short } from './format'
+import { found } from './found'
+import { endingOf, modelOf } from './mark'
+
+const message = (change: Partial<Message>) => ({ metadata: {}, ...change }) as Message
+
+test('text that is added at the end changes the last block only', () => {
+  const text = Array.from({ length: 8 }, (_, i) => `Paragraph ${i}: ${'word '.repeat(80)}`).join('\n\n')
+  const before = blocks(text)
+  const after = blocks(text + ' and more')
+  assert.ok(before.length > 1)
+  assert.deepEqual(after.slice(0, -1).map(b => b.key), before.slice(0, -1).map(b => b.key))
+  assert.notEqual(after.at(-1)!.key, before.at(-1)!.key)
+  assert.equal(blocks(text).map(b => b.text).join(''), text)
+})
+
+test('HTML in a message is shown as it was written', () => {
+  const html = marked.parse('<script>alert(1)</script>\n\na <b>bold</b> word<br>and a line') as string
+  assert.ok(!/<script|<b>/.test(html))
+  assert.ok(html.includes('&lt;script&gt;') && html.includes('<br>'))
+})
+
+test('an image that is not in the message becomes a link', () => {
+  assert.match(marked.parse('![x](https://example.org/a.png)') as string, /<a href/)
+  assert.match(marked.parse('![x](data:image/png;base64,AAAA)') as string, /<img src/)
+})
+
+test('fences separates code from what was typed around it', () => {
+  const parts = fences('before\n\n```js\nlet a\n```\n\n# no heading')
+  assert.equal(parts.length, 3)
+  assert.deepEqual(parts.map(p => ('text' in p ? p.text : 'code')), ['before', 'code', '# no heading'])
+  assert.deepEqual(fences('  \n'), [])
+})
+
+test('a content is its text parts, and what it attaches', () => {
+  assert.equal(textOf(null), '')
+  assert.equal(textOf([{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }]), 'a\n\nb')
+  assert.equal(said({ content: null, refusal: 'no' }), 'no')
+  assert.deepEqual(attachments([{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } }, { type: 'file', file: { filename: 'a.pdf' } }, { type: 'input_audio' }]), [
+    { name: 'image', image: 'data:image/png;base64,AA' }, { name: 'a.pdf' }, { name: 'audio' },
+  ])
+  assert.equal(calls({ tool_calls: [{ id: '1', function: { name: 'f', arguments: '{}' } }, { id: '2' }] }), 'calls f, a tool')
+  assert.equal(calls({ tool_calls: null }), '')
+})
+
+test('words that were searched for are found whole, case aside', () => {
+  const matches = (text: string, query: string) => found(text, query).filter(s => s.match).map(s => s.text)
+  assert.deepEqual(matches('Hazel and hazelnut, HAZEL', 'hazel -nut'), ['Hazel', 'HAZEL'])
+  assert.deepEqual(matches('Äpfel äpfel', 'äpfel OR birnen'), ['Äpfel', 'äpfel'])
+  assert.deepEqual(found('text', '-only'), [{ text: 'text', match: false }])
+  assert.equal(found('a (b) c', 'b').map(s => s.text).join(''), 'a (b) c')
+})
+
+test('numbers and periods are for people', () => {
+  assert.deepEqual([0, 999, 1000, 1900, 99_960, 1_250_000].map(short), ['0', '999', '1k', '1.9k', '100k', '1.3M'])
+  assert.equal(count(1, 'leaf', 'leaves'), '1 leaf')
+  assert.equal(count(2000, 'message'), '2,000 messages')
+  const now = new Date(2026, 2, 15, 12)
+  const at = (day: number) => period(new Date(2026, 2, day, 23).toISOString(), now)
+  assert.deepEqual([at(15), at(14), at(9)], ['Today', 'Yesterday', 'Last 7 days'])
+})
+
+test('a message tells how its reply ended, and what wrote it', () => {
+  assert.equal(endingOf(message({})), null)
+  assert.equal(endingOf(message({ metadata: { reply: { status: 'completed' } } })), null)
+  assert.deepEqual(endingOf(message({ metadata: { reply: { status: 'failed', code: 'model_timeout' } } })), { kind: 'failed', detail: 'the model took too long' })
+  assert.deepEqual(endingOf(message({ metadata: { reply: { status: 'stopped' } } })), { kind: 'stopped', detail: '' })
+  assert.equal(modelOf(message({ metadata: { reply: { model: 'a' }, model: 'b' } })), 'a')
+  assert.equal(modelOf(message({ metadata: { model: 5 } })), null)
+})

@@ -8,23 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/chat"
 )
-
-// said is what of a chat-completions message decides whether a model can
-// answer it.
-type said struct {
-	Role       tree.Role `json:"role"`
-	ToolCallID string    `json:"tool_call_id"`
-	ToolCalls  []struct {
-		ID string `json:"id"`
-	} `json:"tool_calls"`
-}
-
-func read(body json.RawMessage) (m said) {
-	_ = json.Unmarshal(body, &m) // a stored body was checked, any other will be
-	return m
-}
 
 // answerable refuses contexts that a model can't or shouldn't answer: those
 // that end in what a model said itself, or in nothing but instructions, and
@@ -33,11 +18,11 @@ func answerable(context []json.RawMessage) error {
 	if len(context) == 0 {
 		return notAnswerable("")
 	}
-	head := read(context[len(context)-1])
+	head := chat.Read(context[len(context)-1])
 	switch head.Role {
-	case tree.RoleUser:
+	case chat.User:
 		return nil
-	case tree.RoleTool:
+	case chat.Tool:
 		if open := openCalls(context); len(open) > 0 {
 			return callsOpen(open)
 		}
@@ -46,9 +31,9 @@ func answerable(context []json.RawMessage) error {
 	return notAnswerable(head.Role)
 }
 
-func notAnswerable(role tree.Role) error {
+func notAnswerable(role chat.Role) error {
 	what := "a " + string(role) + " message"
-	if role == tree.RoleAssistant {
+	if role == chat.Assistant {
 		what = "an assistant message"
 	}
 	return invalid("head_not_answerable", "head_id", "The branch ends in %s, which calls for no answer. Name a user message or a tool's result as its head, or send a message with the request.", what)
@@ -62,12 +47,12 @@ func callsOpen(open []string) error {
 func openCalls(context []json.RawMessage) (open []string) {
 	answered := map[string]bool{}
 	for i := len(context) - 1; i >= 0; i-- {
-		m := read(context[i])
-		if m.Role == tree.RoleTool {
-			answered[m.ToolCallID] = true
+		m := chat.Read(context[i])
+		if m.Role == chat.Tool {
+			answered[m.Answers()] = true
 			continue
 		}
-		for _, call := range m.ToolCalls {
+		for _, call := range m.Calls {
 			if !answered[call.ID] {
 				open = append(open, call.ID)
 			}
@@ -80,11 +65,11 @@ func openCalls(context []json.RawMessage) (open []string) {
 // checkMessage refuses a message that couldn't be answered once it is stored.
 // The tree checks the rest.
 func (s *Service) checkMessage(ctx context.Context, a *assignment, parentID uuid.UUID) error {
-	m := read(a.request.Message.Body)
+	m := chat.Read(a.request.Message.Body)
 	switch m.Role {
-	case tree.RoleAssistant, tree.RoleSystem, tree.RoleDeveloper:
+	case chat.Assistant, chat.System, chat.Developer:
 		return invalid("head_not_answerable", "message.role", "A message of the role %s calls for no answer. Append it without asking for one, or send a user message or a tool's result.", m.Role)
-	case tree.RoleTool:
+	case chat.Tool:
 		if parentID == uuid.Nil {
 			return nil
 		}
@@ -97,7 +82,7 @@ func (s *Service) checkMessage(ctx context.Context, a *assignment, parentID uuid
 	}
 	var others []string
 	for _, id := range openCalls(c.Messages) {
-		if id != m.ToolCallID {
+		if id != m.Answers() {
 			others = append(others, id)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -172,7 +173,7 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	body := res.Message
 	content, refusal := r.text()
 	switch cause := context.Cause(ctx); {
-	case err == nil && body != nil && (strings.TrimSpace(content) != "" || refusal != "" || len(read(body).ToolCalls) > 0):
+	case err == nil && body != nil && (strings.TrimSpace(content) != "" || refusal != "" || len(chat.Read(body).Calls) > 0):
 	case err == nil:
 		end.Status, body = StatusFailed, nil
 		end.Err = &Error{Kind: ErrModel, Code: "model_bad_response", Detail: "The model's answer is blank. Ask again for another try."}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 )
 
@@ -53,7 +54,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		if err != nil {
 			return Message{}, false, err
 		}
-		if err := calls.answer(d.body); err != nil {
+		if err := calls.answer(d.Message); err != nil {
 			return Message{}, false, err
 		}
 	}
@@ -260,7 +261,7 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 	rows := make([]db.CopyNodesParams, len(drafts))
 	out := make([]Message, len(drafts))
 	for i, d := range drafts {
-		if err := calls.answer(d.body); err != nil {
+		if err := calls.answer(d.Message); err != nil {
 			return nil, at(err, fmt.Sprintf("messages[%d]", i))
 		}
 		rows[i], p = d.row(conversationID, p, index)
@@ -281,13 +282,13 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 // A draft is a checked message, ready to be placed.
 type draft struct {
 	NewMessage
-	*body
+	*chat.Message
 	tokenCount int
 	search     pgtype.Text
 }
 
 func (s *Store) draft(m NewMessage) (*draft, error) {
-	b, err := parseBody(m.Body)
+	said, err := parseBody(m.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -301,8 +302,8 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 		m.CreatedAt = now()
 	}
 	m.CreatedAt = stamp(m.CreatedAt)
-	text, ok := b.searchText()
-	return &draft{NewMessage: m, body: b, tokenCount: b.tokens(s.counter), search: pgtype.Text{String: text, Valid: ok}}, nil
+	text, ok := searchText(said)
+	return &draft{NewMessage: m, Message: said, tokenCount: costOf(said, s.counter), search: pgtype.Text{String: text, Valid: ok}}, nil
 }
 
 // same tells whether the stored node says what the draft says. Times are left

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 )
 
@@ -115,7 +116,7 @@ type known struct {
 	parentID uuid.UUID
 	kind     Kind
 	stored   bool
-	body     *body // of a message that isn't stored yet
+	body     *chat.Message // of a message that isn't stored yet
 }
 
 // load reads the places of a conversation that is there, and waits its turn.
@@ -196,13 +197,13 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 		if err != nil {
 			return err
 		}
-		if err := open.answer(d.body); err != nil {
+		if err := open.answer(d.Message); err != nil {
 			return err
 		}
 	}
 	im.siblings[n.ParentID]++
 	row, own := d.row(im.id, parent, im.siblings[n.ParentID])
-	im.known[n.ID] = known{place: own, parentID: n.ParentID, kind: KindMessage, body: d.body}
+	im.known[n.ID] = known{place: own, parentID: n.ParentID, kind: KindMessage, body: d.Message}
 	im.rows = append(im.rows, row)
 	if im.newest.CreatedAt.IsZero() || !row.CreatedAt.Before(im.newest.CreatedAt) {
 		im.newest = row
@@ -245,7 +246,7 @@ func (im *importer) callsAt(ctx context.Context, parentID uuid.UUID) (calls, err
 	for id := parentID; id != uuid.Nil; id = im.known[id].parentID {
 		k := im.known[id]
 		if k.body != nil && k.body.Role == RoleTool {
-			answered = append(answered, *k.body.ToolCallID)
+			answered = append(answered, *k.body.CallID)
 			continue
 		}
 		open, err := im.openAt(ctx, k)
@@ -259,7 +260,7 @@ func (im *importer) callsAt(ctx context.Context, parentID uuid.UUID) (calls, err
 
 func (im *importer) openAt(ctx context.Context, k known) (calls, error) {
 	if k.body != nil {
-		return openCalls(k.body.ToolCalls), nil
+		return openCalls(k.body.Calls), nil
 	}
 	return im.s.callsAt(ctx, im.id, k.id)
 }

@@ -2,10 +2,10 @@ package tree
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 )
 
@@ -29,12 +29,10 @@ func (s *Store) callsAt(ctx context.Context, conversationID, parentID uuid.UUID)
 		_, err := s.checkParent(ctx, conversationID, parentID)
 		return nil, err
 	}
-	var made []toolCall
+	var made []chat.Call
 	caller := run[len(run)-1]
 	if caller.Role == string(RoleAssistant) {
-		if err := json.Unmarshal(caller.ToolCalls, &made); err != nil {
-			return nil, err
-		}
+		made = chat.ReadCalls(caller.ToolCalls)
 	}
 	open := openCalls(made)
 	for _, result := range run[:len(run)-1] {
@@ -43,7 +41,7 @@ func (s *Store) callsAt(ctx context.Context, conversationID, parentID uuid.UUID)
 	return open, nil
 }
 
-func openCalls(made []toolCall) calls {
+func openCalls(made []chat.Call) calls {
 	c := make(calls, len(made))
 	for _, call := range made {
 		c[call.ID] = false
@@ -53,20 +51,20 @@ func openCalls(made []toolCall) calls {
 
 // answer takes the path's next message: a tool message must answer an open
 // call, any other closes those there are and an assistant's opens its own.
-func (c *calls) answer(b *body) error {
-	if b.Role != RoleTool {
-		*c = openCalls(b.ToolCalls)
+func (c *calls) answer(m *chat.Message) error {
+	if m.Role != RoleTool {
+		*c = openCalls(m.Calls)
 		return nil
 	}
-	answered, made := (*c)[*b.ToolCallID]
+	answered, made := (*c)[*m.CallID]
 	switch {
 	case !made:
 		return invalid("tool_call_not_found", "tool_call_id",
-			"The assistant message above makes no call with the id %q. A tool message follows the assistant message whose call it answers; only results of its other calls may stand between.", clip(*b.ToolCallID))
+			"The assistant message above makes no call with the id %q. A tool message follows the assistant message whose call it answers; only results of its other calls may stand between.", clip(*m.CallID))
 	case answered:
 		return invalid("tool_call_answered", "tool_call_id",
-			"The call %q has its result on this branch. To replace that result, append under its parent instead.", clip(*b.ToolCallID))
+			"The call %q has its result on this branch. To replace that result, append under its parent instead.", clip(*m.CallID))
 	}
-	(*c)[*b.ToolCallID] = true
+	(*c)[*m.CallID] = true
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // Limits of what one call takes. A server may set a lower body limit of its
@@ -14,20 +16,20 @@ const (
 	MaxBodyBytes     = 1 << 20 // one message's body
 	MaxMetadataBytes = 1 << 16 // metadata or settings of one thing
 	MaxTitleBytes    = 1000
-	MaxNesting       = 64   // arrays and objects within each other, in any JSON
-	MaxPage          = 1000 // rows of one page
-	DefaultPage      = 50   // rows of a page whose limit is 0
+	MaxNesting       = chat.MaxNesting // arrays and objects within each other, in any JSON
+	MaxPage          = 1000            // rows of one page
+	DefaultPage      = 50              // rows of a page whose limit is 0
 )
 
 // Role is who said a message, in chat-completions' terms.
-type Role string
+type Role = chat.Role
 
 const (
-	RoleSystem    Role = "system"
-	RoleDeveloper Role = "developer"
-	RoleUser      Role = "user"
-	RoleAssistant Role = "assistant"
-	RoleTool      Role = "tool"
+	RoleSystem    = chat.System
+	RoleDeveloper = chat.Developer
+	RoleUser      = chat.User
+	RoleAssistant = chat.Assistant
+	RoleTool      = chat.Tool
 )
 
 // A Conversation is one tree of nodes.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // A View is a branch as a context or a compaction needs it: what comes first,
@@ -176,27 +176,13 @@ func callsOf(row *db.GetViewRow) (calls []string, answers string) {
 		return row.CallIds, ""
 	case row.Body == nil:
 	case role == RoleTool:
-		var id string
-		_ = json.Unmarshal(rawjson.Member(row.Body, "tool_call_id"), &id) // a stored body was checked
-		return nil, id
+		_, answers = chat.CallIDs(row.Body)
+		return nil, answers
 	case role == RoleAssistant:
-		if raw := rawjson.Member(row.Body, "tool_calls"); raw != nil {
-			return callIDs(raw), ""
-		}
+		calls, _ = chat.CallIDs(row.Body)
+		return calls, ""
 	}
 	return nil, ""
-}
-
-// callIDs gives the ids of stored calls.
-func callIDs(raw json.RawMessage) (ids []string) {
-	var made []struct {
-		ID string `json:"id"`
-	}
-	_ = json.Unmarshal(raw, &made)
-	for _, call := range made {
-		ids = append(ids, call.ID)
-	}
-	return ids
 }
 
 // Tokens sums what messages cost in a context.

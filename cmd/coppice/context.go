@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -104,18 +104,12 @@ func writeContext(out *console, conversation tree.Conversation, c summarize.Cont
 	const partWidth, roleWidth = len("summary"), len("assistant")
 	out.Line("%s", out.dim(pad("PART", partWidth)+"  "+pad("ROLE", roleWidth)+"   TOKENS  TEXT"))
 	for i, p := range c.Parts() {
-		var m struct {
-			Role string `json:"role"`
-			said
-		}
-		if err := json.Unmarshal(c.Messages[i], &m); err != nil {
-			m.Content = c.Messages[i] // the store takes none such
-		}
-		text := strings.Join(m.lines(), " ")
+		m := chat.Read(c.Messages[i])
+		text := strings.Join(linesOf(m), " ")
 		if p.Kind == summarize.PartSummary {
 			text = folding(c)
 		}
-		left := fmt.Sprintf("%s  %s  %7s  ", pad(string(p.Kind), partWidth), pad(m.Role, roleWidth), thousands(int64(p.Tokens)))
+		left := fmt.Sprintf("%s  %s  %7s  ", pad(string(p.Kind), partWidth), pad(string(m.Role), roleWidth), thousands(int64(p.Tokens)))
 		out.Line("%s", strings.TrimRight(left+oneLine(text, max(minText, out.width-len(left))), " "))
 	}
 	out.Line("")

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -81,13 +81,10 @@ func writeTranscript(out *console, c tree.Conversation, head tree.Message, span 
 
 // writeMessage prints a message under a line that says whose it is.
 func writeMessage(out *console, m tree.Message) {
-	var b said
-	if err := json.Unmarshal(m.Body, &b); err != nil {
-		b.Content = m.Body // the store takes none such
-	}
+	said := chat.Read(m.Body)
 	head := []string{string(m.Role)}
-	if b.Name != "" {
-		head[0] += " " + oneLine(b.Name, 100)
+	if said.Name != nil && *said.Name != "" {
+		head[0] += " " + oneLine(*said.Name, 100)
 	}
 	if m.Siblings.Count > 1 {
 		head = append(head, fmt.Sprintf("‹%d/%d›", m.Siblings.Index, m.Siblings.Count))
@@ -95,74 +92,37 @@ func writeMessage(out *console, m tree.Message) {
 	if m.Pinned {
 		head = append(head, "pinned")
 	}
-	if b.ToolCallID != "" {
-		head = append(head, "answers "+oneLine(b.ToolCallID, 100))
+	if id := said.Answers(); id != "" {
+		head = append(head, "answers "+oneLine(id, 100))
 	}
 	out.Line("")
 	out.Line("%s  %s", out.bold("── "+strings.Join(head, " ")), out.dim(clock(m.CreatedAt)))
-	for _, part := range b.lines() {
+	for _, part := range linesOf(said) {
 		out.Line("%s", part)
 	}
 }
 
-// said is what a chat-completions message says that a reader sees.
-type said struct {
-	Content    json.RawMessage `json:"content"`
-	Refusal    string          `json:"refusal"`
-	Name       string          `json:"name"`
-	ToolCallID string          `json:"tool_call_id"`
-	ToolCalls  []struct {
-		ID       string `json:"id"`
-		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-		Custom struct {
-			Name  string `json:"name"`
-			Input string `json:"input"`
-		} `json:"custom"`
-	} `json:"tool_calls"`
-}
-
-// lines is the text, a line for each part that is none, and one for each tool
-// call.
-func (b said) lines() []string {
+// linesOf is a message's text, a line for each part that is none, and one for
+// each tool call.
+func linesOf(m *chat.Message) []string {
 	var out []string
 	add := func(text string) {
 		if text = strings.TrimRight(printable(text), "\n"); text != "" {
 			out = append(out, text)
 		}
 	}
-	var text string
-	var parts []struct {
-		Type    string `json:"type"`
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
-	}
-	switch {
-	case len(b.Content) == 0 || json.Unmarshal(b.Content, &text) == nil:
-		add(text)
-	case json.Unmarshal(b.Content, &parts) == nil:
-		for _, p := range parts {
-			switch p.Type {
-			case "text":
-				add(p.Text)
-			case "refusal":
-				add(p.Refusal)
-			default:
-				add("[" + p.Type + "]")
-			}
+	for _, p := range m.Parts {
+		if p.IsText() || p.Type == "" {
+			add(p.Text)
+		} else {
+			add("[" + p.Type + "]")
 		}
-	default:
-		add(string(b.Content))
 	}
-	add(b.Refusal)
-	for _, call := range b.ToolCalls {
-		name, input := call.Function.Name, call.Function.Arguments
-		if name == "" {
-			name, input = call.Custom.Name, call.Custom.Input
-		}
-		add(fmt.Sprintf("→ %s(%s)  %s", name, strings.TrimSpace(input), call.ID))
+	if m.Refusal != nil {
+		add(*m.Refusal)
+	}
+	for _, call := range m.Calls {
+		add(fmt.Sprintf("→ %s(%s)  %s", call.Name, strings.TrimSpace(call.Arguments), call.ID))
 	}
 	return out
 }

@@ -1,0 +1,63 @@
+package chat
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+)
+
+// AppendCanonical appends a message's canonical form: equal bytes for messages
+// that mean the same, however a client wrote them. It is made of the role
+// (developer as system); the text parts that aren't empty, and the other parts as
+// compact JSON; the tool calls as id, name and arguments, verbatim; the call that
+// is answered; the name, if it has one. Every field has its length before it, so
+// that no two messages run into the same bytes.
+//
+// It serves recognition alone: what is stored and shown are the bytes that came.
+func (m *Message) AppendCanonical(dst []byte) []byte {
+	role := m.Role
+	if role == Developer {
+		role = System
+	}
+	dst = appendField(dst, 'r', string(role))
+	for _, p := range m.Parts {
+		switch {
+		case p.Type != "text":
+			var compact bytes.Buffer
+			if json.Compact(&compact, p.Raw) != nil {
+				compact.Write(p.Raw)
+			}
+			dst = appendField(dst, 'p', compact.String())
+		case p.Text != "":
+			dst = appendField(dst, 't', p.Text)
+		}
+	}
+	for _, c := range m.Calls {
+		dst = appendField(dst, 'c', c.ID)
+		dst = appendField(dst, 'f', c.Name)
+		dst = appendField(dst, 'a', c.Arguments)
+	}
+	if m.Answers() != "" {
+		dst = appendField(dst, 'i', *m.CallID)
+	}
+	if m.Name != nil && *m.Name != "" {
+		dst = appendField(dst, 'n', *m.Name)
+	}
+	return dst
+}
+
+func appendField(dst []byte, kind byte, text string) []byte {
+	dst = binary.AppendUvarint(append(dst, kind), uint64(len(text)))
+	return append(dst, text...)
+}
+
+// A PathHash names a message together with all messages above it, by what they
+// mean. The zero PathHash is above every root.
+type PathHash [sha256.Size]byte
+
+// Child is the path hash of a message below p: SHA-256 over p and the message's
+// canonical form.
+func (p PathHash) Child(m *Message) PathHash {
+	return sha256.Sum256(m.AppendCanonical(append(make([]byte, 0, len(p)+len(m.Raw)), p[:]...)))
+}

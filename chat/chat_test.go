@@ -1,0 +1,263 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, raw, text, calls, answers string }{
+		{"text", `{"role":"user","content":"hello"}`, "hello", "", ""},
+		{"escapes", `{"r\u006fle":"user","content":"a\n\u00e9\ud83d\ude00"}`, "a\né😀", "", ""},
+		{"parts", `{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}},{"type":"text","text":"b"}]}`, "a\nb", "", ""},
+		{"refusal part", `{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`, "no", "", ""},
+		{"calls", `{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"2","custom":{"name":"g","input":"x"}}]}`, "", "1 f {}; 2 g x", ""},
+		{"result", `{"role":"tool","tool_call_id":"1","content":""}`, "", "", "1"},
+		{"the last of two names wins", `{"role":"user","content":"a","content":"b"}`, "b", "", ""},
+		{"another case is another member", `{"role":"user","content":"a","Content":"b"}`, "a", "", ""},
+		{"null members", `{"role":"assistant","content":"a","tool_calls":null,"tool_call_id":null,"name":null,"refusal":null}`, "a", "", ""},
+		{"a refusal alone", `{"role":"assistant","refusal":"no"}`, "", "", ""},
+		{"spaces", " \n{ \"role\" : \"user\" , \"content\" : [ { \"type\" : \"text\" , \"text\" : \"a\" } ] } ", "a", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := Parse([]byte(c.raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var calls []string
+			for _, call := range m.Calls {
+				calls = append(calls, call.ID+" "+call.Name+" "+call.Arguments)
+			}
+			if m.Text() != c.text || strings.Join(calls, "; ") != c.calls || m.Answers() != c.answers {
+				t.Errorf("text %q, calls %q, answers %q; want %q, %q, %q", m.Text(), calls, m.Answers(), c.text, c.calls, c.answers)
+			}
+			if string(m.Raw) != c.raw {
+				t.Errorf("the bytes are %q", m.Raw)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	call := func(s string) string {
+		return `{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f"}},` + s + `]}`
+	}
+	for _, c := range []struct{ raw, code, field string }{
+		{``, "invalid_json", ""},
+		{`{`, "invalid_json", ""},
+		{`[]`, "wrong_type", ""},
+		{"{\"role\":\"user\",\"content\":\"\xff\"}", "invalid_utf8", ""},
+		{`{"role":"user","content":"\u0000"}`, "invalid_character", ""},
+		{`{"role":"user","content":"\ud800"}`, "invalid_character", ""},
+		{`{"role":"user","content":"\ud800\u0061"}`, "invalid_character", ""},
+		{`{"role":"user","content":"\udc00"}`, "invalid_character", ""},
+		{`{"role":"user","x":` + strings.Repeat("[", MaxNesting) + strings.Repeat("]", MaxNesting) + `}`, "too_deep", ""},
+		{`{"content":"a"}`, "invalid_role", "role"},
+		{`{"Role":"user","content":"a"}`, "invalid_role", "role"},
+		{`{"role":"human","content":"a"}`, "invalid_role", "role"},
+		{`{"role":5,"content":"a"}`, "wrong_type", "role"},
+		{`{"role":"user"}`, "empty_content", "content"},
+		{`{"role":"user","content":" \n"}`, "empty_content", "content"},
+		{`{"role":"user","content":[]}`, "empty_content", "content"},
+		{`{"role":"user","content":5}`, "invalid_content", "content"},
+		{`{"role":"user","content":["a"]}`, "invalid_content", "content[0]"},
+		{`{"role":"user","content":[{"type":"text","text":"a"},{"text":"b"}]}`, "invalid_content", "content[1].type"},
+		{`{"role":"user","content":[{"type":"text","text":5}]}`, "invalid_content", "content[0].text"},
+		{`{"role":"tool","content":"a"}`, "missing_tool_call_id", "tool_call_id"},
+		{`{"role":"tool","content":"a","tool_call_id":""}`, "missing_tool_call_id", "tool_call_id"},
+		{`{"role":"user","content":"a","tool_call_id":"1"}`, "unexpected_tool_call_id", "tool_call_id"},
+		{`{"role":"user","content":"a","tool_calls":[{"id":"1","function":{"name":"f"}}]}`, "unexpected_tool_calls", "tool_calls"},
+		{`{"role":"assistant","content":"a","tool_calls":[]}`, "invalid_tool_calls", "tool_calls"},
+		{`{"role":"assistant","tool_calls":{}}`, "wrong_type", "tool_calls"},
+		{`{"role":"user","content":"a","name":5}`, "wrong_type", "name"},
+		{`{"role":"assistant","refusal":[]}`, "wrong_type", "refusal"},
+		{call(`5`), "wrong_type", "tool_calls[1]"},
+		{call(`{"function":{"name":"f"}}`), "invalid_tool_calls", "tool_calls[1].id"},
+		{call(`{"id":"1","function":{"name":"f"}}`), "invalid_tool_calls", "tool_calls[1].id"},
+		{call(`{"id":"2"}`), "invalid_tool_calls", "tool_calls[1]"},
+		{call(`{"id":5,"function":{"name":"f"}}`), "wrong_type", "tool_calls[1].id"},
+		{call(`{"id":"2","function":"f"}`), "wrong_type", "tool_calls[1].function"},
+		{call(`{"id":"2","function":{"name":"f","arguments":{}}}`), "wrong_type", "tool_calls[1].function.arguments"},
+	} {
+		m, err := Parse([]byte(c.raw))
+		var e *Error
+		if !errors.As(err, &e) || e.Code != c.code || e.Field != c.field || m != nil {
+			t.Errorf("%s: %v (%+v), want %s at %q", c.raw, err, e, c.code, c.field)
+		}
+	}
+}
+
+// What can't be parsed is read all the same, and loses no text.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ raw, role, text string }{
+		{``, "", ""},
+		{`no JSON`, "", "no JSON"},
+		{"\xff!", "", "\uFFFD!"},
+		{`["a"]`, "", `["a"]`},
+		{`{"role":"user","content":{"a":1}}`, "user", `{"a":1}`},
+		{`{"role":"user","content":["a",{"type":"text","text":"b"}]}`, "user", "b"},
+	} {
+		m := Read([]byte(c.raw))
+		if string(m.Role) != c.role || m.Text() != c.text {
+			t.Errorf("%s: role %q, text %q", c.raw, m.Role, m.Text())
+		}
+	}
+	if m := Read([]byte(`{"content":{"a":1}}`)); len(m.Parts) != 1 || string(m.Parts[0].Raw) != `{"a":1}` {
+		t.Errorf("a content that is no content: %+v", m.Parts)
+	}
+	if m := Read([]byte(`{"role":"assistant","tool_calls":{"a":1}}`)); len(m.Calls) != 1 || m.Calls[0].Arguments != `{"a":1}` {
+		t.Errorf("calls that are none: %+v", m.Calls)
+	}
+	if m := Read([]byte(`{"role":"assistant","content":"a","reasoning_content":"because","x":1,"x":2}`)); m.Reasoning != "because" || string(m.Other("x")) != "2" || m.Other("y") != nil {
+		t.Errorf("other members: %q, %+v", m.Reasoning, m.Others)
+	}
+}
+
+// Messages that mean the same have one canonical form, others have others.
+func TestCanonicalForm(t *testing.T) {
+	t.Parallel()
+	groups := [][]string{
+		{`{"role":"user","content":"a"}`, `{"content":[{"type":"text","text":"a"}],"role":"user"}`, `{"role":"user","content":"a","refusal":null,"annotations":[]}`, `{"role":"user","content":"\u0061","name":""}`},
+		{`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+			`{"role":"assistant","content":"","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`,
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","function":{"arguments":"{}","name":"f"}}]}`},
+		{`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{ }"}}]}`},
+		{`{"role":"system","content":"a"}`, `{"role":"developer","content":"a"}`},
+		{`{"role":"user","content":"a","name":"n"}`},
+		{`{"role":"user","content":"b"}`},
+		{`{"role":"user","content":"a\nb"}`},
+		{`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`},
+		{`{"role":"user","content":[{"type":"text","text":"ab"}]}`},
+		{`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`, `{"role":"user","content":[{"type": "image_url", "image_url": {"url": "x"}}]}`},
+		{`{"role":"tool","tool_call_id":"1","content":"a"}`},
+		{`{"role":"tool","tool_call_id":"2","content":"a"}`},
+	}
+	seen := map[string]int{}
+	for i, group := range groups {
+		for _, raw := range group {
+			m, err := Parse([]byte(raw))
+			if err != nil {
+				t.Fatalf("%s: %v", raw, err)
+			}
+			form := string(m.AppendCanonical(nil))
+			if other, ok := seen[form]; ok && other != i {
+				t.Errorf("%s has the form of %s", raw, groups[other][0])
+			} else if !ok && raw != group[0] {
+				t.Errorf("%s hasn't the form of %s", raw, group[0])
+			}
+			seen[form] = i
+		}
+	}
+}
+
+// A path hash depends on every message above, and on their order.
+func TestPathHash(t *testing.T) {
+	t.Parallel()
+	hash := func(texts ...string) (p PathHash) {
+		for _, text := range texts {
+			p = p.Child(Read([]byte(`{"role":"user","content":"` + text + `"}`)))
+		}
+		return p
+	}
+	all := []PathHash{hash(), hash("a"), hash("a", "b"), hash("b", "a"), hash("ab"), hash("a", "b", "c")}
+	for i, p := range all {
+		if slices.Contains(all[i+1:], p) {
+			t.Errorf("path %d has the hash of another", i)
+		}
+	}
+	if hash("a", "b") != hash("a", "b") {
+		t.Error("one path has two hashes")
+	}
+}
+
+// Fields run into each other in no way: two messages have one form only if they
+// say the same.
+func TestCanonicalFormIsUnambiguous(t *testing.T) {
+	t.Parallel()
+	text := rapid.SampledFrom([]string{"", "a", "t\x01a", "c", "r\x04user", "\x01"})
+	message := rapid.Custom(func(t *rapid.T) *Message {
+		m := &Message{Role: rapid.SampledFrom([]Role{User, Assistant, Tool}).Draw(t, "role")}
+		for range rapid.IntRange(0, 3).Draw(t, "parts") {
+			m.Parts = append(m.Parts, Part{Type: "text", Text: text.Draw(t, "text")})
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "calls") {
+			m.Calls = append(m.Calls, Call{text.Draw(t, "id"), text.Draw(t, "name"), text.Draw(t, "arguments")})
+		}
+		name := text.Draw(t, "speaker")
+		m.Name = &name
+		return m
+	})
+	said := func(m *Message) string {
+		var texts []string
+		for _, p := range m.Parts {
+			if p.Text != "" {
+				texts = append(texts, p.Text)
+			}
+		}
+		b, err := json.Marshal([]any{m.Role, texts, m.Calls, *m.Name})
+		if err != nil {
+			panic(err)
+		}
+		return string(b)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := message.Draw(t, "a"), message.Draw(t, "b")
+		same := string(a.AppendCanonical(nil)) == string(b.AppendCanonical(nil))
+		if same != (said(a) == said(b)) {
+			t.Fatalf("%s and %s: same form %t", said(a), said(b), same)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		`{"role":"user","content":"hello"}`, `{"role":"assistant","content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`,
+		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url"}],"x":[1,{"y":null}]}`, `{"role":"tool","tool_call_id":"1","content":""}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		read := Read(raw)
+		read.AppendCanonical(nil)
+		m, err := Parse(raw)
+		if err != nil {
+			return
+		}
+		if string(m.AppendCanonical(nil)) != string(read.AppendCanonical(nil)) || m.Text() != read.Text() {
+			t.Fatalf("%s: parsed and read differently", raw)
+		}
+		var want struct {
+			Role    string
+			Content any
+		}
+		if strings.Contains(string(raw), `ole"`) && json.Unmarshal(raw, &want) == nil {
+			if s, ok := want.Content.(string); ok && m.Plain && !hasOtherCase(raw) && m.Text() != s {
+				t.Fatalf("%s: text %q, by encoding/json %q", raw, m.Text(), s)
+			}
+		}
+	})
+}
+
+// hasOtherCase tells whether encoding/json may take another member for content.
+func hasOtherCase(raw []byte) bool {
+	return strings.Count(strings.ToLower(string(raw)), "content") != 1 || strings.Contains(string(raw), `\u`)
+}
+
+func BenchmarkParse(b *testing.B) {
+	raw := []byte(`{"role":"user","content":"` + strings.Repeat("The path of a message never changes, so neither does its depth. ", 12) + `"}`)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

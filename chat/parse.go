@@ -1,0 +1,177 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/internal/rawjson"
+)
+
+// MaxNesting is how deep arrays and objects of a message may stand within each
+// other.
+const MaxNesting = 64
+
+// An Error says what is wrong with a message, and where.
+type Error struct {
+	Code   string // stable, such as invalid_role
+	Field  string // path of the member, such as tool_calls[1].id; "" for the message as a whole
+	Detail string // for people: what is wrong, and how to mend it
+}
+
+func (e *Error) Error() string {
+	if e.Field == "" {
+		return e.Detail
+	}
+	return e.Field + ": " + e.Detail
+}
+
+// Parse takes a message apart and checks it by the rules of the chat-completions
+// API. Its errors are *Error. The message refers to raw.
+func Parse(raw []byte) (*Message, error) {
+	if err := CheckObject(raw, "message"); err != nil {
+		return nil, err
+	}
+	var d decoder
+	m := d.message(raw)
+	m.check(&d)
+	if d.err != nil {
+		return nil, d.err
+	}
+	return m, nil
+}
+
+// Read takes a message apart as far as it can be read. What is no JSON object is
+// a message whose text is raw. It never fails, and nothing is checked.
+func Read(raw []byte) *Message {
+	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(raw) {
+		return &Message{Raw: raw, Parts: []Part{{Type: "text", Text: string(bytes.ToValidUTF8(raw, []byte("\uFFFD")))}}}
+	}
+	return new(decoder).message(raw)
+}
+
+func (m *Message) check(d *decoder) {
+	switch m.Role {
+	case System, Developer, User, Assistant, Tool:
+	case "":
+		d.wrong("invalid_role", "role", "A message needs a role: system, developer, user, assistant or tool.")
+	default:
+		d.wrong("invalid_role", "role", "%q is no role. Use system, developer, user, assistant or tool.", clip(string(m.Role)))
+	}
+	m.checkContent(d)
+	m.checkCalls(d)
+	switch {
+	case m.Role == Tool && m.Answers() == "":
+		d.wrong("missing_tool_call_id", "tool_call_id", "A tool message needs the id of the call that it answers.")
+	case m.Role != Tool && m.CallID != nil:
+		d.wrong("unexpected_tool_call_id", "tool_call_id", "Only a tool message answers a call; this one's role is %s.", m.Role)
+	}
+}
+
+func (m *Message) checkContent(d *decoder) {
+	switch {
+	case len(m.Parts) == 0 && !isNull(m.Content):
+		d.wrong("empty_content", "content", "The array of parts is empty. Leave the message out, or say something in it.")
+	case m.Plain && (m.Role == Tool || strings.TrimSpace(m.Parts[0].Text) != ""):
+		return // an empty result is what a tool that prints nothing gives
+	case len(m.Parts) > 0 && !m.Plain:
+		return
+	case m.Role == Assistant && (len(m.Calls) > 0 || m.Refusal != nil && *m.Refusal != ""):
+		return
+	}
+	d.wrong("empty_content", "content", `A message needs content. Only an assistant message with tool_calls or a refusal may do without, and a tool's may be "".`)
+}
+
+func (m *Message) checkCalls(d *decoder) {
+	switch {
+	case !m.hasCalls:
+		return
+	case m.Role != Assistant:
+		d.wrong("unexpected_tool_calls", "tool_calls", "Only an assistant message calls tools; this one's role is %s.", m.Role)
+	case len(m.Calls) == 0:
+		d.wrong("invalid_tool_calls", "tool_calls", "The array is empty. Leave tool_calls out where no tool is called.")
+	}
+	seen := make(map[string]bool, len(m.Calls))
+	for i, call := range m.Calls {
+		switch {
+		case call.ID == "":
+			d.wrong("invalid_tool_calls", fmt.Sprintf("tool_calls[%d].id", i), "A tool call needs an id, by which its result names it.")
+		case seen[call.ID]:
+			d.wrong("invalid_tool_calls", fmt.Sprintf("tool_calls[%d].id", i), "Two calls of one message have the id %q.", clip(call.ID))
+		case call.Name == "":
+			d.wrong("invalid_tool_calls", fmt.Sprintf("tool_calls[%d]", i), `A tool call needs {"type": "function", "function": {"name": …, "arguments": …}}, or the same of a custom tool.`)
+		}
+		seen[call.ID] = true
+	}
+}
+
+// CheckObject refuses what Postgres could not store or index, and what would
+// cost a reader its stack: anything but one JSON object of valid UTF-8, a NUL
+// character, half a surrogate pair, and nesting over MaxNesting. What is the
+// object's name in the error, which is an *Error without a field.
+func CheckObject(raw []byte, what string) error {
+	switch {
+	case !utf8.Valid(raw):
+		return &Error{Code: "invalid_utf8", Detail: fmt.Sprintf("The %s is not valid UTF-8.", what)}
+	case !json.Valid(raw):
+		return &Error{Code: "invalid_json", Detail: fmt.Sprintf("The %s is not valid JSON.", what)}
+	case bytes.TrimLeft(raw, " \t\r\n")[0] != '{':
+		return &Error{Code: "wrong_type", Detail: fmt.Sprintf("The %s must be a JSON object.", what)}
+	}
+	return checkStrings(raw, what)
+}
+
+// checkStrings walks valid JSON once, minding nesting and escapes.
+func checkStrings(raw []byte, what string) error {
+	depth := 0
+	inString := false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case !inString && (c == '{' || c == '['):
+			if depth++; depth > MaxNesting {
+				return &Error{Code: "too_deep", Detail: fmt.Sprintf("The %s nests arrays and objects more than %d deep.", what, MaxNesting)}
+			}
+		case !inString && (c == '}' || c == ']'):
+			depth--
+		case c == '"':
+			inString = !inString
+		case inString && c == '\\':
+			i++
+			if raw[i] != 'u' {
+				continue
+			}
+			unit := rawjson.Hex4(raw[i+1:])
+			i += 4
+			switch {
+			case unit == 0:
+				return &Error{Code: "invalid_character", Detail: fmt.Sprintf(`The %s has a NUL character (\u0000), which Postgres can't store. Take it out.`, what)}
+			case unit >= 0xDC00 && unit < 0xE000, unit >= 0xD800 && unit < 0xDC00 && !lowFollows(raw[i+1:]):
+				return &Error{Code: "invalid_character", Detail: fmt.Sprintf(`The %s has half a surrogate pair (\u%04x). Write the whole character.`, what, unit)}
+			case unit >= 0xD800 && unit < 0xDC00:
+				i += 6
+			}
+		}
+	}
+	return nil
+}
+
+// lowFollows tells whether the second half of a surrogate pair comes next.
+func lowFollows(raw []byte) bool {
+	return len(raw) > 6 && raw[0] == '\\' && raw[1] == 'u' && rawjson.Hex4(raw[2:])&^0x3FF == 0xDC00
+}
+
+// clip shortens a caller's text for an error message.
+func clip(s string) string {
+	const most = 40
+	if len(s) <= most {
+		return s
+	}
+	for i := range s {
+		if i >= most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}

@@ -25,7 +25,8 @@ create table conversations (
     constraint conversations_source check (num_nulls(source_conversation_id, source_message_id, source_request) in (0, 3))
 );
 
--- A tenant's conversations, the one touched last first.
+-- A tenant's conversations, the one in which something was last said or pruned
+-- first.
 create index conversations_recent on conversations (tenant_id, updated_at desc, id desc);
 
 -- What was said, and the summaries of it.

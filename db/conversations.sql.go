@@ -256,7 +256,8 @@ type ListConversationsParams struct {
 	RowLimit        int32
 }
 
-// Last touched first. The row comparison is one range of conversations_recent.
+// By updated_at, the latest first. The row comparison is one range of
+// conversations_recent.
 func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,

@@ -17,7 +17,8 @@ select * from conversations where id = @id and tenant_id = @tenant_id;
 select * from conversations where id = @id and tenant_id = @tenant_id for no key update;
 
 -- name: ListConversations :many
--- Last touched first. The row comparison is one range of conversations_recent.
+-- By updated_at, the latest first. The row comparison is one range of
+-- conversations_recent.
 select * from conversations
 where tenant_id = @tenant_id
   and (updated_at, id) < (@before_updated_at::timestamptz, @before_id::uuid)

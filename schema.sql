@@ -15,11 +15,18 @@ create table conversations (
     settings   json        not null,       -- compaction settings that differ from the server's
     head_id    uuid,                       -- the active head, null while there is no message; no foreign key, as a prune moves it under the row's lock
     created_at timestamptz not null,       -- when it was made, here or where it was imported from
-    updated_at timestamptz not null,       -- last append, prune or change of the columns above
-    message_count integer  not null default 0 -- messages among its nodes, so that a limit costs an append nothing; who changes them holds the row's lock
+    updated_at timestamptz not null,       -- when something was last said or pruned; a change of the columns above is neither
+    message_count integer  not null default 0, -- messages among its nodes, so that a limit costs an append nothing; who changes them holds the row's lock
+    -- forks only, so that a fork asked for again is recognized; no foreign keys, because the source may go
+    source_conversation_id uuid,           -- conversation that it was forked from
+    source_message_id      uuid,           -- message whose path was copied
+    source_request         bytea,          -- SHA-256 of the title, metadata and settings that the request brought
+
+    constraint conversations_source check (num_nulls(source_conversation_id, source_message_id, source_request) in (0, 3))
 );
 
--- A tenant's conversations, the one touched last first.
+-- A tenant's conversations, the one in which something was last said or pruned
+-- first.
 create index conversations_recent on conversations (tenant_id, updated_at desc, id desc);
 
 -- What was said, and the summaries of it.
@@ -122,4 +129,10 @@ create table api_keys (
     created_at   timestamptz not null,     -- when it was made
     last_used_at timestamptz,              -- to about a minute
     revoked_at   timestamptz               -- null while the key is good
+);
+
+-- What is true of the whole installation. One row, which its migration made.
+create table installation (
+    only_row boolean not null default true primary key check (only_row), -- keeps it at one row
+    secret   bytea   not null  -- 32 random bytes; ids that derive from names are a MAC under it, so that nobody outside can compute them
 );

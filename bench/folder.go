@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/transfer"
@@ -68,6 +70,10 @@ func narrow(window int) summarize.Settings {
 
 // bundles is a store that keeps what an import brings.
 type bundles []tree.Bundle
+
+func (b *bundles) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
+	return former, nil
+}
 
 func (b *bundles) Import(_ context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
 	*b = append(*b, in...)

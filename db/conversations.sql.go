@@ -12,14 +12,24 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const allowLongStatements = `-- name: AllowLongStatements :exec
-set local statement_timeout = '10min'
+const allowLongStatements = `-- name: AllowLongStatements :one
+with former as materialized (select current_setting('statement_timeout') as bound)
+select former.bound::text as bound, set_config('statement_timeout', '10min', true)::text as allowed from former
 `
 
+type AllowLongStatementsRow struct {
+	Bound   string
+	Allowed string
+}
+
 // For deletes and forks, whose cost grows with the tree. A bound all the same.
-func (q *Queries) AllowLongStatements(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, allowLongStatements)
-	return err
+// It gives the bound before it, for RestoreStatementTimeout: the transaction may
+// be the caller's, and go on.
+func (q *Queries) AllowLongStatements(ctx context.Context) (AllowLongStatementsRow, error) {
+	row := q.db.QueryRow(ctx, allowLongStatements)
+	var i AllowLongStatementsRow
+	err := row.Scan(&i.Bound, &i.Allowed)
+	return i, err
 }
 
 const countConversations = `-- name: CountConversations :one
@@ -64,7 +74,7 @@ with matching as (
     where n.kind = 'message'
       and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', $4::text)
 )
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c
 where c.tenant_id = $1
   and (c.updated_at, c.id) < ($2::timestamptz, $3::uuid)
   and (strpos(lower(c.title), lower($4::text)) > 0 or c.id in (select m.conversation_id from matching m))
@@ -107,6 +117,9 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.MessageCount,
+			&i.SourceConversationID,
+			&i.SourceMessageID,
+			&i.SourceRequest,
 		); err != nil {
 			return nil, err
 		}
@@ -119,7 +132,7 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 }
 
 const getConversation = `-- name: GetConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count from conversations where id = $1 and tenant_id = $2
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations where id = $1 and tenant_id = $2
 `
 
 type GetConversationParams struct {
@@ -140,25 +153,60 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.MessageCount,
+		&i.SourceConversationID,
+		&i.SourceMessageID,
+		&i.SourceRequest,
 	)
 	return i, err
 }
 
+const getSecret = `-- name: GetSecret :one
+select secret from installation
+`
+
+func (q *Queries) GetSecret(ctx context.Context) ([]byte, error) {
+	row := q.db.QueryRow(ctx, getSecret)
+	var secret []byte
+	err := row.Scan(&secret)
+	return secret, err
+}
+
+const hasConversation = `-- name: HasConversation :one
+select exists (select from conversations where id = $1 and tenant_id = $2)
+`
+
+type HasConversationParams struct {
+	ID       pgtype.UUID
+	TenantID string
+}
+
+func (q *Queries) HasConversation(ctx context.Context, arg HasConversationParams) (bool, error) {
+	row := q.db.QueryRow(ctx, hasConversation, arg.ID, arg.TenantID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const insertConversation = `-- name: InsertConversation :one
-insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
-values ($1, $2, $3, $4, $5, $6, $7)
+insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
+                           source_conversation_id, source_message_id, source_request)
+values ($1, $2, $3, $4, $5, $6, $7,
+        $8, $9, $10)
 on conflict (id) do nothing
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request
 `
 
 type InsertConversationParams struct {
-	ID        pgtype.UUID
-	TenantID  string
-	Title     string
-	Metadata  []byte
-	Settings  []byte
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	ID                   pgtype.UUID
+	TenantID             string
+	Title                string
+	Metadata             []byte
+	Settings             []byte
+	CreatedAt            time.Time
+	UpdatedAt            time.Time
+	SourceConversationID pgtype.UUID
+	SourceMessageID      pgtype.UUID
+	SourceRequest        []byte
 }
 
 // No row where the id is taken: the caller compares what stands there.
@@ -171,6 +219,9 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		arg.Settings,
 		arg.CreatedAt,
 		arg.UpdatedAt,
+		arg.SourceConversationID,
+		arg.SourceMessageID,
+		arg.SourceRequest,
 	)
 	var i Conversation
 	err := row.Scan(
@@ -183,12 +234,15 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.MessageCount,
+		&i.SourceConversationID,
+		&i.SourceMessageID,
+		&i.SourceRequest,
 	)
 	return i, err
 }
 
 const listConversations = `-- name: ListConversations :many
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count from conversations
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations
 where tenant_id = $1
   and (updated_at, id) < ($2::timestamptz, $3::uuid)
 order by updated_at desc, id desc
@@ -202,7 +256,8 @@ type ListConversationsParams struct {
 	RowLimit        int32
 }
 
-// Last touched first. The row comparison is one range of conversations_recent.
+// By updated_at, the latest first. The row comparison is one range of
+// conversations_recent.
 func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,
@@ -227,6 +282,9 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.MessageCount,
+			&i.SourceConversationID,
+			&i.SourceMessageID,
+			&i.SourceRequest,
 		); err != nil {
 			return nil, err
 		}
@@ -239,7 +297,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 }
 
 const lockConversation = `-- name: LockConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count from conversations where id = $1 and tenant_id = $2 for no key update
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations where id = $1 and tenant_id = $2 for no key update
 `
 
 type LockConversationParams struct {
@@ -263,6 +321,9 @@ func (q *Queries) LockConversation(ctx context.Context, arg LockConversationPara
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.MessageCount,
+		&i.SourceConversationID,
+		&i.SourceMessageID,
+		&i.SourceRequest,
 	)
 	return i, err
 }
@@ -302,39 +363,45 @@ func (q *Queries) MoveHead(ctx context.Context, arg MoveHeadParams) error {
 	return err
 }
 
+const restoreStatementTimeout = `-- name: RestoreStatementTimeout :exec
+select set_config('statement_timeout', $1::text, true)
+`
+
+func (q *Queries) RestoreStatementTimeout(ctx context.Context, bound string) error {
+	_, err := q.db.Exec(ctx, restoreStatementTimeout, bound)
+	return err
+}
+
 const updateConversation = `-- name: UpdateConversation :one
 update conversations c
 set title      = coalesce($1, c.title),
     metadata   = coalesce($2, c.metadata),
     settings   = coalesce($3, c.settings),
-    head_id    = coalesce($4, c.head_id),
-    updated_at = $5
-where c.id = $6 and c.tenant_id = $7
+    head_id    = coalesce($4, c.head_id)
+where c.id = $5 and c.tenant_id = $6
   and ($4::uuid is null
-       or exists (select from nodes n where n.conversation_id = $6 and n.id = $4 and n.kind = 'message'))
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count
+       or exists (select from nodes n where n.conversation_id = $5 and n.id = $4 and n.kind = 'message'))
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request
 `
 
 type UpdateConversationParams struct {
-	Title     pgtype.Text
-	Metadata  []byte
-	Settings  []byte
-	HeadID    pgtype.UUID
-	UpdatedAt time.Time
-	ID        pgtype.UUID
-	TenantID  string
+	Title    pgtype.Text
+	Metadata []byte
+	Settings []byte
+	HeadID   pgtype.UUID
+	ID       pgtype.UUID
+	TenantID string
 }
 
 // Null leaves a column as it is. It runs after LockConversation, so that a
 // prune can't delete the message that becomes the head; a head that is no
-// message of the conversation leaves no row.
+// message of the conversation leaves no row. updated_at stays: nothing was said.
 func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversationParams) (Conversation, error) {
 	row := q.db.QueryRow(ctx, updateConversation,
 		arg.Title,
 		arg.Metadata,
 		arg.Settings,
 		arg.HeadID,
-		arg.UpdatedAt,
 		arg.ID,
 		arg.TenantID,
 	)
@@ -349,6 +416,9 @@ func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversation
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.MessageCount,
+		&i.SourceConversationID,
+		&i.SourceMessageID,
+		&i.SourceRequest,
 	)
 	return i, err
 }

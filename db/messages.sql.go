@@ -41,7 +41,8 @@ with place as (
     returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model
 ), touched as (
     update conversations c
-    set head_id = case when $13::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, $9),
+    set head_id = case when $13::boolean and ($14::uuid is null or c.head_id = $14) then inserted.id else c.head_id end,
+        updated_at = greatest(c.updated_at, $9),
         message_count = c.message_count + 1
     from inserted
     where c.id = $1
@@ -63,6 +64,7 @@ type AppendMessageParams struct {
 	SearchText     pgtype.Text
 	Metadata       []byte
 	MoveHead       bool
+	ExpectedHead   pgtype.UUID
 }
 
 type AppendMessageRow struct {
@@ -72,7 +74,8 @@ type AppendMessageRow struct {
 // Inserts one message from its parent's row and touches the conversation, in
 // one statement. It runs right after LockConversation in one pipeline, hence
 // with a snapshot in which no other writer of the conversation is under way:
-// the sibling index it takes is free. No row: the caller finds out why.
+// the sibling index it takes is free, and the head it compares is the active one.
+// No row: the caller finds out why.
 func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (AppendMessageRow, error) {
 	row := q.db.QueryRow(ctx, appendMessage,
 		arg.ConversationID,
@@ -88,6 +91,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.SearchText,
 		arg.Metadata,
 		arg.MoveHead,
+		arg.ExpectedHead,
 	)
 	var i AppendMessageRow
 	err := row.Scan(
@@ -259,6 +263,69 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 		&i.SiblingCount,
 	)
 	return i, err
+}
+
+const getNodes = `-- name: GetNodes :many
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count
+from unnest($2::uuid[]) with ordinality as wanted (id, position)
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
+order by wanted.position
+`
+
+type GetNodesParams struct {
+	ConversationID pgtype.UUID
+	Ids            []pgtype.UUID
+}
+
+type GetNodesRow struct {
+	Node         Node
+	SiblingCount int32
+}
+
+// The same of many, in the order of @ids. It runs after LockConversation.
+func (q *Queries) GetNodes(ctx context.Context, arg GetNodesParams) ([]GetNodesRow, error) {
+	rows, err := q.db.Query(ctx, getNodes, arg.ConversationID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []GetNodesRow
+	for rows.Next() {
+		var i GetNodesRow
+		if err := rows.Scan(
+			&i.Node.ConversationID,
+			&i.Node.ID,
+			&i.Node.ParentID,
+			&i.Node.Kind,
+			&i.Node.Role,
+			&i.Node.SiblingIndex,
+			&i.Node.Depth,
+			&i.Node.Tokens,
+			&i.Node.PathTokens,
+			&i.Node.PrefixID,
+			&i.Node.Pinned,
+			&i.Node.CreatedAt,
+			&i.Node.Body,
+			&i.Node.SearchText,
+			&i.Node.Metadata,
+			&i.Node.LastSummarizedID,
+			&i.Node.PriorSummaryID,
+			&i.Node.KeptIds,
+			&i.Node.Model,
+			&i.SiblingCount,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listBodySums = `-- name: ListBodySums :many
@@ -524,35 +591,6 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRoo
 			return nil, err
 		}
 		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listTakenIDs = `-- name: ListTakenIDs :many
-select id from nodes where conversation_id = $1 and id = any ($2::uuid[]) limit 1
-`
-
-type ListTakenIDsParams struct {
-	ConversationID pgtype.UUID
-	Ids            []pgtype.UUID
-}
-
-func (q *Queries) ListTakenIDs(ctx context.Context, arg ListTakenIDsParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listTakenIDs, arg.ConversationID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

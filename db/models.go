@@ -48,15 +48,18 @@ type Compaction struct {
 }
 
 type Conversation struct {
-	ID           pgtype.UUID
-	TenantID     string
-	Title        string
-	Metadata     []byte
-	Settings     []byte
-	HeadID       pgtype.UUID
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
-	MessageCount int32
+	ID                   pgtype.UUID
+	TenantID             string
+	Title                string
+	Metadata             []byte
+	Settings             []byte
+	HeadID               pgtype.UUID
+	CreatedAt            time.Time
+	UpdatedAt            time.Time
+	MessageCount         int32
+	SourceConversationID pgtype.UUID
+	SourceMessageID      pgtype.UUID
+	SourceRequest        []byte
 }
 
 type Node struct {

@@ -35,7 +35,7 @@ func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node,
 
 func appendArgs(arg AppendMessageParams) []any {
 	return []any{arg.ConversationID, arg.ParentID, arg.TenantID, arg.MostMessages, arg.ID, arg.Role, arg.Tokens,
-		arg.Pinned, arg.CreatedAt, arg.Body, arg.SearchText, arg.Metadata, arg.MoveHead}
+		arg.Pinned, arg.CreatedAt, arg.Body, arg.SearchText, arg.Metadata, arg.MoveHead, arg.ExpectedHead}
 }
 
 // StreamTreeRows is StreamTree row by row, for trees that are not to be held

@@ -30,7 +30,7 @@ import (
 // jobsAt is the version of River's tables that came with each version of the
 // schema; 0 for none. A new migration needs a line here, and a file in
 // testdata/upgrade with what such a schema may hold.
-var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8}
+var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8, 6: 8}
 
 // TestUpgrade brings the schema of every migration up to date, with data in
 // it: nothing of it changes, and everything reads, writes and works on.
@@ -263,6 +263,12 @@ func reads(t *testing.T, pool *pgxpool.Pool, version int64) {
 	}
 	if _, err := store.Conversation(ctx, id(3)); !errors.Is(err, tree.ErrNotFound) {
 		t.Errorf("another tenant's conversation: %v", err)
+	}
+	if derived := must[uuid.UUID](t)(store.DeriveID(ctx, "kind", "name")); derived.Version() != 8 {
+		t.Errorf("a derived id: %s", derived)
+	}
+	if fork, err := store.Conversation(ctx, id(4)); version >= 6 && (err != nil || !fork.Source.Valid() || fork.Source.MessageID != id(102)) {
+		t.Errorf("a fork: %+v, %v", fork, err)
 	}
 	ring := keys.New(pool)
 	if k, err := ring.Verify(ctx, "cop_"+strings.Repeat("a", 43)); err != nil || k.TenantID != "acme" {

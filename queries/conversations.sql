@@ -1,7 +1,9 @@
 -- name: InsertConversation :one
 -- No row where the id is taken: the caller compares what stands there.
-insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
-values (@id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at)
+insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
+                           source_conversation_id, source_message_id, source_request)
+values (@id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at,
+        sqlc.narg(source_conversation_id), sqlc.narg(source_message_id), sqlc.narg(source_request))
 on conflict (id) do nothing
 returning *;
 
@@ -15,7 +17,8 @@ select * from conversations where id = @id and tenant_id = @tenant_id;
 select * from conversations where id = @id and tenant_id = @tenant_id for no key update;
 
 -- name: ListConversations :many
--- Last touched first. The row comparison is one range of conversations_recent.
+-- By updated_at, the latest first. The row comparison is one range of
+-- conversations_recent.
 select * from conversations
 where tenant_id = @tenant_id
   and (updated_at, id) < (@before_updated_at::timestamptz, @before_id::uuid)
@@ -41,13 +44,12 @@ limit @row_limit;
 -- name: UpdateConversation :one
 -- Null leaves a column as it is. It runs after LockConversation, so that a
 -- prune can't delete the message that becomes the head; a head that is no
--- message of the conversation leaves no row.
+-- message of the conversation leaves no row. updated_at stays: nothing was said.
 update conversations c
 set title      = coalesce(sqlc.narg(title), c.title),
     metadata   = coalesce(sqlc.narg(metadata), c.metadata),
     settings   = coalesce(sqlc.narg(settings), c.settings),
-    head_id    = coalesce(sqlc.narg(head_id), c.head_id),
-    updated_at = @updated_at
+    head_id    = coalesce(sqlc.narg(head_id), c.head_id)
 where c.id = @id and c.tenant_id = @tenant_id
   and (sqlc.narg(head_id)::uuid is null
        or exists (select from nodes n where n.conversation_id = @id and n.id = sqlc.narg(head_id) and n.kind = 'message'))
@@ -57,9 +59,15 @@ returning *;
 -- Its nodes go with it, by their foreign key.
 delete from conversations where id = @id and tenant_id = @tenant_id;
 
--- name: AllowLongStatements :exec
+-- name: AllowLongStatements :one
 -- For deletes and forks, whose cost grows with the tree. A bound all the same.
-set local statement_timeout = '10min';
+-- It gives the bound before it, for RestoreStatementTimeout: the transaction may
+-- be the caller's, and go on.
+with former as materialized (select current_setting('statement_timeout') as bound)
+select former.bound::text as bound, set_config('statement_timeout', '10min', true)::text as allowed from former;
+
+-- name: RestoreStatementTimeout :exec
+select set_config('statement_timeout', @bound::text, true);
 
 -- name: MoveHead :exec
 -- After LockConversation. Null where no message is left.
@@ -75,3 +83,9 @@ select pg_advisory_xact_lock(1668246640, hashtext(@tenant_id::text));
 -- name: CountConversations :one
 -- At most so many, so that it costs what the limit is, in an index.
 select count(*) from (select from conversations where tenant_id = @tenant_id limit @at_most) counted;
+
+-- name: GetSecret :one
+select secret from installation;
+
+-- name: HasConversation :one
+select exists (select from conversations where id = @id and tenant_id = @tenant_id);

@@ -2,7 +2,8 @@
 -- Inserts one message from its parent's row and touches the conversation, in
 -- one statement. It runs right after LockConversation in one pipeline, hence
 -- with a snapshot in which no other writer of the conversation is under way:
--- the sibling index it takes is free. No row: the caller finds out why.
+-- the sibling index it takes is free, and the head it compares is the active one.
+-- No row: the caller finds out why.
 with place as (
     select p.id as parent_id,
            coalesce(p.depth + 1, 0) as depth,
@@ -31,7 +32,8 @@ with place as (
     returning *
 ), touched as (
     update conversations c
-    set head_id = case when @move_head::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, @created_at),
+    set head_id = case when @move_head::boolean and (sqlc.narg(expected_head)::uuid is null or c.head_id = sqlc.narg(expected_head)) then inserted.id else c.head_id end,
+        updated_at = greatest(c.updated_at, @created_at),
         message_count = c.message_count + 1
     from inserted
     where c.id = @conversation_id
@@ -47,6 +49,17 @@ select sqlc.embed(n),
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id = @id
 where c.id = @conversation_id and c.tenant_id = @tenant_id;
+
+-- name: GetNodes :many
+-- The same of many, in the order of @ids. It runs after LockConversation.
+select sqlc.embed(n),
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count
+from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) n on true
+order by wanted.position;
 
 -- name: ListChildren :many
 -- In sibling order, from after a sibling index. The parent's own row tells an
@@ -111,9 +124,6 @@ update conversations c
 set head_id = coalesce(sqlc.narg(head_id), c.head_id), updated_at = greatest(c.updated_at, @updated_at),
     message_count = c.message_count + @added_messages::integer
 where c.id = @id;
-
--- name: ListTakenIDs :many
-select id from nodes where conversation_id = @conversation_id and id = any (@ids::uuid[]) limit 1;
 
 -- name: ListBodySums :many
 -- To compare bodies without reading them.

@@ -241,8 +241,11 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 	if err == nil || req.Message.ID == uuid.Nil {
 		return err
 	}
-	if _, stored := s.store.Message(ctx, c.ID, req.Message.ID); stored == nil { // by an earlier try
+	switch _, missing := s.store.Message(ctx, c.ID, req.Message.ID); {
+	case missing == nil: // stored by an earlier try
 		return s.store.RoomFor(c, answer)
+	case !errors.Is(missing, tree.ErrNotFound):
+		return missing
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package reply
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // The same id again joins the reply that runs, and later gives its answer.
@@ -129,5 +132,29 @@ func TestRefusedTogether(t *testing.T) {
 	req.HeadID = head
 	if e := end(t, f.ask(t, req)); e.Status != StatusCompleted {
 		t.Errorf("%+v", e)
+	}
+}
+
+// A database that fails while a full conversation is looked at is not taken for
+// the limit, which a client would believe.
+func TestNoRoomIsNotTheDatabasesError(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	store := tree.New(f.pool, tree.WithLimits(tree.Limits{MessagesPerConversation: 1}))
+	id, _ := f.conversation(t)
+	c, err := store.Conversation(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	message := spoken("user", "x")
+	message.ID = uuid.New()
+	full := &Service{shared: f.shared, store: store, contexts: f.contexts}
+	if err := full.checkRoom(gone, c, Request{Message: message}); !errors.Is(err, context.Canceled) || errors.Is(err, tree.ErrLimit) {
+		t.Error(err)
+	}
+	if err := full.checkRoom(t.Context(), c, Request{Message: message}); !errors.Is(err, tree.ErrLimit) {
+		t.Error(err)
 	}
 }

@@ -233,15 +233,11 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body,
 // tryStore appends the answer. It becomes the active head if that is still the
 // one of the start: who switches to another branch meanwhile stays there.
 func (s *Service) tryStore(ctx context.Context, a *assignment, answer tree.NewMessage) (tree.Message, error) {
-	var options []tree.AppendOption
-	c, err := s.store.Conversation(ctx, a.request.ConversationID)
-	if err != nil {
-		return tree.Message{}, err
+	head := tree.KeepHead()
+	if a.active != uuid.Nil {
+		head = tree.MoveHeadFrom(a.active)
 	}
-	if a.active == uuid.Nil || c.HeadID != a.active {
-		options = append(options, tree.KeepHead())
-	}
-	m, _, err := s.store.Append(ctx, a.request.ConversationID, a.head, answer, options...)
+	m, _, err := s.store.Append(ctx, a.request.ConversationID, a.head, answer, head)
 	return m, err
 }
 

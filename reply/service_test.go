@@ -248,6 +248,57 @@ func TestActiveHead(t *testing.T) {
 	}
 }
 
+// A switch that is under way while the answer is stored holds as well, and
+// where nothing was switched the answer becomes the active head.
+func TestSwitchWhileTheAnswerIsStored(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, nil, g)
+	id, head := f.conversation(t)
+	other := f.say(t, id, uuid.Nil, "user", "Other")
+	for _, switches := range []bool{true, false} {
+		if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: head}); err != nil {
+			t.Fatal(err)
+		}
+		r := f.ask(t, Request{ConversationID: id, HeadID: head})
+		<-g.asked
+		tx, err := f.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := tree.New(tx)
+		if err := held.Lock(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		g.pieces <- "x"
+		close(g.pieces)
+		eventually(t, "the answer waits for the conversation", func() (waits bool) {
+			const query = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
+			if err := f.pool.QueryRow(t.Context(), query).Scan(&waits); err != nil {
+				t.Fatal(err)
+			}
+			return waits
+		})
+		if switches {
+			if _, err := held.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: other}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e := end(t, r)
+		want := other
+		if !switches {
+			want = e.Message.ID
+		}
+		if got := f.activeHead(t, id); got != want {
+			t.Errorf("switched %t: the active head is %s, want %s", switches, got, want)
+		}
+		g.pieces = make(chan string)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	if _, err := New(Config{}); err == nil {

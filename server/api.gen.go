@@ -898,7 +898,8 @@ type ListConversationsParams struct {
 
 // CreateConversationParams defines parameters for CreateConversation.
 type CreateConversationParams struct {
-	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+	// secret of the installation.
 	// Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -927,7 +928,8 @@ type GetContextParams struct {
 
 // CreateReplyParams defines parameters for CreateReply.
 type CreateReplyParams struct {
-	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+	// secret of the installation.
 	// Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -960,7 +962,8 @@ type ExportConversationParams struct {
 
 // AppendMessagesParams defines parameters for AppendMessages.
 type AppendMessagesParams struct {
-	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+	// secret of the installation.
 	// Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -976,7 +979,8 @@ type ListChildrenParams struct {
 
 // ForkMessageParams defines parameters for ForkMessage.
 type ForkMessageParams struct {
-	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+	// IdempotencyKey Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+	// secret of the installation.
 	// Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }

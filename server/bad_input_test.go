@@ -259,7 +259,10 @@ func TestBadInput(t *testing.T) {
 	plant(t, a.store.ForTenant("another"), "e")
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{empty}}"}`)})
 	// What badReplies' Idempotency-Key is taken by.
-	taken := deriveID(contextOf(&call{tenant: tree.DefaultTenant}), "taken", named("c").String()+"/replies", 0)
+	taken, err := handlers{&Server{cfg: Config{Store: a.store}}}.deriveID(contextOf(&call{tenant: tree.DefaultTenant}), "taken", named("c").String()+"/replies", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, _, err := a.store.Append(t.Context(), named("c"), named("c.answer"), tree.NewMessage{ID: taken, Body: []byte(`{"role":"user","content":"x"}`)}, tree.KeepHead()); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (h handlers) newConversation(ctx context.Context, body *NewConversation, ke
 	if err := h.checkSettings(body.Settings); err != nil {
 		return tree.NewConversation{}, err
 	}
-	id, err := newID(ctx, body.ID, key, scope)
+	id, err := h.newID(ctx, body.ID, key, scope)
 	return tree.NewConversation{
 		ID: id, Title: deref(body.Title), Metadata: json.RawMessage(body.Metadata), Settings: json.RawMessage(body.Settings),
 	}, err

@@ -239,7 +239,7 @@ func fromDatabase(err error) Problem {
 		code = state.SQLState()
 	}
 	switch {
-	case code == "57014": // query_canceled, by statement_timeout
+	case code == "57014", code == "55P03", code == "40P01": // query_canceled, by statement_timeout; lock_not_available; deadlock_detected
 		return answerOf(CodeTimeout, "The database took too long and the request was given up. If it was to change something, send it again with the same id.")
 	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), // connection, resources, shutdown
 		code == "" && (errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &unsent) && unsent.SafeToRetry()):

@@ -9,6 +9,9 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
+
+	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
@@ -88,20 +91,31 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watched remembers the error of a store that broke. That it refuses a
+// watched remembers the first error of a store that broke. That it refuses a
 // conversation is part of an import.
 type watched struct {
-	to  *tree.Store
-	err error
+	to   *tree.Store
+	once sync.Once
+	err  error
 }
 
 func (w *watched) Import(ctx context.Context, bundles ...tree.Bundle) ([]tree.Imported, error) {
 	imported, err := w.to.Import(ctx, bundles...)
+	w.watch(err)
+	return imported, err
+}
+
+func (w *watched) ImportID(ctx context.Context, name string, former uuid.UUID) (uuid.UUID, error) {
+	id, err := w.to.ImportID(ctx, name, former)
+	w.watch(err)
+	return id, err
+}
+
+func (w *watched) watch(err error) {
 	var refused *tree.Error
 	if err != nil && !errors.As(err, &refused) {
-		w.err = err
+		w.once.Do(func() { w.err = err })
 	}
-	return imported, err
 }
 
 func importReport(r transfer.Report) ImportReport {

@@ -15,7 +15,7 @@ func (h handlers) AppendMessages(ctx context.Context, r AppendMessagesRequestObj
 	if err != nil {
 		return nil, err
 	}
-	derived, err := nameMessages(ctx, r.Body.messages, r.Params.IdempotencyKey, conversationID)
+	derived, err := h.nameMessages(ctx, r.Body.messages, r.Params.IdempotencyKey, conversationID)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func messagePath(m tree.Message) string {
 
 // nameMessages gives messages without an id of their own the ids that derive
 // from the Idempotency-Key, and tells by their fields which they are.
-func nameMessages(ctx context.Context, messages []tree.NewMessage, key *string, conversationID uuid.UUID) (derived map[string]bool, err error) {
+func (h handlers) nameMessages(ctx context.Context, messages []tree.NewMessage, key *string, conversationID uuid.UUID) (derived map[string]bool, err error) {
 	if err := checkIdempotencyKey(key); err != nil || key == nil {
 		return nil, err
 	}
@@ -60,7 +60,9 @@ func nameMessages(ctx context.Context, messages []tree.NewMessage, key *string, 
 		if messages[i].ID != uuid.Nil {
 			continue
 		}
-		messages[i].ID = deriveID(ctx, *key, scope, i)
+		if messages[i].ID, err = h.deriveID(ctx, *key, scope, i); err != nil {
+			return nil, err
+		}
 		derived[fmt.Sprintf("messages[%d].id", i)] = true
 		derived["id"] = true // of the only one, where it is no chain
 	}

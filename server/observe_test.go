@@ -217,6 +217,8 @@ func TestUnknownErrorsStayInside(t *testing.T) {
 		{errors.New("boom"), 500, CodeInternalError},
 		{fmt.Errorf("tree.Append: %w", sqlError("23505")), 500, CodeInternalError},
 		{sqlError("57014"), 503, CodeTimeout},
+		{sqlError("55P03"), 503, CodeTimeout},
+		{sqlError("40P01"), 503, CodeTimeout},
 		{sqlError("57P01"), 503, CodeDatabaseUnavailable},
 		{sqlError("53300"), 503, CodeDatabaseUnavailable},
 		{sqlError("08006"), 503, CodeDatabaseUnavailable},

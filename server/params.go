@@ -82,14 +82,10 @@ func parsePreview(s *string) (int, error) {
 	return n, nil
 }
 
-// idSpace is the namespace of ids that derive from an Idempotency-Key.
-var idSpace = uuid.MustParse("5c3d1f6a-9f4e-4b0e-8d53-0a6f9c1e7b42")
-
 // deriveID makes the id of what a request creates from its Idempotency-Key.
 // Scope is the route with the ids in it; index counts the messages of a chain.
-func deriveID(ctx context.Context, key, scope string, index int) uuid.UUID {
-	name := strings.Join([]string{callOf(ctx).tenant, scope, key, strconv.Itoa(index)}, "\x00")
-	return uuid.NewSHA1(idSpace, []byte(name))
+func (h handlers) deriveID(ctx context.Context, key, scope string, index int) (uuid.UUID, error) {
+	return h.store(ctx).DeriveID(ctx, "Idempotency-Key", strings.Join([]string{scope, key, strconv.Itoa(index)}, "\x00"))
 }
 
 const maxIdempotencyKey = 255
@@ -107,12 +103,12 @@ func checkIdempotencyKey(key *string) error {
 
 // newID gives the id that a create names: the body's, else one that derives
 // from the Idempotency-Key, else none.
-func newID(ctx context.Context, id, key *string, scope string) (uuid.UUID, error) {
+func (h handlers) newID(ctx context.Context, id, key *string, scope string) (uuid.UUID, error) {
 	if err := checkIdempotencyKey(key); err != nil {
 		return uuid.Nil, err
 	}
 	if id == nil && key != nil {
-		return deriveID(ctx, *key, scope, 0), nil
+		return h.deriveID(ctx, *key, scope, 0)
 	}
 	return parseOptionalID(id, "id")
 }

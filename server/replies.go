@@ -35,7 +35,7 @@ func (h handlers) CreateReply(ctx context.Context, r CreateReplyRequestObject) (
 	if body == nil {
 		body = new(NewReply)
 	}
-	req, err := newReply(ctx, r, body)
+	req, err := h.newReply(ctx, r, body)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func keyNames(field *string, r CreateReplyRequestObject, body *NewReply) bool {
 }
 
 // newReply reads what a request asks for.
-func newReply(ctx context.Context, r CreateReplyRequestObject, body *NewReply) (req reply.Request, err error) {
+func (h handlers) newReply(ctx context.Context, r CreateReplyRequestObject, body *NewReply) (req reply.Request, err error) {
 	if req.ConversationID, err = parseID(r.ConversationID, "conversation_id"); err != nil {
 		return req, err
 	}
@@ -83,7 +83,7 @@ func newReply(ctx context.Context, r CreateReplyRequestObject, body *NewReply) (
 			return req, err
 		}
 	}
-	if req.ID, err = newID(ctx, body.ID, r.Params.IdempotencyKey, req.ConversationID.String()+"/replies"); err != nil {
+	if req.ID, err = h.newID(ctx, body.ID, r.Params.IdempotencyKey, req.ConversationID.String()+"/replies"); err != nil {
 		return req, err
 	}
 	if body.Message != nil {

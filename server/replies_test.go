@@ -333,7 +333,7 @@ func FuzzReplyRequest(f *testing.F) {
 		var body NewReply
 		err := tryBind(&body, data)
 		if err == nil {
-			_, err = newReply(contextOf(new(call)), CreateReplyRequestObject{ConversationID: named("c").String(), HeadID: "active"}, &body)
+			_, err = handlers{}.newReply(contextOf(new(call)), CreateReplyRequestObject{ConversationID: named("c").String(), HeadID: "active"}, &body)
 		}
 		if err != nil {
 			if p := toProblem(err); p.Status >= 500 || !p.Code.Valid() {

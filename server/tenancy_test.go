@@ -4,17 +4,20 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 // TestTenantsDontSeeEachOther visits every operation with what is one's own,
 // another tenant's, and nobody's. The last two must answer alike, byte for
-// byte, and change nothing. Only what is made anew under a given id can't help
-// telling that the id is taken.
+// byte, and change nothing. What is made anew under a given id can't help telling
+// that the id is taken: it answers as for any other id that can't be had.
 func TestTenantsDontSeeEachOther(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	plant(t, a.store.ForTenant("own"), "own")
 	plant(t, a.store.ForTenant("other"), "other")
+	plant(t, a.store.ForTenant("third"), "third")
 	_, secret := a.newKey("own")
 	a.newKey("other")
 	plants := 0
@@ -31,14 +34,16 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 			}
 		}
 		if v.takes {
-			p := whose{"other", "own", "hazel"}
-			if r.operation == "forkMessage" { // of one's own, by the id of another's
+			by := func(taken string) request {
 				req := v.request(r, whose{"own", "own", "hazel"}, secret)
-				req.body = strings.ReplaceAll(req.body.(string), named("own").String(), named("other").String())
-				a.refused(409, CodeIDConflict, req)
-			} else if res := a.send(v.request(r, p, secret)); res.StatusCode != v.status || strings.Contains(string(res.body), "Coppicing") {
-				t.Errorf("%d: %s", res.StatusCode, res.body)
+				req.body = strings.ReplaceAll(req.body.(string), named("own").String(), named(taken).String())
+				return req
 			}
+			like := "own"
+			if r.operation == "createImport" { // which adds to what is one's own
+				like = "third"
+			}
+			a.sameTaken(v.status, by("other"), by(like), named("other").String(), named(like).String())
 		}
 		if !v.nothing && a.state() != before {
 			t.Fatal("a request for another's changed something")
@@ -72,6 +77,49 @@ func (a *testAPI) sameAnswer(one, other request) {
 	}
 	if fmt.Sprint(x.Header) != fmt.Sprint(y.Header) {
 		a.t.Errorf("%s %s: the headers differ:\n%v\n%v", one.method, one.path, x.Header, y.Header)
+	}
+}
+
+// sameTaken sends two requests that must get the same answer but for the ids
+// that they name, and that doesn't tell what has the id.
+func (a *testAPI) sameTaken(status int, one, other request, oneID, otherID string) {
+	a.t.Helper()
+	x, y := a.must(status, nil, one), a.must(status, nil, other)
+	for _, r := range []*response{&x, &y} {
+		r.body = []byte(strings.NewReplacer(oneID, "ID", otherID, "ID").Replace(string(r.body)))
+		r.Header.Del("X-Request-Id")
+		r.Header.Del("Date")
+		if strings.Contains(string(r.body), "tenant") || strings.Contains(string(r.body), "Coppicing") {
+			a.t.Errorf("%s %s tells too much: %s", one.method, one.path, r.body)
+		}
+	}
+	if string(x.body) != string(y.body) || fmt.Sprint(x.Header) != fmt.Sprint(y.Header) {
+		a.t.Errorf("%s %s: another's id answers\n%s\n%v\nand one that can't be had either\n%s\n%v", one.method, one.path, x.body, x.Header, y.body, y.Header)
+	}
+}
+
+// TestDerivedIDsCantBeTaken has a tenant that knows another's name and
+// Idempotency-Key, and makes all that derives from them in advance. None of it is
+// in the other's way.
+func TestDerivedIDsCantBeTaken(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	_, thief := a.newKey("thief")
+	_, own := a.newKey("own")
+	create := func(secret, key, body string) string {
+		header := bearer(secret)
+		if key != "" {
+			header["Idempotency-Key"] = key
+		}
+		return string(a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: body, header: header}).body)
+	}
+	// As the id was derived once: from what everybody may know.
+	name := strings.Join([]string{"own", "conversations", "guessed", "0"}, "\x00")
+	public := uuid.NewSHA1(uuid.MustParse("5c3d1f6a-9f4e-4b0e-8d53-0a6f9c1e7b42"), []byte(name))
+	create(thief, "", fmt.Sprintf(`{"id":%q}`, public))
+	taken := create(thief, "guessed", `{}`)
+	if made := create(own, "guessed", `{}`); idOf(t, []byte(made)) == idOf(t, []byte(taken)) {
+		t.Errorf("both got %s", made)
 	}
 }
 

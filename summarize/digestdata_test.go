@@ -46,6 +46,10 @@ func realFiles(t testing.TB, pattern string) []string {
 // bundles keeps what an import would store.
 type bundles []tree.Bundle
 
+func (b *bundles) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
+	return former, nil
+}
+
 func (b *bundles) Import(_ context.Context, more ...tree.Bundle) ([]tree.Imported, error) {
 	*b = append(*b, more...)
 	return make([]tree.Imported, len(more)), nil

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // Coppice's own JSONL, as Export writes it. Ids stay as they are, and so does
@@ -72,6 +74,10 @@ func (f *coppiceFile) begin(o object, place string) {
 	c.Metadata = unquoted(o["metadata"])
 	c.Settings = unquoted(o["settings"])
 	c.CreatedAt = c.timeAt(o, place)
+	if len(unquoted(o["source"])) > 0 && (json.Unmarshal(o["source"], &c.Source) != nil || !c.Source.Valid()) {
+		c.Source = tree.Source{}
+		c.leftOut(KindMetadata, place, "a source that can't be read; asked for again, the fork will be refused")
+	}
 	f.current = &c
 }
 

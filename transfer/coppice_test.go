@@ -72,6 +72,9 @@ func drawStored(t *rapid.T) stored {
 		ID: uuid.New(), Title: rapid.SampledFrom([]string{"", "A title", `<"é">`}).Draw(t, "title"),
 		Metadata: drawObject(t, "metadata"), Settings: drawObject(t, "settings"), CreatedAt: drawTime(t),
 	}}
+	if rapid.Bool().Draw(t, "forked") {
+		s.conversation.Source = tree.Source{ConversationID: uuid.New(), MessageID: uuid.New(), Request: strings.Repeat("0f", 32)}
+	}
 	seen := map[uuid.UUID]bool{uuid.Nil: true}
 	open := map[uuid.UUID]string{} // the call that a message leaves open
 	var messages []tree.BundleNode
@@ -186,7 +189,7 @@ func TestCoppiceThroughStore(t *testing.T) {
 				ID: s.conversation.ID, Title: s.conversation.Title, Metadata: s.conversation.Metadata,
 				Settings: s.conversation.Settings, CreatedAt: s.conversation.CreatedAt,
 			},
-			HeadID: s.conversation.HeadID, Nodes: s.nodes,
+			Source: s.conversation.Source, HeadID: s.conversation.HeadID, Nodes: s.nodes,
 		})
 		if err != nil {
 			rt.Fatal(err)

@@ -22,8 +22,8 @@ type Exporter interface {
 
 // Export writes a conversation as Coppice's own JSONL: a line for the
 // conversation, then one for each node, parents first, so that neither side
-// has to hold more than a line. Nothing is lost but the tenant and the time of
-// the last change, which are the receiving store's to say. Files may be put
+// has to hold more than a line. Nothing is lost but the tenant and the time at
+// which something was last said or pruned, which are the receiving store's to say. Files may be put
 // together one after the other.
 //
 // Bodies, metadata and settings stand in it byte for byte. One that a line
@@ -70,7 +70,7 @@ type column struct {
 }
 
 func coppiceHeader(c tree.Conversation) []column {
-	return []column{
+	line := []column{
 		{"type", "conversation"},
 		{"version", coppiceVersion},
 		{"id", c.ID},
@@ -80,6 +80,10 @@ func coppiceHeader(c tree.Conversation) []column {
 		{"metadata", c.Metadata},
 		{"settings", c.Settings},
 	}
+	if c.Source != (tree.Source{}) {
+		line = append(line, column{"source", c.Source})
+	}
+	return line
 }
 
 func coppiceNode(n tree.BundleNode) []column {

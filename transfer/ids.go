@@ -11,30 +11,42 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// namespace is the UUID namespace of every id that an import derives. It never
-// changes: the same file twice must give the same ids.
+// namespace is the UUID namespace of every id that derives from a name alone. It
+// never changes: the same file twice must give the same ids.
 var namespace = uuid.MustParse("5f0c1d0e-7a7c-4c55-9a3b-6d0b5a5f0b1e")
 
-// conversationID derives the id of a conversation of the tenant's. Two tenants
-// may import the same file into one database, so the tenant is part of it.
-// A source id that is a UUID names the conversation wherever it was exported;
-// another names it in its program only, so format and creation time are part
-// of it as well.
+// conversationID is the id of a conversation: that of a file of Coppice's own,
+// that which the store gave it, or else its public one, which anybody can
+// compute.
 func conversationID(c *Conversation, format, tenantID string) uuid.UUID {
-	id, err := uuid.Parse(c.SourceID)
-	if c.OwnIDs && err == nil {
+	switch id, own := ownID(c); {
+	case own:
 		return id
+	case c.id != uuid.Nil:
+		return c.id
 	}
-	name := c.SourceID
-	if err == nil {
-		name = id.String()
-	} else {
-		name = format + "\n" + c.CreatedAt.UTC().Format(time.RFC3339Nano) + "\n" + name
-	}
+	name := nameOf(c, format)
 	if tenantID != "" && tenantID != tree.DefaultTenant {
 		name = tenantID + "\n" + name
 	}
 	return uuid.NewSHA1(namespace, []byte(name))
+}
+
+// ownID is the id that a conversation brings, in a file of Coppice's own.
+func ownID(c *Conversation) (uuid.UUID, bool) {
+	id, err := uuid.Parse(c.SourceID)
+	return id, c.OwnIDs && err == nil
+}
+
+// nameOf tells a conversation apart from all others of its tenant's imports. A
+// source id that is a UUID names the conversation wherever it was exported;
+// another names it in its program only, so format and creation time are part of
+// the name as well.
+func nameOf(c *Conversation, format string) string {
+	if id, err := uuid.Parse(c.SourceID); err == nil {
+		return id.String()
+	}
+	return format + "\n" + c.CreatedAt.UTC().Format(time.RFC3339Nano) + "\n" + c.SourceID
 }
 
 // messageID derives the id of a message of the conversation.

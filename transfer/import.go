@@ -19,12 +19,20 @@ type Store interface {
 	// Import stores the bundles in one transaction: all or, with an error,
 	// none. What is there already stays as it is.
 	Import(ctx context.Context, bundles ...tree.Bundle) ([]tree.Imported, error)
+
+	// ImportID gives the id for a conversation that is known by a name: the same
+	// one each time. former is the id that versions before gave it.
+	ImportID(ctx context.Context, name string, former uuid.UUID) (uuid.UUID, error)
 }
 
 // Options change what Import does. The zero value is a good one.
 type Options struct {
 	Format   string // one of Formats; "": recognized from the content
-	TenantID string // whose the store is, so that two tenants can import the same file; "": tree.DefaultTenant
+	TenantID string // whose the store is; "": tree.DefaultTenant
+	// PublicIDs derives ids from the file and the tenant alone, so that they are
+	// the same in every installation, and anybody can compute them. Without it
+	// the store gives them. A dry run without a store has no others.
+	PublicIDs bool
 	// Bounds for files that nobody vouches for. One that goes beyond them ends in
 	// ErrTooLarge, but for the notes, of which the report then counts the rest.
 	MaxConversationBytes int64 // of one conversation; 0: any number
@@ -167,6 +175,10 @@ func (im *importer) note(n Note) {
 // conversation takes one conversation of the file.
 func (im *importer) conversation(c Conversation, format string) error {
 	im.bounds.next()
+	if err := im.identify(&c, format); err != nil {
+		im.stop(err)
+		return err
+	}
 	b, notes := normalize(c, format, im.opts.TenantID)
 	again := im.seen[b.Conversation.ID]
 	if again {
@@ -184,6 +196,16 @@ func (im *importer) conversation(c Conversation, format string) error {
 	im.batch = append(im.batch, entry{b, notes, sourceIDs(&c, b.Conversation.ID)})
 	im.nodes += len(b.Nodes)
 	return im.stopped()
+}
+
+// identify gives a conversation the id that the store wants for it, unless it
+// brings its own.
+func (im *importer) identify(c *Conversation, format string) (err error) {
+	if _, own := ownID(c); own || im.opts.PublicIDs || im.store == nil {
+		return nil
+	}
+	c.id, err = im.store.ImportID(im.ctx, nameOf(c, format), conversationID(c, format, im.opts.TenantID))
+	return err
 }
 
 // flush hands the batch to the saver.

@@ -19,7 +19,7 @@ import (
 //
 // It costs the conversation once more in memory, and time in proportion to it.
 func normalize(c Conversation, format, tenantID string) (tree.Bundle, []Note) {
-	b := tree.Bundle{Conversation: tree.NewConversation{
+	b := tree.Bundle{Source: c.Source, Conversation: tree.NewConversation{
 		ID:       conversationID(&c, format, tenantID),
 		Title:    mendTitle(&c),
 		Metadata: mendExtra(&c, c.Metadata, "", "metadata"),

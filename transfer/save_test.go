@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -45,12 +47,34 @@ func TestImportWorkers(t *testing.T) {
 
 type storeFunc func(context.Context, []tree.Bundle) error
 
+func (f storeFunc) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
+	return former, nil
+}
+
 func (f storeFunc) Import(ctx context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
 	out := make([]tree.Imported, len(in))
 	for i, b := range in {
 		out[i] = tree.Imported{ConversationID: b.Conversation.ID, Created: true, Added: len(b.Nodes)}
 	}
 	return out, f(ctx, in)
+}
+
+// A store that can't say which id a conversation has ends the import as well.
+func TestImportIDFails(t *testing.T) {
+	t.Parallel()
+	store := noIDs{storeFunc(func(context.Context, []tree.Bundle) error { return nil })}
+	report, err := Import(t.Context(), store, strings.NewReader(claudeExport("a", "b")), Options{})
+	if !errors.Is(err, errNoIDs) || report.Conversations != 0 {
+		t.Errorf("%s, %v", count(report), err)
+	}
+}
+
+var errNoIDs = errors.New("the connection is gone")
+
+type noIDs struct{ storeFunc }
+
+func (noIDs) ImportID(context.Context, string, uuid.UUID) (uuid.UUID, error) {
+	return uuid.Nil, errNoIDs
 }
 
 // A store that fails ends the import. The error is the store's, and the report

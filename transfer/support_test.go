@@ -47,6 +47,10 @@ func fixture(t *testing.T, name string) *os.File {
 // bundles takes what Import would store.
 type bundles []tree.Bundle
 
+func (b *bundles) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
+	return former, nil
+}
+
 func (b *bundles) Import(_ context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
 	*b = append(*b, in...)
 	return make([]tree.Imported, len(in)), nil

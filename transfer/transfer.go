@@ -12,6 +12,10 @@ package transfer
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A Conversation is one conversation as a file holds it, ids and all.
@@ -25,6 +29,9 @@ type Conversation struct {
 	HeadID    string          // SourceID of the active head; "" where the source doesn't say
 	Messages  []Message       // in any order; siblings without times stand in their order
 	Notes     []Note          // what the parser itself repaired or left out
+	Source    tree.Source     // of a fork; only Coppice's own format says it
+
+	id uuid.UUID // that the store gives it; uuid.Nil: its public one
 }
 
 // A Message is one node of a source conversation.

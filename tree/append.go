@@ -19,11 +19,18 @@ import (
 // An AppendOption changes what an append does besides storing.
 type AppendOption func(*appendOptions)
 
-type appendOptions struct{ keepHead bool }
+type appendOptions struct {
+	keepHead bool
+	from     uuid.UUID
+}
 
 // KeepHead leaves the conversation's active head where it is. Without it an
 // append moves the head to the new message.
 func KeepHead() AppendOption { return func(o *appendOptions) { o.keepHead = true } }
+
+// MoveHeadFrom moves the active head only where it still is this message when
+// the new one is stored, so that a switch to another branch meanwhile holds.
+func MoveHeadFrom(headID uuid.UUID) AppendOption { return func(o *appendOptions) { o.from = headID } }
 
 // Append stores a message under parentID, or as a new root where that is
 // uuid.Nil. An edit appends to the parent of the edited message, a
@@ -61,7 +68,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	stored, err := s.insert(ctx, db.AppendMessageParams{
 		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
-		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, MoveHead: !o.keepHead,
+		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, MoveHead: !o.keepHead, ExpectedHead: toUUID(o.from),
 		MostMessages: int32(s.limits.MessagesPerConversation),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -118,9 +125,14 @@ func (s *Store) replayed(ctx context.Context, conversationID, parentID uuid.UUID
 		return Message{}, false, err
 	}
 	if !d.same(row.Node, parentID) {
-		return Message{}, true, conflict("id", "The id %s is taken by another message. Send a new id, or none.", d.ID)
+		return Message{}, true, d.taken()
 	}
 	return fromMessage(row.Node, row.SiblingCount), true, nil
+}
+
+// taken tells that another message has the draft's id.
+func (d *draft) taken() error {
+	return conflict("id", "The id %s is taken by another message. Send a new id, or none.", d.ID)
 }
 
 // checkParent reads the conversation. It tells an absent one from an absent
@@ -184,7 +196,8 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
 			return err
 		}
-		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, !o.keepHead); err != nil {
+		moveHead := !o.keepHead && (o.from == uuid.Nil || o.from == uuid.UUID(c.HeadID.Bytes))
+		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, moveHead); err != nil {
 			return err
 		}
 		created = true
@@ -205,39 +218,40 @@ func sumTokens(drafts []*draft) (sum int) {
 }
 
 // replayedChain gives the stored chain where every id is there and says the
-// same. Some ids there and some not is a conflict.
+// same, and nil where no id is there. Anything else is a conflict.
 func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft) ([]Message, error) {
-	var out []Message
+	ids := make([]uuid.UUID, len(drafts))
 	for i, d := range drafts {
-		stored, found, err := s.replayed(ctx, conversationID, parentID, d)
-		if err != nil {
-			return nil, at(err, fmt.Sprintf("messages[%d]", i))
+		ids[i] = d.ID
+	}
+	rows, err := s.q.GetNodes(ctx, db.GetNodesParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids)})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	out := make([]Message, len(rows)) // in the order of the drafts, perhaps with gaps
+	for i, row := range rows {
+		d := drafts[i]
+		switch {
+		case uuid.UUID(row.Node.ID.Bytes) == d.ID && d.same(row.Node, parentID):
+		case uuid.UUID(row.Node.ID.Bytes) == d.ID:
+			return nil, at(d.taken(), fmt.Sprintf("messages[%d]", i))
+		case i == 0: // a stored message behind a new one
+			i = slices.Index(ids, uuid.UUID(row.Node.ID.Bytes))
+			return nil, at(drafts[i].taken(), fmt.Sprintf("messages[%d]", i))
+		default:
+			return nil, missingInChain(i)
 		}
-		if !found {
-			if i == 0 {
-				return nil, s.noneStored(ctx, conversationID, drafts)
-			}
-			return nil, conflict(fmt.Sprintf("messages[%d].id", i), "The messages before this one are stored, and this one isn't. Send those that are missing as a chain of their own.")
-		}
-		out = append(out, stored)
+		out[i] = fromMessage(row.Node, row.SiblingCount)
 		parentID = d.ID
+	}
+	if len(rows) < len(drafts) {
+		return nil, missingInChain(len(rows))
 	}
 	return out, nil
 }
 
-// noneStored refuses a chain that has a stored message behind a new one.
-func (s *Store) noneStored(ctx context.Context, conversationID uuid.UUID, drafts []*draft) error {
-	ids := make([]pgtype.UUID, len(drafts))
-	for i, d := range drafts {
-		ids[i] = toUUID(d.ID)
-	}
-	taken, err := s.q.ListTakenIDs(ctx, db.ListTakenIDsParams{ConversationID: toUUID(conversationID), Ids: ids})
-	if err != nil || len(taken) == 0 {
-		return err
-	}
-	id := uuid.UUID(taken[0].Bytes)
-	i := slices.IndexFunc(drafts, func(d *draft) bool { return d.ID == id })
-	return conflict(fmt.Sprintf("messages[%d].id", i), "The id %s is taken by another message. Send a new id, or none.", id)
+func missingInChain(i int) error {
+	return conflict(fmt.Sprintf("messages[%d].id", i), "The messages before this one are stored, and this one isn't. Send those that are missing as a chain of their own.")
 }
 
 func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, moveHead bool) ([]Message, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -55,7 +56,7 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	}
 	im := &importer{s: s, id: n.ID, known: map[uuid.UUID]known{}, siblings: map[uuid.UUID]int32{}}
 	result := Imported{ConversationID: n.ID}
-	_, err = s.insertConversation(ctx, n)
+	_, err = s.insertConversation(ctx, n, b.Source)
 	switch {
 	case err == nil:
 		result.Created = true
@@ -122,9 +123,12 @@ type known struct {
 // load reads the places of a conversation that is there, and waits its turn.
 func (im *importer) load(ctx context.Context) error {
 	c, err := im.s.lock(ctx, im.id)
+	if errors.Is(err, ErrNotFound) { // the id may be another tenant's, which nothing here tells
+		return conflict("id", "The id %s can't be had here. Write another id into the conversation's line of the file, "+
+			"or import the file into another database.", im.id)
+	}
 	if err != nil {
-		return conflict("id", "The id %s is taken by a conversation that isn't this tenant's. "+
-			"Import the file for the tenant that it was exported from, into another database, or with other ids.", im.id)
+		return err
 	}
 	im.hadHead, im.stored = c.HeadID.Valid, int(c.MessageCount)
 	rows, err := im.s.q.ListPlaces(ctx, toUUID(im.id))

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 
@@ -16,13 +17,19 @@ var none = json.RawMessage("{}")
 
 // CreateConversation makes a conversation without messages. An id of this
 // tenant's that is there returns that conversation and created false if title,
-// metadata and settings are the same, else an ErrConflict.
+// metadata and settings are the same and it is no fork, else an ErrConflict.
 func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Conversation, created bool, err error) {
 	defer wrap(&err, nil, "CreateConversation(%s)", n.ID)
 	if n, err = checkNew(n); err != nil {
 		return Conversation{}, false, err
 	}
-	row, err := s.insertConversation(ctx, n)
+	return s.create(ctx, n, Source{})
+}
+
+// create makes a conversation, or gives the one that the same request made. Of a
+// fork that is for its source to tell: both conversations may have changed.
+func (s *Store) create(ctx context.Context, n NewConversation, source Source) (_ Conversation, created bool, err error) {
+	row, err := s.insertConversation(ctx, n, source)
 	if err == nil {
 		return fromConversation(row), true, nil
 	}
@@ -30,20 +37,28 @@ func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Co
 		return Conversation{}, false, err
 	}
 	there, err := s.Conversation(ctx, n.ID)
-	if err == nil && there.Title == n.Title && sameJSON(there.Metadata, n.Metadata) && sameJSON(there.Settings, n.Settings) {
+	if err == nil && there.Source == source &&
+		(source != Source{} || there.Title == n.Title && sameJSON(there.Metadata, n.Metadata) && sameJSON(there.Settings, n.Settings)) {
 		return there, false, nil
 	}
-	// The id may be another tenant's: what that one holds stays unsaid.
+	// The id may be another tenant's, which nothing here tells.
 	if err == nil || errors.Is(err, ErrNotFound) {
 		err = conflict("id", "The id %s is taken. Send a new id, or none.", n.ID)
 	}
 	return Conversation{}, false, err
 }
 
-func (s *Store) insertConversation(ctx context.Context, n NewConversation) (row db.Conversation, err error) {
+func (s *Store) insertConversation(ctx context.Context, n NewConversation, source Source) (row db.Conversation, err error) {
 	params := db.InsertConversationParams{
 		ID: toUUID(n.ID), TenantID: s.tenant, Title: n.Title, Metadata: n.Metadata, Settings: n.Settings,
 		CreatedAt: n.CreatedAt, UpdatedAt: n.CreatedAt,
+		SourceConversationID: toUUID(source.ConversationID), SourceMessageID: toUUID(source.MessageID),
+	}
+	if source != (Source{}) {
+		if !source.Valid() {
+			return row, invalid("invalid_source", "source", "A fork's source is two ids and a SHA-256 in hex. Give all three, or none.")
+		}
+		params.SourceRequest, _ = hex.DecodeString(source.Request)
 	}
 	if s.limits.Conversations == 0 {
 		return s.q.InsertConversation(ctx, params)
@@ -60,16 +75,22 @@ func (s *Store) insertConversation(ctx context.Context, n NewConversation) (row 
 	return row, err
 }
 
-// checkNew checks what a caller says of a new conversation and fills in what
-// it leaves out.
-func checkNew(n NewConversation) (_ NewConversation, err error) {
+// checkSaid checks what a caller says of a new conversation.
+func checkSaid(n NewConversation) (_ NewConversation, err error) {
 	if err = checkTitle(n.Title); err != nil {
 		return n, err
 	}
 	if n.Metadata, err = checkExtra(n.Metadata, "metadata"); err != nil {
 		return n, err
 	}
-	if n.Settings, err = checkExtra(n.Settings, "settings"); err != nil {
+	n.Settings, err = checkExtra(n.Settings, "settings")
+	return n, err
+}
+
+// checkNew fills in what a caller leaves out, besides.
+func checkNew(n NewConversation) (NewConversation, error) {
+	n, err := checkSaid(n)
+	if err != nil {
 		return n, err
 	}
 	if n.Metadata == nil {
@@ -112,7 +133,8 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 	return c.HeadID, nil
 }
 
-// Conversations lists conversations, the one updated last first. A query
+// Conversations lists conversations, the one in which something was last said
+// or pruned first. A query
 // keeps those whose title contains it, case aside, or one of whose messages
 // matches it in full text, in the syntax of Search.
 //
@@ -148,10 +170,11 @@ func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Pa
 }
 
 // UpdateConversation changes the title, metadata, settings or active head. A
-// head that is no message of the conversation is an ErrInvalid.
+// head that is no message of the conversation is an ErrInvalid. None of it
+// changes UpdatedAt.
 func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u ConversationUpdate) (_ Conversation, err error) {
 	defer wrap(&err, nil, "UpdateConversation(%s)", id)
-	params := db.UpdateConversationParams{ID: toUUID(id), TenantID: s.tenant, HeadID: toUUID(u.HeadID), UpdatedAt: now()}
+	params := db.UpdateConversationParams{ID: toUUID(id), TenantID: s.tenant, HeadID: toUUID(u.HeadID)}
 	if u.Title != nil {
 		if err := checkTitle(*u.Title); err != nil {
 			return Conversation{}, err
@@ -165,7 +188,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		return Conversation{}, err
 	}
 	if u.Title == nil && params.Metadata == nil && params.Settings == nil && u.HeadID == uuid.Nil {
-		return s.Conversation(ctx, id) // nothing to change, and no time to note
+		return s.Conversation(ctx, id)
 	}
 	var row db.Conversation
 	err = s.inTx(ctx, func(s *Store) error {
@@ -189,14 +212,13 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error) {
 	defer wrap(&err, nil, "DeleteConversation(%s)", id)
 	return s.inTx(ctx, func(s *Store) error {
-		if err := s.q.AllowLongStatements(ctx); err != nil {
+		return s.patiently(ctx, func() error {
+			deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})
+			if err == nil && deleted == 0 {
+				err = errConversationNotFound
+			}
 			return err
-		}
-		deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})
-		if err == nil && deleted == 0 {
-			err = errConversationNotFound
-		}
-		return err
+		})
 	})
 }
 

@@ -2,7 +2,10 @@ package tree
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
@@ -16,36 +19,66 @@ import (
 // Title, Metadata and Settings count; a title, metadata or settings that it
 // leaves out are the source's, and the metadata then says where it comes from
 // under "forked_from". The copies' ids derive from the new conversation's id
-// and theirs, so that the same fork with the same id again changes nothing
-// and returns created false.
+// and theirs.
+//
+// The same fork asked for again, by its id, the message and what n says, changes
+// nothing and returns created false, whatever became of the source or the fork
+// since. An id that anything else has is an ErrConflict.
 //
 // The cost grows with the path, at about 20,000 messages a second.
 func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n NewConversation) (_ Conversation, created bool, err error) {
 	defer wrap(&err, nil, "Fork(%s, %s)", conversationID, messageID)
+	if n, err = checkSaid(n); err != nil {
+		return Conversation{}, false, err
+	}
+	source := Source{conversationID, messageID, requestSum(n)}
 	var out Conversation
 	err = s.inTx(ctx, func(s *Store) error {
 		if err := s.takeTurn(ctx); err != nil {
 			return err
 		}
-		source, err := s.lock(ctx, conversationID)
+		c, err := s.lock(ctx, conversationID)
+		if err == nil {
+			_, err = s.Message(ctx, conversationID, messageID)
+		}
+		if errors.Is(err, ErrNotFound) {
+			out, err = s.earlierFork(ctx, n.ID, source, err)
+			return err
+		}
 		if err != nil {
 			return err
 		}
-		if err := s.q.AllowLongStatements(ctx); err != nil {
+		if n, err = forked(c, messageID, n); err != nil {
 			return err
 		}
-		if _, err := s.Message(ctx, conversationID, messageID); err != nil {
+		if n, err = checkNew(n); err != nil {
 			return err
 		}
-		if n, err = forked(source, messageID, n); err != nil {
+		if out, created, err = s.create(ctx, n, source); err != nil || !created {
 			return err
 		}
-		if out, created, err = s.CreateConversation(ctx, n); err != nil || !created {
-			return err
-		}
-		return s.copyPath(ctx, &out, conversationID, messageID)
+		return s.patiently(ctx, func() error { return s.copyPath(ctx, &out, conversationID, messageID) })
 	})
-	return out, created, err
+	if err != nil {
+		return Conversation{}, false, err
+	}
+	return out, created, nil
+}
+
+// requestSum tells what two requests for a fork say apart.
+func requestSum(n NewConversation) string {
+	raw, _ := json.Marshal([]any{n.Title, n.Metadata, n.Settings}) // which checkSaid has found sound
+	return fmt.Sprintf("%x", sha256.Sum256(raw))
+}
+
+// earlierFork is the fork that the same request made before its source was
+// deleted, or else the error that the source is missing.
+func (s *Store) earlierFork(ctx context.Context, id uuid.UUID, source Source, missing error) (Conversation, error) {
+	there, err := s.Conversation(ctx, id)
+	if errors.Is(err, ErrNotFound) || err == nil && there.Source != source {
+		return Conversation{}, missing
+	}
+	return there, err
 }
 
 // copyChunk is how many nodes are copied at a time, so that memory doesn't

@@ -205,7 +205,7 @@ func TestConversationLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	list = page.Data
-	if _, created, err := s.CreateConversation(t.Context(), tree.NewConversation{ID: list[0].ID, Title: list[0].Title, Metadata: list[0].Metadata}); err != nil || created {
+	if _, created, err := s.CreateConversation(t.Context(), tree.NewConversation{ID: sources[0].ConversationID}); err != nil || created {
 		t.Errorf("one that is there, again: %v, created %t", err, created)
 	}
 	if err := s.DeleteConversation(t.Context(), list[0].ID); err != nil {

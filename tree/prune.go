@@ -27,47 +27,50 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 		if err != nil {
 			return err
 		}
-		if err := s.q.AllowLongStatements(ctx); err != nil {
+		return s.patiently(ctx, func() error {
+			p, err = s.prune(ctx, c, id)
 			return err
-		}
-		row, err := s.node(ctx, conversationID, id)
-		if err != nil {
-			return err
-		}
-		deleted, err := s.q.DeleteSubtree(ctx, db.DeleteSubtreeParams{ConversationID: toUUID(conversationID), ID: toUUID(id), HeadID: c.HeadID})
-		if err != nil {
-			return err
-		}
-		p = Pruned{Messages: int(deleted.Messages), Summaries: int(deleted.Summaries), HeadID: uuid.UUID(c.HeadID.Bytes)}
-		if err := s.closeGap(ctx, row.Node); err != nil {
-			return err
-		}
-		if deleted.HadHead {
-			if p.HeadID, err = s.landing(ctx, row.Node); err != nil {
-				return err
-			}
-		}
-		return s.q.MoveHead(ctx, db.MoveHeadParams{ID: toUUID(conversationID), HeadID: toUUID(p.HeadID), UpdatedAt: now(), AddedMessages: -int32(p.Messages)})
+		})
 	})
 	return p, err
 }
 
+func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p Pruned, err error) {
+	row, err := s.node(ctx, uuid.UUID(c.ID.Bytes), id)
+	if err != nil {
+		return p, err
+	}
+	deleted, err := s.q.DeleteSubtree(ctx, db.DeleteSubtreeParams{ConversationID: c.ID, ID: toUUID(id), HeadID: c.HeadID})
+	if err != nil {
+		return p, err
+	}
+	p = Pruned{Messages: int(deleted.Messages), Summaries: int(deleted.Summaries), HeadID: uuid.UUID(c.HeadID.Bytes)}
+	if p.Messages == 0 {
+		return p, nil // nothing that was said is gone
+	}
+	if err := s.closeGap(ctx, row.Node); err != nil {
+		return p, err
+	}
+	if deleted.HadHead {
+		if p.HeadID, err = s.landing(ctx, row.Node); err != nil {
+			return p, err
+		}
+	}
+	return p, s.q.MoveHead(ctx, db.MoveHeadParams{ID: c.ID, HeadID: toUUID(p.HeadID), UpdatedAt: now(), AddedMessages: -int32(p.Messages)})
+}
+
 // closeGap moves the siblings after a deleted message up by one.
 func (s *Store) closeGap(ctx context.Context, n db.Node) error {
-	switch {
-	case n.Kind != string(KindMessage):
-		return nil
-	case !n.ParentID.Valid:
+	if !n.ParentID.Valid {
 		if err := s.q.ShiftRoots(ctx, db.ShiftRootsParams{ConversationID: n.ConversationID, DeletedIndex: n.SiblingIndex.Int32}); err != nil {
 			return err
 		}
 		return s.q.RestoreRoots(ctx, n.ConversationID)
-	default:
-		if err := s.q.ShiftSiblings(ctx, db.ShiftSiblingsParams{ConversationID: n.ConversationID, ParentID: n.ParentID, DeletedIndex: n.SiblingIndex.Int32}); err != nil {
-			return err
-		}
-		return s.q.RestoreSiblings(ctx, db.RestoreSiblingsParams{ConversationID: n.ConversationID, ParentID: n.ParentID})
 	}
+	if err := s.q.ShiftSiblings(ctx, db.ShiftSiblingsParams{ConversationID: n.ConversationID, ParentID: n.ParentID, DeletedIndex: n.SiblingIndex.Int32}); err != nil {
+		return err
+	}
+	return s.q.RestoreSiblings(ctx, db.RestoreSiblingsParams{ConversationID: n.ConversationID, ParentID: n.ParentID})
 }
 
 // landing is where the active head goes when it was pruned with n.

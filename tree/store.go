@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -18,7 +19,7 @@ import (
 const DefaultTenant = "default"
 
 // A Store reads and writes one tenant's conversations. It holds no state but
-// its handle, and is safe for use by several goroutines where that is (a pool
+// its handle and the installation's secret, and is safe for use by several goroutines where that is (a pool
 // is, a connection or a transaction isn't).
 type Store struct {
 	h       db.Handle
@@ -27,6 +28,7 @@ type Store struct {
 	counter tokens.Counter
 	hook    AppendHook
 	limits  Limits
+	secret  *secret
 }
 
 // An Option sets up a Store.
@@ -60,7 +62,7 @@ func WithAppendHook(h AppendHook) Option {
 // or a transaction. Over a transaction its writes are the caller's to commit;
 // a method that fails has then changed nothing, and the transaction goes on.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k()}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret)}
 	for _, o := range opts {
 		o(s)
 	}
@@ -93,6 +95,20 @@ func (s *Store) over(tx pgx.Tx) *Store {
 	c := *s
 	c.h, c.q = tx, db.New(tx)
 	return &c
+}
+
+// patiently lets the statements of f take long, for work that grows with the
+// tree. It runs in a transaction, which may be the caller's: the bound that was
+// there holds again after it. Where f fails, the rollback sees to that.
+func (s *Store) patiently(ctx context.Context, f func() error) error {
+	was, err := s.q.AllowLongStatements(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return s.q.RestoreStatementTimeout(ctx, was.Bound)
 }
 
 // lock makes the transaction the conversation's one writer until it ends.
@@ -149,6 +165,7 @@ func fromConversation(c db.Conversation) Conversation {
 	return Conversation{
 		ID: uuid.UUID(c.ID.Bytes), TenantID: c.TenantID, Title: c.Title, Metadata: c.Metadata, Settings: c.Settings,
 		HeadID: uuid.UUID(c.HeadID.Bytes), CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), messages: int(c.MessageCount),
+		Source: Source{uuid.UUID(c.SourceConversationID.Bytes), uuid.UUID(c.SourceMessageID.Bytes), hex.EncodeToString(c.SourceRequest)},
 	}
 }
 

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -41,9 +43,24 @@ type Conversation struct {
 	Settings  json.RawMessage // an object: compaction settings that differ from the server's
 	HeadID    uuid.UUID       // the active head; uuid.Nil while there is no message
 	CreatedAt time.Time
-	UpdatedAt time.Time
+	UpdatedAt time.Time // when something was last said or pruned
+	Source    Source    // of a fork; the zero Source of any other
 
 	messages int // in it; for RoomFor
+}
+
+// A Source tells what a fork was made of, so that the same fork asked for again
+// is recognized.
+type Source struct {
+	ConversationID uuid.UUID `json:"conversation_id"`
+	MessageID      uuid.UUID `json:"message_id"` // whose path was copied
+	Request        string    `json:"request"`    // SHA-256 of the title, metadata and settings that the request brought, in hex
+}
+
+// Valid tells whether all of it is there. The zero Source is not valid.
+func (s Source) Valid() bool {
+	sum, err := hex.DecodeString(s.Request)
+	return err == nil && len(sum) == sha256.Size && s.ConversationID != uuid.Nil && s.MessageID != uuid.Nil
 }
 
 // NewConversation is what a caller may say of a conversation to be made. The
@@ -185,6 +202,7 @@ type Pruned struct {
 // A Bundle is a whole conversation on its way in: what an import brings.
 type Bundle struct {
 	Conversation NewConversation // its ID must be given
+	Source       Source          // of a fork; the zero Source of any other
 	HeadID       uuid.UUID       // the active head; uuid.Nil: the newest leaf
 	Nodes        []BundleNode    // a parent before its children, a cutoff before its summary
 }

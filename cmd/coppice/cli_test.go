@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 )
@@ -16,7 +19,9 @@ var hedgeFile = filepath.Join("testdata", "cli", "hedge.json")
 // what they print with the files in testdata/cli.
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	url := dbtest.URL(t)
+	knowSecret(t, url)
+	env := []string{"DATABASE_URL=" + url}
 	const agent, hedge = "testdata/cli/agent.jsonl", "A hedge for the shade"
 	tests := []struct {
 		name string
@@ -72,6 +77,20 @@ func TestCommands(t *testing.T) {
 	for _, tt := range tests {
 		r := runProgram(t, env, nil, tt.args...)
 		golden(t, tt.name, commandText(tt.args, r))
+	}
+}
+
+// knowSecret gives an installation a secret that is the same in each run, so that
+// the ids that derive from it are.
+func knowSecret(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), "update installation set secret = sha256('a secret')"); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,135 @@
+package transfer
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// ids are those of a store's conversations, by their titles.
+func ids(t *testing.T, s *tree.Store) map[string]uuid.UUID {
+	t.Helper()
+	list, err := s.Conversations(t.Context(), "", tree.Paging{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]uuid.UUID{}
+	for _, c := range list.Data {
+		found[c.Title] = c.ID
+	}
+	return found
+}
+
+func importText(t *testing.T, s *tree.Store, file string, opts Options) Report {
+	t.Helper()
+	opts.TenantID = s.TenantID()
+	report, err := Import(t.Context(), s, strings.NewReader(file), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// The ids of what is imported are an installation's and a tenant's own: nobody
+// can compute them and take them in advance. Importing again adds nothing.
+func TestImportedIDsCantBeTaken(t *testing.T) {
+	t.Parallel()
+	pools := []*pgxpool.Pool{dbtest.New(t), dbtest.New(t)}
+	if _, err := pools[1].Exec(t.Context(), "update installation set secret = sha256('another')"); err != nil {
+		t.Fatal(err)
+	}
+	const u = "f2bd1e6e-4a39-4f2c-9d1e-0f0c6f3d2a11"
+	file := claudeExport(u, "b")
+	// Somebody who knows the file takes the ids that the names alone give.
+	thief := tree.New(pools[0]).ForTenant("thief")
+	for _, tenant := range []string{tree.DefaultTenant, "other"} {
+		for _, id := range []string{u, "b"} {
+			public := conversationID(&Conversation{SourceID: id}, "claude", tenant)
+			if _, _, err := thief.CreateConversation(t.Context(), tree.NewConversation{ID: public}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	seen := map[uuid.UUID]bool{}
+	for _, pool := range pools {
+		for _, tenant := range []string{tree.DefaultTenant, "other"} {
+			s := tree.New(pool).ForTenant(tenant)
+			if first := importText(t, s, file, Options{}); first.Added != 200 || first.Conversations != 2 {
+				t.Errorf("%s: %s, %d added", tenant, count(first), first.Added)
+			}
+			before := ids(t, s)
+			if again := importText(t, s, file, Options{}); again.Added != 0 || again.Present != 200 || len(ids(t, s)) != 2 {
+				t.Errorf("%s, again: %d added, %d present", tenant, again.Added, again.Present)
+			}
+			for title, id := range before {
+				if seen[id] || id.Version() != 8 {
+					t.Errorf("%s: %s has the id %s", tenant, title, id)
+				}
+				seen[id] = true
+			}
+		}
+	}
+}
+
+// What an earlier version imported has public ids. A later export goes on with
+// them, and what is new gets ids of the installation's.
+func TestImportGoesOnWithFormerIDs(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	for _, tenant := range []string{tree.DefaultTenant, "other"} {
+		s := tree.New(pool).ForTenant(tenant)
+		importText(t, s, claudeExport("a"), Options{PublicIDs: true})
+		former := ids(t, s)["a"]
+		if want := conversationID(&Conversation{SourceID: "a"}, "claude", tenant); former != want {
+			t.Fatalf("the former id is %s, want %s", former, want)
+		}
+		later := importText(t, s, claudeExport("a", "b"), Options{})
+		if later.Added != 100 || later.Present != 100 {
+			t.Errorf("%d added, %d present", later.Added, later.Present)
+		}
+		if all := ids(t, s); len(all) != 2 || all["a"] != former || all["b"].Version() != 8 {
+			t.Errorf("the ids are %v", all)
+		}
+	}
+}
+
+// A fork that was restored from a file is still the same fork.
+func TestRestoredForkIsRecognized(t *testing.T) {
+	t.Parallel()
+	from, to := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))
+	importText(t, from, claudeExport("a"), Options{})
+	source := ids(t, from)["a"]
+	c, err := from.Conversation(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := tree.NewConversation{ID: uuid.New(), Title: "Fork"}
+	if _, _, err := from.Fork(t.Context(), source, c.HeadID, n); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	for _, id := range []uuid.UUID{source, n.ID} {
+		if err := Export(t.Context(), from, id, &file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restored := file.String()
+	if report := importText(t, to, restored, Options{}); report.Added != 200 || len(report.Notes) > 0 {
+		t.Fatalf("%d added, %s", report.Added, notesOf(report))
+	}
+	if _, created, err := to.Fork(t.Context(), source, c.HeadID, n); created || err != nil {
+		t.Errorf("the fork again: created %t, %v", created, err)
+	}
+	// A source that can't be read is left out, and named.
+	broken := strings.Replace(restored, `"source":{"conversation_id":"`, `"source":{"conversation_id":"x`, 1)
+	report := importText(t, tree.New(dbtest.New(t)), broken, Options{})
+	if report.Added != 200 || !strings.Contains(notesOf(report), "source") {
+		t.Errorf("%d added, %s", report.Added, notesOf(report))
+	}
+}

@@ -1,0 +1,65 @@
+package tree
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// A secret keeps the installation's, which never changes, once it was read. All
+// tenants' stores share it.
+type secret struct{ bytes atomic.Pointer[[]byte] }
+
+func (k *secret) read(ctx context.Context, q *db.Queries) ([]byte, error) {
+	if known := k.bytes.Load(); known != nil {
+		return *known, nil
+	}
+	read, err := q.GetSecret(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, errors.New("the table installation is empty: restore its one row from a backup, without which ids that derive from names would change")
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.bytes.Store(&read)
+	return read, nil
+}
+
+// DeriveID makes an id from a name, the same one each time in this installation
+// and for this tenant. Nobody who can't read the database can compute it, and so
+// nobody can take it in advance. Names of different kinds don't meet.
+func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, err error) {
+	defer wrap(&err, nil, "DeriveID(%s)", kind)
+	key, err := s.secret.read(ctx, s.q)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprint(mac, strings.Join([]string{s.tenant, kind, name}, "\x00")) // a tenant has no NUL, and no kind has one
+	id := uuid.UUID(mac.Sum(nil)[:16])
+	id[6] = id[6]&0x0f | 0x80 // version 8: of one's own making
+	id[8] = id[8]&0x3f | 0x80
+	return id, nil
+}
+
+// ImportID gives the id for a conversation that an import knows by a name:
+// former where this tenant has a conversation of that id, which versions before
+// the installation had a secret made of the name, so that a later export of the
+// same conversation still adds to it; else one that DeriveID makes.
+func (s *Store) ImportID(ctx context.Context, name string, former uuid.UUID) (_ uuid.UUID, err error) {
+	defer wrap(&err, nil, "ImportID(%s)", former)
+	there, err := s.q.HasConversation(ctx, db.HasConversationParams{ID: toUUID(former), TenantID: s.tenant})
+	if there || err != nil {
+		return former, err
+	}
+	return s.DeriveID(ctx, "import", name)
+}

@@ -174,7 +174,7 @@ func TestServerEndsWithoutPostgres(t *testing.T) {
 	if code := s.wait(t); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
-	if r := s.logged(); !strings.Contains(r, "the private Postgres ended (Postgres was started again 5 times in a row") {
+	if r := s.logged(); !strings.Contains(r, "the private Postgres ended (it was started again 5 times in a row") {
 		t.Errorf("the server doesn't say why it ended:\n%s", r)
 	}
 	mustRun(t, []string{"COPPICE_DATA_DIR=" + dir}, "list")

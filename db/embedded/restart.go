@@ -74,7 +74,7 @@ func (s *Server) restart(inARow *failures, served time.Duration, failure error) 
 			return nil
 		}
 		if !again {
-			s.err = fmt.Errorf("Postgres was started again %d times in a row, and failed each time within %v; the last time: %w", mostRestarts, soundAfter, failure)
+			s.err = fmt.Errorf("it was started again %d times in a row, and failed each time within %v; the last time: %w", mostRestarts, soundAfter, failure)
 			return nil
 		}
 		s.log.Error("Postgres has ended: starting it again", "dir", string(s.dir), "restart", int(*inARow), "most", mostRestarts, "pause", pause, "error", failure)

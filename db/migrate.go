@@ -2,10 +2,12 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -47,24 +49,26 @@ func Migrate(ctx context.Context, url string) (before, after int64, err error) {
 			err = fmt.Errorf("db.Migrate: %w", err)
 		}
 	}()
-	conf, err := pgx.ParseConfig(url)
+	conf, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return 0, 0, err
 	}
-	conn := stdlib.OpenDB(*conf)
+	if !choosesExecMode(url) {
+		// What is prepared on one connection of a pooler isn't on the next, and
+		// doesn't outlive a change of its tables either.
+		conf.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	conn := stdlib.OpenDB(*conf.ConnConfig)
 	defer conn.Close()
-	var encoding string
-	if err := conn.QueryRowContext(ctx, "show server_encoding").Scan(&encoding); err != nil {
+	if err := checkEncoding(ctx, conn); err != nil {
 		return 0, 0, err
 	}
-	if encoding != "UTF8" {
-		return 0, 0, fmt.Errorf("%w; it is %s", ErrEncoding, encoding)
-	}
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	unlock, err := lockMigrations(ctx, conf.ConnConfig)
 	if err != nil {
 		return 0, 0, err
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, Migrations(), goose.WithSessionLocker(locker))
+	defer unlock()
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, Migrations())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -83,31 +87,87 @@ func Migrate(ctx context.Context, url string) (before, after int64, err error) {
 	if err != nil {
 		return before, after, err
 	}
-	return before, after, migrateJobs(ctx, url)
+	return before, after, migrateJobs(ctx, conf)
 }
 
-// jobsLock is the key of the advisory lock under which River's tables are
-// migrated: any number, as long as it stays the same.
-const jobsLock = 0x636f7070696365
+// Keys of the advisory locks under which the database is migrated. Versions
+// before this one took them one after the other, for a session.
+const (
+	schemaLock = lock.DefaultLockID
+	jobsLock   = 0x636f7070696365
+)
+
+// lockPause is the pause between two tries to lock the migrations.
+const lockPause = 100 * time.Millisecond
+
+// lockMigrations waits until nobody else migrates the database, and keeps others
+// from it until unlock is called. The locks are a transaction's, which stays open
+// meanwhile: a pooler would keep a session's locks, for the program that gets the
+// connection next. Programs that wait hold no connection of a pooler.
+func lockMigrations(ctx context.Context, conf *pgx.ConnConfig) (unlock func(), err error) {
+	conn, err := pgx.ConnectConfig(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	unlock = func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_, _ = conn.Exec(ctx, "rollback") // the end of the connection does the same, at some time
+		conn.Close(ctx)
+	}
+	for {
+		locked, err := tryLocks(ctx, conn)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		if locked {
+			return unlock, nil
+		}
+		select {
+		case <-ctx.Done():
+			unlock()
+			return nil, context.Cause(ctx)
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+// tryLocks takes the locks in a transaction, or ends the transaction.
+func tryLocks(ctx context.Context, conn *pgx.Conn) (locked bool, err error) {
+	if _, err := conn.Exec(ctx, "begin; set local idle_in_transaction_session_timeout = 0"); err != nil {
+		return false, err
+	}
+	err = conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1) and pg_try_advisory_xact_lock($2)", int64(schemaLock), int64(jobsLock)).Scan(&locked)
+	if err == nil && !locked {
+		_, err = conn.Exec(ctx, "rollback")
+	}
+	return locked, err
+}
+
+func checkEncoding(ctx context.Context, conn *sql.DB) error {
+	var encoding string
+	if err := conn.QueryRowContext(ctx, "show server_encoding").Scan(&encoding); err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w; it is %s", ErrEncoding, encoding)
+	}
+	return nil
+}
 
 // migrateJobs makes River's own tables, which hold the background jobs. River
-// keeps their version itself, but doesn't mind others who migrate.
-func migrateJobs(ctx context.Context, url string) error {
-	pool, err := pgxpool.New(ctx, url)
+// keeps their version itself.
+func migrateJobs(ctx context.Context, conf *pgxpool.Config) error {
+	pool, err := pgxpool.NewWithConfig(ctx, conf)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	return pool.AcquireFunc(ctx, func(locker *pgxpool.Conn) error {
-		if _, err := locker.Exec(ctx, "select pg_advisory_lock($1)", jobsLock); err != nil {
-			return err
-		}
-		// The lock goes with the connection, which goes with the pool.
-		migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
-		if err != nil {
-			return err
-		}
-		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	if err != nil {
 		return err
-	})
+	}
+	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	return err
 }

@@ -2,11 +2,16 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -21,7 +26,37 @@ type Config struct {
 	Tracer pgx.QueryTracer
 }
 
+// directMark is a parameter of connections that reached Postgres with all of
+// their parameters. It means nothing to Postgres.
+const directMark = "coppice.direct"
+
+// unprepared is how statements are sent through a pooler: in one round trip and
+// with the same encodings as prepared statements, and with nothing left in the
+// session of Postgres.
+const unprepared = pgx.QueryExecModeCacheDescribe
+
+// parameters are those of connections.
+func (cfg Config) parameters() map[string]string {
+	params := map[string]string{
+		// Walks are the same whatever their ids are, and planning one anew costs
+		// as much as running it.
+		"plan_cache_mode": "force_generic_plan",
+		// Compilation never pays for statements of a millisecond.
+		"jit": "off",
+	}
+	if cfg.StatementTimeout > 0 {
+		params["statement_timeout"] = strconv.FormatInt(cfg.StatementTimeout.Milliseconds(), 10)
+	}
+	return params
+}
+
 // Open makes a pool and checks that the server answers.
+//
+// A pooler between the program and Postgres, such as PgBouncer, may refuse a
+// connection's parameters, or drop them. It may also give each transaction
+// another connection to Postgres. Open then connects without parameters and,
+// unless the URL says otherwise by default_query_exec_mode, prepares no
+// statements: see [Pooled] and [MissingParameters].
 func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	conf, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
@@ -31,25 +66,93 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 		conf.MaxConns = cfg.MaxConns
 	}
 	conf.ConnConfig.Tracer = cfg.Tracer
-	params := conf.ConnConfig.RuntimeParams
-	if params["application_name"] == "" {
-		params["application_name"] = "coppice"
+	if conf.ConnConfig.RuntimeParams["application_name"] == "" {
+		conf.ConnConfig.RuntimeParams["application_name"] = "coppice"
 	}
-	if cfg.StatementTimeout > 0 {
-		params["statement_timeout"] = strconv.FormatInt(cfg.StatementTimeout.Milliseconds(), 10)
+	switch conf.ConnConfig.DefaultQueryExecMode {
+	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
+		// They are chosen for poolers, and know nothing of a column's type: JSON
+		// would be sent as bytea.
+		conf.ConnConfig.DefaultQueryExecMode = unprepared
 	}
-	// Walks are the same whatever their ids are, and planning one anew costs
-	// as much as running it.
-	params["plan_cache_mode"] = "force_generic_plan"
-	// Compilation never pays for statements of a millisecond.
-	params["jit"] = "off"
-	pool, err := pgxpool.NewWithConfig(ctx, conf)
+	pooled := conf.Copy()
+	maps.Copy(conf.ConnConfig.RuntimeParams, cfg.parameters())
+	conf.ConnConfig.RuntimeParams[directMark] = "on"
+	pool, err := open(ctx, conf)
+	if errors.Is(err, errParameters) {
+		if !choosesExecMode(cfg.URL) {
+			pooled.ConnConfig.DefaultQueryExecMode = unprepared
+		}
+		pool, err = open(ctx, pooled)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("db.Open: %w", err)
 	}
-	if err := pool.Ping(ctx); err != nil {
+	return pool, nil
+}
+
+// errParameters tells that parameters of a connection don't reach Postgres.
+var errParameters = errors.New("parameters of connections don't reach Postgres")
+
+func open(ctx context.Context, conf *pgxpool.Config) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMark(ctx, pool); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("db.Open: the database doesn't answer: %w", err)
+		return nil, err
 	}
 	return pool, nil
+}
+
+// checkMark checks that the server answers, and that it got the mark if it was
+// sent one.
+func checkMark(ctx context.Context, pool *pgxpool.Pool) error {
+	var got bool
+	err := pool.QueryRow(ctx, "select coalesce(current_setting('"+directMark+"', true), '') = 'on'", pgx.QueryExecModeSimpleProtocol).Scan(&got)
+	var answer *pgconn.PgError
+	switch {
+	case errors.As(err, &answer) && answer.Code == "08P01" && strings.Contains(answer.Message, "startup parameter"):
+		return fmt.Errorf("the database doesn't answer: %w: %w", errParameters, err)
+	case err != nil:
+		return fmt.Errorf("the database doesn't answer: %w", err)
+	case !got && !Pooled(pool):
+		return errParameters
+	}
+	return nil
+}
+
+// choosesExecMode tells whether a connection string says how statements are sent.
+func choosesExecMode(url string) bool { return strings.Contains(url, "default_query_exec_mode") }
+
+// Pooled tells whether a pool that Open made has a pooler between itself and
+// Postgres. Nothing that belongs to a session of Postgres can be relied on then:
+// parameters, LISTEN, advisory locks beyond a transaction.
+func Pooled(pool *pgxpool.Pool) bool {
+	return pool.Config().ConnConfig.RuntimeParams[directMark] == ""
+}
+
+// MissingParameters are the statements by which the connections' role gets the
+// parameters that cfg asks for and the pool's connections don't have.
+func MissingParameters(ctx context.Context, pool *pgxpool.Pool, cfg Config) ([]string, error) {
+	wanted := cfg.parameters()
+	names := slices.Sorted(maps.Keys(wanted))
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = wanted[name]
+	}
+	rows, err := pool.Query(ctx, `
+		select format('alter role %I in database %I set %s = %L', current_user, current_database(), name, wanted)
+		from unnest($1::text[], $2::text[]) as w (name, wanted) join pg_settings using (name)
+		where setting <> wanted
+		order by name`, names, values)
+	if err != nil {
+		return nil, fmt.Errorf("db.MissingParameters: %w", err)
+	}
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("db.MissingParameters: %w", err)
+	}
+	return missing, nil
 }

@@ -56,8 +56,11 @@ type WorkerConfig struct {
 	// Concurrency is how many branches are compacted at once; 0 stands for 2.
 	// 0 workers of a server that only queues: negative.
 	Concurrency int
-	Logger      *slog.Logger
-	Observe     func(JobOutcome) // called with what came of each attempt, for metrics; nil for none
+	// PollOnly looks for jobs once a second instead of being told of them by
+	// LISTEN, which doesn't get through a pooler.
+	PollOnly bool
+	Logger   *slog.Logger
+	Observe  func(JobOutcome) // called with what came of each attempt, for metrics; nil for none
 }
 
 // A Worker queues compactions in the transactions of appends and runs them in
@@ -87,7 +90,7 @@ func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker,
 		cfg.Observe = func(JobOutcome) {}
 	}
 	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, observe: cfg.Observe}
-	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: jobAttempts}
+	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: jobAttempts, PollOnly: cfg.PollOnly}
 	if w.works {
 		workers := river.NewWorkers()
 		river.AddWorker(workers, &runner{w: w})

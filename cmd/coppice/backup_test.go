@@ -202,7 +202,7 @@ func TestBackup(t *testing.T) {
 
 	// And into databases of one's own, from both formats.
 	for name, command := range map[string]string{"custom": "pg_restore --no-owner", "plain": "psql --quiet"} {
-		execute(t, restored, "create database "+name+" encoding 'UTF8' template template0")
+		execute(t, superuserURL(t, restored), "create database "+name+" owner coppice encoding 'UTF8' template template0")
 		own := strings.Replace(restored, "/coppice?", "/"+name+"?", 1)
 		if own == restored {
 			t.Fatalf("%s has another form than expected", restored)

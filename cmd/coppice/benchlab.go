@@ -54,7 +54,7 @@ func openBenchLab(ctx context.Context, url, cacheDir string, log *slog.Logger) (
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	lab.url = lab.private.URL()
+	lab.url = lab.private.SuperuserURL()
 	return lab, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,6 +117,7 @@ func TestExplain(t *testing.T) {
 		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}, "/x: there is no such file"},
 		{fmt.Errorf("tree.Import: %w", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
 		{fmt.Errorf("db.Migrate: %w", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
+		{fmt.Errorf("tree.Import: %w", unsentError{syscall.EPIPE}), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{&unreachableError{"postgres://ada:secret@db.example:5432/x", context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
 		{&unreachableError{"postgres://ada:secret@db.example/x", &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
 		{&unreachableError{"postgres://ada:secret@db.example/x", fmt.Errorf("db.Migrate: %w", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},
@@ -127,6 +129,24 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+// A broken pipe to the database is a failure. Only one to the reader of the output
+// is none.
+func TestReportTellsBrokenPipesApart(t *testing.T) {
+	t.Parallel()
+	if code := report(t.Context(), fmt.Errorf("tree.Import: %w", unsentError{syscall.EPIPE})); code != exitFailed {
+		t.Errorf("the database's: exit code %d, want %d", code, exitFailed)
+	}
+	if code := report(t.Context(), &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}); code != exitBrokenPipe {
+		t.Errorf("the output's: exit code %d, want %d", code, exitBrokenPipe)
+	}
+}
+
+// unsentError is as pgconn's where a statement could not be sent.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error   { return e.error }
+func (unsentError) SafeToRetry() bool { return true }
 
 func TestStartsID(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ func openPrivate(ctx context.Context, f *databaseFlags, config db.Config, log *s
 	if !errors.Is(err, embedded.ErrNotRunning) {
 		return nil, err
 	}
-	return startPrivate(ctx, f, config, log)
+	return startPrivate(ctx, f, config, false, log)
 }
 
 // passing tells for how long an error may be gone in a moment; 0 if it stays.
@@ -114,10 +114,30 @@ func connect(ctx context.Context, config db.Config, log *slog.Logger) (*database
 	return d, nil
 }
 
+// announcePooler says what a pooler between the server and Postgres means, and
+// which settings the database lacks because of it.
+func (d *database) announcePooler(ctx context.Context, config db.Config) error {
+	if !db.Pooled(d.pool) {
+		return nil
+	}
+	missing, err := db.MissingParameters(ctx, d.pool, config)
+	if err != nil {
+		return err
+	}
+	const means = "connections to Postgres lead through a pooler: background jobs are looked for once a second"
+	if len(missing) == 0 {
+		d.log.Info(means)
+	} else {
+		d.log.Warn(means+", and settings don't get through. Give them to the role in the database", "statements", strings.Join(missing, "; "))
+	}
+	return nil
+}
+
 // startPrivate starts the private Postgres and migrates it. On error it is
-// stopped again.
-func startPrivate(ctx context.Context, f *databaseFlags, config db.Config, log *slog.Logger) (_ *database, err error) {
-	server, err := embedded.Start(ctx, embedded.Config{DataDir: f.DataDir, CacheDir: f.CacheDir, Logger: log})
+// stopped again. With restart it is started again when it ends by itself: a
+// server goes on then, where a command has failed.
+func startPrivate(ctx context.Context, f *databaseFlags, config db.Config, restart bool, log *slog.Logger) (_ *database, err error) {
+	server, err := embedded.Start(ctx, embedded.Config{DataDir: f.DataDir, CacheDir: f.CacheDir, Restart: restart, Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -245,8 +265,8 @@ func withDatabase(ctx context.Context, f *databaseFlags, out *console, logs *log
 	return err
 }
 
-// lost is closed when the private Postgres ends although nobody stopped it. It
-// is nil, and blocks, where others run the database.
+// lost is closed when the private Postgres has ended for good although nobody
+// stopped it. It is nil, and blocks, where others run the database.
 func (d *database) lost() <-chan struct{} {
 	if d.private == nil {
 		return nil
@@ -254,8 +274,8 @@ func (d *database) lost() <-chan struct{} {
 	return d.private.Done()
 }
 
-// lossError says what became of a private Postgres that nobody stopped. The
-// end of its log is in the program's log already.
+// lossError says what became of a private Postgres that ended for good. The end
+// of its log is in the program's log already.
 func (d *database) lossError() error {
 	reason, _, _ := strings.Cut(fmt.Sprint(d.private.Err()), "\n")
 	return fmt.Errorf("the private Postgres ended (%s), so the server stops. Start it again: what was acknowledged is kept. "+

@@ -24,7 +24,7 @@ func report(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, syscall.EPIPE) && !connectionBroke(err):
 		return exitBrokenPipe // who doesn't read on doesn't want to hear of it
 	case interrupted(ctx, err):
 		fmt.Fprintln(os.Stderr, "coppice: interrupted")
@@ -85,7 +85,7 @@ func explain(err error) string {
 		return unreachable.Error()
 	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
 		return "the database was shut down under this command. What it had finished is kept; run it again"
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, pgconn.ErrConnClosed):
+	case connectionBroke(err):
 		return "the connection to the database broke under this command. What it had finished is kept; run it again"
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return path.Path + ": there is no such file"
@@ -95,6 +95,12 @@ func explain(err error) string {
 		text = strings.TrimSuffix(text, ": "+transfer.ErrFormat.Error()) // what stands before it says so
 	}
 	return text
+}
+
+// connectionBroke tells whether the connection to the database broke: amid an
+// answer, or before a statement could be sent.
+func connectionBroke(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err)
 }
 
 // origin is what functions of this program put before an error: their name,

@@ -138,7 +138,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	if err != nil {
 		return err
 	}
-	stop, err := startWorker(ctx, worker, log)
+	stop, err := startWorker(ctx, worker, d, log)
 	if err != nil {
 		return err
 	}
@@ -164,12 +164,20 @@ func collectLess() {
 func (cmd *serveCommand) openDatabase(ctx context.Context, t tracing, log *slog.Logger) (*database, error) {
 	config := db.Config{URL: cmd.DatabaseURL, MaxConns: cmd.MaxConns, StatementTimeout: cmd.StatementTimeout, Tracer: t.statementTracer()}
 	if config.URL == "" {
-		return startPrivate(ctx, &cmd.databaseFlags, config, log)
+		return startPrivate(ctx, &cmd.databaseFlags, config, true, log)
 	}
 	if _, _, err := migrate(ctx, config.URL, log); err != nil {
 		return nil, err
 	}
-	return connect(ctx, config, log)
+	d, err := connect(ctx, config, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.announcePooler(ctx, config); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // checkOpen refuses to serve other machines while there is no key that they
@@ -190,23 +198,29 @@ func (cmd *serveCommand) checkOpen(ctx context.Context, d *database, listener ne
 	return nil
 }
 
-// serve serves until ctx is done or the private Postgres ends, and then lets
-// running requests finish.
+// lostPatience is how long running requests get to say that there is no database
+// any more.
+const lostPatience = time.Second
+
+// serve serves until ctx is done or the private Postgres has ended for good, and
+// then lets running requests finish.
 func (cmd *serveCommand) serve(ctx context.Context, d *database, listener net.Listener, server *http.Server, replies *reply.Service, log *slog.Logger) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	log.Info("listening", "url", baseURL(listener), "version", readBuildInfo().Version)
 
 	var failure error
+	patience := cmd.ShutdownTimeout
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving %s: %w", cmd.Addr, err)
 	case <-d.lost():
 		failure = d.lossError()
+		patience = min(patience, lostPatience)
 	case <-ctx.Done():
 		log.Info("stopping: running requests finish first", "timeout", cmd.ShutdownTimeout)
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmd.ShutdownTimeout)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	closed := cmd.closeReplies(ctx, replies, log) // meanwhile, as their clients' requests last as long as they do
 	if err := server.Shutdown(grace); err != nil {

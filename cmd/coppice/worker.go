@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -58,7 +59,7 @@ func (f *workerFlags) newWorker(d *database, contexts *summarize.Service, l net.
 	if err != nil {
 		return nil, err
 	}
-	config := summarize.WorkerConfig{ID: id, Concurrency: f.CompactionWorkers, Logger: log}
+	config := summarize.WorkerConfig{ID: id, Concurrency: f.CompactionWorkers, PollOnly: db.Pooled(d.pool), Logger: log}
 	if config.Concurrency == 0 {
 		config.Concurrency = -1
 	}
@@ -74,12 +75,19 @@ func (f *workerFlags) newWorker(d *database, contexts *summarize.Service, l net.
 
 // startWorker has the worker take up what it left, and work until stop is
 // called. It doesn't end with ctx: requests that are still running may queue.
-func startWorker(ctx context.Context, w *summarize.Worker, log *slog.Logger) (stop func(), err error) {
+// Without a database there is nothing to stop: the worker could only try to tell
+// it so, for seconds.
+func startWorker(ctx context.Context, w *summarize.Worker, d *database, log *slog.Logger) (stop func(), err error) {
 	ctx = context.WithoutCancel(ctx)
 	if err := w.Start(ctx); err != nil {
 		return nil, err
 	}
 	return func() {
+		select {
+		case <-d.lost():
+			return
+		default:
+		}
 		ctx, cancel := context.WithTimeout(ctx, workerPatience)
 		defer cancel()
 		if err := w.Stop(ctx); err != nil {

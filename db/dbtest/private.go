@@ -35,7 +35,7 @@ func startPrivate(ctx context.Context) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return connect(ctx, postgres.URL())
+	return connect(ctx, postgres.SuperuserURL())
 }
 
 // cacheDir is where all test binaries find what one of them fetched. Root's own

@@ -220,7 +220,20 @@ func removeSocketDir(dir dataDir) error {
 		}
 		path = target
 	}
-	for _, name := range []string{socketFile(path), socketFile(path) + ".lock", path} {
+	if err := removeSocket(path); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// removeSocket removes the socket of a server that is gone, and the file beside
+// it that names the server's process. Postgres would take any live process with
+// that number for a server.
+func removeSocket(dir string) error {
+	for _, name := range []string{socketFile(dir), socketFile(dir) + ".lock"} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -1,7 +1,7 @@
 // Package embedded runs a private Postgres server for one program: it finds the
 // server's binaries, makes the cluster on first use, listens on a unix socket
-// that only the program's user can reach, and ends when the program ends,
-// however that comes about.
+// that only the program's user can reach, starts again if somebody kills it, and
+// ends when the program ends, however that comes about.
 //
 // It is a store for data, so it keeps fsync on, refuses what it does not
 // understand, and never removes or rewrites a cluster. It is not a pool, knows
@@ -20,6 +20,13 @@
 // that holds them is dead, so no lock is ever stale. The second one is inherited
 // by every server process. Who holds it knows that no server process of an
 // earlier program is left, which a process id in a file can't tell.
+//
+// # Roles
+//
+// The program connects as the role "coppice". It owns the database "coppice" and
+// has no other right: it reads no file of the server, runs no program, and makes
+// no role. The superuser "coppice_admin" is for the package itself, which sets up
+// role and database on each start, and for an administrator at the socket.
 //
 // # Running as root
 //
@@ -42,9 +49,6 @@ import (
 )
 
 const (
-	databaseName = "coppice"
-	superuser    = "coppice"
-
 	// minMajor is the oldest major version that the schema is made for.
 	minMajor = 14
 
@@ -115,6 +119,9 @@ type Config struct {
 	// Parameters are server settings besides the package's own, or instead of
 	// them. Those that say where the server listens can't be changed.
 	Parameters map[string]string
+	// Restart starts a server that ended by itself again, on the same data, socket
+	// and URL. Connections break meanwhile. See [Server.Done] for when it gives up.
+	Restart bool
 	// Logger gets what happens on start and stop; nil discards it. What the
 	// server itself logs goes to a file in DataDir.
 	Logger *slog.Logger
@@ -204,10 +211,30 @@ func start(ctx context.Context, cfg Config, h host) (_ *Server, err error) {
 	} else if err := adoptCluster(dir, user); err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, bin: bin, user: user, log: log, lock: lock, done: make(chan struct{})}
-	if err := s.launch(ctx, cfg.Parameters, h.watchdog, serverLock); err != nil {
+	socketDir, err := makeSocketDir(dir, user)
+	if err != nil {
 		return nil, err
 	}
+	s := &Server{
+		dir: dir, bin: bin, user: user, log: log, lock: lock, done: make(chan struct{}),
+		endpoint: endpoint{PID: os.Getpid(), SocketDir: socketDir, Database: databaseName, User: roleName, MajorVersion: bin.major},
+		args:     serverArgs(dir, socketDir, cfg.Parameters),
+		watch:    h.watchdog,
+		restarts: cfg.Restart,
+	}
+	s.lasting, s.end = context.WithCancel(context.Background())
+	p, err := s.launch(ctx, serverLock)
+	if err == nil {
+		if err = writeEndpoint(dir, s.endpoint); err != nil {
+			p.end()
+		}
+	}
+	if err != nil {
+		s.end()
+		return nil, errors.Join(err, removeSocketDir(dir))
+	}
+	s.postmaster = p
+	go s.supervise(p)
 	return s, nil
 }
 

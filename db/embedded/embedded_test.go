@@ -105,7 +105,7 @@ func TestStart(t *testing.T) {
 	for statement, want := range map[string]string{
 		"SELECT current_database()":             "coppice",
 		"SELECT current_user":                   "coppice",
-		"SHOW is_superuser":                     "on",
+		"SHOW is_superuser":                     "off",
 		"SHOW fsync":                            "on",
 		"SHOW full_page_writes":                 "on",
 		"SHOW synchronous_commit":               "on",

@@ -80,6 +80,29 @@ func lockServer(ctx context.Context, dir dataDir, log *slog.Logger) (*os.File, e
 	return f, nil
 }
 
+// awaitProcesses takes the lock that the server's processes inherit, after the
+// postmaster was killed. Its other processes end by themselves; one that runs a
+// statement does so at the statement's end, so there is no bound but ctx.
+func awaitProcesses(ctx context.Context, dir dataDir, log *slog.Logger) (*os.File, error) {
+	f, err := openLock(dir.file(serverLockName))
+	if err != nil {
+		return nil, err
+	}
+	for warned := false; ; warned = true {
+		ok, err := acquire(ctx, f, lockPatience)
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		if ok {
+			return f, nil
+		}
+		if !warned {
+			log.Warn("a process of the Postgres that ended is still at work: waiting for its end", "dir", string(dir))
+		}
+	}
+}
+
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 }
@@ -168,6 +191,12 @@ type endpoint struct {
 func (e endpoint) url() string {
 	return fmt.Sprintf("postgres://%s@/%s?host=%s&port=%d&sslmode=disable", e.User, e.Database,
 		strings.ReplaceAll(url.QueryEscape(e.SocketDir), "+", "%20"), socketPort)
+}
+
+// as is the endpoint for another user.
+func (e endpoint) as(user string) endpoint {
+	e.User = user
+	return e
 }
 
 func writeEndpoint(dir dataDir, e endpoint) error {

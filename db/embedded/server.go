@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,29 +28,43 @@ const (
 // A Server is a running private Postgres. Its methods can be called from
 // several goroutines at once.
 type Server struct {
-	dir        dataDir
-	bin        binaries
-	user       *account
-	log        *slog.Logger
-	lock       *os.File // the program's; held until the server is gone
-	url        string
-	postmaster *postmaster
-	stopping   atomic.Bool
+	dir      dataDir
+	bin      binaries
+	user     *account
+	log      *slog.Logger
+	lock     *os.File // the program's; held until the server is gone
+	endpoint endpoint
+	args     []string // of the postmaster
+	watch    bool     // a watchdog is needed
+	restarts bool
+
+	lasting context.Context // ends when Stop is called
+	end     context.CancelFunc
+
+	mu         sync.Mutex
+	postmaster *postmaster // of the current run; nil between two runs
 
 	done chan struct{}
 	err  error // set before done is closed
 }
 
-// URL returns the connection string of the database "coppice", of which the
-// connecting user is owner and superuser. pgx and libpq both read it.
-func (s *Server) URL() string { return s.url }
+// URL returns the connection string of the database "coppice", for the role that
+// owns it and has no other right. It stays the same when the server is started
+// again. pgx and libpq both read it.
+func (s *Server) URL() string { return s.endpoint.url() }
 
-// Done returns a channel that is closed when the server has ended, for whatever
-// reason, and its data directory is free again.
+// SuperuserURL is [Server.URL] for the superuser, who makes databases for tests
+// and benchmarks. The program itself has no use for it.
+func (s *Server) SuperuserURL() string { return s.endpoint.as(superuser).url() }
+
+// Done returns a channel that is closed when the server has ended and its data
+// directory is free again: after [Server.Stop], or when the server ended by
+// itself. With [Config.Restart] the server is then started again, so that the
+// channel is closed only when that failed several times in a row.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err returns nil while the server runs and after [Server.Stop], and otherwise
-// why it ended, with the end of its log.
+// Err returns nil until Done is closed and after [Server.Stop], and otherwise
+// why the server ended, with the end of its log.
 func (s *Server) Err() error {
 	select {
 	case <-s.done:
@@ -66,62 +80,57 @@ func (s *Server) Err() error {
 // this loses nothing either, but leaves the replay to the next start, and Stop
 // returns ctx's error. It does nothing on a server that has ended.
 func (s *Server) Stop(ctx context.Context) error {
-	s.stopping.Store(true)
+	s.halt(syscall.SIGINT)
 	select {
 	case <-s.done:
 		return nil // even if ctx has ended, too
 	default:
 	}
-	process := s.postmaster.cmd.Process
-	// Signals to a process that has ended fail, which is what is wanted.
-	_ = process.Signal(syscall.SIGINT)
 	select {
 	case <-s.done:
 		return nil
 	case <-ctx.Done():
 	}
-	_ = process.Signal(syscall.SIGQUIT)
+	s.halt(syscall.SIGQUIT)
 	select {
 	case <-s.done:
 	case <-time.After(quitPatience):
-		_ = process.Kill()
+		s.halt(syscall.SIGKILL)
 		<-s.done
 	}
 	return fmt.Errorf("embedded.Server.Stop: Postgres was stopped at once, and will replay its log on the next start: %w", context.Cause(ctx))
 }
 
-// launch starts the postmaster and waits until it serves. On error nothing runs.
-func (s *Server) launch(ctx context.Context, parameters map[string]string, watch bool, serverLock *os.File) error {
-	socketDir, err := makeSocketDir(s.dir, s.user)
-	if err != nil {
-		return err
+// halt sends a signal to the server. If the server is being started again, that
+// is called off.
+func (s *Server) halt(signal syscall.Signal) {
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.postmaster != nil {
+		// It fails if the process has ended, which is what is wanted.
+		_ = s.postmaster.cmd.Process.Signal(signal)
 	}
-	e := endpoint{PID: os.Getpid(), SocketDir: socketDir, Database: databaseName, User: superuser, MajorVersion: s.bin.major}
-	s.url = e.url()
-
-	begin := time.Now()
-	p, err := startPostmaster(s.dir, s.bin, s.user, serverArgs(s.dir, socketDir, parameters), watch, serverLock)
-	if err != nil {
-		return errors.Join(err, removeSocketDir(s.dir))
-	}
-	err = s.awaitReady(ctx, e, p)
-	if err == nil {
-		err = writeEndpoint(s.dir, e)
-	}
-	if err != nil {
-		p.end()
-		return errors.Join(err, removeSocketDir(s.dir))
-	}
-	s.postmaster = p
-	go s.supervise()
-	s.log.Info("Postgres is ready", "dir", string(s.dir), "version", s.bin.version(),
-		"pid", p.cmd.Process.Pid, "took", time.Since(begin))
-	return nil
 }
 
-// awaitReady returns when the server accepts connections to its database, which
-// it creates if it is not there.
-func (s *Server) awaitReady(ctx context.Context, e endpoint, p *postmaster) error {
+// launch starts a postmaster and waits until it serves. On error none runs.
+func (s *Server) launch(ctx context.Context, serverLock *os.File) (*postmaster, error) {
+	begin := time.Now()
+	p, err := startPostmaster(s.dir, s.bin, s.user, s.args, s.watch, serverLock)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.awaitReady(ctx, p); err != nil {
+		p.end()
+		return nil, err
+	}
+	s.log.Info("Postgres is ready", "dir", string(s.dir), "version", s.bin.version(),
+		"pid", p.cmd.Process.Pid, "took", time.Since(begin))
+	return p, nil
+}
+
+// awaitReady returns when the server accepts connections to its database.
+func (s *Server) awaitReady(ctx context.Context, p *postmaster) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -133,7 +142,7 @@ func (s *Server) awaitReady(ctx context.Context, e endpoint, p *postmaster) erro
 	}()
 	answered := time.Now()
 	for {
-		err := ensureDatabase(ctx, e)
+		err := setUpRoles(ctx, s.endpoint)
 		if err == nil {
 			return nil
 		}
@@ -155,42 +164,6 @@ func (s *Server) awaitReady(ctx context.Context, e endpoint, p *postmaster) erro
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-// ensureDatabase connects, and creates the database if it is missing: in a new
-// cluster, or where a kill came between initdb and the first connection.
-func ensureDatabase(ctx context.Context, e endpoint) error {
-	e.Database = "postgres" // the one that every cluster has
-	conn, err := pgconn.Connect(ctx, e.url())
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	found := conn.ExecParams(ctx, "SELECT FROM pg_database WHERE datname = $1", [][]byte{[]byte(databaseName)}, nil, nil, nil).Read()
-	if found.Err != nil || len(found.Rows) > 0 {
-		return found.Err
-	}
-	_, err = conn.Exec(ctx, "CREATE DATABASE "+databaseName).ReadAll()
-	return err
-}
-
-// supervise waits for the server's end, and frees the data directory.
-func (s *Server) supervise() {
-	p := s.postmaster
-	p.log.keepSmall(p.done) // which is also the wait
-	if s.stopping.Load() {
-		s.log.Info("Postgres has stopped", "dir", string(s.dir))
-	} else {
-		s.err = p.failure("ended by itself")
-		s.log.Error("Postgres has ended", "dir", string(s.dir), "error", s.err)
-	}
-	p.end()
-	// Best effort: the next start does the same again.
-	if err := errors.Join(removeEndpoint(s.dir), removeSocketDir(s.dir)); err != nil {
-		s.log.Warn("could not tidy up after Postgres", "dir", string(s.dir), "error", err)
-	}
-	s.lock.Close()
-	close(s.done)
 }
 
 // A postmaster is one run of the server's main process.

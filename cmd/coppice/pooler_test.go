@@ -1,0 +1,217 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// The program works through PgBouncer in transaction mode, with far fewer
+// connections to Postgres than it has clients: it migrates, serves every kind of
+// request, and compacts in the background. No request fails, and the log has
+// nothing to say but that there is a pooler.
+func TestPooler(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		lines []string
+	}{
+		{"that refuses parameters", nil},
+		{"that drops parameters", []string{"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,coppice.direct"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.Pooler(t, dbtest.Empty(t), poolerConnections, tt.lines...)
+			env := []string{"DATABASE_URL=" + url, "OPENAI_API_KEY="}
+			if out := mustRun(t, env, "migrate"); !strings.Contains(out, "Migrated the schema") {
+				t.Errorf("migrate says: %s", out)
+			}
+			s := serve(t, env)
+			const clients = 16
+			var wg sync.WaitGroup
+			for i := range clients {
+				wg.Go(func() {
+					if err := useAll(t.Context(), s.url, i); err != nil {
+						t.Errorf("client %d: %v", i, err)
+					}
+				})
+			}
+			wg.Wait()
+			path := newTalk(t, s.url)
+			mustTalk(t, s.url, path, 10)
+			eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
+			if out := mustRun(t, env, "list", "--limit", "0"); strings.Count(out, "\n") < clients {
+				t.Errorf("list has %d lines, want at least %d", strings.Count(out, "\n"), clients)
+			}
+			mustRun(t, env, "import", hedgeFile)
+			checkSessions(t, url)
+			s.signal(t, syscall.SIGTERM)
+			if code := s.wait(t); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			checkPoolerLog(t, s.logged())
+		})
+	}
+}
+
+const poolerConnections = 3
+
+// checkSessions wants nothing of the program left in the sessions of Postgres
+// behind the pooler, which belong to whoever comes next. Each of as many
+// transactions as there are sessions gets another one.
+func checkSessions(t *testing.T, url string) {
+	t.Helper()
+	const left = `select concat_ws(' ', (select count(*) from pg_listening_channels()), (select count(*) from pg_prepared_statements),
+		(select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()))`
+	for range poolerConnections {
+		conn, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		var got string
+		_, err = conn.Exec(t.Context(), "begin")
+		if err == nil {
+			err = conn.QueryRow(t.Context(), left, pgx.QueryExecModeSimpleProtocol).Scan(&got)
+		}
+		if err != nil || got != "0 0 0" {
+			t.Errorf("channels, prepared statements and locks of a session: %s, %v; want none", got, err)
+		}
+	}
+}
+
+// checkPoolerLog wants one warning, which says what to do about settings.
+func checkPoolerLog(t *testing.T, log string) {
+	t.Helper()
+	pooler := 0
+	for line := range strings.Lines(log) {
+		var entry struct{ Level, Msg, Statements string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Errorf("%v: %s", err, line)
+		}
+		switch {
+		case strings.Contains(entry.Msg, "lead through a pooler"):
+			pooler++
+			if !strings.Contains(entry.Statements, "set statement_timeout = '20000'") {
+				t.Errorf("the log doesn't say how to set what is missing: %s", line)
+			}
+		case entry.Level != "INFO":
+			t.Errorf("the log complains: %s", line)
+		}
+	}
+	if pooler != 1 {
+		t.Errorf("%d lines of the log tell of a pooler, want one", pooler)
+	}
+}
+
+// useAll sends requests of every kind, one after the other.
+func useAll(ctx context.Context, url string, client int) error {
+	do := func(method, path string, body any, status int, out any) error {
+		got, answer, err := try(ctx, method, url+path, body)
+		if err != nil {
+			return err
+		}
+		if got != status {
+			return fmt.Errorf("%s %s: status %d, want %d: %s", method, path, got, status, answer)
+		}
+		if out != nil {
+			return json.Unmarshal(answer, out)
+		}
+		return nil
+	}
+	conversation := uuid.Must(uuid.NewV7()).String()
+	path := "/v1/conversations/" + conversation
+	if err := do("POST", "/v1/conversations", map[string]any{"id": conversation, "title": fmt.Sprintf("Client %d", client), "metadata": map[string]any{"client": client}}, 201, nil); err != nil {
+		return err
+	}
+	var ids []string
+	for turn := range 6 {
+		var parent any
+		if turn > 0 {
+			parent = ids[turn-1]
+		}
+		var m struct{ ID string }
+		role := []string{"user", "assistant"}[turn%2]
+		if err := do("POST", path+"/messages", map[string]any{"parent_id": parent, "role": role, "content": fmt.Sprintf("hazel %d of client%d", turn, client), "pinned": turn == 2}, 201, &m); err != nil {
+			return err
+		}
+		ids = append(ids, m.ID)
+	}
+	chain := []map[string]any{{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}}
+	steps := []struct {
+		method, path string
+		body         any
+		status       int
+	}{
+		{"POST", path + "/messages", map[string]any{"parent_id": ids[5], "messages": chain}, 201},
+		{"POST", path + "/messages", map[string]any{"parent_id": ids[3], "role": "user", "content": "a branch"}, 201},
+		{"PATCH", path, map[string]any{"title": "Renamed", "head_id": ids[5]}, 200},
+		{"GET", path, nil, 200},
+		{"GET", path + "/branches/" + ids[5] + "/context", nil, 200},
+		{"GET", path + "/branches/active/explain", nil, 200},
+		{"GET", path + "/branches/active/transcript?limit=3", nil, 200},
+		{"GET", path + "/branches", nil, 200},
+		{"GET", path + "/tree", nil, 200},
+		{"GET", path + "/export?format=jsonl", nil, 200},
+		{"GET", path + "/messages/" + ids[0] + "/children", nil, 200},
+		{"GET", path + "/messages/" + ids[0] + "/newest-leaf", nil, 200},
+		{"GET", path + "/compactions", nil, 200},
+		{"POST", path + "/branches/" + ids[5] + "/compactions", map[string]any{"keep_recent_messages": 1}, 200},
+		{"POST", path + "/messages/" + ids[5] + "/fork", map[string]any{}, 201},
+		{"DELETE", path + "/messages/" + ids[4], nil, 200},
+		{"GET", "/v1/conversations?query=client", nil, 200},
+		{"GET", fmt.Sprintf("/v1/search?query=hazel+client%d", client), nil, 200},
+		{"GET", "/readyz", nil, 200},
+	}
+	for _, step := range steps {
+		if err := do(step.method, step.path, step.body, step.status, nil); err != nil {
+			return err
+		}
+	}
+	if err := importHedge(ctx, url); err != nil {
+		return err
+	}
+	if client%2 == 0 {
+		return do("DELETE", path, nil, 204, nil)
+	}
+	return nil
+}
+
+// importHedge imports a file over REST, the same from all clients at once.
+func importHedge(ctx context.Context, url string) error {
+	file, err := os.ReadFile(hedgeFile)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/imports", bytes.NewReader(file))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/octet-stream")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		return fmt.Errorf("import: status %d, %w: %s", res.StatusCode, err, answer)
+	}
+	return nil
+}

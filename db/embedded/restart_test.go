@@ -1,0 +1,299 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package embedded
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// restartConfig is testConfig for a server that is started again.
+func restartConfig(t *testing.T) Config {
+	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+	cfg.Restart = true
+	return cfg
+}
+
+// killPostmaster kills the postmaster, and returns when another one serves.
+func killPostmaster(t *testing.T, s *Server) {
+	t.Helper()
+	first := readPID(s.dir.postmasterPID())
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitOther(t, s, first)
+}
+
+// awaitOther returns when a postmaster with another process id serves.
+func awaitOther(t *testing.T, s *Server, first int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if conn, err := pgx.Connect(t.Context(), s.URL()); err == nil {
+			conn.Close(t.Context())
+			if pid := readPID(s.dir.postmasterPID()); pid != first {
+				return
+			}
+		}
+		select {
+		case <-s.Done():
+			t.Fatalf("the server was not started again: %v", s.Err())
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no other postmaster serves after 30 seconds")
+		}
+	}
+}
+
+func TestKilledServerIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, restartConfig(t))
+	url, endpoint := s.URL(), readEndpoint(t, s)
+	query(t, url, "create table kept as select generate_series(1, 1000) as id")
+	for range 2 {
+		killPostmaster(t, s)
+		if got := query(t, url, "select count(*) from kept"); got != "1000" {
+			t.Errorf("%s rows are left, want 1000", got)
+		}
+		checkRole(t, url)
+		if got := readEndpoint(t, s); got != endpoint || s.URL() != url {
+			t.Errorf("the server has moved from %s to %s", endpoint, got)
+		}
+		if found, err := Attach(string(s.dir)); err != nil || found != url {
+			t.Errorf("Attach: got %q, %v, want %q", found, err, url)
+		}
+	}
+	mustStop(t, s)
+	if err := s.Err(); err != nil {
+		t.Errorf("Err after Stop: %v", err)
+	}
+}
+
+func readEndpoint(t *testing.T, s *Server) string {
+	t.Helper()
+	b, err := os.ReadFile(s.dir.file(endpointName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// The new server begins when no process of the killed one is left. Both would
+// write to the same files.
+func TestRestartWaitsForTheKilledServersProcesses(t *testing.T) {
+	t.Parallel()
+	cfg := restartConfig(t)
+	log := make(lines, 100)
+	cfg.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), log), nil))
+	s := mustStart(t, cfg)
+	first := readPID(s.dir.postmasterPID())
+	frozen := freezeBackend(t, s)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "starting it again")
+	log.await(t, "waiting for its end") // and not another failure
+	if gone(t, string(s.dir)) {
+		t.Fatal("the frozen process doesn't hold the lock, so the test shows nothing")
+	}
+	if conn, err := pgx.Connect(t.Context(), s.URL()); err == nil {
+		conn.Close(t.Context())
+		t.Error("a server answers beside a process of the killed one")
+	}
+	if pid := readPID(s.dir.postmasterPID()); pid != first {
+		t.Errorf("postmaster %d was started beside a process of the killed one", pid)
+	}
+	if _, err := Start(t.Context(), Config{DataDir: string(s.dir)}); !errors.As(err, new(*InUseError)) {
+		t.Errorf("another program during the restart: %v, want an InUseError", err)
+	}
+	if err := syscall.Kill(frozen, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	awaitOther(t, s, first)
+}
+
+// lines are those of a log.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
+}
+
+// await wants the next line but those of level INFO to say something.
+func (l lines) await(t *testing.T, want string) {
+	t.Helper()
+	for {
+		select {
+		case line := <-l:
+			if strings.Contains(line, "level=INFO") {
+				continue
+			}
+			if !strings.Contains(line, want) {
+				t.Fatalf("the log says %s, want %q", line, want)
+			}
+			return
+		case <-time.After(30 * time.Second):
+			t.Fatalf("the log doesn't say %q within 30 seconds", want)
+		}
+	}
+}
+
+// freezeBackend stops a process that serves a connection, so that it notices
+// nothing until it is continued.
+func freezeBackend(t *testing.T, s *Server) (pid int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid = int(conn.PgConn().PID())
+	t.Cleanup(func() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		conn.PgConn().Conn().Close()
+	})
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// awaitBetweenRuns returns when the server has noticed its postmaster's end.
+func awaitBetweenRuns(t *testing.T, s *Server) {
+	t.Helper()
+	for range 3000 {
+		s.mu.Lock()
+		between := s.postmaster == nil
+		s.mu.Unlock()
+		if between {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the end of the postmaster was not noticed in 30 seconds")
+}
+
+func TestStopDuringRestart(t *testing.T) {
+	t.Parallel()
+	cfg := restartConfig(t)
+	s := mustStart(t, cfg)
+	query(t, s.URL(), "create table kept as select generate_series(1, 1000) as id")
+	freezeBackend(t, s)
+	if err := syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitBetweenRuns(t, s)
+	mustStop(t, s) // doesn't wait for the frozen process
+	if err := s.Err(); err != nil {
+		t.Errorf("Err after Stop: %v", err)
+	}
+	if _, err := Attach(cfg.DataDir); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Attach after Stop: %v, want %v", err, ErrNotRunning)
+	}
+}
+
+// Stop may come at any moment of a restart. No server is left, and none is
+// started, whenever that is.
+func TestStopAtAnyMomentOfARestart(t *testing.T) {
+	t.Parallel()
+	cfg := restartConfig(t)
+	for round := range 8 {
+		s := mustStart(t, cfg)
+		if round == 0 {
+			query(t, s.URL(), "create table kept as select generate_series(1, 1000) as id")
+		}
+		if err := syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(round) * 20 * time.Millisecond) // another moment each time; all of them have to do
+		mustStop(t, s)
+		if err := s.Err(); err != nil {
+			t.Errorf("Err after Stop: %v", err)
+		}
+		awaitGone(t, cfg.DataDir)
+	}
+	if got := query(t, mustStart(t, cfg).URL(), "select count(*) from kept"); got != "1000" {
+		t.Errorf("%s rows are left, want 1000", got)
+	}
+}
+
+func TestRestartsEnd(t *testing.T) {
+	t.Parallel()
+	cfg := restartConfig(t)
+	s := mustStart(t, cfg)
+	query(t, s.URL(), "create table kept as select generate_series(1, 1000) as id")
+	for range mostRestarts {
+		killPostmaster(t, s)
+	}
+	if err := syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	err := s.Err()
+	for _, want := range []string{strconv.Itoa(mostRestarts) + " times in a row", "killed"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Err: got %v, want that it says %q", err, want)
+		}
+	}
+	if err := s.Stop(context.Background()); err != nil {
+		t.Errorf("Stop of a dead server: %v", err)
+	}
+	// The directory is free again.
+	if got := query(t, mustStart(t, cfg).URL(), "select count(*) from kept"); got != "1000" {
+		t.Errorf("%s rows are left, want 1000", got)
+	}
+}
+
+// A server that can't start is a failure in the row, too.
+func TestRestartsEndWhereTheServerCantStart(t *testing.T) {
+	t.Parallel()
+	cfg := restartConfig(t)
+	s := mustStart(t, cfg)
+	control := filepath.Join(s.dir.cluster(), "global", "pg_control")
+	if err := os.Rename(control, control+".aside"); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "could not start") || !strings.Contains(err.Error(), "pg_control") {
+		t.Errorf("Err: got %v, want why Postgres could not start", err)
+	}
+	if err := os.Rename(control+".aside", control); err != nil {
+		t.Fatal(err)
+	}
+	mustStart(t, cfg)
+}
+
+func TestFailuresInARow(t *testing.T) {
+	t.Parallel()
+	var f failures
+	var pauses []time.Duration
+	for {
+		pause, again := f.next(soundAfter - 1)
+		if !again {
+			break
+		}
+		pauses = append(pauses, pause)
+	}
+	if len(pauses) != mostRestarts || pauses[0] != 0 || pauses[1] != firstPause || pauses[mostRestarts-1] != firstPause<<(mostRestarts-2) {
+		t.Errorf("pauses before restarts: %v", pauses)
+	}
+	for range 3 * mostRestarts {
+		if pause, again := f.next(soundAfter); pause != 0 || !again {
+			t.Fatalf("after a sound run: a pause of %v, restart %v", pause, again)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// checkRole wants the role that the program connects as to own its database, and
+// to have no other right.
+func checkRole(t *testing.T, url string) {
+	t.Helper()
+	const rights = `select concat_ws(' ', current_user, rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls,
+		(select count(*) from pg_auth_members where member = r.oid),
+		(select pg_get_userbyid(datdba) from pg_database where datname = current_database()))
+		from pg_roles r where rolname = current_user`
+	if got, want := query(t, url, rights), "coppice f f f f f 0 coppice"; got != want {
+		t.Errorf("name, rights, memberships and owner of the database: %s, want %s", got, want)
+	}
+	for _, statement := range []string{
+		"copy (select 1) to program 'true'",
+		"create temp table lines (line text); copy lines from program 'id'",
+		"copy (select 1) to '/tmp/coppice-was-here'",
+		"select pg_read_file('postgresql.conf')",
+		"select pg_ls_dir('.')",
+		"select lo_import('/etc/passwd')",
+		"create role another",
+		"create database another",
+		"alter system set jit = on",
+		"alter role coppice superuser",
+		"set role coppice_admin",
+		"set session authorization coppice_admin",
+		"set session_replication_role = replica",
+		"create extension dblink",
+		"create function run() returns int language c as 'libc', 'system'",
+		"drop database coppice with (force)",
+		"select rolpassword from pg_authid",
+	} {
+		if code := refusal(t, url, statement); code != "42501" && code != "55006" { // insufficient_privilege; object_in_use
+			t.Errorf("%s: error code %q, want a refusal", statement, code)
+		}
+	}
+	query(t, url, "create type public.colour as enum ('green')", "create table public.own (id bigint, of public.colour)",
+		"create schema aside", "drop schema aside", "drop table own", "drop type colour")
+}
+
+// refusal runs a statement on a connection of its own, and returns the code of
+// its error.
+func refusal(t *testing.T, url, statement string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var answer *pgconn.PgError
+	if err := conn.PgConn().Exec(t.Context(), statement).Close(); errors.As(err, &answer) {
+		return answer.Code
+	}
+	return ""
+}
+
+func TestRoleOwnsItsDatabaseAndNothingMore(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+	s := mustStart(t, cfg)
+	checkRole(t, s.URL())
+	if got := query(t, s.SuperuserURL(), "select concat_ws(' ', current_user, current_database(), current_setting('is_superuser'))"); got != "coppice_admin coppice on" {
+		t.Errorf("the superuser's URL leads to %s", got)
+	}
+	// What a superuser restored is the role's from the next start on.
+	query(t, s.SuperuserURL(), "create table restored (id bigint)")
+	mustStop(t, s)
+	s = mustStart(t, cfg)
+	query(t, s.URL(), "drop table restored")
+}
+
+// A role can define functions in its schema. The package's own statements as the
+// superuser must not call them in the place of Postgres' functions.
+func TestRoleCantLendTheSuperuserItsFunctions(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+	s := mustStart(t, cfg)
+	query(t, s.SuperuserURL(), "create table restored (id bigint)") // for the hand-over to have work
+	for _, argument := range []string{"regnamespace", "regclass", "regtype", "regprocedure"} {
+		query(t, s.URL(), fmt.Sprintf(`create function public.format(text, %s) returns text language plpgsql as $$
+			begin execute 'alter role coppice superuser'; return 'select 1'; end $$`, argument))
+	}
+	mustStop(t, s)
+	s = mustStart(t, cfg)
+	if got := query(t, s.URL(), "show is_superuser"); got != "off" {
+		t.Error("the role made itself superuser")
+	}
+	query(t, s.URL(), "drop table restored")
+}
+
+// TestClusterOfAnEarlierVersion starts on clusters whose superuser has the role's
+// name, also on such where an earlier start was killed between two steps.
+func TestClusterOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	steps := []struct{ user, statement string }{
+		{"coppice", "create role coppice_rename superuser login"},
+		{"coppice_rename", "alter role coppice rename to coppice_admin"},
+		{"coppice_admin", "create role coppice login"},
+		{"coppice_admin", "alter database coppice owner to coppice"},
+	}
+	for done := range len(steps) + 1 {
+		t.Run(fmt.Sprintf("killed after step %d", done), func(t *testing.T) {
+			t.Parallel()
+			cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+			dir, end := startEarlierVersion(t, cfg)
+			old := endpoint{SocketDir: dir.socket(), Database: "postgres", User: "coppice"}
+			query(t, old.url(), "create database coppice")
+			old.Database = "coppice"
+			query(t, old.url(),
+				"create table kept (id bigserial primary key, at timestamptz default now())", "insert into kept select from generate_series(1, 1000)",
+				`create table "Odd name" (id bigint generated by default as identity references kept)`,
+				"create view seen as select id from kept", "create materialized view stored as select id from kept", "create sequence loose",
+				"create schema apart", "create table apart.kept (id bigint)", "create table split (id int) partition by range (id)",
+				"create type mood as enum ('good', 'bad')", "create type pair as (a int, b mood)", "create domain positive as int check (value > 0)",
+				"create function double(n int) returns int language sql as 'select 2 * n'", "create procedure nothing() language sql as ''",
+				"create aggregate total(int) (sfunc = int4pl, stype = int)", "create extension pg_trgm")
+			for _, step := range steps[:done] {
+				query(t, old.as(step.user).url(), step.statement)
+			}
+			end()
+
+			s := mustStart(t, cfg)
+			checkRole(t, s.URL())
+			if got := query(t, s.URL(), "select count(*) from kept"); got != "1000" {
+				t.Errorf("%s rows are left, want 1000", got)
+			}
+			const foreign = `select concat_ws(' ',
+				(select string_agg(relname, ' ') from pg_class where relnamespace in ('public'::regnamespace, 'apart'::regnamespace) and relowner <> 'coppice'::regrole),
+				(select string_agg(typname, ' ') from pg_type t where typnamespace in ('public'::regnamespace, 'apart'::regnamespace) and typowner <> 'coppice'::regrole
+					and not exists (select from pg_depend where classid = 'pg_type'::regclass and objid = t.oid and deptype = 'e')
+					and not exists (select from pg_depend where classid = 'pg_type'::regclass and objid = t.typelem and deptype = 'e')),
+				(select string_agg(proname, ' ') from pg_proc p where pronamespace = 'public'::regnamespace and proowner <> 'coppice'::regrole
+					and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = p.oid and deptype = 'e')))`
+			if got := query(t, s.URL(), foreign); got != "" {
+				t.Errorf("not the role's: %s", got)
+			}
+			if got := query(t, s.URL(), "select string_agg(rolname, ' ' order by rolname) from pg_roles where rolname !~ '^pg_'"); got != "coppice coppice_admin" {
+				t.Errorf("roles: %s", got)
+			}
+			query(t, s.URL(), "alter table kept add column more text", "insert into kept (more) values ('new')", "alter type mood rename to temper",
+				"drop schema apart cascade", "refresh materialized view stored", "select double(4), nextval('loose')")
+			mustStop(t, s)
+			s = mustStart(t, cfg)
+			if got := query(t, s.URL(), "select count(*) from kept"); got != "1001" {
+				t.Errorf("%s rows after another start, want 1001", got)
+			}
+		})
+	}
+}
+
+// startEarlierVersion makes a cluster whose superuser is "coppice", and starts its
+// server until end is called.
+func startEarlierVersion(t *testing.T, cfg Config) (_ dataDir, end func()) {
+	t.Helper()
+	dir, user, err := openDataDir(cfg.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := find(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dir, user: user, log: cfg.Logger}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockServer(t.Context(), dir, cfg.Logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := errors.Join(os.Mkdir(dir.cluster(), 0o700), user.own(dir.cluster())); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"-D", dir.cluster(), "-U", "coppice", "-E", "UTF8", "--auth-local=trust", "--no-sync"}, locales(bin.major)[0]...)
+	if err := initdb(t.Context(), bin, user, lock, args); err != nil {
+		t.Fatal(err)
+	}
+	socketDir, err := makeSocketDir(dir, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := startPostmaster(dir, bin, user, serverArgs(dir, socketDir, cfg.Parameters), false, lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.end)
+	for { // until it answers
+		conn, err := pgx.Connect(t.Context(), endpoint{SocketDir: socketDir, Database: "postgres", User: "coppice"}.url())
+		if err == nil {
+			conn.Close(t.Context())
+			break
+		}
+		select {
+		case <-p.done:
+			t.Fatal(p.failure("could not start"))
+		default:
+		}
+	}
+	return dir, func() {
+		_ = p.cmd.Process.Signal(syscall.SIGINT)
+		<-p.done
+	}
+}

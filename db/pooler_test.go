@@ -1,0 +1,198 @@
+//go:build unix
+
+package db_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// Connections through a pooler open whether it refuses their parameters or drops
+// them, and prepare no statement. The settings that are missing can be given to
+// the role.
+func TestOpenThroughAPooler(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string][]string{
+		"that refuses parameters":      nil,
+		"that refuses the mark alone":  {"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout"},
+		"that drops parameters":        {"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,coppice.direct"},
+		"that keeps sessions together": {"pool_mode = session"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			direct := dbtest.URL(t)
+			_, err := connect(t, direct).Exec(t.Context(), "do $$ begin execute format('alter database %I set jit = on', current_database()); end $$")
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := db.Config{URL: dbtest.Pooler(t, direct, 3, lines...), StatementTimeout: 1500 * time.Millisecond}
+			pool, err := db.Open(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			if !db.Pooled(pool) {
+				t.Error("the pooler was not noticed")
+			}
+			if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheDescribe {
+				t.Errorf("statements are sent by %v", mode)
+			}
+			missing, err := db.MissingParameters(t.Context(), pool, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(missing) != 3 {
+				t.Errorf("missing parameters: %q", missing)
+			}
+			conn := connect(t, direct)
+			for _, statement := range missing {
+				if _, err := conn.Exec(t.Context(), statement); err != nil {
+					t.Errorf("%s: %v", statement, err)
+				}
+			}
+			// From the next connection to Postgres on they are there.
+			next := connect(t, direct)
+			for name, want := range map[string]string{"jit": "off", "plan_cache_mode": "force_generic_plan", "statement_timeout": "1500ms"} {
+				var got string
+				if err := next.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
+					t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestOpenWithoutAPooler(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	if db.Pooled(pool) {
+		t.Error("a pooler was noticed where there is none")
+	}
+	if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheStatement {
+		t.Errorf("statements are sent by %v", mode)
+	}
+	if missing, err := db.MissingParameters(t.Context(), pool, db.Config{}); err != nil || len(missing) > 0 {
+		t.Errorf("missing parameters: %q, %v", missing, err)
+	}
+}
+
+// What the URL says is left to it, but for the modes that can't send JSON.
+func TestOpenThroughAPoolerAsTheURLSays(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Pooler(t, dbtest.URL(t), 2)
+	for name, want := range map[string]pgx.QueryExecMode{
+		"cache_statement": pgx.QueryExecModeCacheStatement, // which poolers that know prepared statements allow
+		"cache_describe":  pgx.QueryExecModeCacheDescribe,
+		"exec":            pgx.QueryExecModeCacheDescribe,
+		"simple_protocol": pgx.QueryExecModeCacheDescribe,
+	} {
+		pool, err := db.Open(t.Context(), db.Config{URL: url + "&default_query_exec_mode=" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != want {
+			t.Errorf("default_query_exec_mode=%s: statements are sent by %v, want %v", name, mode, want)
+		}
+		pool.Close()
+	}
+	refused, err := db.Open(t.Context(), db.Config{URL: url + "&lock_timeout=1000"})
+	if err == nil {
+		refused.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "lock_timeout") {
+		t.Errorf("a parameter of the URL that the pooler refuses: %v", err)
+	}
+}
+
+// Several programs migrate through one pooler: one works, the others wait, and no
+// lock is left on a connection that somebody else gets next.
+func TestMigrateThroughAPooler(t *testing.T) {
+	t.Parallel()
+	direct := dbtest.Empty(t)
+	const programs = 4
+	url := dbtest.Pooler(t, direct, 2) // as few as will do: those that wait hold none
+	var wg sync.WaitGroup
+	befores := make([]int64, programs)
+	for i := range programs {
+		wg.Go(func() {
+			before, after, err := db.Migrate(t.Context(), url)
+			if befores[i] = before; err != nil || after == 0 {
+				t.Errorf("migrating to %d: %v", after, err)
+			}
+		})
+	}
+	wg.Wait()
+	if migrated := len(slices.DeleteFunc(befores, func(before int64) bool { return before > 0 })); migrated != 1 {
+		t.Errorf("%d programs migrated, want one", migrated)
+	}
+	conn := connect(t, direct)
+	var locks, jobs int
+	if err := conn.QueryRow(t.Context(), `select count(*) from pg_locks where locktype = 'advisory'
+		and database = (select oid from pg_database where datname = current_database())`).Scan(&locks); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(t.Context(), "select count(*) from river_job").Scan(&jobs); err != nil {
+		t.Fatal(err)
+	}
+	if locks != 0 {
+		t.Errorf("%d advisory locks are left", locks)
+	}
+	// Again, without anything to do, and beside a program that holds the lock.
+	for range 2 * programs {
+		if before, after, err := db.Migrate(t.Context(), url); err != nil || before != after {
+			t.Fatalf("again, from %d to %d: %v", before, after, err)
+		}
+	}
+}
+
+// Versions before this one held the same locks, one after the other, for a
+// session. Each of them keeps this one from migrating.
+func TestMigrateWaitsForEarlierVersions(t *testing.T) {
+	t.Parallel()
+	for _, key := range []int64{lock.DefaultLockID, 0x636f7070696365} {
+		t.Run(fmt.Sprint(key), func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.Empty(t)
+			earlier := connect(t, url)
+			if _, err := earlier.Exec(t.Context(), "select pg_advisory_lock($1)", key); err != nil {
+				t.Fatal(err)
+			}
+			migrated := make(chan error, 1)
+			go func() {
+				_, _, err := db.Migrate(t.Context(), url)
+				migrated <- err
+			}()
+			const waits = "select count(*) from pg_stat_activity where datname = current_database() and query = 'rollback'" // after a try
+			for n := 0; n == 0; {
+				if err := earlier.QueryRow(t.Context(), waits).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case err := <-migrated:
+					t.Fatalf("migrated beside an earlier version: %v", err)
+				default:
+				}
+			}
+			var tables int
+			if err := earlier.QueryRow(t.Context(), "select count(*) from pg_class where relnamespace = 'public'::regnamespace").Scan(&tables); err != nil || tables != 0 {
+				t.Errorf("%d relations were made before the lock was had, %v", tables, err)
+			}
+			if _, err := earlier.Exec(t.Context(), "select pg_advisory_unlock($1)", key); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-migrated; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -322,7 +322,7 @@ type ChainMessage = MessageParts
 // | `head_not_answerable` | 400 | The message to be answered is neither a user message nor a tool's result. |
 // | `head_not_found` | 400 | The conversation has no message with the id that was to become its active head. |
 // | `id_conflict` | 409 | The id is taken by something else. Send another id, or none. |
-// | `incomplete_body` | 400 | The body ended early. |
+// | `incomplete_body` | 400 | The body ended early, or didn't come in time. |
 // | `internal_error` | 500 | Something broke in the server. Whether anything changed isn't known; send it again with the same id. |
 // | `invalid_character` | 400 | A NUL character, half a surrogate pair, or a control character in a text of one line. |
 // | `invalid_content` | 400 | The content is neither a string nor an array of parts as the chat-completions API has them. |
@@ -690,7 +690,7 @@ type Problem struct {
 	// | `head_not_answerable` | 400 | The message to be answered is neither a user message nor a tool's result. |
 	// | `head_not_found` | 400 | The conversation has no message with the id that was to become its active head. |
 	// | `id_conflict` | 409 | The id is taken by something else. Send another id, or none. |
-	// | `incomplete_body` | 400 | The body ended early. |
+	// | `incomplete_body` | 400 | The body ended early, or didn't come in time. |
 	// | `internal_error` | 500 | Something broke in the server. Whether anything changed isn't known; send it again with the same id. |
 	// | `invalid_character` | 400 | A NUL character, half a surrogate pair, or a control character in a text of one line. |
 	// | `invalid_content` | 400 | The content is neither a string nor an array of parts as the chat-completions API has them. |

@@ -180,7 +180,7 @@ func (s *Server) newEcho() *echo.Echo {
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.Binder = binder{s.cfg.MaxBodyBytes}
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.guard, s.authenticate, checkEncoding, checkQuery, s.admit)
+	e.Use(s.observe, s.guard, s.authenticate, checkEncoding, checkQuery, s.admit, s.patient)
 	RegisterHandlers(headRouter{e}, NewStrictHandler(handlers{s}, []StrictMiddlewareFunc{strictQuery}))
 	mountPage(e)
 	for _, r := range e.Routes() {
@@ -222,6 +222,7 @@ type route struct {
 	pattern string // as openapi.yaml writes it
 	api     bool   // it serves conversations, not the server's operation
 	streams bool   // its request or answer is of any size, and so takes any time
+	uploads bool   // its request is of any size
 	waits   bool   // it waits for a model
 }
 
@@ -232,6 +233,7 @@ func newRoute(path string) route {
 		pattern: pathParameter.ReplaceAllString(path, "{$1}"),
 		api:     strings.HasPrefix(path, "/v1/"),
 		streams: slices.ContainsFunc([]string{"/tree", "/export", "/imports", "/replies", "/events"}, func(end string) bool { return strings.HasSuffix(path, end) }),
+		uploads: strings.HasSuffix(path, "/imports"),
 		waits:   strings.HasSuffix(path, "/:head_id/compactions"),
 	}
 }

@@ -888,7 +888,7 @@ type ListConversationsParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Query Keep only conversations whose title contains this, case aside, or one of whose messages matches it, in the
@@ -908,7 +908,7 @@ type ListBranchesParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -937,7 +937,7 @@ type GetTranscriptParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -946,7 +946,7 @@ type ListCompactionsParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -970,7 +970,7 @@ type ListChildrenParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -992,7 +992,7 @@ type ListRootsParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -1022,7 +1022,7 @@ type SearchParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 

@@ -362,7 +362,7 @@ type ChainMessage = MessageParts
 // | `parent_not_found` | 404 | The conversation has no message with the id that was to be appended to. |
 // | `prompt_too_long` | 502 | The context is longer than the model takes. Set max_context_tokens to its window. |
 // | `query_too_large` | 413 | The search has over 1,000 bytes. |
-// | `rate_limited` | 429 | The key sent more requests than it may. Wait as `Retry-After` says, and send this one again. |
+// | `rate_limited` | 429 | The key sent more requests than it may, or its address too many without a good key. Wait as `Retry-After` says, and send this one again. |
 // | `reply_not_found` | 404 | No reply and no stored answer has this id. |
 // | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
 // | `request_canceled` | 499 | For the log: the client went away. |
@@ -375,7 +375,7 @@ type ChainMessage = MessageParts
 // | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
 // | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 // | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time. Send the request again. |
+// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
 // | `tool_call_answered` | 400 | The call has its result on this branch. |
 // | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 // | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
@@ -730,7 +730,7 @@ type Problem struct {
 	// | `parent_not_found` | 404 | The conversation has no message with the id that was to be appended to. |
 	// | `prompt_too_long` | 502 | The context is longer than the model takes. Set max_context_tokens to its window. |
 	// | `query_too_large` | 413 | The search has over 1,000 bytes. |
-	// | `rate_limited` | 429 | The key sent more requests than it may. Wait as `Retry-After` says, and send this one again. |
+	// | `rate_limited` | 429 | The key sent more requests than it may, or its address too many without a good key. Wait as `Retry-After` says, and send this one again. |
 	// | `reply_not_found` | 404 | No reply and no stored answer has this id. |
 	// | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
 	// | `request_canceled` | 499 | For the log: the client went away. |
@@ -743,7 +743,7 @@ type Problem struct {
 	// | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
 	// | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 	// | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-	// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time. Send the request again. |
+	// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
 	// | `tool_call_answered` | 400 | The call has its result on this branch. |
 	// | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 	// | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |

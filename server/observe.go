@@ -19,9 +19,10 @@ import (
 type call struct {
 	id     string
 	method string
-	tenant string // "" where no tenant is asked for
-	code   Code   // of the problem it ended in
-	err    error  // behind an internal error
+	tenant string    // "" where no tenant is asked for
+	key    uuid.UUID // uuid.Nil where no key is needed
+	code   Code      // of the problem it ended in
+	err    error     // behind an internal error
 
 	body *body                   // nil where there is none
 	end  context.CancelCauseFunc // of the request, where it may last; else nil

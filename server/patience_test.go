@@ -30,6 +30,8 @@ func (k keyring) Verify(_ context.Context, secret string) (keys.Key, error) {
 	return keys.Key{}, keys.ErrUnknown
 }
 
+func (k keyring) Known(secret string) bool { return k[secret] != keys.Key{} }
+
 func (k keyring) Any(context.Context) (bool, error) { return len(k) > 0, nil }
 
 // pathOf gives a path that an echo route matches.
@@ -91,7 +93,7 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 	ring := keyring{good: {ID: uuid.New(), TenantID: "own"}, limited: {ID: uuid.New(), TenantID: "own"}}
 	a := newAPI(t, func(c *Config) {
 		c.RequestTimeout, c.CompactionTimeout, c.Keys = 150*time.Millisecond, 150*time.Millisecond, ring
-		c.MaxImportBytes = 20
+		c.MaxImportBytes, c.FailureLimit = 20, -1
 		c.RateLimit, c.RateBurst = 1e-6, 1<<30
 	})
 	plant(t, a.store.ForTenant("own"), "c")

@@ -32,6 +32,14 @@ func (c *cache) get(hash [sha256.Size]byte, now time.Time) (Key, bool) {
 	return e.key, true
 }
 
+// has tells whether there is an entry, expired or not.
+func (c *cache) has(hash [sha256.Size]byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.entries[hash]
+	return ok
+}
+
 func (c *cache) put(hash [sha256.Size]byte, key Key, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

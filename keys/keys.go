@@ -158,13 +158,11 @@ func (k *Keys) Verify(ctx context.Context, secret string) (_ Key, err error) {
 	}
 	defer wrap(&err, "Verify") // no argument of it belongs in a log
 	row, err := k.q.GetKeyByHash(ctx, hash[:])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Key{}, ErrUnknown
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return Key{}, err
 	}
-	if subtle.ConstantTimeCompare(row.KeyHash, hash[:]) != 1 || row.RevokedAt.Valid {
+	if err != nil || subtle.ConstantTimeCompare(row.KeyHash, hash[:]) != 1 || row.RevokedAt.Valid {
+		k.cache.remove(hash)
 		return Key{}, ErrUnknown
 	}
 	k.anyMade.Store(true)
@@ -181,6 +179,12 @@ func (k *Keys) Verify(ctx context.Context, secret string) (_ Key, err error) {
 	}
 	k.cache.put(hash, key, now)
 	return key, nil
+}
+
+// Known tells, without a query, whether Verify took a secret for a key's the
+// last time, however long ago that was. Of keys that aren't in use it forgets some.
+func (k *Keys) Known(secret string) bool {
+	return wellFormed(secret) && k.cache.has(sha256.Sum256([]byte(secret)))
 }
 
 // Any tells whether a key was ever made. Revoked ones count, lest a server

@@ -359,3 +359,32 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestKnownOutlivesTheCache asks for keys without a query, long after they were
+// verified.
+func TestKnownOutlivesTheCache(t *testing.T) {
+	t.Parallel()
+	k, pool, clock := newKeys(t)
+	key, secret, err := k.Create(t.Context(), "own", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Known(secret) || k.Known("cop_x") || k.Known("") {
+		t.Error("what was never verified is known")
+	}
+	if _, err := k.Verify(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	clock.pass(100 * CacheTTL)
+	before := pool.Stat().AcquireCount()
+	if !k.Known(secret) || pool.Stat().AcquireCount() != before {
+		t.Error("a good key is not known, or only by a query")
+	}
+	// Another server revokes it.
+	if _, err := New(pool).Revoke(t.Context(), key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) || k.Known(secret) {
+		t.Errorf("a revoked key: %v, known %t", err, k.Known(secret))
+	}
+}

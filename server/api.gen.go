@@ -322,7 +322,7 @@ type ChainMessage = MessageParts
 // | `head_not_answerable` | 400 | The message to be answered is neither a user message nor a tool's result. |
 // | `head_not_found` | 400 | The conversation has no message with the id that was to become its active head. |
 // | `id_conflict` | 409 | The id is taken by something else. Send another id, or none. |
-// | `incomplete_body` | 400 | The body ended early. |
+// | `incomplete_body` | 400 | The body ended early, or didn't come in time. |
 // | `internal_error` | 500 | Something broke in the server. Whether anything changed isn't known; send it again with the same id. |
 // | `invalid_character` | 400 | A NUL character, half a surrogate pair, or a control character in a text of one line. |
 // | `invalid_content` | 400 | The content is neither a string nor an array of parts as the chat-completions API has them. |
@@ -362,7 +362,7 @@ type ChainMessage = MessageParts
 // | `parent_not_found` | 404 | The conversation has no message with the id that was to be appended to. |
 // | `prompt_too_long` | 502 | The context is longer than the model takes. Set max_context_tokens to its window. |
 // | `query_too_large` | 413 | The search has over 1,000 bytes. |
-// | `rate_limited` | 429 | The key sent more requests than it may. Wait as `Retry-After` says, and send this one again. |
+// | `rate_limited` | 429 | The key sent more requests than it may, or its address too many without a good key. Wait as `Retry-After` says, and send this one again. |
 // | `reply_not_found` | 404 | No reply and no stored answer has this id. |
 // | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
 // | `request_canceled` | 499 | For the log: the client went away. |
@@ -375,7 +375,7 @@ type ChainMessage = MessageParts
 // | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
 // | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 // | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time. Send the request again. |
+// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
 // | `tool_call_answered` | 400 | The call has its result on this branch. |
 // | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 // | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
@@ -690,7 +690,7 @@ type Problem struct {
 	// | `head_not_answerable` | 400 | The message to be answered is neither a user message nor a tool's result. |
 	// | `head_not_found` | 400 | The conversation has no message with the id that was to become its active head. |
 	// | `id_conflict` | 409 | The id is taken by something else. Send another id, or none. |
-	// | `incomplete_body` | 400 | The body ended early. |
+	// | `incomplete_body` | 400 | The body ended early, or didn't come in time. |
 	// | `internal_error` | 500 | Something broke in the server. Whether anything changed isn't known; send it again with the same id. |
 	// | `invalid_character` | 400 | A NUL character, half a surrogate pair, or a control character in a text of one line. |
 	// | `invalid_content` | 400 | The content is neither a string nor an array of parts as the chat-completions API has them. |
@@ -730,7 +730,7 @@ type Problem struct {
 	// | `parent_not_found` | 404 | The conversation has no message with the id that was to be appended to. |
 	// | `prompt_too_long` | 502 | The context is longer than the model takes. Set max_context_tokens to its window. |
 	// | `query_too_large` | 413 | The search has over 1,000 bytes. |
-	// | `rate_limited` | 429 | The key sent more requests than it may. Wait as `Retry-After` says, and send this one again. |
+	// | `rate_limited` | 429 | The key sent more requests than it may, or its address too many without a good key. Wait as `Retry-After` says, and send this one again. |
 	// | `reply_not_found` | 404 | No reply and no stored answer has this id. |
 	// | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
 	// | `request_canceled` | 499 | For the log: the client went away. |
@@ -743,7 +743,7 @@ type Problem struct {
 	// | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
 	// | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 	// | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-	// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time. Send the request again. |
+	// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
 	// | `tool_call_answered` | 400 | The call has its result on this branch. |
 	// | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 	// | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
@@ -888,7 +888,7 @@ type ListConversationsParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Query Keep only conversations whose title contains this, case aside, or one of whose messages matches it, in the
@@ -909,7 +909,7 @@ type ListBranchesParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -939,7 +939,7 @@ type GetTranscriptParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -948,7 +948,7 @@ type ListCompactionsParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -973,7 +973,7 @@ type ListChildrenParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -996,7 +996,7 @@ type ListRootsParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -1026,7 +1026,7 @@ type SearchParams struct {
 	// Limit Rows of the page, at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before, of the same list.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 

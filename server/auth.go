@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type KeyVerifier interface {
 	// Verify gives the key that a secret is, or keys.ErrUnknown.
 	Verify(ctx context.Context, secret string) (keys.Key, error)
+	// Known tells, without a query, whether the secret was a key's lately.
+	Known(secret string) bool
 	// Any tells whether a key was ever made.
 	Any(ctx context.Context) (bool, error)
 }
@@ -29,6 +32,10 @@ type caller struct {
 
 // authenticate finds out whose request it is, before any other work is done
 // for it, and whether that one sends too many. One that lasts is looked at again as long as it does.
+//
+// An address that sends too many requests without a good key is refused without
+// a query, but for keys that were good lately: what neighbours behind one proxy
+// do must not end the work of others.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !strings.HasPrefix(c.Path(), "/v1/") {
@@ -36,12 +43,20 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		ctx := c.Request().Context()
 		authorization := c.Request().Header.Get("Authorization")
+		address := addressOf(c.Request().RemoteAddr)
+		if wait := s.strangers.wait(address); wait > 0 && !s.cfg.Keys.Known(secretOf(authorization)) {
+			c.Response().Header().Set("Retry-After", strconv.Itoa(wait))
+			return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address. Wait %d s, and send this one again with a good key.", wait)
+		}
 		who, err := s.identify(ctx, authorization)
 		if err != nil {
+			if toProblem(err).Status == http.StatusUnauthorized {
+				s.strangers.charge(address)
+			}
 			return err
 		}
 		call := callOf(ctx)
-		call.tenant = who.tenant
+		call.tenant, call.key = who.tenant, who.key
 		if err := s.buckets.take(who.key, c.Response().Header()); err != nil {
 			return err
 		}
@@ -65,13 +80,21 @@ func (s *Server) identify(ctx context.Context, authorization string) (caller, er
 			return caller{tenant: tree.DefaultTenant}, nil
 		}
 	}
-	scheme, secret, _ := strings.Cut(authorization, " ")
-	secret = strings.TrimSpace(secret)
-	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+	secret := secretOf(authorization)
+	if secret == "" {
 		return caller{}, problemf(CodeMissingKey, "", "This server needs a key. Send the header Authorization: Bearer cop_…; `coppice keys create` makes one.")
 	}
 	key, err := s.cfg.Keys.Verify(ctx, secret)
 	return caller{key.TenantID, key.ID}, err
+}
+
+// secretOf is the key in an Authorization header, or "".
+func secretOf(authorization string) string {
+	scheme, secret, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(secret)
 }
 
 // watchKey ends a request whose sender would no longer be let in: a stream may

@@ -16,6 +16,7 @@ var emptyStore = tree.New(nil)
 type noKeys struct{}
 
 func (noKeys) Verify(context.Context, string) (keys.Key, error) { return keys.Key{}, keys.ErrUnknown }
+func (noKeys) Known(string) bool                                { return false }
 func (noKeys) Any(context.Context) (bool, error)                { return false, nil }
 
 type brokenKeys struct{}
@@ -23,6 +24,7 @@ type brokenKeys struct{}
 var errBroken = errors.New("the wires are cut")
 
 func (brokenKeys) Verify(context.Context, string) (keys.Key, error) { return keys.Key{}, errBroken }
+func (brokenKeys) Known(string) bool                                { return false }
 func (brokenKeys) Any(context.Context) (bool, error)                { return false, errBroken }
 
 func (a *testAPI) newKey(tenant string) (keys.Key, string) {

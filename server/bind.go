@@ -71,7 +71,7 @@ func (b binder) read(c echo.Context) ([]byte, error) {
 	case asError(err, &over):
 		return nil, b.tooLarge()
 	}
-	return nil, &problem{code: CodeIncompleteBody, detail: "The body ended before its time. Send the request again.", cause: err}
+	return nil, &problem{code: CodeIncompleteBody, detail: endedEarly("body", err) + " Send the request again.", cause: err}
 }
 
 func (b binder) tooLarge() error {

@@ -39,9 +39,11 @@ func (h handlers) GetTranscript(ctx context.Context, r GetTranscriptRequestObjec
 		return nil, err
 	}
 	store := h.store(ctx)
-	head, err := parseHead(ctx, store, id, r.HeadID)
-	if err != nil {
-		return nil, err
+	head := uuid.Nil // that of the cursor
+	if r.HeadID != "active" || p.Cursor == "" {
+		if head, err = parseHead(ctx, store, id, r.HeadID); err != nil {
+			return nil, err
+		}
 	}
 	list, err := store.Transcript(ctx, id, head, p)
 	if err != nil {

@@ -254,7 +254,8 @@ func fromDatabase(err error) Problem {
 func (s *Server) fail(err error, c echo.Context) {
 	p := toProblem(err)
 	ctx := c.Request().Context()
-	if errors.Is(ctx.Err(), context.Canceled) { // whatever broke then broke because of that
+	var silent *stalled                                                     // for which net/http cancels the request, too
+	if errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &silent) { // whatever broke then broke because of that
 		p = toProblem(context.Cause(ctx))
 	}
 	callOf(ctx).note(err, p)

@@ -2,12 +2,15 @@ package server
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/reply"
 )
@@ -82,46 +85,35 @@ func FuzzRoutes(f *testing.F) {
 	})
 }
 
-// FuzzCursor gives any cursor to every list. One that is taken gives a page, and
-// never what another list's cursor named.
+// FuzzCursor gives any cursor to every list, and the list's own one with
+// another place in it. One that is taken gives a page.
 func FuzzCursor(f *testing.F) {
 	a := newAPI(f)
-	plant(f, a.store, "c")
-	var lists []string
-	for _, r := range specRoutes(f) {
-		for _, p := range r.parameters {
-			if p.Value.Name != "cursor" {
-				continue
-			}
-			v := visits[r.operation][len(visits[r.operation])-1]
-			list := v.request(r, whose{"c", "c", "hazel"}, "").path
-			if !strings.Contains(list, "?") {
-				list += "?"
-			}
-			lists = append(lists, list)
-		}
-	}
-	if len(lists) < 7 {
-		f.Fatalf("only %d lists", len(lists))
-	}
+	lists := cursorLists(f, a)
 	for i, list := range lists {
-		res := httptest.NewRecorder()
-		a.server.ServeHTTP(res, httptest.NewRequest("GET", "http://localhost"+list+"&limit=1", nil))
-		var page struct {
-			Next string `json:"next_cursor"`
-		}
-		if err := json.Unmarshal(res.Body.Bytes(), &page); err != nil || res.Code != 200 {
-			f.Fatalf("%s: %d, %v: %s", list, res.Code, err, res.Body)
-		}
 		for j := range lists {
-			f.Add(j, page.Next)
+			f.Add(j, list.cursor, int64(0))
 		}
+		for _, at := range []time.Time{
+			time.Date(-4713, 11, 24, 0, 0, 0, 0, time.UTC), time.Date(-4712, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), {}, time.Unix(0, 0),
+			time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(294276, 12, 31, 23, 59, 59, 999999000, time.UTC), time.Date(294277, 1, 1, 0, 0, 0, 0, time.UTC),
+		} {
+			for off := range int64(3) {
+				f.Add(i, "", at.UnixMicro()-1+off)
+			}
+		}
+		for _, bits := range []int{7, 8, 15, 16, 31, 32, 53, 62, 63} {
+			f.Add(i, "\xff", int64(1)<<bits)
+			f.Add(i, "\x00", int64(1)<<bits-1)
+			f.Add(i, list.cursor, -int64(1)<<bits)
+			f.Add(i, list.cursor, -int64(1)<<bits-1)
+		}
+		f.Add(i, strings.Repeat(list.cursor, 1000), int64(0))
 		for _, odd := range []string{"", "AAAA", "f_________8BeXsujyt8wZOmIeCxw_Cq", "gAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "__________8BeXsujyt8wZOmIeCxw_Cq", "AAAAAH____8BeXsujyt8wZOmIeCxw_Cq", "AAAA AAAA", "AAAA\nAAAA", "\xff"} {
-			f.Add(i, odd)
+			f.Add(i, odd, int64(0))
 		}
 	}
-	f.Fuzz(func(t *testing.T, list int, cursor string) {
-		path := lists[uint(list)%uint(len(lists))]
+	ask := func(t *testing.T, path, cursor string) {
 		req := httptest.NewRequest("GET", "http://localhost"+path+"&cursor="+url.QueryEscape(cursor), nil)
 		res := a.answerTo(t, req)
 		if res.Code == 200 {
@@ -131,5 +123,17 @@ func FuzzCursor(f *testing.F) {
 		} else if !strings.Contains(res.Body.String(), "cursor") && !strings.Contains(res.Body.String(), "invalid_utf8") {
 			t.Fatalf("%q: %s", cursor, res.Body)
 		}
+	}
+	f.Fuzz(func(t *testing.T, list int, cursor string, key int64) {
+		l := lists[uint(list)%uint(len(lists))]
+		ask(t, l.path, cursor)
+		own, err := base64.RawURLEncoding.DecodeString(l.cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crafted := binary.BigEndian.AppendUint64(own[:8:8], uint64(key))
+		id := make([]byte, 16)
+		copy(id, cursor)
+		ask(t, l.path, base64.RawURLEncoding.EncodeToString(append(crafted, id...)))
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -65,6 +66,26 @@ func (s *Server) crossOrigin(next echo.HandlerFunc, c echo.Context, origin strin
 	return c.NoContent(http.StatusNoContent)
 }
 
+// OnlyLoopback guards a handler that is for this machine alone, as New's routes
+// are guarded: it refuses requests for other hosts than loopback's, and those of
+// web pages of other origins. Requests with a body are refused as well, as
+// nothing would read it.
+func OnlyLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		maps.Copy(w.Header(), everyAnswer)
+		switch {
+		case !loopbackName(hostName(r.Host)), crossSite(r):
+			http.Error(w, "this is for requests of this machine that no web page sends", http.StatusForbidden)
+		case r.ContentLength != 0:
+			w.Header().Set("Connection", "close")
+			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // long ago: the body is not waited for
+			http.Error(w, "this takes no body", http.StatusBadRequest)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
 // crossSite tells whether a browser says that another origin's page sent the
 // request. What isn't a browser sends neither header.
 func crossSite(req *http.Request) bool {
@@ -84,24 +105,15 @@ func crossSite(req *http.Request) bool {
 // knownHost tells whether a Host header names this server. The port doesn't
 // matter, as a page that may choose the name may choose the port.
 func (s *Server) knownHost(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	name := hostName(host)
 	if name == "" {
 		return false
 	}
-	if slices.Contains(s.hosts, name) || slices.Contains(s.hosts, "*") {
+	if slices.Contains(s.hosts, name) || slices.Contains(s.hosts, "*") || loopbackName(name) {
 		return true
 	}
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(name)
+	_, err := netip.ParseAddr(name)
 	switch {
-	case err == nil && address.Unmap().IsLoopback():
-		return true
 	case s.cfg.Loopback:
 		return false
 	case err == nil:
@@ -109,4 +121,21 @@ func (s *Server) knownHost(host string) bool {
 	}
 	// A page has no key, and a browser sends none by itself.
 	return s.cfg.RequireKey && len(s.hosts) == 0
+}
+
+// hostName is the name or address in a Host header.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// loopbackName tells whether a host is a name or an address of loopback.
+func loopbackName(name string) bool {
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(name)
+	return err == nil && address.Unmap().IsLoopback()
 }

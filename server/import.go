@@ -49,17 +49,18 @@ const maxImportNotes = 10_000
 // connection, or else the file.
 func importProblem(err error, report transfer.Report, read, store error, limit int64) error {
 	var over *http.MaxBytesError
+	var silent *stalled
 	stored := "Nothing was stored."
 	if report.Added+report.Present > 0 {
 		stored = fmt.Sprintf("The %d conversations before that were stored.", report.Conversations)
 	}
 	switch {
-	case store != nil:
+	case store != nil && !errors.As(read, &silent): // which ends what the store does
 		return store
 	case errors.As(read, &over):
 		return problemf(CodeBodyTooLarge, "", "The file has over %d bytes, which is the most this server imports. %s", limit, stored)
 	case read != nil:
-		return &problem{code: CodeIncompleteBody, detail: "The file ended before its time. " + stored + " Send it again: what is there is not added twice.", cause: read}
+		return &problem{code: CodeIncompleteBody, detail: endedEarly("file", read) + " " + stored + " Send it again: what is there is not added twice.", cause: read}
 	case errors.Is(err, transfer.ErrTooLarge):
 		return problemf(CodeBodyTooLarge, "", "The file holds more than this server takes, unpacked: %s. %s Import it by `coppice import`.", reasonOf(err), stored)
 	case errors.Is(err, transfer.ErrEmpty):

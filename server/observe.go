@@ -19,11 +19,13 @@ import (
 type call struct {
 	id     string
 	method string
-	tenant string // "" where no tenant is asked for
-	code   Code   // of the problem it ended in
-	err    error  // behind an internal error
+	tenant string    // "" where no tenant is asked for
+	key    uuid.UUID // uuid.Nil where no key is needed
+	code   Code      // of the problem it ended in
+	err    error     // behind an internal error
 
-	end context.CancelCauseFunc // of the request, where it may last; else nil
+	body *body                   // nil where there is none
+	end  context.CancelCauseFunc // of the request, where it may last; else nil
 }
 
 type callKey struct{}
@@ -80,9 +82,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			defer own.end(nil)
 		}
 		c.SetRequest(req.WithContext(ctx))
-		if route.streams || route.waits {
-			bePatient(c, s.cfg.RequestTimeout)
-		}
+		own.body = boundBody(c, s.cfg.RequestTimeout)
+		defer own.body.end() // also of a request without an answer
 		c.Response().Header().Set("X-Request-Id", own.id)
 
 		s.metrics.inFlight.Inc()

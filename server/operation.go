@@ -16,10 +16,37 @@ func (h handlers) GetHealth(context.Context, GetHealthRequestObject) (GetHealthR
 // readyTimeout is how long the database may take to answer a probe.
 const readyTimeout = 3 * time.Second
 
+// readyFresh is how long it is ready once it was: probes need no key, so whoever
+// sends them all the time shall not keep the database busy.
+const readyFresh = time.Second
+
+// A readiness has one probe at a time ask the database.
+type readiness struct {
+	turn chan struct{}
+	now  func() time.Time
+	last time.Time // when it was ready
+}
+
+func (r *readiness) check(ctx context.Context, ready func(context.Context) error) error {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if asked := r.now(); asked.Sub(r.last) >= readyFresh {
+		if err := ready(ctx); err != nil {
+			return err
+		}
+		r.last = asked
+	}
+	return nil
+}
+
 func (h handlers) GetReadiness(ctx context.Context, _ GetReadinessRequestObject) (GetReadinessResponseObject, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	if err := h.cfg.Ready(ctx); err != nil {
+	if err := h.readiness.check(ctx, h.cfg.Ready); err != nil {
 		return nil, &problem{code: CodeNotReady, detail: "The database doesn't answer, or not with the schema that this program needs. The server's log tells more.", cause: err}
 	}
 	return GetReadiness200JSONResponse{h.ok()}, nil

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,7 +61,7 @@ func TestRateLimitWithoutKeys(t *testing.T) {
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	b := newBuckets(2, 0)
+	b := newBuckets[uuid.UUID](2, 0)
 	b.now = func() time.Time { return now }
 	if b.burst != 20 {
 		t.Errorf("a burst of %d, want 20", b.burst)
@@ -105,8 +108,146 @@ func TestBuckets(t *testing.T) {
 	if b.take(key, http.Header{}) != nil || len(b.byKey) > maxBuckets {
 		t.Errorf("%d buckets", len(b.byKey))
 	}
-	var none *buckets
+	var none *buckets[uuid.UUID]
 	if err := none.take(key, http.Header{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// fewFailures lets an address send n requests without a good key, at a time that
+// the test moves.
+func fewFailures(a *testAPI, n int) (pass func(time.Duration)) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	b := newBuckets[netip.Addr](1, n)
+	b.now = func() time.Time { return now }
+	a.server.strangers = b
+	return func(d time.Duration) { now = now.Add(d) }
+}
+
+// TestUnknownKeysCostNoQueryOverTheLimit has an address send unknown keys. It
+// gets its limit of look-ups; a key that is known to be good passes all the same,
+// and so does another address.
+func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	pass := fewFailures(a, 3)
+	known, one := a.newKey("own")
+	_, fresh := a.newKey("own")
+	list := func(secret string) request {
+		return request{method: "GET", path: "/v1/conversations", header: bearer(secret)}
+	}
+	unknown := func() request { return list("cop_" + strings.Repeat(uuid.New().String()[:1], 43)) }
+	a.must(200, nil, list(one))
+	for range 3 {
+		a.refused(401, CodeInvalidKey, unknown())
+	}
+	before := a.pool.Stat().AcquireCount()
+	refused := []request{list("cop_x"), list("sk-whatever"), {method: "GET", path: "/v1/conversations"}, {method: "POST", path: "/v1/imports", body: "[]"}, list(fresh)}
+	for range 50 {
+		refused = append(refused, unknown())
+	}
+	for _, r := range refused {
+		if p := a.refused(429, CodeRateLimited, r); !strings.Contains(p.Detail, "Wait 1 s") {
+			t.Error(p.Detail)
+		}
+	}
+	if n := a.pool.Stat().AcquireCount() - before; n != 0 {
+		t.Errorf("%d refused requests took a connection to the database %d times", len(refused), n)
+	}
+	for range 10 {
+		a.must(200, nil, list(one))
+	}
+	for _, open := range []string{"/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
+		a.must(200, nil, request{method: "GET", path: open})
+	}
+	for remote, want := range map[string]int{"192.0.2.1:99": 401, "[2001:db8::1]:99": 401, "[2001:db8:0:1::1]:99": 401, "127.0.0.1:99": 429, "[::ffff:127.0.0.1]:99": 429} {
+		req := httptest.NewRequest("GET", "http://localhost/v1/conversations", nil)
+		req.RemoteAddr = remote
+		res := httptest.NewRecorder()
+		if a.server.ServeHTTP(res, req); res.Code != want {
+			t.Errorf("%s: status %d, want %d", remote, res.Code, want)
+		}
+	}
+	pass(time.Second)
+	a.must(200, nil, list(fresh)) // a good key costs no token
+	a.must(200, nil, list(fresh))
+	if _, err := a.keys.Revoke(t.Context(), known.ID); err != nil {
+		t.Fatal(err)
+	}
+	a.refused(401, CodeInvalidKey, list(one))
+	a.refused(429, CodeRateLimited, list(one))
+}
+
+func TestAddressOf(t *testing.T) {
+	t.Parallel()
+	for remote, want := range map[string]string{
+		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1", "[2001:db8:1:2:3:4:5:6]:80": "2001:db8:1:2::", "[fe80::1%eth0]:80": "fe80::",
+		"": "invalid IP", "@": "invalid IP", "192.0.2.1": "invalid IP",
+	} {
+		if got := addressOf(remote).String(); got != want {
+			t.Errorf("%q: %s, want %s", remote, got, want)
+		}
+	}
+}
+
+// TestDebtOfFailuresIsBounded has many requests see the same token.
+func TestDebtOfFailuresIsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	b := newBuckets[int](1, 10)
+	b.now = func() time.Time { return now }
+	if b.wait(1) != 0 || len(b.byKey) != 0 {
+		t.Error("asking made a bucket")
+	}
+	for range 15 {
+		b.charge(1)
+	}
+	if got := b.wait(1); got != 6 {
+		t.Errorf("after 15 at once a wait of %d s, want 6", got)
+	}
+	for range 1000 {
+		b.charge(1)
+	}
+	if got := b.wait(1); got != 11 {
+		t.Errorf("after 1,015 at once a wait of %d s, want 11", got)
+	}
+	for i := range 3 * maxBuckets {
+		if b.charge(i); len(b.byKey) > maxBuckets {
+			t.Fatalf("%d buckets", len(b.byKey))
+		}
+	}
+	var none *buckets[int]
+	if none.charge(1); none.wait(1) != 0 {
+		t.Error("no limit refuses")
+	}
+}
+
+// TestProbesShareAnAnswer asks whether the server is ready, all the time.
+func TestProbesShareAnAnswer(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	asked, failure := 0, error(nil)
+	a := newAPI(t, func(c *Config) {
+		c.Ready = func(context.Context) error { asked++; return failure }
+	})
+	a.server.readiness.now = func() time.Time { return now }
+	probe := request{method: "GET", path: "/readyz"}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				a.must(200, nil, probe)
+			}
+		})
+	}
+	if all.Wait(); asked != 1 {
+		t.Errorf("40 probes asked the database %d times, want 1", asked)
+	}
+	now, failure = now.Add(readyFresh), errBroken
+	for range 2 {
+		a.refused(503, CodeNotReady, probe)
+	}
+	if failure = nil; a.must(200, nil, probe).StatusCode != 200 || asked != 4 {
+		t.Errorf("asked %d times, want 4: a failure is no answer for others", asked)
 	}
 }

@@ -21,11 +21,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
@@ -51,6 +53,8 @@ const (
 	DefaultMaxConversation   = 64 << 20
 	DefaultMaxReads          = 8
 	DefaultMaxImports        = 8
+	DefaultMaxStreams        = 64
+	DefaultFailureLimit      = 10
 )
 
 // Config says what a Server serves, and to whom.
@@ -83,6 +87,8 @@ type Config struct {
 	MaxReads          int           // trees and exports under way, each of which holds a connection to the database; 0 is DefaultMaxReads
 	MaxImports        int           // imports under way; 0 is DefaultMaxImports
 	MaxConversation   int64         // bytes of one conversation in such a file, which is held in memory several times over; 0 is DefaultMaxConversation
+	MaxStreams        int           // streams of replies that a key has open; 0 is DefaultMaxStreams
+	FailureLimit      float64       // requests without a good key of one address in a second, in the long run, and ten times as many at once; 0 is DefaultFailureLimit, less is any number
 	RateLimit         float64       // requests of one key in a second, in the long run; 0 is any number
 	RateBurst         int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
 
@@ -95,16 +101,19 @@ type Config struct {
 
 // A Server is the HTTP API. It is an http.Handler.
 type Server struct {
-	cfg     Config
-	echo    *echo.Echo
-	handler http.Handler     // echo, in a span where there is tracing
-	routes  map[string]route // by echo's pattern
-	hosts   []string         // AllowedHosts in lower case
-	log     *slog.Logger
-	metrics *metrics
-	buckets *buckets
-	reads   *gate // of trees and exports
-	imports *gate
+	cfg       Config
+	echo      *echo.Echo
+	handler   http.Handler     // echo, in a span where there is tracing
+	routes    map[string]route // by echo's pattern
+	hosts     []string         // AllowedHosts in lower case
+	log       *slog.Logger
+	metrics   *metrics
+	buckets   *buckets[uuid.UUID]  // of keys
+	strangers *buckets[netip.Addr] // of addresses that send no good key
+	reads     *gate                // of trees and exports
+	imports   *gate
+	streams   *quota // of replies
+	readiness readiness
 }
 
 // New makes a Server. It fails where Store or Keys is missing, or where the
@@ -140,6 +149,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MaxImports == 0 {
 		cfg.MaxImports = DefaultMaxImports
 	}
+	if cfg.MaxStreams == 0 {
+		cfg.MaxStreams = DefaultMaxStreams
+	}
+	if cfg.FailureLimit == 0 {
+		cfg.FailureLimit = DefaultFailureLimit
+	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping
 	}
@@ -160,7 +175,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server.New: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route), buckets: newBuckets(cfg.RateLimit, cfg.RateBurst),
+		readiness: readiness{turn: make(chan struct{}, 1), now: time.Now},
+		cfg:       cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route),
+		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota(cfg.MaxStreams),
 		reads: newGate("trees and exports", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
 	}
 	for _, host := range cfg.AllowedHosts {
@@ -180,7 +197,7 @@ func (s *Server) newEcho() *echo.Echo {
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.Binder = binder{s.cfg.MaxBodyBytes}
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.guard, s.authenticate, checkEncoding, checkQuery, s.admit)
+	e.Use(s.observe, s.guard, s.authenticate, checkEncoding, checkQuery, s.countStreams, s.admit, s.patient)
 	RegisterHandlers(headRouter{e}, NewStrictHandler(handlers{s}, []StrictMiddlewareFunc{strictQuery}))
 	mountPage(e)
 	for _, r := range e.Routes() {
@@ -222,6 +239,8 @@ type route struct {
 	pattern string // as openapi.yaml writes it
 	api     bool   // it serves conversations, not the server's operation
 	streams bool   // its request or answer is of any size, and so takes any time
+	replies bool   // it reads a reply, or waits for one
+	uploads bool   // its request is of any size
 	waits   bool   // it waits for a model
 }
 
@@ -232,6 +251,8 @@ func newRoute(path string) route {
 		pattern: pathParameter.ReplaceAllString(path, "{$1}"),
 		api:     strings.HasPrefix(path, "/v1/"),
 		streams: slices.ContainsFunc([]string{"/tree", "/export", "/imports", "/replies", "/events"}, func(end string) bool { return strings.HasSuffix(path, end) }),
+		replies: strings.HasSuffix(path, "/replies") || strings.HasSuffix(path, "/events"),
+		uploads: strings.HasSuffix(path, "/imports"),
 		waits:   strings.HasSuffix(path, "/:head_id/compactions"),
 	}
 }

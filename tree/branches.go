@@ -34,13 +34,13 @@ func (s *Store) node(ctx context.Context, conversationID, id uuid.UUID) (db.GetN
 // uuid.Nil, in sibling order.
 func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer wrap(&err, nil, "Children(%s, %s)", conversationID, id)
-	limit, after, err := p.page()
+	limit, after, err := p.page("children", s.tenant, conversationID.String(), id.String())
 	if err != nil {
 		return Page[Message]{}, err
 	}
 	from := int32(0)
 	if p.Cursor != "" {
-		if from = int32(after.key); int64(from) != after.key {
+		if from = int32(after.key); int64(from) != after.key || from < 0 {
 			return Page[Message]{}, errCursor
 		}
 	}
@@ -64,7 +64,7 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 	for i, n := range nodes {
 		out[i] = fromMessage(n, siblings)
 	}
-	return paged(out, limit, func(m Message) cursor { return cursor{int64(m.Siblings.Index), m.ID} }), nil
+	return paged(out, limit, after, func(m Message) cursor { return cursor{key: int64(m.Siblings.Index), id: m.ID} }), nil
 }
 
 func (s *Store) children(ctx context.Context, conversationID, id uuid.UUID, after, limit int32) (nodes []db.Node, err error) {
@@ -87,7 +87,7 @@ func (s *Store) children(ctx context.Context, conversationID, id uuid.UUID, afte
 // part of two indexes, about 100 ms for 100,000 nodes.
 func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer wrap(&err, nil, "Branches(%s)", conversationID)
-	limit, before, err := p.page()
+	limit, before, err := p.timed("branches", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Message]{}, err
 	}
@@ -104,7 +104,7 @@ func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging
 	for i, row := range rows {
 		out[i] = fromMessage(row.Node, row.SiblingCount)
 	}
-	return paged(out, limit, func(m Message) cursor { return timed(m.CreatedAt, m.ID) }), nil
+	return paged(out, limit, before, func(m Message) cursor { return timed(m.CreatedAt, m.ID) }), nil
 }
 
 // NewestLeaf gives the newest leaf at or below a message: where its branch was
@@ -126,15 +126,22 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 // head back. Inside a page the oldest message stands first, so that a reader
 // puts each next page before what it has. A page costs the same wherever it
 // lies on the path.
+//
+// A cursor belongs to the branch whose first page gave it, and to no other. A
+// headID of uuid.Nil stands for that branch, whichever it is: so a reader of
+// the active branch can go on when another one has become active.
 func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer wrap(&err, nil, "Transcript(%s, head %s)", conversationID, headID)
-	limit, from, err := p.page()
+	limit, from, err := p.page("transcript", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Message]{}, err
 	}
-	start := headID
+	branch, start := int64(digest(headID.String())), headID
 	if p.Cursor != "" {
-		start = from.id
+		if headID != uuid.Nil && from.key != branch {
+			return Page[Message]{}, errCursor
+		}
+		branch, start = from.key, from.id
 	}
 	rows, err := s.q.GetTranscript(ctx, db.GetTranscriptParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(start), RowLimit: int32(limit),
@@ -155,7 +162,7 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 	}
 	slices.Reverse(page.Data)
 	if oldest := page.Data[0]; oldest.ParentID != uuid.Nil {
-		page.Next = cursor{int64(oldest.Depth), oldest.ParentID}.String()
+		page.Next = cursor{from.list, branch, oldest.ParentID}.String()
 	}
 	return page, nil
 }

@@ -133,7 +133,7 @@ func (s *Store) newerThan(ctx context.Context, k *Compaction, n *NewSummary) err
 // Compactions lists the compactions of a conversation that ran, newest first.
 func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Compaction], err error) {
 	defer wrap(&err, nil, "Compactions(%s)", conversationID)
-	limit, before, err := p.page()
+	limit, before, err := p.timed("compactions", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Compaction]{}, err
 	}
@@ -151,7 +151,7 @@ func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Pag
 	for i, row := range rows {
 		out[i] = fromCompaction(row)
 	}
-	return paged(out, limit, func(k Compaction) cursor { return timed(k.CreatedAt, k.ID) }), nil
+	return paged(out, limit, before, func(k Compaction) cursor { return timed(k.CreatedAt, k.ID) }), nil
 }
 
 // fromCompaction is the one converter of compaction rows.

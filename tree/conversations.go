@@ -142,7 +142,7 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 // and the messages that match.
 func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Page[Conversation], err error) {
 	defer wrap(&err, nil, "Conversations(%+v)", p)
-	limit, after, err := p.page()
+	limit, after, err := p.timed("conversations", s.tenant, query)
 	if err != nil {
 		return Page[Conversation]{}, err
 	}
@@ -166,7 +166,7 @@ func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Pa
 	for i, row := range rows {
 		out[i] = fromConversation(row)
 	}
-	return paged(out, limit, func(c Conversation) cursor { return timed(c.UpdatedAt, c.ID) }), nil
+	return paged(out, limit, after, func(c Conversation) cursor { return timed(c.UpdatedAt, c.ID) }), nil
 }
 
 // UpdateConversation changes the title, metadata, settings or active head. A

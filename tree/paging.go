@@ -1,73 +1,99 @@
 package tree
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// A cursor is base64url of 24 bytes: a time in microseconds or a number, and an
-// id. Which of the two a list uses is its own affair; clients pass it back as
-// it came.
+// A cursor is base64url of 32 bytes: a digest of the list that it belongs to, a
+// time in microseconds or a number, and an id. Which of the two a list uses is
+// its own affair; clients pass it back as it came.
 type cursor struct {
-	key int64
-	id  uuid.UUID
+	list uint64
+	key  int64
+	id   uuid.UUID
 }
 
-// maxKey bounds keys to what Postgres takes as a time, far beyond any row's.
-var maxKey = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).UnixMicro()
+// minKey and maxKey bound keys to what Postgres takes as a time. maxKey is far
+// beyond any row's.
+var (
+	minKey = time.Date(-4712, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	maxKey = time.Date(200_000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+)
 
 // first is before every row of a list that goes backwards in time.
 var first = cursor{key: maxKey, id: uuid.Max}
 
 func (c cursor) String() string {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(c.key))
+	raw := binary.BigEndian.AppendUint64(nil, c.list)
+	raw = binary.BigEndian.AppendUint64(raw, uint64(c.key))
 	return base64.RawURLEncoding.EncodeToString(append(raw, c.id[:]...))
 }
 
 func (c cursor) time() time.Time { return time.UnixMicro(c.key).UTC() }
 
-func timed(t time.Time, id uuid.UUID) cursor { return cursor{t.UnixMicro(), id} }
+func timed(t time.Time, id uuid.UUID) cursor { return cursor{key: t.UnixMicro(), id: id} }
+
+// digest is a short digest of words, of which only the last may hold any
+// character.
+func digest(words ...string) uint64 {
+	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
+	return binary.BigEndian.Uint64(sum[:])
+}
 
 var errCursor = &Error{
 	Kind: ErrInvalid, Code: "invalid_cursor", Field: "cursor",
 	Detail: "This is no cursor of this list. Pass next_cursor back as it came, or leave it out to start anew.",
 }
 
-// page checks a limit and a cursor. Lists ask for one row more than the limit,
-// which tells whether there is a next page.
-func (p Paging) page() (limit int, after cursor, err error) {
+// page checks a limit and a cursor, which must be of the list that these words
+// name. Lists ask for one row more than the limit, which tells whether there is
+// a next page.
+func (p Paging) page(list ...string) (limit int, after cursor, err error) {
+	after = first
+	after.list = digest(list...)
 	switch {
 	case p.Limit == 0:
 		limit = DefaultPage
 	case p.Limit < 0 || p.Limit > MaxPage:
-		return 0, first, invalid("invalid_limit", "limit", "Ask for 1 to %d rows.", MaxPage)
+		return 0, after, invalid("invalid_limit", "limit", "Ask for 1 to %d rows.", MaxPage)
 	default:
 		limit = p.Limit
 	}
 	if p.Cursor == "" {
-		return limit, first, nil
+		return limit, after, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err != nil || len(raw) != 24 {
-		return 0, first, errCursor
+	if err != nil || len(raw) != 32 || binary.BigEndian.Uint64(raw) != after.list {
+		return 0, after, errCursor
 	}
-	after.key = int64(binary.BigEndian.Uint64(raw))
-	after.id = uuid.UUID(raw[8:])
-	if after.key < -maxKey || after.key > maxKey {
-		return 0, first, errCursor
-	}
+	after.key = int64(binary.BigEndian.Uint64(raw[8:]))
+	after.id = uuid.UUID(raw[16:])
 	return limit, after, nil
 }
 
+// timed is page for a list whose keys are times.
+func (p Paging) timed(list ...string) (limit int, before cursor, err error) {
+	limit, before, err = p.page(list...)
+	if err == nil && (before.key < minKey || before.key > maxKey) {
+		err = errCursor
+	}
+	return limit, before, err
+}
+
 // paged cuts the row that is over the limit and makes the cursor of the last
-// row that stays.
-func paged[T any](rows []T, limit int, key func(T) cursor) Page[T] {
+// row that stays, in the same list as the cursor before.
+func paged[T any](rows []T, limit int, before cursor, key func(T) cursor) Page[T] {
 	if len(rows) <= limit {
 		return Page[T]{Data: rows}
 	}
 	rows = rows[:limit]
-	return Page[T]{Data: rows, Next: key(rows[limit-1]).String()}
+	next := key(rows[limit-1])
+	next.list = before.list
+	return Page[T]{Data: rows, Next: next.String()}
 }

@@ -21,7 +21,7 @@ const maxQueryBytes = 1000
 // walks what lies below the hits, at about 200,000 messages a second.
 func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UUID, p Paging) (_ Page[Hit], err error) {
 	defer wrap(&err, nil, "Search(conversation %s, %+v)", conversationID, p)
-	limit, before, err := p.page()
+	limit, before, err := p.timed("search", s.tenant, conversationID.String(), query)
 	if err != nil {
 		return Page[Hit]{}, err
 	}
@@ -49,7 +49,7 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 			Title: row.Title, Snippet: row.Snippet,
 		}
 	}
-	return paged(out, limit, func(h Hit) cursor { return timed(h.Message.CreatedAt, h.Message.ID) }), nil
+	return paged(out, limit, before, func(h Hit) cursor { return timed(h.Message.CreatedAt, h.Message.ID) }), nil
 }
 
 func (s *Store) searchConversation(ctx context.Context, query string, id uuid.UUID, before cursor, limit int) ([]db.SearchTenantRow, error) {

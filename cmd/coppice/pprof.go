@@ -8,6 +8,8 @@ import (
 	"net/http/pprof"
 	"strings"
 	"time"
+
+	"github.com/coppice-chat/coppice/server"
 )
 
 // servePprof serves Go's profiles at an address of this machine until stop is
@@ -30,10 +32,13 @@ func servePprof(ctx context.Context, addr string, log *slog.Logger) (stop func()
 		l.Close()
 		return nil, usagef("--pprof-addr %q leads to %s, which other machines may reach: give 127.0.0.1", addr, l.Addr())
 	}
-	server := &http.Server{Handler: profiles(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	go server.Serve(l) // until it is closed
+	web := &http.Server{
+		Handler: profiles(), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, // besides the time that is profiled
+		IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	go web.Serve(l) // until it is closed
 	log.Info("serving profiles", "url", baseURL(l)+"/debug/pprof/")
-	return func() { server.Close() }, nil
+	return func() { web.Close() }, nil
 }
 
 // profiles are net/http/pprof's but for the command line, which may hold keys.
@@ -43,17 +48,7 @@ func profiles() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = r.Host
-		}
-		if !thisMachine(host) { // a web page whose name was made to lead here
-			http.Error(w, "profiles are for this machine only", http.StatusForbidden)
-			return
-		}
-		mux.ServeHTTP(w, r)
-	})
+	return server.OnlyLoopback(mux)
 }
 
 // thisMachine tells whether a host is a name or an address of loopback.

@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 )
@@ -38,18 +41,46 @@ func TestPprof(t *testing.T) {
 			t.Errorf("%s is served by the other listener: status %d, %v", path, status, err)
 		}
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	// Of web pages: by a name of their own that leads here, or by their reader's browser.
+	for header, want := range map[string]int{
+		"Host: evil.example": 403, "Host: 10.0.0.1": 403, "Host: localhost.evil.example": 403, "Host: app.localhost": 200,
+		"Origin: https://evil.example": 403, "Origin: null": 403, "Origin: " + s.url: 403,
+		"Sec-Fetch-Site: cross-site": 403, "Sec-Fetch-Site: same-site": 403, "Sec-Fetch-Site: none": 200, "Sec-Fetch-Site: same-origin": 200,
+	} {
+		for _, path := range []string{"", "heap", "goroutine?debug=2", "profile?seconds=0"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, value, _ := strings.Cut(header, ": ")
+			if req.Header.Set(name, value); name == "Host" {
+				req.Host = value
+			}
+			if want != http.StatusOK || path == "" {
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.Body.Close(); res.StatusCode != want {
+					t.Errorf("%s, %s: status %d, want %d", header, path, res.StatusCode, want)
+				}
+			}
+		}
+	}
+	// A body that never comes is not waited for.
+	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/debug/pprof/"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Host = "evil.example"
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /debug/pprof/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	res.Body.Close()
-	if res.StatusCode != http.StatusForbidden {
-		t.Errorf("a page whose name leads here: status %d", res.StatusCode)
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") {
+		t.Errorf("a request with a body: %v, %q", err, answer)
 	}
 }
 

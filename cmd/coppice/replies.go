@@ -18,6 +18,7 @@ type replyFlags struct {
 	ReplyModel      []string      `placeholder:"NAME" help:"Model that answers; repeat it for others that requests may choose, the first being the default. Without it the offline model answers, which understands nothing."`
 	ReplyTimeout    time.Duration `default:"5m" placeholder:"DURATION" help:"Time that an answer may take, whether or not its client is still there (${default})."`
 	MaxReplies      int           `default:"256" placeholder:"N" help:"Answers under way at a time, of all tenants together (${default})."`
+	MaxStreams      int           `name:"max-streams-per-key" default:"64" placeholder:"N" help:"Streams of answers that one key may have open at a time (${default})."`
 	MaxRepliesEach  int           `name:"max-replies-per-tenant" default:"32" placeholder:"N" help:"Answers under way at a time, of one tenant (${default})."`
 	ReplyCompaction time.Duration `name:"reply-compaction-timeout" default:"40s" placeholder:"DURATION" help:"Time that the compaction of a branch that doesn't fit may take before its answer (${default})."`
 }
@@ -28,8 +29,8 @@ const offlinePause = 20 * time.Millisecond
 
 // repliers makes the models that answer. None stands for the offline one.
 func (cmd *serveCommand) repliers(families llm.Families) (models []llm.Model, err error) {
-	if cmd.ReplyTimeout <= 0 || cmd.ReplyCompaction <= 0 || cmd.MaxReplies <= 0 || cmd.MaxRepliesEach <= 0 {
-		return nil, usagef("--reply-timeout, --reply-compaction-timeout, --max-replies and --max-replies-per-tenant must be over 0")
+	if cmd.ReplyTimeout <= 0 || cmd.ReplyCompaction <= 0 || cmd.MaxReplies <= 0 || cmd.MaxRepliesEach <= 0 || cmd.MaxStreams <= 0 {
+		return nil, usagef("--reply-timeout, --reply-compaction-timeout, --max-replies, --max-replies-per-tenant and --max-streams-per-key must be over 0")
 	}
 	if !cmd.reachable() {
 		return nil, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ type serveCommand struct {
 	MaxConversations  uint32        `placeholder:"N" group:"Limits" help:"Conversations that a tenant may have. Without it any number."`
 	MaxMessages       uint32        `placeholder:"N" group:"Limits" help:"Messages that a conversation may have, those of all branches together. Without it any number."`
 	RateLimit         float64       `placeholder:"N" group:"Limits" help:"Requests of one key in a second, in the long run. Without it any number."`
+	FailureLimit      float64       `default:"10" placeholder:"N" group:"Limits" help:"Requests without a good key that one address may send in a second, in the long run, and ten times as many at once (${default}). 0 is any number."`
 	RateBurst         uint32        `placeholder:"N" group:"Limits" help:"Requests of one key at once. Without it, what --rate-limit allows in 10 s."`
 	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
 	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of such a file may have (${default}). It is held in memory several times over."`
@@ -127,6 +129,8 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		MaxImportBytes:    cmd.MaxImportBytes,
 		MaxConversation:   cmd.MaxConversation,
 		MaxReads:          max(int(cmd.MaxConns)/2, 1), // so that slow readers leave connections to others
+		MaxStreams:        cmd.MaxStreams,
+		FailureLimit:      cmp.Or(cmd.FailureLimit, -1),
 		RateLimit:         cmd.RateLimit,
 		RateBurst:         int(cmd.RateBurst),
 		Ready:             func(ctx context.Context) error { return checkSchema(ctx, d.pool) },

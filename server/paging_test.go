@@ -1,0 +1,200 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A cursorList is a list of several rows, and the cursor of its second page,
+// where pages have one row.
+type cursorList struct{ path, cursor string }
+
+// cursorLists plants the conversation c and gives every list of openapi.yaml
+// that takes a cursor.
+func cursorLists(t testing.TB, a *testAPI) (lists []cursorList) {
+	t.Helper()
+	plant(t, a.store, "c")
+	plant(t, a.store, "d")
+	for range 2 {
+		a.must(200, nil, request{method: "POST", path: fill(compactPath)})
+		a.must(201, nil, request{method: "POST", path: fill(appendPath), body: `{"parent_id":null,"role":"user","content":"hazel"}`})
+	}
+	a.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), body: fill(`{"head_id":"{{c.thanks}}"}`)})
+	for _, r := range specRoutes(t) {
+		if r.parameters.GetByInAndName("query", "cursor") == nil {
+			continue
+		}
+		for _, v := range visits[r.operation] {
+			v.message = "question"
+			path := v.request(r, whose{"c", "c", "hazel"}, "").path
+			lists = append(lists, cursorList{path: path + map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "limit=1"})
+		}
+	}
+	for i := range lists {
+		lists[i].cursor = a.nextOf(lists[i].path)
+	}
+	if len(lists) < 10 {
+		t.Fatalf("only %d lists", len(lists))
+	}
+	return lists
+}
+
+// nextOf reads a page and gives the cursor of the next.
+func (a *testAPI) nextOf(path string) string {
+	a.t.Helper()
+	var page struct {
+		Next string `json:"next_cursor"`
+	}
+	a.must(200, &page, request{method: "GET", path: path})
+	if page.Next == "" {
+		a.t.Fatalf("%s has one page", path)
+	}
+	return page.Next
+}
+
+// TestCursorsBelongToTheirList gives every list's cursor to every other list, and to
+// the same list of another conversation, parent, query and tenant.
+func TestCursorsBelongToTheirList(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	lists := cursorLists(t, a)
+	refused := func(path, cursor string) {
+		t.Helper()
+		a.refused(400, CodeInvalidCursor, request{method: "GET", path: path + "&cursor=" + cursor})
+	}
+	for i, to := range lists {
+		for j, from := range lists {
+			// With active, a cursor goes on with the branch that it was made for.
+			if goesOn := strings.Contains(to.path, "/active/transcript") && strings.Contains(from.path, "/transcript"); i != j && !goesOn {
+				refused(to.path, from.cursor)
+			}
+		}
+		a.must(200, nil, request{method: "GET", path: to.path + "&cursor=" + to.cursor})
+		for what, other := range map[string]string{"c": "d", "c.question": "c.system"} {
+			if path := strings.Replace(to.path, named(what).String(), named(other).String(), 1); path != to.path {
+				refused(path, to.cursor)
+			}
+		}
+		if path := strings.Replace(to.path, "hazel", "ash", 1); path != to.path {
+			refused(path, to.cursor)
+		}
+	}
+	_, secret := a.newKey("other")
+	plant(t, a.store.ForTenant("other"), "e")
+	for _, l := range lists {
+		if !strings.Contains(l.path, named("c").String()) { // else it is no conversation of theirs
+			a.refused(400, CodeInvalidCursor, request{method: "GET", path: l.path + "&cursor=" + l.cursor, header: bearer(secret)})
+		}
+	}
+}
+
+// TestTranscriptCursorCostsNoQuery refuses another branch's cursor without a
+// database.
+func TestTranscriptCursorCostsNoQuery(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	transcript := func(head string) string {
+		return fill(conversationPathOf + "/branches/" + head + "/transcript?limit=1")
+	}
+	s, err := New(Config{Store: emptyStore, Keys: noKeys{}, Registry: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := httptest.NewRecorder()
+	s.ServeHTTP(res, httptest.NewRequest("GET", "http://localhost"+transcript("{{c.result}}")+"&cursor="+a.nextOf(transcript("{{c.thanks}}")), nil))
+	if res.Code != 400 || !strings.Contains(res.Body.String(), "invalid_cursor") {
+		t.Errorf("%d: %s", res.Code, res.Body)
+	}
+}
+
+// TestTranscriptOfActiveStaysOnItsBranch pages the active branch back while the
+// active head moves: down by an append, to another branch, away by a prune.
+func TestTranscriptOfActiveStaysOnItsBranch(t *testing.T) {
+	t.Parallel()
+	for name, move := range map[string]request{
+		"an append":      {method: "POST", path: appendPath, body: `{"parent_id":"{{c.thanks}}","role":"user","content":"More"}`},
+		"another branch": {method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.result}}"}`},
+		"a prune":        {method: "DELETE", path: conversationPathOf + "/messages/{{c.thanks}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAPI(t)
+			plant(t, a.store, "c")
+			path := fill(conversationPathOf + "/branches/active/transcript?limit=1")
+			var got []string
+			for cursor := ""; ; {
+				var page struct {
+					Data []struct{ ID string }
+					Next string `json:"next_cursor"`
+				}
+				a.must(200, &page, request{method: "GET", path: path + cursor})
+				got = append(got, page.Data[0].ID)
+				if page.Next == "" {
+					break
+				}
+				if cursor = "&cursor=" + page.Next; len(got) == 1 {
+					body, _ := move.body.(string)
+					if res := a.send(request{method: move.method, path: fill(move.path), body: fill(body)}); res.StatusCode >= 300 {
+						t.Fatalf("%d: %s", res.StatusCode, res.body)
+					}
+				}
+			}
+			var want []string
+			for _, name := range []string{"thanks", "answer", "question", "system"} {
+				want = append(want, named("c."+name).String())
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("read %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestListsReachTheFirstAndTheLastYear imports messages of the first and the
+// last moment that a date can say, in several time zones, and reads every list of
+// them row by row.
+func TestListsReachTheFirstAndTheLastYear(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	moments := []string{
+		"0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999-12:00", "0000-01-01T00:00:00Z",
+		"1969-12-31T23:59:59.999999Z", "294277-01-01T00:00:00Z", "-4800-01-01T00:00:00Z",
+	}
+	var file strings.Builder
+	for _, at := range moments {
+		fmt.Fprintf(&file, `{"type":"conversation","version":1,"id":"%s","title":"hazel","metadata":{},"settings":{},"head_id":null,"created_at":"%s"}`+"\n", named(at), at)
+		for i := range 2 {
+			fmt.Fprintf(&file, `{"type":"message","id":"%s","parent_id":null,"created_at":"%s","body":{"role":"user","content":"hazel"}}`+"\n", named(fmt.Sprint(at, i)), at)
+		}
+	}
+	a.must(200, nil, request{method: "POST", path: "/v1/imports", header: octets, body: file.String()})
+	lists := map[string]int{"/v1/conversations?": len(moments), "/v1/conversations?query=hazel&": len(moments), "/v1/search?query=hazel&": 2 * len(moments)}
+	for _, at := range moments {
+		lists["/v1/conversations/"+named(at).String()+"/branches?"] = 2
+		a.must(200, nil, request{method: "GET", path: "/v1/conversations/" + named(at).String() + "/tree"})
+	}
+	for path, want := range lists {
+		rows, cursor := 0, ""
+		for {
+			var page struct {
+				Data []json.RawMessage
+				Next string `json:"next_cursor"`
+			}
+			a.must(200, &page, request{method: "GET", path: path + "limit=1" + cursor})
+			rows += len(page.Data)
+			if cursor = "&cursor=" + page.Next; page.Next == "" {
+				break
+			}
+		}
+		if rows != want {
+			t.Errorf("%s: %d rows, want %d", path, rows, want)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/coppice-chat/coppice/keys"
+)
+
+// A keyring knows the keys in it without a database.
+type keyring map[string]keys.Key
+
+func (k keyring) Verify(_ context.Context, secret string) (keys.Key, error) {
+	if key, ok := k[secret]; ok {
+		return key, nil
+	}
+	return keys.Key{}, keys.ErrUnknown
+}
+
+func (k keyring) Known(secret string) bool { return k[secret] != keys.Key{} }
+
+func (k keyring) Any(context.Context) (bool, error) { return len(k) > 0, nil }
+
+// pathOf gives a path that an echo route matches.
+func pathOf(r *echo.Route) string {
+	return fill(strings.NewReplacer(
+		":conversation_id", "{{c}}", ":conversation", "{{c}}", ":message_id", "{{c.third}}", ":head_id", "{{c.third}}", ":head", "{{c.third}}",
+		":summary_id", "{{c.summary}}", ":name", "x.js",
+	).Replace(r.Path))
+}
+
+// A stall is a way in which a client says that it sends a body and doesn't send
+// all of it. Then is sent letter by letter, again and again.
+type stall struct{ version, framing, then string }
+
+var stalls = map[string]stall{
+	"no byte of it":     {"1.1", "Content-Length: 100\r\n\r\n", ""},
+	"half of it":        {"1.1", "Content-Length: 100\r\n\r\n" + `{"title":"Hazel`, ""},
+	"a byte at a time":  {"1.1", "Content-Length: 1000000\r\n\r\n", " "},
+	"more than is read": {"1.1", "Content-Length: 100000000000\r\n\r\n", " "},
+	"no chunk of it":    {"1.1", "Transfer-Encoding: chunked\r\n\r\n", ""},
+	"endless chunks":    {"1.1", "Transfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"},
+	"when asked to":     {"1.1", "Expect: 100-continue\r\nContent-Length: 100\r\n\r\n", ""},
+	"in HTTP/1.0":       {"1.0", "Content-Length: 100\r\nConnection: keep-alive\r\n\r\n", ""},
+}
+
+// send sends a request whose body stalls, and gives what comes until the server
+// hangs up. It fails where the server doesn't.
+func (s stall) send(t testing.TB, a *testAPI, method, path, header string) (answer string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "%s %s HTTP/%s\r\n%s%s", method, path, s.version, header, s.framing); err != nil {
+		t.Error(err)
+	}
+	if s.then != "" {
+		go dribble(conn, s.then)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Error(err)
+	}
+	all, err := io.ReadAll(conn)
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("%s %s: the server still waits; it said %q", method, path, all)
+	}
+	return string(all)
+}
+
+// TestStalledBodiesEndOnEveryRoute sends requests whose body never comes to an
+// end to every route there is, of clients that are refused and of clients that
+// are not. The server hangs up on each.
+func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
+	t.Parallel()
+	const good, limited, unknown = "good", "limited", "unknown"
+	ring := keyring{good: {ID: uuid.New(), TenantID: "own"}, limited: {ID: uuid.New(), TenantID: "own"}}
+	a := newAPI(t, func(c *Config) {
+		c.RequestTimeout, c.CompactionTimeout, c.Keys = 150*time.Millisecond, 150*time.Millisecond, ring
+		c.MaxImportBytes, c.FailureLimit = 20, -1
+		c.RateLimit, c.RateBurst = 1e-6, 1<<30
+	})
+	plant(t, a.store.ForTenant("own"), "c")
+	a.server.buckets.of(ring[limited].ID, time.Now()).SetBurst(0)
+	authorized := func(key string) string { return "Host: localhost\r\nAuthorization: Bearer " + key + "\r\n" }
+	const json = "Content-Type: application/json\r\n"
+	clients := map[string]struct {
+		header string
+		status string // of an answer to a route below /v1; "" for any
+	}{
+		"without a key":         {"Host: localhost\r\n" + json, "401"},
+		"with an unknown key":   {authorized(unknown) + json, "401"},
+		"of a foreign host":     {"Host: evil.example\r\nAuthorization: Bearer " + good + "\r\n" + json, "403"},
+		"of a foreign page":     {authorized(good) + json + "Origin: https://evil.example\r\n", "403"},
+		"over its rate limit":   {authorized(limited) + json, "429"},
+		"with a compressed one": {authorized(good) + json + "Content-Encoding: gzip\r\n", "415"},
+		"with a form":           {authorized(good) + "Content-Type: multipart/form-data; boundary=x\r\n", ""},
+		"that may":              {authorized(good) + json, ""},
+	}
+	waiting := 0
+	for _, r := range a.server.echo.Routes() {
+		if r.Method == echo.RouteNotFound {
+			continue
+		}
+		if known := a.server.routes[r.Path]; known.streams || known.waits {
+			waiting++
+		}
+		t.Run(r.Method+" "+r.Path, func(t *testing.T) {
+			t.Parallel()
+			var all sync.WaitGroup
+			defer all.Wait()
+			for client, c := range clients {
+				for how, s := range stalls {
+					all.Go(func() {
+						answer := s.send(t, a, r.Method, pathOf(r), c.header)
+						if strings.HasPrefix(r.Path, "/v1/") && c.status != "" && !strings.HasPrefix(answer, "HTTP/"+s.version+" "+c.status) {
+							t.Errorf("%s, %s: want %s, got %q", client, how, c.status, answer)
+						}
+					})
+				}
+			}
+		})
+	}
+	if waiting < 6 {
+		t.Errorf("only %d routes stream or wait: their names have changed", waiting)
+	}
+	t.Cleanup(func() {
+		if n := len(a.server.imports.slots) + len(a.server.reads.slots); n != 0 || a.pool.Stat().AcquiredConns() != 0 {
+			t.Errorf("%d places in the gates and %d connections to the database are in use", n, a.pool.Stat().AcquiredConns())
+		}
+	})
+}
+
+// TestStalledBodySaysWhy has a client that may send a body fall silent.
+func TestStalledBodySaysWhy(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = 300 * time.Millisecond })
+	plant(t, a.store, "c")
+	before := a.state()
+	sound := `{"type":"conversation","version":1,"title":"a","metadata":{},"settings":{},"head_id":null}` + "\n"
+	for path, begun := range map[string]string{
+		appendPath:  `{"parent_id":null`,
+		replyPathOf: `{"model":"a"`,
+		conversationPathOf + "/branches/active/compactions": `{`,
+		"/v1/imports":                `[{"role":"user","content":"x"}`,
+		"/v1/imports?format=coppice": sound,
+	} {
+		s := stall{"1.1", "Content-Length: 5000\r\n\r\n" + begun, ""}
+		answer := s.send(t, a, "POST", fill(path), "Host: localhost\r\nContent-Type: application/json\r\n")
+		if !strings.HasPrefix(answer, "HTTP/1.1 400") || !strings.Contains(answer, `"incomplete_body"`) || !strings.Contains(answer, "within 300ms") {
+			t.Errorf("%s: %q", path, answer)
+		}
+	}
+	if a.state() != before {
+		t.Error("something was stored")
+	}
+}
+
+// TestSlowUploadGoesOn sends a file in pieces, over a longer time than a request
+// may take: each piece has as much.
+func TestSlowUploadGoesOn(t *testing.T) {
+	t.Parallel()
+	const patience = 500 * time.Millisecond
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = patience })
+	body, file := io.Pipe()
+	go func() {
+		for begin := time.Now(); time.Since(begin) < 4*patience; time.Sleep(patience / 50) {
+			if _, err := io.WriteString(file, " "); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(file, `[{"role":"user","content":"x"}]`)
+		file.Close()
+	}()
+	req := a.newRequest(request{method: "POST", path: "/v1/imports", header: octets})
+	req.Body, req.ContentLength = body, -1
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if answer, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 200 || !strings.Contains(string(answer), `"added":1`) {
+		t.Errorf("%d, %v: %s", res.StatusCode, err, answer)
+	}
+}
+
+// TestRefusalsKeepConnections refuses requests whose body came whole: their
+// clients needn't connect anew.
+func TestRefusalsKeepConnections(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) { c.RequireKey = true })
+	client := &http.Transport{MaxConnsPerHost: 1}
+	defer client.CloseIdleConnections()
+	connections := 0
+	for i := range 20 {
+		req := a.newRequest(request{method: "POST", path: []string{"/v1/conversations", "/v1/imports", fill(replyPathOf)}[i%3], body: strings.Repeat(" ", 10_000)})
+		ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+			if !got.Reused {
+				connections++
+			}
+		}})
+		res, err := client.RoundTrip(req.WithContext(ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if res.StatusCode != 401 {
+			t.Errorf("status %d", res.StatusCode)
+		}
+	}
+	if connections != 1 {
+		t.Errorf("20 requests took %d connections, want 1", connections)
+	}
+}
+
+// TestBodyIsAskedForOnlyWhereItIsRead announces a body and waits to be asked for it.
+func TestBodyIsAskedForOnlyWhereItIsRead(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	const expect = "Host: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+	ask := func(header string) (conn net.Conn, in *bufio.Reader, first *http.Response) {
+		conn = a.dial()
+		if _, err := io.WriteString(conn, "POST /v1/conversations HTTP/1.1\r\n"+header+expect); err != nil {
+			t.Fatal(err)
+		}
+		in = bufio.NewReader(conn)
+		first, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, in, first
+	}
+	_, in, refused := ask("Origin: https://evil.example\r\n")
+	if _, err := io.ReadAll(refused.Body); err != nil || refused.StatusCode != 403 || !refused.Close {
+		t.Errorf("%v: %+v", err, refused)
+	}
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection of a refused request: %v", err)
+	}
+	conn, in, asked := ask("")
+	if asked.StatusCode != 100 {
+		t.Fatalf("%+v", asked)
+	}
+	if _, err := io.WriteString(conn, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 201 {
+		t.Errorf("%v: %+v", err, res)
+	}
+}

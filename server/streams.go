@@ -1,0 +1,54 @@
+package server
+
+import (
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+)
+
+// A quota lets so many requests of one key be under way at a time. A server
+// without keys has one for all.
+type quota struct {
+	most int
+
+	mu    sync.Mutex
+	byKey map[uuid.UUID]int // of keys that have some
+}
+
+func newQuota(most int) *quota { return &quota{most: most, byKey: make(map[uuid.UUID]int)} }
+
+// enter counts a request. Where one is over the quota, nothing waits: streams
+// of replies last, and a client knows which of them it can end.
+func (q *quota) enter(key uuid.UUID) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.byKey[key] >= q.most {
+		return problemf(CodeTooManyStreams, "", "The key has %d streams of replies open, which is the most. End one, and send the request again.", q.most)
+	}
+	q.byKey[key]++
+	return nil
+}
+
+func (q *quota) leave(key uuid.UUID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.byKey[key]--; q.byKey[key] == 0 {
+		delete(q.byKey, key)
+	}
+}
+
+// countStreams bounds the requests of a key that read or wait for replies.
+func (s *Server) countStreams(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !s.routeOf(c).replies {
+			return next(c)
+		}
+		key := callOf(c.Request().Context()).key
+		if err := s.streams.enter(key); err != nil {
+			return err
+		}
+		defer s.streams.leave(key)
+		return next(c)
+	}
+}

@@ -25,6 +25,7 @@ type Config struct {
 	ModelFaults int           // requests to the model, in a hundred, that go wrong
 	Drops       int           // requests, in a hundred, whose client goes away before the answer
 	Soak        bool          // sample what the servers hold
+	UntilBroken bool          // end as soon as a promise is broken
 	CheckEvery  time.Duration // between two checks on the way
 	JobWait     time.Duration // at the end, for compactions that are under way
 

@@ -14,7 +14,7 @@ func (s *scene) context() (ctx contextAnswer) {
 	ctx.Complete = true
 	ctx.Usage.Context, ctx.Usage.Available = 100, 1000
 	ctx.Counts.Prefix, ctx.Counts.Folded, ctx.Counts.Kept, ctx.Counts.Tail = 1, 2, 1, 2
-	text := naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}, seen: []mark{s.message("u2").mark}}.String() + s.text["u1"]
+	text := naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}, seen: []mark{s.message("u2").mark}}.String() + "<coppice-kept>" + s.text["u1"]
 	ctx.say("system", s.text["s"])
 	ctx.say("user", text)
 	ctx.say("user", s.text["u2"])
@@ -31,7 +31,7 @@ func (ctx *contextAnswer) say(role, text string) {
 	if err != nil {
 		panic(err)
 	}
-	ctx.Messages = append(ctx.Messages, contextMessage{role, raw})
+	ctx.Messages = append(ctx.Messages, chatMessage{Role: role, Content: raw})
 }
 
 // put changes what a message says.
@@ -48,7 +48,7 @@ func TestCheckContext(t *testing.T) {
 	summary := func(s *scene, change func(*naming)) string {
 		n := naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}, seen: []mark{s.message("u2").mark}}
 		change(&n)
-		return n.String() + s.text["u1"]
+		return n.String() + "<coppice-kept>" + s.text["u1"]
 	}
 	for _, test := range []struct {
 		name   string
@@ -60,7 +60,7 @@ func TestCheckContext(t *testing.T) {
 			ctx.Summary, ctx.Messages = nil, nil
 			ctx.Counts.Folded, ctx.Counts.Kept, ctx.Counts.Tail = 0, 0, 4
 			for _, name := range []string{"s", "u1", "a1", "u2", "a2"} {
-				ctx.say("user", s.text[name])
+				ctx.say(s.message(name).role, s.text[name])
 			}
 		}, ""},
 		{"the oldest are left out, and it says so", func(s *scene, ctx *contextAnswer) {

@@ -2,8 +2,10 @@ package torture
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,7 +27,7 @@ func (w *writer) moveHead(ctx context.Context, c *conversation, standing []*mess
 		HeadID uuid.UUID `json:"head_id"`
 	}
 	a, attempts := w.persist(ctx, w.rng, func(server int) answer {
-		return w.client.do(ctx, w.rng, server, http.MethodPatch, w.path(c), map[string]any{"head_id": m.id}, &got)
+		return w.as(c).do(ctx, w.rng, server, http.MethodPatch, w.path(c), map[string]any{"head_id": m.id}, &got)
 	})
 	switch {
 	case a.outcome() == acknowledged && got.HeadID != m.id:
@@ -40,18 +42,40 @@ func (w *writer) moveHead(ctx context.Context, c *conversation, standing []*mess
 // prune prunes a message with all below it.
 func (w *writer) prune(ctx context.Context, c *conversation, standing []*message) bool {
 	m := standing[w.rng.IntN(len(standing))]
+	return m.depth >= 3 && w.pruneMessage(ctx, c, m, "prune")
+}
+
+// pruneShallow prunes a message near a root, with which most goes; now and then
+// a root.
+func (w *writer) pruneShallow(ctx context.Context, c *conversation, standing []*message) bool {
+	m := standing[w.rng.IntN(len(standing))]
+	if m.depth > 3 {
+		return false
+	}
+	kind := "prune"
+	if m.depth == 0 {
+		kind = "prune a root"
+	}
+	return w.pruneMessage(ctx, c, m, kind)
+}
+
+func (w *run) pruneMessage(ctx context.Context, c *conversation, m *message, kind string) bool {
 	c.mu.Lock()
-	if m.depth < 3 || !m.clean() {
+	if !m.clean() {
 		c.mu.Unlock()
 		return false
 	}
+	now := time.Now()
+	least, _ := c.pruneBounds(m, now)
 	if m.pruneSentAt.IsZero() {
-		m.pruneSentAt = time.Now()
+		m.pruneSentAt = now
 	}
 	m.prunes++
 	c.mu.Unlock()
-	a, attempts := w.persist(ctx, w.rng, func(server int) answer {
-		return w.client.do(ctx, w.rng, server, http.MethodDelete, w.path(c)+"/messages/"+m.id.String(), nil, nil)
+	rng := w.rng("prune", int(m.mark)+m.prunes)
+	var got prunedAnswer
+	a, attempts := w.persist(ctx, rng, func(server int) answer {
+		return w.as(c).do(ctx, rng, server, http.MethodDelete, w.path(c)+"/messages/"+m.id.String(), nil, &got)
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +88,78 @@ func (w *writer) prune(ctx context.Context, c *conversation, standing []*message
 		if m.prunedAt.IsZero() {
 			m.prunedAt = time.Now()
 		}
+		if o == acknowledged {
+			_, most := c.pruneBounds(m, now)
+			w.report.findings(checkPruned(c, m, got, least, most))
+			w.report.count(func(r *Report) {
+				if m.parent == uuid.Nil {
+					r.Checks.PrunedRoots++
+				} else {
+					r.Checks.Pruned++
+				}
+			})
+		}
 	}
-	w.report.operation("prune", a.outcome(), attempts)
+	w.report.operation(kind, a.outcome(), attempts)
+	return true
+}
+
+// undo deletes a summary of a branch, so that the one before it applies again.
+func (w *writer) undo(ctx context.Context, c *conversation, standing []*message) bool {
+	m := w.tip(c, standing)
+	var got contextAnswer
+	if a := w.as(c).do(ctx, nil, w.any(), http.MethodGet, w.branchPath(c, m, "context"), nil, &got); a.outcome() != acknowledged || got.Summary == nil {
+		return false
+	}
+	w.undoSummary(ctx, c, got.Summary.ID)
+	return true
+}
+
+func (w *run) undoSummary(ctx context.Context, c *conversation, id uuid.UUID) (done bool) {
+	rng := w.rng("undo", int(w.created.Add(1)))
+	var got prunedAnswer
+	a, attempts := w.persist(ctx, rng, func(server int) answer {
+		return w.as(c).do(ctx, rng, server, http.MethodDelete, w.path(c)+"/messages/"+id.String(), nil, &got)
+	})
+	w.report.operation("undo", a.outcome(), attempts)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case a.outcome() == acknowledged:
+		if got.Messages != 0 || got.Summaries != 1 {
+			w.report.violate("prune", "conversation %s: undoing the summary %s deleted %d messages and %d summaries", c.id, id, got.Messages, got.Summaries)
+		}
+		w.report.count(func(r *Report) { r.Checks.Undone++ })
+		c.undone[id] = true
+		return true
+	case a.code == "message_not_found": // by another attempt, another writer, or with a message above it
+		c.undone[id] = true
+	}
+	return false
+}
+
+// rename gives a conversation another title, and the metadata that go with it.
+func (w *writer) rename(ctx context.Context, c *conversation, _ []*message) bool {
+	title := fmt.Sprintf("torture %d", w.created.Add(1))
+	c.renaming.Lock()
+	defer c.renaming.Unlock()
+	c.mu.Lock()
+	c.mayHave(title)
+	body := map[string]any{"title": title, "metadata": metadataOf(c.origin, title)}
+	c.mu.Unlock()
+	var got shownConversation
+	a := w.as(c).do(ctx, w.rng, w.rng.IntN(len(w.client.programs)), http.MethodPatch, w.path(c), body, &got)
+	w.report.operation("rename", a.outcome(), 1)
+	if a.outcome() != acknowledged {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.has(title)
+	w.report.findings(checkHeader(c, got, "the answer to its rename"))
+	if got.Title != title {
+		w.report.violate("changed", "conversation %s was renamed %q, and is %q", c.id, title, got.Title)
+	}
 	return true
 }
 
@@ -73,34 +167,59 @@ func (w *writer) prune(ctx context.Context, c *conversation, standing []*message
 // it in place of another one.
 func (w *writer) forkBranch(ctx context.Context, c *conversation, standing []*message) bool {
 	m := standing[w.rng.IntN(len(standing))]
-	fork := newConversation(uuid.Must(uuid.NewV7()))
-	fork.shared = true
-	c.mu.Lock()
-	fork.fork = &forkOrder{path: slices.Clone(c.path(m.id))}
-	c.mu.Unlock()
-	w.register(fork)
-	a, attempts := w.persist(ctx, w.rng, func(server int) answer {
-		return w.client.do(ctx, w.rng, server, http.MethodPost, w.path(c)+"/messages/"+m.id.String()+"/fork", map[string]any{"id": fork.id}, nil)
-	})
-	fork.mu.Lock()
-	switch fork.state = a.outcome(); {
-	case fork.state == acknowledged:
-		fork.fill(fork.fork)
-	case fork.state == refused && attempts > 1:
-		fork.state = unknown
-	}
-	state := fork.state
-	fork.mu.Unlock()
+	fork, a := w.forkMessage(ctx, w.rng, c, m)
 	if a.code == "message_not_found" {
 		w.gone(c, m, "fork")
 	}
-	w.report.operation("fork", a.outcome(), attempts)
-	if state == acknowledged && w.rng.IntN(4) == 0 {
+	fork.mu.Lock()
+	whole := fork.state == acknowledged && fork.fork == nil
+	fork.mu.Unlock()
+	if whole && w.rng.IntN(4) == 0 {
 		w.mu.Lock()
-		w.shared[w.rng.IntN(len(w.shared))] = fork
+		if i := w.rng.IntN(len(w.shared)); w.shared[i].tenant == fork.tenant {
+			w.shared[i] = fork
+		}
 		w.mu.Unlock()
 	}
 	return true
+}
+
+// forkMessage makes a fork, and reads its tree for the ids that its messages
+// have.
+func (w *run) forkMessage(ctx context.Context, rng *rand.Rand, c *conversation, m *message) (*conversation, answer) {
+	fork := newConversation(uuid.Must(uuid.NewV7()))
+	fork.shared, fork.tenant, fork.origin = true, c.tenant, c.origin
+	c.mu.Lock()
+	fork.fork = &forkOrder{path: known(c.path(m.id))}
+	fork.inherited, fork.settings = c.ever, c.settings
+	c.mu.Unlock()
+	w.register(fork)
+	var got shownConversation
+	a, attempts := w.persist(ctx, rng, func(server int) answer {
+		return w.as(c).do(ctx, rng, server, http.MethodPost, w.path(c)+"/messages/"+m.id.String()+"/fork", map[string]any{"id": fork.id}, &got)
+	})
+	fork.mu.Lock()
+	fork.state = a.outcome()
+	switch {
+	case fork.state == acknowledged:
+		w.report.findings(checkHeader(fork, got, "the answer to its fork"))
+		fork.has(got.Title)
+	case fork.state == refused && attempts > 1:
+		fork.state = unknown
+	}
+	made := fork.state == acknowledged
+	fork.mu.Unlock()
+	w.report.operation("fork", a.outcome(), attempts)
+	if !made {
+		return fork, a
+	}
+	if tree, read := w.readTree(ctx, fork); read.outcome() == acknowledged {
+		fork.mu.Lock()
+		fork.fill(fork.fork, tree)
+		w.report.findings(checkTree(fork, tree, w.marks))
+		fork.mu.Unlock()
+	}
+	return fork, a
 }
 
 func (w *writer) compact(ctx context.Context, c *conversation, standing []*message) bool {
@@ -109,7 +228,7 @@ func (w *writer) compact(ctx context.Context, c *conversation, standing []*messa
 		return false
 	}
 	body := map[string]any{"keep_recent_messages": 1 + w.rng.IntN(6)}
-	a := w.client.do(ctx, w.rng, w.rng.IntN(len(w.client.programs)), http.MethodPost, w.branchPath(c, m, "compactions"), body, nil)
+	a := w.as(c).do(ctx, w.rng, w.rng.IntN(len(w.client.programs)), http.MethodPost, w.branchPath(c, m, "compactions"), body, nil)
 	if a.code == "message_not_found" {
 		w.gone(c, m, "compaction")
 	}
@@ -117,124 +236,25 @@ func (w *writer) compact(ctx context.Context, c *conversation, standing []*messa
 	return true
 }
 
-func (w *writer) readContext(ctx context.Context, c *conversation, standing []*message) bool {
-	w.compareContext(ctx, c, w.tip(c, standing))
-	return true
-}
-
-// compareContext reads the context of a head and compares it with the branch.
-func (w *run) compareContext(ctx context.Context, c *conversation, m *message) {
-	c.mu.Lock()
-	path := c.path(m.id)
-	c.mu.Unlock()
-	var got contextAnswer
-	a := w.client.do(ctx, nil, w.any(), http.MethodGet, w.branchPath(c, m, "context"), nil, &got)
-	w.report.operation("read context", a.outcome(), 1)
-	switch {
-	case a.code == "message_not_found":
-		w.gone(c, m, "context")
-	case a.outcome() == acknowledged:
-		found, summarized := checkContext(path, got)
-		w.report.findings(found)
-		w.report.count(func(r *Report) {
-			r.Checks.Contexts++
-			if summarized {
-				r.Checks.Summarized++
-			}
-		})
-	}
-}
-
-func (w *writer) readTranscript(ctx context.Context, c *conversation, standing []*message) bool {
-	w.compareTranscript(ctx, c, w.tip(c, standing))
-	return true
-}
-
-// compareTranscript reads a branch page by page, and compares it with the
-// ledger's.
-func (w *run) compareTranscript(ctx context.Context, c *conversation, m *message) {
-	c.mu.Lock()
-	path := c.path(m.id)
-	c.mu.Unlock()
-	type spoken struct {
-		ID      uuid.UUID `json:"id"`
-		Parent  uuid.UUID `json:"parent_id"`
-		Role    string    `json:"role"`
-		Content string    `json:"content"`
-	}
-	var all []spoken
-	for cursor := ""; ; {
-		var page struct {
-			Data       []spoken
-			NextCursor *string `json:"next_cursor"`
-		}
-		query := "transcript?limit=25"
-		if cursor != "" {
-			query += "&cursor=" + cursor
-		}
-		a := w.client.do(ctx, nil, w.any(), http.MethodGet, w.branchPath(c, m, query), nil, &page)
-		w.report.operation("read transcript", a.outcome(), 1)
-		if a.outcome() != acknowledged {
-			if a.code == "message_not_found" {
-				w.gone(c, m, "transcript")
-			}
-			return
-		}
-		all = append(page.Data, all...)
-		if page.NextCursor == nil {
-			break
-		}
-		cursor = *page.NextCursor
-	}
-	w.report.count(func(r *Report) { r.Checks.Transcripts++ })
-	if len(all) != len(path) {
-		w.report.violate("cover", "the transcript of %s has %d messages, and the branch %d", m.id, len(all), len(path))
-		return
-	}
-	for i, got := range all {
-		want := path[i]
-		if got.ID != want.id || got.Parent != want.parent || got.Role != want.role || want.content != "" && got.Content != want.content {
-			w.report.violate("cover", "the transcript of %s has as number %d %+v, and the branch %s %s below %s: %q", m.id, i, got, want.role, want.id, want.parent, want.content)
-			return
-		}
-	}
-}
-
-// readPruned looks for a message that was pruned.
-func (w *writer) readPruned(ctx context.Context, c *conversation, _ []*message) bool {
-	c.mu.Lock()
-	var pruned []*message
-	now := time.Now()
-	for _, m := range c.order {
-		if m.state == acknowledged && c.prunedBefore(m, now) {
-			pruned = append(pruned, m)
-		}
-	}
-	c.mu.Unlock()
-	if len(pruned) == 0 {
-		return false
-	}
-	m := pruned[w.rng.IntN(len(pruned))]
-	a := w.client.do(ctx, nil, w.any(), http.MethodGet, w.path(c)+"/messages/"+m.id.String(), nil, nil)
-	w.report.operation("read pruned", a.outcome(), 1)
-	if a.outcome() == acknowledged {
-		w.report.violate("came back", "conversation %s: message %s is there again", c.id, m.id)
-	}
-	return true
-}
-
-// create makes a shared conversation, and returns it once a server said that
-// it is there.
-func (w *run) create(ctx context.Context, shared bool) *conversation {
+// create makes a conversation, and returns it once a server said that it is
+// there.
+func (w *run) create(ctx context.Context, t *tenant, shared bool) *conversation {
 	c := newConversation(uuid.Must(uuid.NewV7()))
-	c.shared = shared
+	c.shared, c.tenant = shared, t
+	number := int(w.created.Add(1))
+	c.has(fmt.Sprintf("torture %d", number))
+	c.settings = fmt.Sprintf(`{"anchor_slack_turns":%d,"keep_user_cap_tokens":%d}`, 1+number%2, 40+number%40)
 	w.register(c)
-	rng := w.rng("create", int(w.created.Add(1)))
+	rng := w.rng("create", number)
+	body := map[string]any{"id": c.id, "title": c.title, "metadata": metadataOf(c.id, c.title), "settings": json.RawMessage(c.settings)}
+	var got shownConversation
 	a, attempts := w.persist(ctx, rng, func(server int) answer {
-		return w.client.do(ctx, nil, server, http.MethodPost, "/v1/conversations", map[string]any{"id": c.id, "title": "torture"}, nil)
+		return w.as(c).do(ctx, nil, server, http.MethodPost, "/v1/conversations", body, &got)
 	})
 	c.mu.Lock()
-	c.state = a.outcome()
+	if c.state = a.outcome(); c.state == acknowledged {
+		w.report.findings(checkHeader(c, got, "the answer to its making"))
+	}
 	c.mu.Unlock()
 	w.report.operation("create", a.outcome(), attempts)
 	return c
@@ -247,7 +267,7 @@ func (w *run) remove(ctx context.Context, c *conversation) {
 	c.mu.Unlock()
 	rng := w.rng("remove", int(w.created.Add(1)))
 	a, attempts := w.persist(ctx, rng, func(server int) answer {
-		return w.client.do(ctx, nil, server, http.MethodDelete, w.path(c), nil, nil)
+		return w.as(c).do(ctx, nil, server, http.MethodDelete, w.path(c), nil, nil)
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()

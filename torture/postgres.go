@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -49,7 +51,14 @@ func (p *postgres) start(ctx context.Context) error {
 // url is how the run itself connects, past all links.
 func (p *postgres) url() string { return p.server.URL() }
 
-// kill kills the postmaster, whose other processes then end by themselves.
+// lingering is how long Postgres' other processes may take to end by themselves
+// once their main process is dead.
+const lingering = 2 * time.Second
+
+// kill kills the postmaster, whose other processes then end by themselves. One
+// that doesn't keeps the data directory in use, and a start would be refused in
+// the name of the main process, which is gone: it is killed, too, as a service
+// manager does.
 func (p *postgres) kill() error {
 	content, err := os.ReadFile(filepath.Join(p.dataDir, "cluster", "postmaster.pid"))
 	if err != nil {
@@ -60,10 +69,26 @@ func (p *postgres) kill() error {
 	if err != nil {
 		return fmt.Errorf("postmaster.pid: %w", err)
 	}
+	children := childrenOf(pid)
 	if err := killProcess(pid); err != nil {
 		return err
 	}
 	<-p.server.Done()
+	for deadline := time.Now().Add(lingering); ; time.Sleep(10 * time.Millisecond) {
+		children = slices.DeleteFunc(children, func(c process) bool { return !c.lives() })
+		if len(children) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, c := range children {
+		p.log.Info("a process of Postgres outlived its main process, and is killed", "pid", c.pid)
+		if c.lives() {
+			_ = killProcess(c.pid) // where it has just ended, so much the better
+		}
+	}
 	return nil
 }
 

@@ -74,22 +74,28 @@ func (p *postgres) kill() error {
 		return err
 	}
 	<-p.server.Done()
-	for deadline := time.Now().Add(lingering); ; time.Sleep(10 * time.Millisecond) {
-		children = slices.DeleteFunc(children, func(c process) bool { return !c.lives() })
-		if len(children) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			break
-		}
+	if children = awaitEnd(children, lingering); len(children) == 0 {
+		return nil
 	}
 	for _, c := range children {
 		p.log.Info("a process of Postgres outlived its main process, and is killed", "pid", c.pid)
-		if c.lives() {
-			_ = killProcess(c.pid) // where it has just ended, so much the better
-		}
+		_ = killProcess(c.pid) // where it has just ended, so much the better
+	}
+	if children = awaitEnd(children, readyBound); len(children) > 0 {
+		return fmt.Errorf("processes of Postgres that can't be killed: %v", children)
 	}
 	return nil
+}
+
+// awaitEnd waits until processes have ended, and gives those that haven't in
+// time.
+func awaitEnd(all []process, patience time.Duration) (left []process) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		all = slices.DeleteFunc(all, func(p process) bool { return !p.lives() })
+		if len(all) == 0 || time.Now().After(deadline) {
+			return all
+		}
+	}
 }
 
 // stop ends it for good.

@@ -45,6 +45,15 @@ func Defaults() Config {
 	}
 }
 
+// attacked is the time under load that the floors follow from. A soak's load is
+// small, so that the least has to do.
+func (c Config) attacked() time.Duration {
+	if c.Soak {
+		return 0
+	}
+	return c.Duration
+}
+
 const (
 	// JobBound is how long an interrupted compaction may take to be done.
 	JobBound = 6 * time.Minute

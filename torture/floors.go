@@ -82,7 +82,7 @@ func (r *run) overtime(ctx context.Context) error {
 
 func (r *run) missed() []Floor {
 	report := r.report.finish()
-	return report.missed(r.cfg.Duration)
+	return report.missed(r.cfg.attacked())
 }
 
 func printFloors(w io.Writer, missed []Floor) {

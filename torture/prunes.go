@@ -36,7 +36,6 @@ func (w *run) pruneMessage(ctx context.Context, c *conversation, m *message, kin
 		return false
 	}
 	now := time.Now()
-	least, _ := c.pruneBounds(m, now)
 	if m.pruneSentAt.IsZero() {
 		m.pruneSentAt = now
 	}
@@ -59,7 +58,7 @@ func (w *run) pruneMessage(ctx context.Context, c *conversation, m *message, kin
 			m.prunedAt = time.Now()
 		}
 		if o == acknowledged {
-			_, most := c.pruneBounds(m, now)
+			least, most := c.pruneBounds(m, now) // now that all prunes are known that may have come before
 			w.report.findings(checkPruned(c, m, got, least, most))
 			w.report.count(func(r *Report) {
 				if m.parent == uuid.Nil {

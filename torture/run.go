@@ -77,7 +77,7 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	report.Seed, report.Writers = cfg.Seed, cfg.Writers
 	report.Began, report.Seconds = begin, time.Since(begin).Seconds()
 	report.Conversations = len(r.all)
-	report.Missed = report.missed(cfg.Duration)
+	report.Missed = report.missed(cfg.attacked())
 	return report, nil
 }
 

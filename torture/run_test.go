@@ -111,7 +111,7 @@ func TestRunFindsLostCommits(t *testing.T) {
 	t.Parallel()
 	cfg := shortRun(t)
 	cfg.Duration, cfg.CheckEvery, cfg.JobWait = 8*time.Second, 4*time.Second, 0
-	cfg.Cuts, cfg.Fills, cfg.LoseCommits = 0, 0, true
+	cfg.Cuts, cfg.Fills, cfg.LoseCommits, cfg.UntilBroken = 0, 0, true, true
 	cfg.Logger = nil
 	report, err := Run(t.Context(), cfg)
 	if err != nil {

@@ -47,7 +47,7 @@ type flags struct {
 func main() {
 	d := torture.Defaults()
 	var f flags
-	kong.Parse(&f, kong.Name("torture"), kong.Description("Attacks coppice with kills, cuts and drops, and tells which promises it breaks. Exit code 1: one or more."),
+	kong.Parse(&f, kong.Name("torture"), kong.Description("Attacks coppice with kills, cuts and drops, and tells which promises it breaks. Exit code 1: one or more, or too little was checked."),
 		kong.Vars{
 			"seed": fmt.Sprint(d.Seed), "duration": d.Duration.String(), "writers": fmt.Sprint(d.Writers), "conversations": fmt.Sprint(d.Conversations),
 			"histories": fmt.Sprint(d.Histories), "history_writers": fmt.Sprint(d.HistoryWriters), "pause": d.Pause.String(),

@@ -31,7 +31,7 @@ func TestMissedFloors(t *testing.T) {
 	}
 	r.Checks.Merged = 3
 	missed := r.missed(time.Minute)
-	if len(missed) != 1 || missed[0] != (Floor{"contexts with a summary that merged another", 4, 3}) {
+	if len(missed) != 1 || missed[0] != (Floor{Name: "contexts with a summary that merged another", Need: 4, Got: 3}) {
 		t.Errorf("missed %+v", missed)
 	}
 	if r.Missed = missed; !r.Failed() {

@@ -56,7 +56,7 @@ func (s *Store) insertConversation(ctx context.Context, n NewConversation, sourc
 	}
 	if source != (Source{}) {
 		if !source.Valid() {
-			return row, invalid("invalid_source", "source", "A fork's source is two ids and a SHA-256 in hex. Give all three, or none.")
+			return row, invalid("invalid_id", "source", "A fork's source is two ids and a SHA-256 in hex. Give all three, or none.")
 		}
 		params.SourceRequest, _ = hex.DecodeString(source.Request)
 	}

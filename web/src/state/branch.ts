@@ -351,5 +351,7 @@ async function refreshIfChanged() {
   const c = conversation.peek()
   if (!c) return
   const found = await api.getConversation(c.id).catch(() => null)
-  if (found && JSON.stringify(found) !== JSON.stringify(conversation.peek())) await refresh()
+  if (!found || conversation.peek()?.id !== c.id) return
+  if (found.updated_at !== conversation.peek()?.updated_at) await refresh()
+  else conversation.value = found // another title or head, which is no reason to move
 }

@@ -75,9 +75,13 @@ func TestWorkerCompacts(t *testing.T) {
 		t.Errorf("%d jobs below the trigger", n)
 	}
 	head = talk(t, store, id, head.ID, 30)
-	eventually(t, "a summary", func() bool {
-		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0
+	eventually(t, "the jobs' end", func() bool {
+		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0 &&
+			count(t, pool, "select count(*) from river_job where state <> 'completed'") == 0
 	})
+	if c := contextOf(t, service(t, store, Config{}), id, head.ID); c.Summary == nil || !c.Complete || c.Usage.ContextTokens > smallSettings().Budget().Trigger {
+		t.Errorf("after all jobs the head's context has summary %v, complete %t, %+v", c.Summary, c.Complete, c.Usage)
+	}
 	// A chain counts as well, and so does another tenant's conversation.
 	other := store.ForTenant("other")
 	theirs := conversation(t, other)
@@ -91,7 +95,6 @@ func TestWorkerCompacts(t *testing.T) {
 	eventually(t, "the other tenant's summary", func() bool {
 		return count(t, pool, "select count(*) from compactions where conversation_id = $1 and outcome = 'saved'", theirs) > 0
 	})
-	_ = head
 }
 
 // A conversation that goes on is compacted again and again.

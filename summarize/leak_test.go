@@ -3,6 +3,7 @@ package summarize
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -94,6 +95,37 @@ func TestUndoBringsBackTheSummaryBefore(t *testing.T) {
 		got, want := string(contextOf(t, s, id, head.ID).AppendMessages(nil)), string(contexts[i].AppendMessages(nil))
 		if got != want {
 			t.Errorf("after undoing summary %d\ngot  %s\nwant %s", i, got, want)
+		}
+	}
+}
+
+// A new summary merges the one before it: what that one told of messages which
+// are folded for good isn't lost.
+func TestMergeHoldsThePriorSummary(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s := service(t, store, Config{Summarizers: []Summarizer{{Model: witness{}, Window: 100_000}}})
+	id := conversation(t, store)
+	parent, prior := uuid.Nil, uuid.Nil
+	for round := range 3 {
+		for n := range 10 {
+			role := []string{"user", "assistant"}[n%2]
+			parent = add(t, store, id, parent, fmt.Sprintf(`{"role":%q,"content":"m%dm is what was said here%s"}`, role, 10*round+n, strings.Repeat(", and then some more", 8))).ID
+		}
+		k := compact(t, s, id, parent, Demand{KeepRecentMessages: 2})
+		if k.PriorSummaryID != prior {
+			t.Errorf("round %d: the compaction merges %s, want %s", round, k.PriorSummaryID, prior)
+		}
+		prior = k.SummaryID
+		summary, err := store.Summary(t.Context(), id, k.SummaryID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := marksIn(summary.Body)
+		for n := range 10*round + 8 {
+			if mark := fmt.Sprintf("m%dm", n); !slices.Contains(told, mark) {
+				t.Errorf("round %d: the summary doesn't tell of the folded message %s", round, mark)
+			}
 		}
 	}
 }

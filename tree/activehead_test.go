@@ -104,7 +104,10 @@ func TestRetryLeavesTheActiveHead(t *testing.T) {
 	}{
 		{"a message", chain[1].ID, nil},
 		{"a tool's result", chain[0].ID, nil},
-		{"a chain", chain[1].ID, func() (bool, error) { _, created, err := s.AppendChain(t.Context(), c.ID, root, chain); return created, err }},
+		{"a chain", chain[1].ID, func() (bool, error) {
+			_, created, err := s.AppendChain(t.Context(), c.ID, root, chain)
+			return created, err
+		}},
 	} {
 		if test.send == nil {
 			n := tree.NewMessage{ID: uuid.New(), Body: said(tree.RoleUser, test.name)}

@@ -134,6 +134,8 @@ func TestAppendRefuses(t *testing.T) {
 		{"summary as parent", c.ID, summary.ID, user("x"), tree.ErrInvalid, "parent_is_summary", "parent_id"},
 		{"id with other content", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: said(tree.RoleUser, "other")}, tree.ErrConflict, "id_conflict", "id"},
 		{"id with another parent", c.ID, call.ID, tree.NewMessage{ID: root.ID, Body: root.Body}, tree.ErrConflict, "id_conflict", "id"},
+		{"id with another pin", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Pinned: true}, tree.ErrConflict, "id_conflict", "id"},
+		{"id with other metadata", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Metadata: json.RawMessage(`{"a":1}`)}, tree.ErrConflict, "id_conflict", "id"},
 		{"id of a summary", c.ID, uuid.Nil, tree.NewMessage{ID: summary.ID, Body: summary.Body}, tree.ErrConflict, "id_conflict", "id"},
 		{"no JSON", c.ID, uuid.Nil, raw(`{"role":`), tree.ErrInvalid, "invalid_json", ""},
 		{"no object", c.ID, uuid.Nil, raw(`["user"]`), tree.ErrInvalid, "wrong_type", ""},

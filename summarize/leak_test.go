@@ -1,14 +1,18 @@
 package summarize
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -126,6 +130,39 @@ func TestMergeHoldsThePriorSummary(t *testing.T) {
 			if mark := fmt.Sprintf("m%dm", n); !slices.Contains(told, mark) {
 				t.Errorf("round %d: the summary doesn't tell of the folded message %s", round, mark)
 			}
+		}
+	}
+}
+
+// Where a summarizer's window takes several steps, each merges what the step
+// before it wrote: the last one's text tells of the first one's messages.
+func TestStepsHoldEveryMessage(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	var calls atomic.Int32
+	model := &llmtest.Model{Answer: func(ctx context.Context, req llm.Request) (llm.Response, error) {
+		calls.Add(1)
+		return witness{}.Complete(ctx, req)
+	}}
+	s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: 3000}}})
+	id := conversation(t, store)
+	parent := uuid.Nil
+	for n := range 40 {
+		role := []string{"user", "assistant"}[n%2]
+		parent = add(t, store, id, parent, fmt.Sprintf(`{"role":%q,"content":"m%dm is what was said here%s"}`, role, n, strings.Repeat(", and then some more", 12))).ID
+	}
+	k := compact(t, s, id, parent, Demand{KeepRecentMessages: 2})
+	if calls.Load() < 2 {
+		t.Fatalf("%d calls: the window takes all in one step", calls.Load())
+	}
+	summary, err := store.Summary(t.Context(), id, k.SummaryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := marksIn(summary.Body)
+	for n := range 38 {
+		if mark := fmt.Sprintf("m%dm", n); !slices.Contains(told, mark) {
+			t.Errorf("after %d steps the summary doesn't tell of the folded message %s", calls.Load(), mark)
 		}
 	}
 }

@@ -99,3 +99,29 @@ func BenchmarkCount(b *testing.B) {
 		})
 	}
 }
+
+// A word counts the same when it is new, when it was counted lately, and when
+// it was counted so long ago that it is about to be forgotten.
+func TestAgedWordsCount(t *testing.T) {
+	t.Parallel()
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "an antidisestablishmentarian's coppice"
+	want, err := codec.Count(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &counter{codec: codec}
+	for i, age := range []string{"new", "counted lately", "about to be forgotten", "renewed"} {
+		if age == "about to be forgotten" {
+			for n := 0; len(c.old) == 0; n++ {
+				c.learn(" w" + letters(n))
+			}
+		}
+		if got := c.Count(text); got != want {
+			t.Errorf("%d, %s: %d tokens, by the encoding %d", i, age, got, want)
+		}
+	}
+}

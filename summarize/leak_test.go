@@ -45,6 +45,11 @@ func TestBranchOffBetweenCutoffAndAnchorHasNoSummary(t *testing.T) {
 	if cutoff < 2 || anchor < cutoff+4 {
 		t.Fatalf("the cutoff is message %d and the anchor %d: nothing lies between", cutoff, anchor)
 	}
+	for n, m := range path {
+		if has := contextOf(t, s, id, m.ID).Summary != nil; has != (n >= anchor) {
+			t.Errorf("at message %d of cutoff %d and anchor %d: a summary is there %t", n, cutoff, anchor, has)
+		}
+	}
 	for parent := range path {
 		// A branch's own messages begin with the role that the path's next has.
 		head := said(path[parent].ID, 101+100*parent+parent%2)

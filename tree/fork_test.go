@@ -88,6 +88,9 @@ func TestForkKeepsEverythingOfThePath(t *testing.T) {
 		{Body: []byte(`{"role":"assistant","content":"pinned answer"}`), Pinned: true},
 		{Body: []byte(`{"role":"user","content":"tip"}`)},
 	} {
+		if i == 3 { // the path goes on by the second of two siblings
+			thread(t, s, c.ID, parent, "elder")
+		}
 		n.CreatedAt = time.Date(2020+i, 2, 3, 4, 5, 6, 7000, time.UTC)
 		m := mustAppend(t, s, c.ID, parent, n)
 		path, parent = append(path, m), m.ID
@@ -103,6 +106,7 @@ func TestForkKeepsEverythingOfThePath(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := byText(t, nodesOf(t, s, c.ID))
+	delete(want, "elder")
 	want["summary 3"]["prior"] = "none" // it was undone, and is not there to be named
 	// What isn't on the path stays behind.
 	thread(t, s, c.ID, path[1].ID, "beside")

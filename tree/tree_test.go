@@ -485,7 +485,16 @@ func TestTenants(t *testing.T) {
 			_, err := mine.AddSummary(ctx, c.ID, tree.NewSummary{AnchorID: m.ID, Body: m.Body, Range: tree.SummaryRange{LastSummarizedID: m.ID, Model: "x"}})
 			return err
 		},
-		"Export": func() error { _, _, err := mine.Export(ctx, c.ID); return err },
+		"Export":            func() error { _, _, err := mine.Export(ctx, c.ID); return err },
+		"Head":              func() error { _, err := mine.Head(ctx, c.ID); return err },
+		"View":              func() error { _, err := mine.View(ctx, c.ID, m.ID, 1<<40); return err },
+		"View, no bodies":   func() error { _, err := mine.View(ctx, c.ID, m.ID, 1<<40, tree.Skeleton()); return err },
+		"Messages":          func() error { _, err := mine.Messages(ctx, c.ID, []uuid.UUID{m.ID}); return err },
+		"Summary":           func() error { _, err := mine.Summary(ctx, c.ID, m.ID); return err },
+		"Summaries":         func() error { _, err := mine.Summaries(ctx, c.ID); return err },
+		"SummariesOnBranch": func() error { _, err := mine.SummariesOnBranch(ctx, c.ID, m.ID); return err },
+		"Compactions":       func() error { _, err := mine.Compactions(ctx, c.ID, tree.Paging{}); return err },
+		"Lock":              func() error { return mine.Lock(ctx, c.ID) },
 	} {
 		if err := call(); !errors.Is(err, tree.ErrNotFound) {
 			t.Errorf("%s of another tenant's conversation: %v, want ErrNotFound", name, err)

@@ -125,3 +125,24 @@ func TestAgedWordsCount(t *testing.T) {
 		}
 	}
 }
+
+// A piece that is long counts the same each time: it isn't remembered, as its
+// count may not fit where counts are.
+func TestLongPieceCounts(t *testing.T) {
+	t.Parallel()
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := strings.Repeat("qxzj", 500) // no word, and all of it one piece
+	want, err := codec.Count(piece)
+	if err != nil || want < 300 {
+		t.Fatalf("%d tokens, %v: too few for this test", want, err)
+	}
+	c := &counter{codec: codec}
+	for time := range 3 {
+		if got := c.Count(piece); got != want {
+			t.Errorf("time %d: %d tokens, by the encoding %d", time+1, got, want)
+		}
+	}
+}

@@ -195,6 +195,10 @@ func TestImportDryRun(t *testing.T) {
 	if report.Messages != 30 || report.Added != 0 || report.Present != 0 {
 		t.Errorf("%+v", report)
 	}
+	var there batches
+	if report = importFile(t, &there, "../testdata/demo.json", Options{DryRun: true}); report.Messages != 30 || len(there) > 0 {
+		t.Errorf("a dry run called the store: %v, %+v", there, report)
+	}
 }
 
 // What comes before a broken place comes in, and the error says where it is.

@@ -97,10 +97,8 @@ func (b bench) goTool(ctx context.Context, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// goTest runs tests. Without paths in what is built, the cache serves one copy of
-// the source after another.
 func (b bench) goTest(ctx context.Context, s suite) ([]byte, error) {
-	return b.goTool(ctx, "test", "-count=1", "-failfast", "-vet=off", "-trimpath", "-timeout", b.timeout.String(), "-run", s.run, s.pkg)
+	return b.goTool(ctx, "test", "-count=1", "-failfast", "-vet=off", "-timeout", b.timeout.String(), "-run", s.run, s.pkg)
 }
 
 // try plants a fault, runs what must find it, and takes it out again.

@@ -246,8 +246,13 @@ func TestImportStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Import(ctx, nil, strings.NewReader(`[{"uuid": "a", "chat_messages": []}]`), Options{DryRun: true}); !errors.Is(err, context.Canceled) {
+	const file = `[{"uuid": "a", "chat_messages": []}]`
+	if _, err := Import(ctx, nil, strings.NewReader(file), Options{DryRun: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+	var calls batches
+	if _, err := Import(ctx, &calls, strings.NewReader(file), Options{}); !errors.Is(err, context.Canceled) || len(calls) > 0 {
+		t.Errorf("error %v, and the store was called %d times after the end", err, len(calls))
 	}
 }
 

@@ -234,3 +234,13 @@ func TestToolName(t *testing.T) {
 		}
 	}
 }
+
+// What is cut off ends with a whole character.
+func TestCutEnd(t *testing.T) {
+	t.Parallel()
+	for keep, want := range []string{"", "a", "a", "aé", "aé", "aé", "aé", "aé🌳", "aé🌳"} {
+		if got := cutEnd("aé🌳", keep); got != want {
+			t.Errorf("to %d bytes: %q, want %q", keep, got, want)
+		}
+	}
+}

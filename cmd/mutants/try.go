@@ -24,6 +24,7 @@ type outcome string
 
 const (
 	found    outcome = "found"
+	hung     outcome = "hung" // found, as the test never ended: on a busy machine this may be the machine's doing
 	missed   outcome = "missed"
 	unbuilt  outcome = "unbuilt"  // the source with the fault doesn't compile
 	outdated outcome = "outdated" // the fault has no place in the source any more
@@ -82,7 +83,7 @@ func (b bench) baseline(ctx context.Context, faults []fault) error {
 	for pkg, patterns := range runs {
 		for chunk := range slices.Chunk(patterns, 40) {
 			s := suite{pkg, strings.Join(chunk, "|")}
-			if out, err := b.goTest(ctx, s); err != nil {
+			if out, err := b.goTest(ctx, s, 10*b.timeout); err != nil {
 				return fmt.Errorf("without any fault, %s fails: %v\n%s", s, err, out)
 			}
 		}
@@ -97,8 +98,8 @@ func (b bench) goTool(ctx context.Context, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-func (b bench) goTest(ctx context.Context, s suite) ([]byte, error) {
-	return b.goTool(ctx, "test", "-count=1", "-failfast", "-vet=off", "-timeout", b.timeout.String(), "-run", s.run, s.pkg)
+func (b bench) goTest(ctx context.Context, s suite, timeout time.Duration) ([]byte, error) {
+	return b.goTool(ctx, "test", "-count=1", "-failfast", "-vet=off", "-timeout", timeout.String(), "-run", s.run, s.pkg)
 }
 
 // try plants a fault, runs what must find it, and takes it out again.
@@ -127,7 +128,7 @@ func (b bench) try(ctx context.Context, f fault) (r result) {
 		}
 	}()
 	for _, s := range f.tests {
-		out, err := b.goTest(ctx, s)
+		out, err := b.goTest(ctx, s, b.timeout)
 		switch {
 		case err == nil:
 			r.outcome, r.detail = missed, fmt.Sprintf("%s passes with the fault in %s", s, f.file)
@@ -135,6 +136,8 @@ func (b bench) try(ctx context.Context, f fault) (r result) {
 		case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
 			r.outcome, r.detail = unbuilt, string(out)
 			return r
+		case bytes.Contains(out, []byte("panic: test timed out")):
+			r.outcome = hung
 		}
 	}
 	if f.torture != "" && b.torture > 0 {
@@ -152,7 +155,7 @@ func table(w io.Writer, results []result) bool {
 	for _, r := range results {
 		count[r.outcome]++
 		by := "**" + string(r.outcome) + "**"
-		if r.outcome == found {
+		if r.outcome == found || r.outcome == hung {
 			names := make([]string, len(r.tests))
 			for i, s := range r.tests {
 				names[i] = strings.ReplaceAll(strings.ReplaceAll(s.run, "$", ""), "|", ", ")
@@ -161,9 +164,12 @@ func table(w io.Writer, results []result) bool {
 				}
 			}
 			by = strings.Join(names, "; ")
+			if r.outcome == hung {
+				by += ", which then never ends"
+			}
 		}
 		fmt.Fprintf(w, "| %s | %s | %s |\n", r.name, r.pkg(), by)
 	}
-	fmt.Fprintf(w, "\n%d faults: %d found, %d missed, %d don't build, %d out of date\n", len(results), count[found], count[missed], count[unbuilt], count[outdated])
-	return count[found] == len(results)
+	fmt.Fprintf(w, "\n%d faults: %d found, %d of them by a test that never ended; %d missed, %d don't build, %d out of date\n", len(results), count[found]+count[hung], count[hung], count[missed], count[unbuilt], count[outdated])
+	return count[found]+count[hung] == len(results)
 }

@@ -42,8 +42,9 @@ var arrows = map[string][]string{
 }
 
 // testCode are the packages that exist for tests: they may do what tests may,
-// and are never linked into the program. cmd/torture is a program of its own.
-var testCode = []string{"db/dbtest", "llm/llmtest", "torture", "cmd/torture"}
+// and are never linked into the program. cmd/torture and cmd/mutants are
+// programs of their own.
+var testCode = []string{"db/dbtest", "llm/llmtest", "torture", "cmd/torture", "cmd/mutants"}
 
 // owners says which packages besides cmd/ may import a foreign package, or one
 // below it.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,6 +53,52 @@ func TestReadersLoseAndDoubleNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A reader that comes back with the id of its last event gets what follows it,
+// and neither that one again nor one less.
+func TestNextReadsOnWhereAReaderLeft(t *testing.T) {
+	t.Parallel()
+	l := newEvents()
+	l.change(func() { l.started = &Started{Model: "m"} })
+	say := func(text string) {
+		if err := l.add(llm.Delta{Content: text}); err != nil {
+			t.Fatal(err)
+		}
+		l.mu.Lock()
+		l.seal() // as if somebody read it
+		l.mu.Unlock()
+	}
+	for _, text := range []string{"a", "b", "c"} {
+		say(text)
+	}
+	l.change(func() { l.end = &End{Status: StatusCompleted} })
+	all := []string{"1 started", "2 a", "3 b", "4 c", "5 end"}
+	for after := range all {
+		events, err := l.Next(t.Context(), after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range events {
+			switch {
+			case e.Started != nil:
+				got = append(got, fmt.Sprint(e.ID, " started"))
+			case e.Delta != nil:
+				got = append(got, fmt.Sprint(e.ID, " ", e.Delta.Content))
+			default:
+				got = append(got, fmt.Sprint(e.ID, " end"))
+			}
+		}
+		if !slices.Equal(got, all[after:]) {
+			t.Errorf("after event %d come %q, want %q", after, got, all[after:])
+		}
+	}
+	for _, after := range []int{5, 6, 1000} {
+		if events, err := l.Next(t.Context(), after); !errors.Is(err, ErrEnded) {
+			t.Errorf("after event %d come %d events, %v", after, len(events), err)
+		}
+	}
 }
 
 // readTo reads to the end. It leaves and comes back in the middle of what a

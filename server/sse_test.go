@@ -253,3 +253,19 @@ func FuzzEvents(f *testing.F) {
 		}
 	})
 }
+
+// The end of a line ends a field of an event, and an empty line the event: so
+// each line of the data stands in a field of its own, however it ends.
+func TestAppendEvent(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]string{
+		`{"a":1}`:                     "id: 7\nevent: x\ndata: {\"a\":1}\n\n",
+		"one\ntwo\rthree\r\nfour":     "id: 7\nevent: x\ndata: one\ndata: two\ndata: three\ndata: four\n\n",
+		"a\n\nid: 9\nevent: evil\n\n": "id: 7\nevent: x\ndata: a\ndata: \ndata: id: 9\ndata: event: evil\ndata: \ndata: \n\n",
+		"":                            "id: 7\nevent: x\ndata: \n\n",
+	} {
+		if got := string(appendEvent(nil, 7, "x", []byte(data))); got != want {
+			t.Errorf("%q is sent as %q, want %q", data, got, want)
+		}
+	}
+}

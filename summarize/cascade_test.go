@@ -143,6 +143,43 @@ func TestCascade(t *testing.T) {
 	}
 }
 
+// An answer that says what the prompt says is no summary, also where it holds
+// none of the prompt's tags.
+func TestAnswerThatIsThePrompt(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	for _, test := range []struct {
+		name string
+		from func(messages []json.RawMessage) json.RawMessage
+	}{
+		{"the instructions", func(ms []json.RawMessage) json.RawMessage { return ms[0] }},
+		{"the closing words", func(ms []json.RawMessage) json.RawMessage { return ms[len(ms)-1] }},
+	} {
+		said := ""
+		model := &llmtest.Model{Answer: func(_ context.Context, req llm.Request) (llm.Response, error) {
+			var m struct{ Content string }
+			if err := json.Unmarshal(test.from(req.Messages), &m); err != nil {
+				return llm.Response{}, err
+			}
+			for line := range strings.Lines(m.Content) { // the first that would do as a summary
+				if _, err := cleanSummary(line); err == nil && said == "" {
+					said = strings.TrimSpace(line)
+				}
+			}
+			return llmtest.Response(said), nil
+		}}
+		s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: 100_000}}})
+		id := conversation(t, store)
+		k := compact(t, s, id, talk(t, store, id, uuid.Nil, 40).ID, Demand{})
+		if said == "" {
+			t.Fatalf("%s: no line of it would do as a summary", test.name)
+		}
+		if k.Model != OfflineDigest || !strings.Contains(string(k.Attempts), "repeats its prompt") {
+			t.Errorf("%s: %q is saved as the summary of %s: %s", test.name, said, k.Model, k.Attempts)
+		}
+	}
+}
+
 // A model that ignores its context can't hold a compaction up.
 func TestModelThatIgnoresItsContext(t *testing.T) {
 	t.Parallel()

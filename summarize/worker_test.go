@@ -75,9 +75,13 @@ func TestWorkerCompacts(t *testing.T) {
 		t.Errorf("%d jobs below the trigger", n)
 	}
 	head = talk(t, store, id, head.ID, 30)
-	eventually(t, "a summary", func() bool {
-		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0
+	eventually(t, "the jobs' end", func() bool {
+		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0 &&
+			count(t, pool, "select count(*) from river_job where state <> 'completed'") == 0
 	})
+	if c := contextOf(t, service(t, store, Config{}), id, head.ID); c.Summary == nil || !c.Complete || c.Usage.ContextTokens > smallSettings().Budget().Trigger {
+		t.Errorf("after all jobs the head's context has summary %v, complete %t, %+v", c.Summary, c.Complete, c.Usage)
+	}
 	// A chain counts as well, and so does another tenant's conversation.
 	other := store.ForTenant("other")
 	theirs := conversation(t, other)
@@ -91,7 +95,6 @@ func TestWorkerCompacts(t *testing.T) {
 	eventually(t, "the other tenant's summary", func() bool {
 		return count(t, pool, "select count(*) from compactions where conversation_id = $1 and outcome = 'saved'", theirs) > 0
 	})
-	_ = head
 }
 
 // A conversation that goes on is compacted again and again.
@@ -478,7 +481,7 @@ func TestFrontier(t *testing.T) {
 // the job comes to its end.
 func TestAppendWhileAJobEnds(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
+	pool := dbtest.New(t, dbtest.MaxConns(10))
 	var w *Worker
 	var once sync.Once
 	appended := make(chan uuid.UUID, 1)
@@ -491,8 +494,13 @@ func TestAppendWhileAJobEnds(t *testing.T) {
 			body := messageBody("user", "And on it goes: "+strings.Repeat("a word and another, ", 400))
 			m, _, err := tree.New(tx, tree.WithAppendHook(w)).Append(context.Background(), k.ConversationID, k.HeadID, tree.NewMessage{Body: body})
 			go func() {
-				// A job that doesn't wait for this comes to its end meanwhile.
-				time.Sleep(500 * time.Millisecond)
+				// The job comes to wait for this transaction, or it doesn't wait and ends.
+				const met = `select count(*) from (
+					select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+					union all select 1 from river_job where state = 'completed') either`
+				for n, deadline := 0, time.Now().Add(30*time.Second); n == 0 && err == nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+					err = pool.QueryRow(context.Background(), met).Scan(&n)
+				}
 				if err := errors.Join(err, tx.Commit(context.Background())); err != nil {
 					t.Error(err)
 				}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tiktoken-go/tokenizer"
 )
 
 func TestO200k(t *testing.T) {
@@ -87,5 +89,52 @@ func BenchmarkCount(b *testing.B) {
 				O200k().Count(text)
 			}
 		})
+	}
+}
+
+// A word counts the same when it is new, when it was counted lately, and when
+// it was counted so long ago that it is about to be forgotten.
+func TestAgedWordsCount(t *testing.T) {
+	t.Parallel()
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "an antidisestablishmentarian's coppice"
+	want, err := codec.Count(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &counter{count: o200kBase().count}
+	for i, age := range []string{"new", "counted lately", "about to be forgotten", "renewed"} {
+		if age == "about to be forgotten" {
+			for n := 0; len(c.old) == 0; n++ {
+				c.learn(" w" + letters(n))
+			}
+		}
+		if got := c.Count(text); got != want {
+			t.Errorf("%d, %s: %d tokens, by the encoding %d", i, age, got, want)
+		}
+	}
+}
+
+// A piece that is long counts the same each time: it isn't remembered, as its
+// count may not fit where counts are.
+func TestLongPieceCounts(t *testing.T) {
+	t.Parallel()
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := strings.Repeat("qxzj", 500) // no word, and all of it one piece
+	want, err := codec.Count(piece)
+	if err != nil || want < 300 {
+		t.Fatalf("%d tokens, %v: too few for this test", want, err)
+	}
+	c := &counter{count: o200kBase().count}
+	for time := range 3 {
+		if got := c.Count(piece); got != want {
+			t.Errorf("time %d: %d tokens, by the encoding %d", time+1, got, want)
+		}
 	}
 }

@@ -198,6 +198,10 @@ func TestImportDryRun(t *testing.T) {
 	if report.Messages != 30 || report.Added != 0 || report.Present != 0 {
 		t.Errorf("%+v", report)
 	}
+	var there batches
+	if report = importFile(t, &there, "../testdata/demo.json", Options{DryRun: true}); report.Messages != 30 || len(there) > 0 {
+		t.Errorf("a dry run called the store: %v, %+v", there, report)
+	}
 }
 
 // What comes before a broken place comes in, and the error says where it is.
@@ -245,8 +249,13 @@ func TestImportStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Import(ctx, nil, strings.NewReader(`[{"uuid": "a", "chat_messages": []}]`), Options{DryRun: true}); !errors.Is(err, context.Canceled) {
+	const file = `[{"uuid": "a", "chat_messages": []}]`
+	if _, err := Import(ctx, nil, strings.NewReader(file), Options{DryRun: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+	var calls batches
+	if _, err := Import(ctx, &calls, strings.NewReader(file), Options{}); !errors.Is(err, context.Canceled) || len(calls) > 0 {
+		t.Errorf("error %v, and the store was called %d times after the end", err, len(calls))
 	}
 }
 

@@ -134,6 +134,8 @@ func TestAppendRefuses(t *testing.T) {
 		{"summary as parent", c.ID, summary.ID, user("x"), tree.ErrInvalid, "parent_is_summary", "parent_id"},
 		{"id with other content", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: said(tree.RoleUser, "other")}, tree.ErrConflict, "id_conflict", "id"},
 		{"id with another parent", c.ID, call.ID, tree.NewMessage{ID: root.ID, Body: root.Body}, tree.ErrConflict, "id_conflict", "id"},
+		{"id with another pin", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Pinned: true}, tree.ErrConflict, "id_conflict", "id"},
+		{"id with other metadata", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Metadata: json.RawMessage(`{"a":1}`)}, tree.ErrConflict, "id_conflict", "id"},
 		{"id of a summary", c.ID, uuid.Nil, tree.NewMessage{ID: summary.ID, Body: summary.Body}, tree.ErrConflict, "id_conflict", "id"},
 		{"no JSON", c.ID, uuid.Nil, raw(`{"role":`), tree.ErrInvalid, "invalid_json", ""},
 		{"no object", c.ID, uuid.Nil, raw(`["user"]`), tree.ErrInvalid, "wrong_type", ""},
@@ -483,7 +485,16 @@ func TestTenants(t *testing.T) {
 			_, err := mine.AddSummary(ctx, c.ID, tree.NewSummary{AnchorID: m.ID, Body: m.Body, Range: tree.SummaryRange{LastSummarizedID: m.ID, Model: "x"}})
 			return err
 		},
-		"Export": func() error { _, _, err := mine.Export(ctx, c.ID); return err },
+		"Export":            func() error { _, _, err := mine.Export(ctx, c.ID); return err },
+		"Head":              func() error { _, err := mine.Head(ctx, c.ID); return err },
+		"View":              func() error { _, err := mine.View(ctx, c.ID, m.ID, 1<<40); return err },
+		"View, no bodies":   func() error { _, err := mine.View(ctx, c.ID, m.ID, 1<<40, tree.Skeleton()); return err },
+		"Messages":          func() error { _, err := mine.Messages(ctx, c.ID, []uuid.UUID{m.ID}); return err },
+		"Summary":           func() error { _, err := mine.Summary(ctx, c.ID, m.ID); return err },
+		"Summaries":         func() error { _, err := mine.Summaries(ctx, c.ID); return err },
+		"SummariesOnBranch": func() error { _, err := mine.SummariesOnBranch(ctx, c.ID, m.ID); return err },
+		"Compactions":       func() error { _, err := mine.Compactions(ctx, c.ID, tree.Paging{}); return err },
+		"Lock":              func() error { return mine.Lock(ctx, c.ID) },
 	} {
 		if err := call(); !errors.Is(err, tree.ErrNotFound) {
 			t.Errorf("%s of another tenant's conversation: %v, want ErrNotFound", name, err)

@@ -59,6 +59,9 @@ func TestHandler(t *testing.T) {
 		if again := get(t, path, map[string]string{"If-None-Match": `"x", W/` + etag}); again.StatusCode != http.StatusNotModified || again.Header.Get("ETag") != etag {
 			t.Errorf("%s again: %d %v", path, again.StatusCode, again.Header)
 		}
+		if older := get(t, path, map[string]string{"If-None-Match": `"x", "y"`}); older.StatusCode != 200 {
+			t.Errorf("%s to somebody who has an older one: %d", path, older.StatusCode)
+		}
 	}
 	for _, path := range []string{"/nothing", "/assets/", "/assets/../embed.go", "/assets/app.js", "/index.html", "/dist/index.html", "/c", "/c/a/b/c"} {
 		if res := get(t, path, nil); res.StatusCode != http.StatusNotFound || web.Has(path) {

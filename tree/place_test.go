@@ -1,0 +1,211 @@
+package tree_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// What a message inherits from its parent is the same however it was stored:
+// its depth, the tokens of its path, and the prefix, which is made of the
+// leading system and developer messages and of none that comes later.
+func TestPlaceIsTheSameHoweverStored(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t), tree.WithTokenCounter(bytesCounter{}))
+	var chain []tree.NewMessage
+	for _, role := range []tree.Role{tree.RoleSystem, tree.RoleDeveloper, tree.RoleUser, tree.RoleSystem, tree.RoleAssistant, tree.RoleDeveloper, tree.RoleUser} {
+		chain = append(chain, tree.NewMessage{ID: uuid.New(), Body: said(role, "12345"), CreatedAt: time.Date(2026, 1, 1, 0, 0, len(chain), 0, time.UTC)})
+	}
+	tip := func(how string, c, head uuid.UUID) {
+		t.Helper()
+		v, err := s.View(t.Context(), c, head, 1<<40)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(v.Prefix) != 2 || v.Prefix[0].Role != tree.RoleSystem || v.Prefix[1].Role != tree.RoleDeveloper {
+			t.Errorf("%s: the prefix has %d messages, want the first two", how, len(v.Prefix))
+		}
+		if len(v.Tail) != 5 || v.Above != 0 {
+			t.Errorf("%s: the tail has %d messages and %d above, want 5 and 0", how, len(v.Tail), v.Above)
+		}
+		for i, m := range slices.Concat(v.Prefix, v.Tail) {
+			if m.Depth != i || m.Tokens != 8 || m.PathTokens != int64(8*(i+1)) {
+				t.Errorf("%s: message %d has depth %d, %d tokens, %d on its path", how, i, m.Depth, m.Tokens, m.PathTokens)
+			}
+		}
+	}
+	one := newConversation(t, s)
+	parent := uuid.Nil
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}}
+	for _, m := range chain {
+		bundle.Nodes = append(bundle.Nodes, tree.BundleNode{ID: m.ID, ParentID: parent, Body: m.Body, CreatedAt: m.CreatedAt})
+		parent = mustAppend(t, s, one.ID, parent, m).ID
+	}
+	tip("one by one", one.ID, parent)
+
+	whole := newConversation(t, s)
+	if _, _, err := s.AppendChain(t.Context(), whole.ID, uuid.Nil, chain); err != nil {
+		t.Fatal(err)
+	}
+	tip("as a chain", whole.ID, parent)
+
+	halves := newConversation(t, s)
+	for _, half := range [][]tree.NewMessage{chain[:1], chain[1:4], chain[4:]} {
+		above := uuid.Nil
+		if half[0].ID != chain[0].ID {
+			above = activeHead(t, s, halves.ID)
+		}
+		if _, _, err := s.AppendChain(t.Context(), halves.ID, above, half); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tip("as chains below one another", halves.ID, parent)
+
+	if _, err := s.Import(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	tip("imported", bundle.Conversation.ID, parent)
+
+	fork, _, err := s.Fork(t.Context(), one.ID, parent, tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tip("forked", fork.ID, fork.HeadID)
+}
+
+// After a prune the later siblings move up, the earlier ones stay, and the
+// conversation has room for as many messages as went.
+func TestPruneClosesTheGap(t *testing.T) {
+	t.Parallel()
+	const most = 12
+	s := tree.New(dbtest.New(t), tree.WithLimits(tree.Limits{MessagesPerConversation: most}))
+	for _, of := range []string{"roots", "children"} {
+		c := newConversation(t, s)
+		parent, there := uuid.Nil, 0
+		if of == "children" {
+			parent, there = mustAppend(t, s, c.ID, uuid.Nil, user("root")).ID, 1
+		}
+		var ids []uuid.UUID
+		for i := range 5 {
+			ids = append(ids, mustAppend(t, s, c.ID, parent, user(fmt.Sprint(i))).ID)
+		}
+		thread(t, s, c.ID, ids[1], "below", "and on")
+		mustSummarize(t, s, c.ID, ids[1], "goes too", tree.SummaryRange{LastSummarizedID: ids[1]}, time.Time{})
+		there += 7
+		pruned, err := s.Prune(t.Context(), c.ID, ids[1])
+		if err != nil || pruned.Messages != 3 || pruned.Summaries != 1 {
+			t.Fatalf("pruned %+v, %v", pruned, err)
+		}
+		there -= 3
+		check := func(want ...uuid.UUID) {
+			t.Helper()
+			page, err := s.Children(t.Context(), c.ID, parent, tree.Paging{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []uuid.UUID
+			for i, m := range page.Data {
+				got = append(got, m.ID)
+				if m.Siblings != (tree.Siblings{Index: i + 1, Count: len(want)}) {
+					t.Errorf("%s: the sibling at %d says %+v", of, i+1, m.Siblings)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", of, got, want)
+			}
+		}
+		check(ids[0], ids[2], ids[3], ids[4])
+		added := mustAppend(t, s, c.ID, parent, user("added"))
+		there++
+		check(ids[0], ids[2], ids[3], ids[4], added.ID)
+		for ; there < most; there++ {
+			mustAppend(t, s, c.ID, added.ID, user("filling"))
+		}
+		if _, _, err := s.Append(t.Context(), c.ID, added.ID, user("one too many")); err == nil {
+			t.Errorf("%s: more messages fit than the limit says: a prune freed too much", of)
+		}
+	}
+}
+
+// A bundle that comes later leaves the active head to whoever chose it.
+func TestImportLeavesAChosenHead(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	ms := thread(t, s, c.ID, uuid.Nil, "root", "chosen")
+	other := thread(t, s, c.ID, ms[0].ID, "other")[0]
+	setHead(t, s, c.ID, ms[1].ID)
+	got, err := s.Import(t.Context(), tree.Bundle{
+		Conversation: tree.NewConversation{ID: c.ID}, HeadID: other.ID,
+		Nodes: []tree.BundleNode{{ID: uuid.New(), ParentID: other.ID, Body: said(tree.RoleUser, "late")}},
+	})
+	if err != nil || got[0].Added != 1 {
+		t.Fatal(got, err)
+	}
+	if head := activeHead(t, s, c.ID); head != ms[1].ID {
+		t.Errorf("the import moved the head to %s", head)
+	}
+}
+
+// A summary of a bundle whose cutoff isn't on its anchor's path is refused.
+func TestImportRefusesACutoffOffThePath(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	root, left, right := uuid.New(), uuid.New(), uuid.New()
+	message := func(id, parent uuid.UUID) tree.BundleNode {
+		return tree.BundleNode{ID: id, ParentID: parent, Body: said(tree.RoleUser, "x")}
+	}
+	for cutoff, fits := range map[uuid.UUID]bool{root: true, left: true, right: false, uuid.New(): false} {
+		b := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{
+			message(root, uuid.Nil), message(left, root), message(right, root),
+			{ID: uuid.New(), ParentID: left, Body: said(tree.RoleUser, "summary"), Summary: &tree.SummaryRange{LastSummarizedID: cutoff, Model: "a test"}},
+		}}
+		if _, err := s.Import(t.Context(), b); (err == nil) != fits {
+			t.Errorf("a cutoff that fits %t: %v", fits, err)
+		}
+	}
+}
+
+// What an import adds under a parent counts on from the siblings that are there.
+func TestImportCountsOn(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	root := thread(t, s, c.ID, uuid.Nil, "root", "first")[0]
+	if _, err := s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, Nodes: []tree.BundleNode{
+		{ID: uuid.New(), ParentID: root.ID, Body: said(tree.RoleUser, "second")}, {ID: uuid.New(), Body: said(tree.RoleUser, "another root")},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	for parent, want := range map[uuid.UUID]int{root.ID: 2, uuid.Nil: 2} {
+		page, err := s.Children(t.Context(), c.ID, parent, tree.Paging{})
+		if err != nil || len(page.Data) != want || page.Data[want-1].Siblings != (tree.Siblings{Index: want, Count: want}) {
+			t.Errorf("below %s: %+v, %v", parent, page.Data, err)
+		}
+	}
+}
+
+// Of two servers whose clocks differ, the slower one's summary is still the
+// newer, as it merges the other's.
+func TestMergedSummaryIsTheNewer(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	path := thread(t, s, c.ID, uuid.Nil, "root", "cutoff", "anchor")
+	ahead := time.Now().Add(time.Hour)
+	prior := mustSummarize(t, s, c.ID, path[2].ID, "of a clock that is ahead", tree.SummaryRange{LastSummarizedID: path[0].ID}, ahead)
+	k, err := s.RecordCompaction(t.Context(), tree.Compaction{
+		ConversationID: c.ID, ID: uuid.New(), HeadID: path[2].ID, AnchorID: path[2].ID, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
+		Settings: []byte(`{}`), Attempts: []byte(`[]`),
+	}, &tree.NewSummary{AnchorID: path[2].ID, Body: said(tree.RoleUser, "merged"), Range: tree.SummaryRange{LastSummarizedID: path[1].ID, Model: "a test"}})
+	if err != nil || k.Outcome != tree.OutcomeSaved {
+		t.Fatal(k.Outcome, err)
+	}
+	appliesAt(t, s, c.ID, "below both", path[2].ID, k.SummaryID)
+}

@@ -18,7 +18,7 @@ const readyTimeout = 3 * time.Second
 
 // readyFresh is how long it is ready once it was: probes need no key, so whoever
 // sends them all the time shall not keep the database busy.
-const readyFresh = time.Second
+const readyFresh = 100 * time.Millisecond
 
 // A readiness has one probe at a time ask the database.
 type readiness struct {

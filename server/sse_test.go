@@ -29,7 +29,7 @@ func TestDroppedClients(t *testing.T) {
 	const clients, atOnce = 1000, 50
 	model1 := llmtest.NewServer(t)
 	model1.Otherwise(llmtest.Slow(200*time.Microsecond, llmtest.Answer(llmtest.Text(800))))
-	a := newAPI(t, withModels(func(c *reply.Config) { c.MaxRunning, c.MaxPerTenant = clients, clients }, model(t, model1)))
+	a := newAPI(t, withModels(func(c *reply.Config) { c.MaxRunning, c.MaxPerTenant = clients, clients }, model(t, model1)), func(c *Config) { c.MaxStreams = clients })
 	plant(t, a.store, "c")
 	transport := &http.Transport{MaxIdleConnsPerHost: atOnce}
 	drop := func(i int) (accepted bool) {

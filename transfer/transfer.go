@@ -12,6 +12,8 @@ package transfer
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A Conversation is one conversation as a file holds it, ids and all.
@@ -44,4 +46,5 @@ type Summary struct {
 	PriorSummaryID   string
 	KeptIDs          []string
 	Model            string
+	Origin           *tree.Origin // as the file tells it; nil where it doesn't
 }

@@ -66,6 +66,15 @@ export interface Node {
   prior_summary_id?: string | null
   kept_ids?: string[]
   model?: string
+  origin?: Origin | null
+}
+
+/** Where text of a summary came in from outside. Nobody checked it against the messages. */
+export interface Origin {
+  imported_at: string
+  format: string
+  first_imported_at: string | null
+  merged: boolean
 }
 
 export interface Tree {
@@ -102,6 +111,7 @@ export interface ContextSummary {
   prior_summary_id: string | null
   kept_ids: string[]
   model: string
+  origin: Origin | null
   tokens: number
   created_at: string
 }
@@ -160,6 +170,7 @@ export interface ImportReport {
   conversations: number
   messages: number
   summaries: number
+  summaries_dropped: number
   branch_points: number
   leaves: number
   added: number

@@ -52,6 +52,7 @@ create table nodes (
     prior_summary_id   uuid,               -- summary that was merged into this one; no foreign key, as that one may be undone
     kept_ids           uuid[],             -- folded messages that stay verbatim in its body, oldest first
     model              text,               -- what wrote it
+    origin             json,               -- where text of it came in from outside: {imported_at, format, first_imported_at?, merged?}; null where none did
 
     primary key (conversation_id, id),
     constraint nodes_parent foreign key (conversation_id, parent_id) references nodes (conversation_id, id),
@@ -62,7 +63,8 @@ create table nodes (
         (sibling_index is not null and last_summarized_id is null and prior_summary_id is null and kept_ids is null and model is null)),
     constraint nodes_summary check (kind <> 'summary' or
         (sibling_index is null and parent_id is not null and last_summarized_id is not null and kept_ids is not null and model is not null
-         and not pinned and role = 'user'))
+         and not pinned and role = 'user')),
+    constraint nodes_origin check (origin is null or kind = 'summary')
 );
 
 -- Two appends under one parent can't take the same index. Children are found by

@@ -146,3 +146,62 @@ func (q *Queries) ListCompactions(ctx context.Context, arg ListCompactionsParams
 	}
 	return items, nil
 }
+
+const listFruitlessCompactions = `-- name: ListFruitlessCompactions :many
+select k.cutoff_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
+from compactions k
+join conversations c on c.id = $1 and c.tenant_id = $2
+where k.conversation_id = $1 and k.trigger <> 'request'
+  and k.outcome in ('no_gain', 'superseded', 'stale', 'failed') and k.cutoff_id is not null
+  and k.settings::text = $3::text
+order by k.created_at desc, k.id desc
+limit $4
+`
+
+type ListFruitlessCompactionsParams struct {
+	ConversationID pgtype.UUID
+	TenantID       string
+	Settings       string
+	RowLimit       int32
+}
+
+type ListFruitlessCompactionsRow struct {
+	CutoffID       pgtype.UUID
+	Outcome        string
+	MessagesBefore int32
+	TokensBefore   int64
+	CreatedAt      time.Time
+}
+
+// Those that left their branch as it was though the settings asked for them, by
+// the settings that are asked for, newest first.
+func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitlessCompactionsParams) ([]ListFruitlessCompactionsRow, error) {
+	rows, err := q.db.Query(ctx, listFruitlessCompactions,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.Settings,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListFruitlessCompactionsRow
+	for rows.Next() {
+		var i ListFruitlessCompactionsRow
+		if err := rows.Scan(
+			&i.CutoffID,
+			&i.Outcome,
+			&i.MessagesBefore,
+			&i.TokensBefore,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

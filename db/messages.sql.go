@@ -38,7 +38,7 @@ with place as (
            case when place.in_prefix and $6::text in ('system', 'developer') then $5 else place.prefix_id end,
            $8, $9, $10, $11, $12
     from place
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model
+    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin
 ), touched as (
     update conversations c
     set head_id = case when $13::boolean and ($14::uuid is null or c.head_id = $14) then inserted.id else c.head_id end,
@@ -47,7 +47,7 @@ with place as (
     from inserted
     where c.id = $1
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model from inserted nodes
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin from inserted nodes
 `
 
 type AppendMessageParams struct {
@@ -114,6 +114,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		&i.Node.PriorSummaryID,
 		&i.Node.KeptIds,
 		&i.Node.Model,
+		&i.Node.Origin,
 	)
 	return i, err
 }
@@ -138,6 +139,7 @@ type CopyNodesParams struct {
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
+	Origin           []byte
 }
 
 const countSiblings = `-- name: CountSiblings :one
@@ -170,12 +172,12 @@ with recursive run as (
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
     where run.role = 'tool'
 )
 select run.role, coalesce(n.body -> 'tool_calls', 'null')::json as tool_calls, (coalesce(n.body ->> 'tool_call_id', ''))::text as tool_call_id
 from run
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
 order by run.position
 `
 
@@ -216,7 +218,7 @@ func (q *Queries) GetCalls(ctx context.Context, arg GetCallsParams) ([]GetCallsR
 }
 
 const getNode = `-- name: GetNode :one
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
@@ -260,19 +262,20 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 		&i.Node.PriorSummaryID,
 		&i.Node.KeptIds,
 		&i.Node.Model,
+		&i.Node.Origin,
 		&i.SiblingCount,
 	)
 	return i, err
 }
 
 const getNodes = `-- name: GetNodes :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
        end, 0)::integer as sibling_count
 from unnest($2::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
 order by wanted.position
 `
 
@@ -316,6 +319,7 @@ func (q *Queries) GetNodes(ctx context.Context, arg GetNodesParams) ([]GetNodesR
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.Origin,
 			&i.SiblingCount,
 		); err != nil {
 			return nil, err
@@ -366,7 +370,7 @@ func (q *Queries) ListBodySums(ctx context.Context, arg ListBodySumsParams) ([]L
 }
 
 const listChildren = `-- name: ListChildren :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from nodes n
 where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index > $3::integer
 order by n.sibling_index
@@ -420,6 +424,7 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.Origin,
 		); err != nil {
 			return nil, err
 		}
@@ -432,10 +437,10 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 }
 
 const listMessages = `-- name: ListMessages :many
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin
 from conversations c
 cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
 where c.id = $2 and c.tenant_id = $3
 order by wanted.position
 `
@@ -480,6 +485,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.Origin,
 		); err != nil {
 			return nil, err
 		}
@@ -541,7 +547,7 @@ func (q *Queries) ListPlaces(ctx context.Context, conversationID pgtype.UUID) ([
 }
 
 const listRoots = `-- name: ListRoots :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from nodes n
 where n.conversation_id = $1 and n.parent_id is null and n.sibling_index > $2::integer
 order by n.sibling_index
@@ -587,6 +593,7 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRoo
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.Origin,
 		); err != nil {
 			return nil, err
 		}

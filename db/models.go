@@ -82,4 +82,5 @@ type Node struct {
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
+	Origin           []byte
 }

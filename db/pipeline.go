@@ -26,7 +26,7 @@ func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node,
 	var n Node
 	err := results.QueryRow().Scan(
 		&n.ConversationID, &n.ID, &n.ParentID, &n.Kind, &n.Role, &n.SiblingIndex, &n.Depth, &n.Tokens, &n.PathTokens, &n.PrefixID,
-		&n.Pinned, &n.CreatedAt, &n.Body, &n.SearchText, &n.Metadata, &n.LastSummarizedID, &n.PriorSummaryID, &n.KeptIds, &n.Model)
+		&n.Pinned, &n.CreatedAt, &n.Body, &n.SearchText, &n.Metadata, &n.LastSummarizedID, &n.PriorSummaryID, &n.KeptIds, &n.Model, &n.Origin)
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}

@@ -30,7 +30,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id
@@ -59,7 +59,7 @@ with recursive hit as (
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, leaf.id as leaf_id, c.title,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
@@ -68,7 +68,7 @@ select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role,
                    'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
 from leaf
 join conversations c on c.id = leaf.conversation_id
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
 order by nodes.created_at desc, nodes.id desc
 `
 
@@ -129,6 +129,7 @@ func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversation
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.Origin,
 			&i.LeafID,
 			&i.Title,
 			&i.SiblingCount,
@@ -161,7 +162,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id
@@ -190,7 +191,7 @@ with recursive hit as (
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, leaf.id as leaf_id, c.title,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
@@ -199,7 +200,7 @@ select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role,
                    'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
 from leaf
 join conversations c on c.id = leaf.conversation_id
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
 order by nodes.created_at desc, nodes.id desc
 `
 
@@ -256,6 +257,7 @@ func (q *Queries) SearchTenant(ctx context.Context, arg SearchTenantParams) ([]S
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.Origin,
 			&i.LeafID,
 			&i.Title,
 			&i.SiblingCount,

@@ -24,7 +24,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id, s.id
     from walk
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id from nodes a
         where a.conversation_id = $1 and a.parent_id = p.id and a.sibling_index is null
@@ -65,7 +65,7 @@ with recursive walk as (
            walk.in_budget and (walk.tail_tokens <= $5::bigint or walk.role = 'tool'), -- a result brings its call along
            coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where walk.summary_id is null
@@ -84,7 +84,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id
     from prefix
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
 ), parts as (
     select 1 as part, prefix.id from prefix
     union all
@@ -97,11 +97,11 @@ with recursive walk as (
     select 4, found.cutoff_id from found
 ), n as (
     select parts.part, n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
-           n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata
+           n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.metadata
     from parts
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
     union all
-    select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null
+    select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null, null
     from walk w
     where w.in_budget and w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
 )
@@ -113,7 +113,7 @@ select n.part::integer as part,
                 case when json_typeof(n.body -> 'tool_calls') = 'array' then n.body -> 'tool_calls' else '[]' end) call)
             when 'tool' then array[n.body ->> 'tool_call_id'] end
         end)::text[] as call_ids,
-       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.metadata,
        (select c.settings from conversations c where c.id = $2)::json as settings
 from n
 order by n.part, n.depth
@@ -144,6 +144,7 @@ type GetViewRow struct {
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
+	Origin           []byte
 	Metadata         []byte
 	Settings         []byte
 }
@@ -189,6 +190,7 @@ func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow,
 			&i.PriorSummaryID,
 			&i.KeptIds,
 			&i.Model,
+			&i.Origin,
 			&i.Metadata,
 			&i.Settings,
 		); err != nil {
@@ -210,19 +212,19 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth, p.path_tokens, p.prefix_id, path.anchor_id
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.id <> $3::uuid
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                       body, metadata, last_summarized_id, prior_summary_id, kept_ids, model)
+                       body, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin)
     select $1, $4, anchor.id, 'summary', 'user', anchor.depth + 1, $5::integer, anchor.path_tokens + $5::integer, anchor.prefix_id,
-           false, $6, $7, $8, cutoff.id, $9, $10::uuid[], $11::text
+           false, $6, $7, $8, cutoff.id, $9, $10::uuid[], $11::text, $12
     from path anchor
     join path cutoff on cutoff.id = $3::uuid
     where anchor.id = $2::uuid
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model
+    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model from inserted nodes
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin from inserted nodes
 `
 
 type InsertSummaryParams struct {
@@ -237,6 +239,7 @@ type InsertSummaryParams struct {
 	PriorSummaryID pgtype.UUID
 	KeptIds        []pgtype.UUID
 	Model          string
+	Origin         []byte
 }
 
 type InsertSummaryRow struct {
@@ -258,6 +261,7 @@ func (q *Queries) InsertSummary(ctx context.Context, arg InsertSummaryParams) (I
 		arg.PriorSummaryID,
 		arg.KeptIds,
 		arg.Model,
+		arg.Origin,
 	)
 	var i InsertSummaryRow
 	err := row.Scan(
@@ -280,6 +284,7 @@ func (q *Queries) InsertSummary(ctx context.Context, arg InsertSummaryParams) (I
 		&i.Node.PriorSummaryID,
 		&i.Node.KeptIds,
 		&i.Node.Model,
+		&i.Node.Origin,
 	)
 	return i, err
 }
@@ -292,7 +297,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
 )
 select s.id
 from path
@@ -326,17 +331,26 @@ func (q *Queries) ListBranchSummaries(ctx context.Context, arg ListBranchSummari
 }
 
 const listSummaries = `-- name: ListSummaries :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from nodes n
 where n.conversation_id = $1 and n.kind = 'summary'
 order by n.created_at desc, n.id desc
 `
 
 type ListSummariesRow struct {
-	Node Node
+	ID               pgtype.UUID
+	ParentID         pgtype.UUID
+	Depth            int32
+	Tokens           int32
+	CreatedAt        time.Time
+	LastSummarizedID pgtype.UUID
+	PriorSummaryID   pgtype.UUID
+	KeptIds          []pgtype.UUID
+	Model            pgtype.Text
+	Origin           []byte
 }
 
-// A conversation's summaries, newest first.
+// A conversation's summaries without their bodies, newest first.
 func (q *Queries) ListSummaries(ctx context.Context, conversationID pgtype.UUID) ([]ListSummariesRow, error) {
 	rows, err := q.db.Query(ctx, listSummaries, conversationID)
 	if err != nil {
@@ -347,25 +361,16 @@ func (q *Queries) ListSummaries(ctx context.Context, conversationID pgtype.UUID)
 	for rows.Next() {
 		var i ListSummariesRow
 		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.SearchText,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
+			&i.ID,
+			&i.ParentID,
+			&i.Depth,
+			&i.Tokens,
+			&i.CreatedAt,
+			&i.LastSummarizedID,
+			&i.PriorSummaryID,
+			&i.KeptIds,
+			&i.Model,
+			&i.Origin,
 		); err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, bodies *Bodie
 	var r GetViewRow
 	fields := [...]any{
 		&r.Part, &r.ID, &r.ParentID, &r.Role, &r.Depth, &r.Tokens, &r.PathTokens, &r.Pinned, &r.CreatedAt, bodyColumn: nil, &r.CallIds,
-		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Metadata, settingsColumn: nil,
+		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Origin, &r.Metadata, settingsColumn: nil,
 	}
 	plain := !hasBinaryPlace(rows.FieldDescriptions())
 	for rows.Next() {
@@ -64,7 +64,7 @@ func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, bodies *Bodie
 
 // columns of GetView that are read in a way of their own. Those before the
 // body say where a message stands: every row has them.
-const bodyColumn, settingsColumn = 9, 16
+const bodyColumn, settingsColumn = 9, 17
 
 // placeTypes are those of the columns before the body.
 var placeTypes = [bodyColumn]uint32{

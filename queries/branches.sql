@@ -65,7 +65,7 @@ limit 1;
 -- length of the text to bring along, in characters; 0 leaves bodies unread. A
 -- message that has none names the tools that it calls, or what it refuses.
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
-       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin,
        (case when @preview::integer > 0 then left(coalesce(
            nullif(coalesce(n.search_text, n.body ->> 'content'), ''),
            'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')

@@ -14,3 +14,15 @@ where k.conversation_id = @conversation_id
   and (k.created_at, k.id) < (@before_created_at::timestamptz, @before_id::uuid)
 order by k.created_at desc, k.id desc
 limit @row_limit;
+
+-- name: ListFruitlessCompactions :many
+-- Those that left their branch as it was though the settings asked for them, by
+-- the settings that are asked for, newest first.
+select k.cutoff_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
+from compactions k
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+where k.conversation_id = @conversation_id and k.trigger <> 'request'
+  and k.outcome in ('no_gain', 'superseded', 'stale', 'failed') and k.cutoff_id is not null
+  and k.settings::text = @settings::text
+order by k.created_at desc, k.id desc
+limit @row_limit;

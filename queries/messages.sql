@@ -114,9 +114,9 @@ where conversation_id = @conversation_id;
 
 -- name: CopyNodes :copyfrom
 insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model)
+                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin)
 values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
-        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model);
+        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin);
 
 -- name: TouchConversation :exec
 -- After LockConversation. Null leaves the head where it is.

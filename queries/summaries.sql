@@ -12,9 +12,9 @@ with recursive path as (
     where path.id <> @cutoff_id::uuid
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                       body, metadata, last_summarized_id, prior_summary_id, kept_ids, model)
+                       body, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin)
     select @conversation_id, @id, anchor.id, 'summary', 'user', anchor.depth + 1, @tokens::integer, anchor.path_tokens + @tokens::integer, anchor.prefix_id,
-           false, @created_at, @body, sqlc.narg(metadata), cutoff.id, sqlc.narg(prior_summary_id), @kept_ids::uuid[], @model::text
+           false, @created_at, @body, sqlc.narg(metadata), cutoff.id, sqlc.narg(prior_summary_id), @kept_ids::uuid[], @model::text, sqlc.narg(origin)
     from path anchor
     join path cutoff on cutoff.id = @cutoff_id::uuid
     where anchor.id = @anchor_id::uuid
@@ -81,11 +81,11 @@ with recursive walk as (
     select 4, found.cutoff_id from found
 ), n as (
     select parts.part, n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
-           n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata
+           n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.metadata
     from parts
     join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = parts.id offset 0) n on true
     union all
-    select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null
+    select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null, null
     from walk w
     where w.in_budget and w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
 )
@@ -97,7 +97,7 @@ select n.part::integer as part,
                 case when json_typeof(n.body -> 'tool_calls') = 'array' then n.body -> 'tool_calls' else '[]' end) call)
             when 'tool' then array[n.body ->> 'tool_call_id'] end
         end)::text[] as call_ids,
-       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.metadata,
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.metadata,
        (select c.settings from conversations c where c.id = @conversation_id)::json as settings
 from n
 order by n.part, n.depth;
@@ -125,8 +125,8 @@ with recursive walk as (
 select walk.summary_id from walk where walk.summary_id is not null;
 
 -- name: ListSummaries :many
--- A conversation's summaries, newest first.
-select sqlc.embed(n)
+-- A conversation's summaries without their bodies, newest first.
+select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from nodes n
 where n.conversation_id = @conversation_id and n.kind = 'summary'
 order by n.created_at desc, n.id desc;

@@ -477,6 +477,9 @@ type ImportReport struct {
 	// Present Messages and summaries that were there before. 0 in a dry run.
 	Present   int `json:"present"`
 	Summaries int `json:"summaries"`
+
+	// SummariesDropped Summaries that were left out, by the parameter `summaries` or the server's setting.
+	SummariesDropped int `json:"summaries_dropped"`
 }
 
 // LookAhead What the writer of a summary sees of the messages after those that it folds: `recent`, those up to the anchor;
@@ -659,6 +662,10 @@ type Node = tree.Node
 
 // Object The client's own JSON object, given back as it came. At most 64 KiB.
 type Object = jsonObject
+
+// Origin Of a summary whose text came with an import, or that merged such a one: nobody checked it against the messages.
+// Null where all of the text was written here.
+type Origin = tree.Origin
 
 // ParentID The message to append to. Null for a new root.
 type ParentID = string
@@ -1013,6 +1020,10 @@ type CreateImportParams struct {
 
 	// DryRun Read and report, but store nothing.
 	DryRun *string `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// Summaries `drop` leaves out the summaries that a file of Coppice's own brings: nobody checked their texts. The default is
+	// `keep`, and marks them by an `origin`, unless the server is set up to drop them all.
+	Summaries *string `form:"summaries,omitempty" json:"summaries,omitempty"`
 }
 
 // SearchParams defines parameters for Search.
@@ -1926,6 +1937,13 @@ func (w *ServerInterfaceWrapper) CreateImport(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
+	}
+
+	// ------------- Optional query parameter "summaries" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "summaries", ctx.QueryParams(), &params.Summaries, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter summaries: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

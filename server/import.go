@@ -29,6 +29,15 @@ func (h handlers) CreateImport(ctx context.Context, r CreateImportRequestObject)
 	default:
 		return nil, problemf(CodeInvalidParameter, "dry_run", "This must be true or false.")
 	}
+	asked := deref(r.Params.Summaries)
+	switch {
+	case r.Params.Summaries != nil && asked != "keep" && asked != "drop":
+		return nil, problemf(CodeInvalidParameter, "summaries", "This must be keep or drop.")
+	case asked == "keep" && h.cfg.DropImportedSummaries:
+		return nil, problemf(CodeInvalidParameter, "summaries", "This server leaves out the summaries of imports. Leave the parameter out; the model's contexts are then made of the messages.")
+	default:
+		opts.DropSummaries = asked == "drop" || h.cfg.DropImportedSummaries
+	}
 	if kind, _, _ := mime.ParseMediaType(r.ContentType); kind == "multipart/form-data" {
 		return nil, problemf(CodeUnsupportedMediaType, "", "Send the file itself as the body, not in a form.")
 	}
@@ -121,7 +130,7 @@ func (w *watched) watch(err error) {
 
 func importReport(r transfer.Report) ImportReport {
 	out := ImportReport{
-		Format: r.Format, Conversations: r.Conversations, Messages: r.Messages, Summaries: r.Summaries,
+		Format: r.Format, Conversations: r.Conversations, Messages: r.Messages, Summaries: r.Summaries, SummariesDropped: r.Dropped,
 		BranchPoints: r.BranchPoints, Leaves: r.Leaves, Added: r.Added, Present: r.Present,
 		Notes: make([]ImportNote, len(r.Notes)),
 	}

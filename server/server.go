@@ -78,19 +78,20 @@ type Config struct {
 	AllowedHosts   []string // names, besides loopback's, that clients know the server by; "*" is any
 	AllowedOrigins []string // origins, such as https://chat.example.com, whose pages may use the API
 
-	RequestTimeout    time.Duration // of a request that isn't streamed; 0 is DefaultRequestTimeout
-	CompactionTimeout time.Duration // of a compaction on demand, which waits for models; 0 is DefaultCompactionTimeout
-	Heartbeat         time.Duration // between signs of life of a stream that is silent; 0 is DefaultHeartbeat
-	KeyCheck          time.Duration // between looks at the key of a request that lasts; 0 is keys.CacheTTL
-	MaxBodyBytes      int64         // of a request body; 0 is DefaultMaxBodyBytes
-	MaxImportBytes    int64         // of a file to import; 0 is DefaultMaxImportBytes
-	MaxReads          int           // trees and exports under way, each of which holds a connection to the database; 0 is DefaultMaxReads
-	MaxImports        int           // imports under way; 0 is DefaultMaxImports
-	MaxConversation   int64         // bytes of one conversation in such a file, which is held in memory several times over; 0 is DefaultMaxConversation
-	MaxStreams        int           // streams of replies that a key has open; 0 is DefaultMaxStreams
-	FailureLimit      float64       // requests without a good key of one address in a second, in the long run, and ten times as many at once; 0 is DefaultFailureLimit, less is any number
-	RateLimit         float64       // requests of one key in a second, in the long run; 0 is any number
-	RateBurst         int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
+	RequestTimeout        time.Duration // of a request that isn't streamed; 0 is DefaultRequestTimeout
+	CompactionTimeout     time.Duration // of a compaction on demand, which waits for models; 0 is DefaultCompactionTimeout
+	Heartbeat             time.Duration // between signs of life of a stream that is silent; 0 is DefaultHeartbeat
+	KeyCheck              time.Duration // between looks at the key of a request that lasts; 0 is keys.CacheTTL
+	MaxBodyBytes          int64         // of a request body; 0 is DefaultMaxBodyBytes
+	MaxImportBytes        int64         // of a file to import; 0 is DefaultMaxImportBytes
+	MaxReads              int           // trees and exports under way, each of which holds a connection to the database; 0 is DefaultMaxReads
+	DropImportedSummaries bool          // leave the summaries of imported files out, whatever a request says
+	MaxImports            int           // imports under way; 0 is DefaultMaxImports
+	MaxConversation       int64         // bytes of one conversation in such a file, which is held in memory several times over; 0 is DefaultMaxConversation
+	MaxStreams            int           // streams of replies that a key has open; 0 is DefaultMaxStreams
+	FailureLimit          float64       // requests without a good key of one address in a second, in the long run, and ten times as many at once; 0 is DefaultFailureLimit, less is any number
+	RateLimit             float64       // requests of one key in a second, in the long run; 0 is any number
+	RateBurst             int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
 
 	Ready    func(context.Context) error // whether the database answers as it should; nil asks the store
 	Registry *prometheus.Registry        // what /metrics shows; nil is a new one

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // TestExportedFileCanBeImported moves a conversation from one server to
@@ -28,7 +31,8 @@ func TestExportedFileCanBeImported(t *testing.T) {
 	if report.Format != "coppice" || report.Messages != 8 || report.Summaries != 1 || report.Added != 9 || report.Leaves != 3 || report.BranchPoints != 1 || len(report.Notes) != 0 {
 		t.Errorf("%+v", report)
 	}
-	if again := string(to.must(200, nil, export).body); again != file {
+	// But for the mark of a summary that came in.
+	if again := importOrigin.ReplaceAllString(string(to.must(200, nil, export).body), ""); again != importOrigin.ReplaceAllString(file, "") {
 		t.Errorf("the same conversation exported there is\n%s\nwant\n%s", again, file)
 	}
 	for _, a := range []*testAPI{from, to} {
@@ -38,6 +42,95 @@ func TestExportedFileCanBeImported(t *testing.T) {
 			t.Errorf("importing what is there: %+v", report)
 		}
 	}
+}
+
+var importOrigin = regexp.MustCompile(`"origin":\{"imported_at":[^{}]*\},`)
+
+// A summary that an import brings is marked wherever it is shown, and can be
+// left out: by the request, or by the server whatever the request says.
+func TestImportedSummaries(t *testing.T) {
+	t.Parallel()
+	from := newAPI(t)
+	plantLong(t, from.store, "c", 20)
+	path := fill(conversationPathOf)
+	var made compactionAnswer
+	from.must(201, &made, request{method: "POST", path: path + "/branches/active/compactions"})
+	file := string(from.must(200, nil, request{method: "GET", path: path + "/export"}).body)
+	put := func(query string) request {
+		return request{method: "POST", path: "/v1/imports" + query, body: file, header: octets}
+	}
+	type shown struct {
+		Summary *struct{ Origin *tree.Origin }
+		Counts  struct{ Folded int }
+	}
+	var here shown
+	from.must(200, &here, request{method: "GET", path: path + "/branches/active/context"})
+	if here.Summary == nil || here.Summary.Origin != nil {
+		t.Errorf("where it was written, the context has %+v", here.Summary)
+	}
+
+	keeps := newAPI(t)
+	var report ImportReport
+	keeps.must(200, &report, put("?summaries=keep"))
+	if report.Summaries != 1 || report.SummariesDropped != 0 {
+		t.Errorf("%+v", report)
+	}
+	check := func(where string, o *tree.Origin) {
+		t.Helper()
+		if o == nil || o.Format != "coppice" || o.ImportedAt.IsZero() || o.Merged {
+			t.Errorf("%s: the origin is %+v", where, o)
+		}
+	}
+	var there shown
+	keeps.must(200, &there, request{method: "GET", path: path + "/branches/active/context"})
+	if there.Summary == nil {
+		t.Fatal("the context has no summary")
+	}
+	check("context", there.Summary.Origin)
+	var explained struct {
+		Summaries []struct{ Origin *tree.Origin }
+	}
+	keeps.must(200, &explained, request{method: "GET", path: path + "/branches/active/explain"})
+	check("explain", explained.Summaries[0].Origin)
+	var one struct{ Origin *tree.Origin }
+	keeps.must(200, &one, request{method: "GET", path: path + "/summaries/" + *made.SummaryID})
+	check("summary", one.Origin)
+	var all struct {
+		Data []struct {
+			Kind   string
+			Origin *tree.Origin
+		}
+	}
+	keeps.must(200, &all, request{method: "GET", path: path + "/tree"})
+	for _, n := range all.Data {
+		if n.Kind == "summary" {
+			check("tree", n.Origin)
+		}
+	}
+
+	for name, a := range map[string]*testAPI{
+		"request": newAPI(t), "server": newAPI(t, func(c *Config) { c.DropImportedSummaries = true }),
+	} {
+		query := "?summaries=drop"
+		if name == "server" {
+			before := a.state()
+			a.refused(400, CodeInvalidParameter, put("?summaries=keep"))
+			if a.state() != before {
+				t.Error("a refused import changed something")
+			}
+			query = ""
+		}
+		a.must(200, &report, put(query))
+		if report.Summaries != 0 || report.SummariesDropped != 1 {
+			t.Errorf("%s: %+v", name, report)
+		}
+		var without shown
+		a.must(200, &without, request{method: "GET", path: path + "/branches/active/context"})
+		if without.Summary != nil || without.Counts.Folded != 0 {
+			t.Errorf("%s: the context has %+v", name, without)
+		}
+	}
+	keeps.refused(400, CodeInvalidParameter, put("?summaries=maybe"))
 }
 
 func TestImportTellsWhatItRepaired(t *testing.T) {

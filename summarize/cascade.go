@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A Summarizer is a model of the cascade.
@@ -18,6 +19,13 @@ type Summarizer struct {
 	Timeout time.Duration // of one call; 0 stands for 30 s
 }
 
+func (s Summarizer) timeout() time.Duration {
+	if s.Timeout <= 0 {
+		return defaultTimeout
+	}
+	return s.Timeout
+}
+
 // OfflineDigest is the name of the summarizer that needs no network: extractive
 // and deterministic, the last of every cascade.
 const OfflineDigest = "offline-digest"
@@ -25,7 +33,7 @@ const OfflineDigest = "offline-digest"
 const (
 	defaultTimeout  = 30 * time.Second
 	temperature     = 0.1
-	outputSlack     = 2 // the answer may have this many times the target's tokens before it is cut off
+	outputSlack     = 2 // the answer may have this many times the target's tokens before it is cut off, and twice that by our count
 	leastOutput     = 512
 	windowShare     = 80 // percent of a model's window that a prompt may fill: providers count otherwise than we do
 	finishTruncated = "length"
@@ -46,53 +54,90 @@ type cascade struct {
 	summarizers []Summarizer
 	noDigest    bool
 	count       tokens.Counter
+	until       time.Time // when the models' time is over, and the digest's comes; zero: never
+}
+
+// An answer is a summary's text.
+type answer struct {
+	text, model string
+	taken       int // messages of the fold that it tells of, the oldest ones
 }
 
 // errNoSummary is of a cascade whose every summarizer failed.
 var errNoSummary = errors.New("no summarizer gave a summary")
 
-// run gives a summary's text and who wrote it. Whatever models do, it ends
-// when their timeouts have passed, or with ctx.
-func (c cascade) run(ctx context.Context, in Input) (text, model string, attempts []Attempt, err error) {
+// run gives a summary of as many of the messages to fold as one call of the
+// summarizer takes that answers. Whatever models do, it ends when their timeouts
+// have passed, or with ctx.
+func (c cascade) run(ctx context.Context, in Input) (a answer, attempts []Attempt, err error) {
 	for _, s := range c.summarizers {
-		text, err := c.ask(ctx, s, in, &attempts)
-		if err == nil {
-			return text, s.Model.Name(), attempts, nil
+		if c.over() {
+			break
+		}
+		if a, err = c.ask(ctx, s, in, &attempts); err == nil {
+			return a, attempts, nil
 		}
 		if ctx.Err() != nil {
-			return "", "", attempts, ctx.Err()
+			return a, attempts, ctx.Err()
 		}
 	}
 	if c.noDigest {
-		return "", "", attempts, errNoSummary
+		return a, attempts, errNoSummary
 	}
-	start := time.Now()
-	text = digest(in, c.count)
-	attempts = append(attempts, Attempt{Model: OfflineDigest, DurationMS: time.Since(start).Milliseconds()})
-	if _, err := cleanSummary(text); err != nil {
-		attempts[len(attempts)-1].Error = err.Error()
-		return "", "", attempts, errNoSummary
-	}
-	return text, OfflineDigest, attempts, nil
+	a, err = c.digest(in, &attempts)
+	return a, attempts, err
 }
 
-// ask has one model summarize all of the input, in as many progressive steps
-// as its window needs.
-func (c cascade) ask(ctx context.Context, s Summarizer, in Input, attempts *[]Attempt) (string, error) {
-	output, budget := outputLimit(in.TargetTokens), promptBudget(s.Window, in.TargetTokens)
-	for rest := in.Fold; ; {
-		in.Fold = rest
-		step, after, err := nextStep(in, budget, c.count)
-		if err != nil {
-			*attempts = append(*attempts, Attempt{Model: s.Model.Name(), Error: err.Error()})
-			return "", err
-		}
-		text, err := c.call(ctx, s, step, output, attempts)
-		if err != nil || len(after) == 0 {
-			return text, err
-		}
-		in.Prior, in.PriorTokens, rest = text, c.count.Count(text), after
+// over tells whether the models' time is over.
+func (c cascade) over() bool { return !c.until.IsZero() && !time.Now().Before(c.until) }
+
+// digest gives the offline digest of all messages to fold.
+func (c cascade) digest(in Input, attempts *[]Attempt) (answer, error) {
+	start := time.Now()
+	text := digest(in, c.count)
+	a := Attempt{Model: OfflineDigest, DurationMS: time.Since(start).Milliseconds()}
+	_, err := cleanSummary(text)
+	if err != nil {
+		a.Error, err = err.Error(), errNoSummary
 	}
+	*attempts = append(*attempts, a)
+	return answer{text, OfflineDigest, len(in.Fold)}, err
+}
+
+// ask has one model summarize as much of the input as a prompt for it holds.
+func (c cascade) ask(ctx context.Context, s Summarizer, in Input, attempts *[]Attempt) (answer, error) {
+	step, rest, err := nextStep(in, promptBudget(s.Window, in.TargetTokens), c.count)
+	if err != nil {
+		*attempts = append(*attempts, Attempt{Model: s.Model.Name(), Error: err.Error()})
+		return answer{}, err
+	}
+	text, err := c.call(ctx, s, step, outputLimit(in.TargetTokens), attempts)
+	return answer{text, s.Model.Name(), len(in.Fold) - len(rest)}, err
+}
+
+// A step reads no more messages than so many prompts could hold: what a prompt
+// shows of a message may be a fraction of it. Where windows are small, it reads
+// as many all the same, for the digest.
+const (
+	portionPrompts = 4
+	leastPortion   = 16_000 // tokens
+)
+
+// portion is how many of the messages to fold one step reads. The digest takes
+// any number at once.
+func (c cascade) portion(fold []tree.PathMessage, target int) int {
+	if len(c.summarizers) == 0 || c.over() {
+		return len(fold)
+	}
+	most := leastPortion
+	for _, s := range c.summarizers {
+		most = max(most, portionPrompts*promptBudget(s.Window, target))
+	}
+	n, sum := 0, 0
+	for ; n < len(fold) && (n == 0 || sum+fold[n].Tokens <= most); n++ {
+		sum += fold[n].Tokens
+	}
+	return withResults(fold, n)
 }
 
 // outputLimit is how many tokens a model's answer may have.
@@ -103,14 +148,14 @@ func promptBudget(window, target int) int { return window*windowShare/100 - outp
 
 // call sends one prompt and checks the answer.
 func (c cascade) call(ctx context.Context, s Summarizer, step promptStep, output int, attempts *[]Attempt) (string, error) {
-	timeout := s.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
+	start := time.Now()
+	deadline := start.Add(s.timeout())
+	if !c.until.IsZero() && c.until.Before(deadline) {
+		deadline = c.until
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	t := temperature
-	start := time.Now()
 	prompt := step.prompt()
 	answer, err := complete(ctx, s.Model, llm.Request{Messages: prompt.messages(), Temperature: &t, MaxOutputTokens: output})
 	a := Attempt{
@@ -132,6 +177,9 @@ func (c cascade) call(ctx context.Context, s Summarizer, step promptStep, output
 		err = fmt.Errorf("the answer was cut off after %d tokens", a.CompletionTokens)
 	default:
 		text, err = cleanSummary(answer.Text)
+	}
+	if n, most := c.count.Count(text), 2*output; err == nil && n > most {
+		text, err = "", fmt.Errorf("%w: it has %d tokens, and %d are the most", errLongSummary, n, most)
 	}
 	if err == nil && (len(leakedTags(text, step.input.Nonce)) > 0 || repeats(prompt, text)) {
 		text, err = "", errLeak

@@ -31,14 +31,15 @@ type Context struct {
 
 // ContextSummary is the applicable summary, without its text.
 type ContextSummary struct {
-	ID               uuid.UUID   `json:"id"`
-	ParentID         uuid.UUID   `json:"parent_id"` // its anchor
-	LastSummarizedID uuid.UUID   `json:"last_summarized_id"`
-	PriorSummaryID   *uuid.UUID  `json:"prior_summary_id"`
-	KeptIDs          []uuid.UUID `json:"kept_ids"`
-	Model            string      `json:"model"`
-	Tokens           int         `json:"tokens"`
-	CreatedAt        string      `json:"created_at"`
+	ID               uuid.UUID    `json:"id"`
+	ParentID         uuid.UUID    `json:"parent_id"` // its anchor
+	LastSummarizedID uuid.UUID    `json:"last_summarized_id"`
+	PriorSummaryID   *uuid.UUID   `json:"prior_summary_id"`
+	KeptIDs          []uuid.UUID  `json:"kept_ids"`
+	Model            string       `json:"model"`
+	Origin           *tree.Origin `json:"origin"` // null where all of its text was written here
+	Tokens           int          `json:"tokens"`
+	CreatedAt        string       `json:"created_at"`
 }
 
 // Usage is in tokens.
@@ -250,7 +251,7 @@ const syntheticTokens = 3
 func contextSummary(s *tree.Summary) *ContextSummary {
 	out := &ContextSummary{
 		ID: s.ID, ParentID: s.AnchorID, LastSummarizedID: s.Range.LastSummarizedID, KeptIDs: s.Range.KeptIDs,
-		Model: s.Range.Model, Tokens: s.Tokens, CreatedAt: s.CreatedAt.Format(time.RFC3339Nano),
+		Model: s.Range.Model, Origin: s.Range.Origin, Tokens: s.Tokens, CreatedAt: s.CreatedAt.Format(time.RFC3339Nano),
 	}
 	if s.Range.PriorSummaryID != uuid.Nil {
 		out.PriorSummaryID = &s.Range.PriorSummaryID

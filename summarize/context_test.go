@@ -2,13 +2,18 @@ package summarize
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tokens"
@@ -223,4 +228,59 @@ func TestContextNeverBeginsWithAResult(t *testing.T) {
 			t.Errorf("%s in %d tokens shows %q, want %q, which begins with %s", test.line, test.budget, got, test.want, test.first)
 		}
 	}
+}
+
+// Explaining a branch names every summary of the conversation, and reads the
+// text of none but the one that applies.
+func TestExplainReadsNoTexts(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	plain := tree.New(pool, tree.WithTokenCounter(quarters{}))
+	id := conversation(t, plain)
+	const size, summaries = 200_000, 20
+	var head tree.Message
+	random := rand.New(rand.NewPCG(1, 2))
+	for range summaries {
+		text := make([]byte, size) // that no compression makes small
+		for i := range text {
+			text[i] = byte('a' + random.IntN(26))
+		}
+		head = talk(t, plain, id, head.ID, 1)
+		if _, err := plain.AddSummary(t.Context(), id, tree.NewSummary{
+			AnchorID: head.ID, Body: messageBody("user", string(text)), Range: tree.SummaryRange{LastSummarizedID: head.ID, Model: "m"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head = talk(t, plain, id, head.ID, 1)
+	var read atomic.Int64
+	config := pool.Config()
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		return countedConn{c, &read}, err
+	}
+	counted, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counted.Close()
+	e, err := service(t, tree.New(counted), Config{}).Explain(t.Context(), id, head.ID)
+	if err != nil || len(e.Summaries) != summaries || !e.Summaries[0].Applies || e.Summaries[0].Model != "m" || e.Summaries[0].Tokens == 0 {
+		t.Fatalf("explained %+v, %v", e.Summaries, err)
+	}
+	if n := read.Load(); n < size || n > 2*size {
+		t.Errorf("it read %d bytes, where one summary has %d and all have %d", n, size, summaries*size)
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	read *atomic.Int64
+}
+
+func (c countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	return n, err
 }

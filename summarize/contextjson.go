@@ -70,6 +70,7 @@ func (s *ContextSummary) appendJSON(dst []byte) []byte {
 		dst = tree.AppendID(dst, id)
 	}
 	dst = appendString(append(dst, `],"model":`...), s.Model)
+	dst = s.Origin.AppendJSON(append(dst, `,"origin":`...))
 	dst = appendInt(dst, `,"tokens":`, s.Tokens)
 	dst = appendString(append(dst, `,"created_at":`...), s.CreatedAt)
 	return append(dst, '}')

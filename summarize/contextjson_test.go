@@ -3,9 +3,12 @@ package summarize
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // What is written by hand is what encoding/json makes of the same fields, down
@@ -36,7 +39,14 @@ func TestContextJSON(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "summary") {
 			c.Summary = &ContextSummary{id.Draw(t, "summary id"), id.Draw(t, "anchor"), id.Draw(t, "cutoff"), nil, []uuid.UUID{},
-				text.Draw(t, "model"), n.Draw(t, "tokens"), text.Draw(t, "time")}
+				text.Draw(t, "model"), nil, n.Draw(t, "tokens"), text.Draw(t, "time")}
+			if rapid.Bool().Draw(t, "has origin") {
+				at := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "imported at")).UTC()
+				c.Summary.Origin = &tree.Origin{ImportedAt: at, Format: "coppice", Merged: rapid.Bool().Draw(t, "merged")}
+				if rapid.Bool().Draw(t, "imported before") {
+					c.Summary.Origin.FirstImportedAt = &at
+				}
+			}
 			if rapid.Bool().Draw(t, "has prior") {
 				prior := id.Draw(t, "prior")
 				c.Summary.PriorSummaryID = &prior

@@ -41,6 +41,7 @@ type ExplainedPlan struct {
 	LookAheadMessages int         `json:"look_ahead_messages"`
 	TailMessages      int         `json:"tail_messages"`
 	KeptIDs           []uuid.UUID `json:"kept_ids"`
+	CutIDs            []uuid.UUID `json:"cut_ids"` // of kept_ids: those of which only a part would stay, cut in the middle
 	TargetTokens      int         `json:"target_tokens"`
 }
 
@@ -49,22 +50,32 @@ type ExplainedPlan struct {
 // would do. It reads the whole path, so it costs what the path is long.
 func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
 	defer wrap(&err, "Explain(%s, head %s)", conversationID, headID)
-	v, settings, p, reason, err := s.plan(ctx, conversationID, headID, Window{}, &Demand{})
+	l, err := s.look(ctx, conversationID, headID, order{demand: &Demand{}}, uuid.Nil)
 	if err != nil {
 		return Explanation{}, err
 	}
+	v, settings := l.view, l.settings
 	_, automatic := MakePlan(v, settings, nil)
+	if automatic == "" {
+		_, waits, err := s.waits(ctx, l)
+		if err != nil {
+			return Explanation{}, err
+		}
+		if waits {
+			automatic = ReasonWaits
+		}
+	}
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
 		ConversationID: conversationID, HeadID: headID, Summaries: []ExplainedSummary{}, Settings: settings,
-		TokensToTrigger: b.Trigger - used, Plan: explainPlan(p), Automatic: automatic == "", Reason: string(automatic),
+		TokensToTrigger: b.Trigger - used, Plan: explainPlan(l.plan), Automatic: automatic == "", Reason: string(automatic),
 		Usage: Usage{
 			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
 			ReservedTokens: settings.ReservedTokens, TriggerTokens: b.Trigger, Percent: percent(used, b.Available),
 		},
 	}
-	if p == nil {
-		e.Reason = string(reason)
+	if l.plan == nil {
+		e.Reason = string(l.reason)
 	}
 	summaries, err := s.store.Summaries(ctx, conversationID)
 	if err != nil {
@@ -101,13 +112,15 @@ func explainPlan(p *Plan) *ExplainedPlan {
 	}
 	e := &ExplainedPlan{
 		CutoffID: p.CutoffID, AnchorID: p.AnchorID, FoldMessages: len(p.Fold), FoldTokens: p.FoldTokens,
-		LookAheadMessages: len(p.LookAhead), TailMessages: p.Tail, KeptIDs: []uuid.UUID{}, TargetTokens: p.Target,
+		LookAheadMessages: len(p.LookAhead), TailMessages: p.Tail, KeptIDs: []uuid.UUID{}, CutIDs: []uuid.UUID{}, TargetTokens: p.Target,
 	}
 	if p.PriorID != uuid.Nil {
 		e.PriorSummaryID = &p.PriorID
 	}
 	for _, k := range p.Kept {
-		e.KeptIDs = append(e.KeptIDs, k.ID)
+		if e.KeptIDs = append(e.KeptIDs, k.ID); k.Limit > 0 {
+			e.CutIDs = append(e.CutIDs, k.ID)
+		}
 	}
 	return e
 }

@@ -55,6 +55,7 @@ type JobOutcome string
 // Outcomes of an attempt.
 const (
 	JobCompleted JobOutcome = "completed"
+	JobContinued JobOutcome = "continued" // its time was over with steps left to do, and it goes on at once
 	JobRetried   JobOutcome = "retried"   // it failed, and will be tried again
 	JobDiscarded JobOutcome = "discarded" // it failed for the last time
 	JobCanceled  JobOutcome = "canceled"  // its branch is gone
@@ -62,7 +63,7 @@ const (
 
 // JobOutcomes lists them all.
 func JobOutcomes() []JobOutcome {
-	return []JobOutcome{JobCompleted, JobRetried, JobDiscarded, JobCanceled}
+	return []JobOutcome{JobCompleted, JobContinued, JobRetried, JobDiscarded, JobCanceled}
 }
 
 // outcomeOf tells what River will make of a job's error.
@@ -72,6 +73,8 @@ func outcomeOf(err error, attempt, most int) JobOutcome {
 	switch {
 	case err == nil:
 		return JobCompleted
+	case err == goesOn:
+		return JobContinued
 	case errors.As(err, &cancel):
 		return JobCanceled
 	case errors.As(err, &snooze):

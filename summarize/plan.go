@@ -32,12 +32,29 @@ type Kept struct {
 	Limit int // tokens that stay of it, the middle being cut; 0: all
 }
 
+// cutKept counts the kept messages of which only a part stays.
+func cutKept(kept []Kept) (n int) {
+	for _, k := range kept {
+		if k.Limit > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Demand is what somebody who asks for a compaction wants otherwise than the
 // settings say.
 type Demand struct {
 	KeepRecentMessages int    // messages that the tail keeps, instead of keep_ratio; 0: by the settings
 	Instructions       string // for the summarizer
 	LookAhead          LookAhead
+}
+
+func (d *Demand) lookAhead(s Settings) LookAhead {
+	if d != nil && d.LookAhead != "" {
+		return d.LookAhead
+	}
+	return s.LookAhead
 }
 
 // A Reason says why there is nothing to do.
@@ -52,6 +69,7 @@ const (
 	ReasonTooSmall     Reason = "The messages that could be folded have too few tokens to be worth a summary."
 	ReasonPrefix       Reason = "The leading system messages fill the window, and no summary can take their place."
 	ReasonNoCut        Reason = "There is no point to cut at where no tool call is open."
+	ReasonWaits        Reason = "The last compactions of this branch gained nothing or failed: the next waits until the branch has grown further."
 )
 
 // MakePlan decides whether and how the branch is compacted: a pure function.
@@ -79,13 +97,15 @@ func MakePlan(v tree.View, s Settings, d *Demand) (*Plan, Reason) {
 	if reason != "" {
 		return nil, reason
 	}
+	return planTo(v, b, start, anchorIndex(v.Tail, start, s.AnchorSlackTurns, d.lookAhead(s))), ""
+}
+
+// planTo is the plan that folds what stands before start, from what its
+// summarizer sees up to anchor.
+func planTo(v tree.View, b Budget, start, anchor int) *Plan {
 	fold := v.Tail[:start]
 	tokens := tree.Tokens(fold)
-	lookAhead := s.LookAhead
-	if d != nil && d.LookAhead != "" {
-		lookAhead = d.LookAhead
-	}
-	anchor := max(anchorIndex(v.Tail, start, s.AnchorSlackTurns, lookAhead), priorAnchor(v))
+	anchor = max(anchor, priorAnchor(v))
 	p := &Plan{
 		CutoffID: v.Tail[start-1].ID, AnchorID: v.Tail[anchor].ID,
 		Fold: fold, LookAhead: v.Tail[start : anchor+1], Tail: len(v.Tail) - start,
@@ -97,8 +117,43 @@ func MakePlan(v tree.View, s Settings, d *Demand) (*Plan, Reason) {
 		p.Replaced += v.Summary.Tokens
 		p.MessagesBefore++
 	}
-	p.Kept = chooseKept(slices.Concat(v.Kept, fold), b.KeepUser)
-	return p, ""
+	p.Kept = chooseKept(slices.Concat(v.Kept, fold), b.KeepUser, b.Pinned)
+	return p
+}
+
+// planOn goes on with a fold that was to end at the goal, of which a part is
+// done. What is left of it may be too little to be worth a call.
+func planOn(v tree.View, s Settings, d *Demand, goal uuid.UUID) (*Plan, Reason) {
+	start := slices.IndexFunc(v.Tail, func(m tree.PathMessage) bool { return m.ID == goal }) + 1
+	switch {
+	case s.Compaction == ModeOff:
+		return nil, ReasonOff
+	case start == 0:
+		return nil, ReasonTailKept
+	case start < s.MinFoldMessages:
+		return nil, ReasonTooFew
+	case tree.Tokens(v.Tail[:start]) < s.MinFoldTokens:
+		return nil, ReasonTooSmall
+	}
+	return planTo(v, s.beside(tree.Tokens(v.Prefix)), start, anchorIndex(v.Tail, start, s.AnchorSlackTurns, d.lookAhead(s))), ""
+}
+
+// planFirst is the plan for the first n messages of one that folds more: what
+// one call of a summarizer takes. It sees nothing of what comes after them.
+func planFirst(v tree.View, s Settings, p *Plan, n int) *Plan {
+	if n == len(p.Fold) {
+		return p
+	}
+	return planTo(v, s.beside(tree.Tokens(v.Prefix)), n, n-1)
+}
+
+// withResults is the least index from n on before which no call is parted from
+// its results.
+func withResults(fold []tree.PathMessage, n int) int {
+	for n < len(fold) && fold[n].Role == tree.RoleTool {
+		n++
+	}
+	return n
 }
 
 // foldEnd is tailStart where what comes before it is worth a summary. A request
@@ -266,31 +321,4 @@ func priorAnchor(v tree.View) int {
 		return -1
 	}
 	return slices.IndexFunc(v.Tail, func(m tree.PathMessage) bool { return m.ID == v.Summary.AnchorID })
-}
-
-// minCut is the least that is worth keeping of a message, in tokens.
-const minCut = 64
-
-// chooseKept picks what stays verbatim of the folded messages: all that are
-// pinned, and the newest of the user's within the budget, the last of which is
-// cut where it doesn't fit.
-func chooseKept(folded []tree.PathMessage, budget int) []Kept {
-	var kept []Kept
-	for _, m := range slices.Backward(folded) {
-		switch {
-		case m.Pinned:
-			kept = append(kept, Kept{ID: m.ID})
-		case m.Role != tree.RoleUser:
-		case m.Tokens <= budget:
-			kept = append(kept, Kept{ID: m.ID})
-			budget -= m.Tokens
-		default:
-			if budget >= minCut {
-				kept = append(kept, Kept{ID: m.ID, Limit: budget})
-			}
-			budget = 0 // older ones would leave a gap
-		}
-	}
-	slices.Reverse(kept)
-	return kept
 }

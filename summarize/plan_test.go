@@ -165,7 +165,11 @@ var allPlanCases = []planCase{
 	{name: "prefix: over the trigger of what it leaves", line: "s600 u50 a170 u30 a80", want: "fold 1-2, anchor 2, keep"},
 	{name: "prefix: it fills the window", line: "s980 u50 a150 u30 a80", want: nothing(ReasonPrefix)},
 
-	{name: "kept: pinned messages stay, the user's newest within the budget", line: "u40! a300! u30 a100 u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 0 1 2 4"},
+	{name: "kept: pinned messages stay, the user's newest within the budget", line: "u40! a80! u30 a320 u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 0 1 2 4"},
+	{name: "kept: a pinned message over their budget is cut", line: "u40! a300! u30 a100 u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 0 1/107 2 4"},
+	{name: "kept: large pinned messages share their budget, and small ones stay whole", line: "u900! a10! u900! a100 u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 0/83 1 2/83 4",
+		change: func(s *Settings) { s.KeepRatio = 0.1 }},
+	{name: "kept: of more pinned messages than there is room for, the oldest don't stay", line: "u900! a10! u900! a300! u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 2/64 3/64 4"},
 	{name: "kept: kept messages of the summary before stay candidates", line: "u40! a300 | u30 a300 u40 a100 u100 a100", summary: 200, want: "fold 2-5, anchor 5, keep 0 4",
 		change: func(s *Settings) { s.KeepUserCapTokens = 64; s.KeepUserRatio = 0.064 }},
 	{name: "kept: a user message over the budget is cut", line: "u400 a300 u20 a10 u100 a100", want: "fold 0-3, anchor 3, keep 0/80 2",

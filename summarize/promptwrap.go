@@ -44,22 +44,12 @@ func wrapSummary(text string, kept []tree.Message) json.RawMessage {
 
 // writeKept writes a message between tags that say its role.
 func writeKept(b *strings.Builder, m tree.Message) {
-	said := readSpoken(m)
-	texts := make([]string, 0, 2+len(said.calls))
-	for _, text := range []string{said.text, said.refusal} {
-		if text != "" {
-			texts = append(texts, escapeText(text, ""))
-		}
-	}
-	for _, call := range said.calls {
-		texts = append(texts, escapeText("(calls "+call.name+": "+call.arguments+")", ""))
-	}
 	b.WriteString("<" + messageTagName + ` role="` + roleAttribute(m.Role) + `"`)
-	if said.name != "" {
-		name := newTranscriber(fullLimits, "").oneLine(said.name, maxNameCharacters)
+	if name := readSpoken(m).name; name != "" {
+		name = newTranscriber(fullLimits, "").oneLine(name, maxNameCharacters)
 		b.WriteString(` name="` + strings.NewReplacer(`"`, "'", "<", "‹", ">", "›").Replace(name) + `"`)
 	}
-	b.WriteString(">\n" + strings.Join(texts, "\n") + "\n</" + messageTagName + ">\n")
+	b.WriteString(">\n" + escapeText(keptText(m), "") + "\n</" + messageTagName + ">\n")
 }
 
 // roleAttribute is the role, whoever made the message.

@@ -20,11 +20,11 @@ type betweenHook struct {
 	queued func(ctx context.Context, tx pgx.Tx) error
 }
 
-func (h betweenHook) Appended(ctx context.Context, tx pgx.Tx, s *tree.Store, m tree.Message) error {
-	if err := h.AppendHook.Appended(ctx, tx, s, m); err != nil {
-		return err
+func (h betweenHook) Appended(ctx context.Context, tx pgx.Tx, s *tree.Store, m tree.Message) (committed func(), err error) {
+	if committed, err = h.AppendHook.Appended(ctx, tx, s, m); err != nil {
+		return nil, err
 	}
-	return h.queued(ctx, tx)
+	return committed, h.queued(ctx, tx)
 }
 
 // An append over the trigger and its job become visible in one commit. What

@@ -146,7 +146,8 @@ func (s *Service) replaySummary(ctx context.Context, k tree.Compaction, r *Repla
 	return err
 }
 
-// replaySteps builds the prompts as cascade.ask does.
+// replaySteps builds the prompts as cascade.ask does, one after the other: a
+// compaction has one step, but before there were several in one.
 func (s *Service) replaySteps(r *Replayed, window int) {
 	budget := math.MaxInt32
 	if window > 0 {
@@ -198,9 +199,15 @@ func (s *Service) Rewrite(ctx context.Context, r Replayed, with Summarizer) (w R
 	if with.Model != nil {
 		c.summarizers, c.noDigest = []Summarizer{with}, true
 	}
-	w.Text, _, w.Attempts, err = c.run(ctx, r.Input)
+	for in := r.Input; err == nil && len(in.Fold) > 0; {
+		var a answer
+		var attempts []Attempt
+		a, attempts, err = c.run(ctx, in)
+		w.Text, w.Attempts = a.text, append(w.Attempts, attempts...)
+		in.Fold, in.Prior, in.PriorTokens = in.Fold[a.taken:], a.text, c.count.Count(a.text)
+	}
 	if errors.Is(err, errNoSummary) {
-		err = nil
+		w.Text, err = "", nil
 	}
 	w.Tokens, w.LeakedTags = s.cascade.count.Count(w.Text), leakedTags(w.Text, r.Input.Nonce)
 	return w, err

@@ -79,8 +79,9 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// Where a window was too small for one step, the first is the same, and the
-// replay says what the others lack.
+// A branch that is too long for a window takes several compactions, each of
+// which replays as it was sent. In a smaller window than it was made in, the
+// replay of one has several steps, and says what they lack.
 func TestReplayInSteps(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
@@ -89,14 +90,22 @@ func TestReplayInSteps(t *testing.T) {
 	s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: window}}, NoDigest: true})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 30)
-	k := compact(t, s, id, head.ID, Demand{})
-	r := replay(t, s, k, window)
+	compact(t, s, id, head.ID, Demand{})
 	sent := model.Requests()
-	if len(sent) < 2 || len(r.Steps) < 2 || !sameMessages(r.Steps[0], sent[0]) {
-		t.Fatalf("%d steps replayed, %d sent", len(r.Steps), len(sent))
+	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	if err != nil || len(sent) < 2 || len(ran.Data) != len(sent) {
+		t.Fatalf("%d prompts, and compactions %+v, %v", len(sent), ran.Data, err)
 	}
-	if len(r.Missing) != 1 || !strings.Contains(string(r.Steps[1].Messages[1]), "isn't stored") {
-		t.Errorf("missing %q, second step %s", r.Missing, r.Steps[1].Messages)
+	slices.Reverse(ran.Data)
+	for i, k := range ran.Data {
+		if r := replay(t, s, k, window); len(r.Missing) > 0 || len(r.Steps) != 1 || !sameMessages(r.Steps[0], sent[i]) {
+			t.Errorf("step %d: missing %q, replayed\n%v\nsent\n%s", i, r.Missing, r.Steps, sent[i].Messages)
+		}
+	}
+	k := ran.Data[0]
+	r := replay(t, s, k, window-400)
+	if len(r.Steps) < 2 || len(r.Missing) != 1 || !strings.Contains(string(r.Steps[1].Messages[1]), "isn't stored") {
+		t.Errorf("in a smaller window: missing %q, steps %v", r.Missing, r.Steps)
 	}
 	if tiny := replay(t, s, k, 100); len(tiny.Steps) != 0 || len(tiny.Missing) != 1 {
 		t.Errorf("in a tiny window: %d steps, missing %q", len(tiny.Steps), tiny.Missing)

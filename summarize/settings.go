@@ -129,13 +129,14 @@ type Budget struct {
 	Keep      int // for the tail
 	KeepUser  int // for folded user messages that stay verbatim
 	Target    int // for the summary's text
+	Pinned    int // for pinned messages that are folded
 }
 
 // Budget works the shares out.
 func (s Settings) Budget() Budget {
 	available := s.MaxContextTokens - s.ReservedTokens
 	share := func(ratio float64, most int) int { return min(int(ratio*float64(available)), most) }
-	return Budget{
+	b := Budget{
 		Available: available,
 		Trigger:   share(s.TriggerRatio, s.TriggerCapTokens),
 		Keep:      share(s.KeepRatio, s.KeepCapTokens),
@@ -143,6 +144,10 @@ func (s Settings) Budget() Budget {
 		// A target that doesn't shrink with the window would refill it.
 		Target: max(1, min(s.SummaryTargetTokens, available/8)),
 	}
+	// Half of what the others leave below the trigger: were it all, what is
+	// pinned would ask for a compaction again as soon as one is done.
+	b.Pinned = max(0, b.Trigger-b.Keep-b.KeepUser-b.Target) / 2
+	return b
 }
 
 // beside is the budget of a branch whose prefix has so many tokens. A prefix is

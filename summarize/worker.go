@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,17 +17,33 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A killed server's job is taken up by another one at most 6 minutes later:
-// rescueAfter, and half a minute between two looks.
+// A job compacts in steps until its slice of time is over, and is queued again
+// then, as long as there is more to do. So what bounds a job is one step, however
+// many there are. A killed server's job is taken up by another one at most
+// 6 minutes later, with models whose timeouts are a minute together: when River
+// takes it for stuck, and half a minute between two looks.
 const (
-	jobTimeout    = 3 * time.Minute
-	rescueAfter   = 5 * time.Minute
+	jobSlice      = time.Minute
+	leastTimeout  = 3 * time.Minute // of a job, with its last step
+	rescueSlack   = 2 * time.Minute // after a job's timeout
 	jobAttempts   = 6               // River waits attempt⁴ seconds between them: 1 s to 10 min
 	databasePause = 5 * time.Second // after a failure of the database, which is no attempt
+	longestPause  = 5 * time.Minute // when it has failed for long
 )
 
+// jobTimeout is how long a job may take: its slice, and a step after it, in
+// which each model may take all of its time.
+func (s *Service) jobTimeout() time.Duration {
+	step := time.Minute // for the database and the digest
+	for _, m := range s.cascade.summarizers {
+		step += m.timeout()
+	}
+	return max(leastTimeout, jobSlice+step)
+}
+
 // job asks for a compaction of a branch, if one is due. One is under way per
-// conversation; while one waits or runs or backs off, another is not queued.
+// conversation; while one waits or runs or backs off, another is not queued, and
+// it learns of the other branches that are due.
 type job struct {
 	TenantID       string    `json:"tenant_id" river:"unique"`
 	ConversationID uuid.UUID `json:"conversation_id" river:"unique"`
@@ -75,6 +90,7 @@ type Worker struct {
 	log     *slog.Logger
 	observe func(JobOutcome)
 	quiet   frontier
+	slice   time.Duration // of a job; tests make it shorter
 }
 
 // NewWorker makes a Worker. The database must have River's tables, which
@@ -89,8 +105,8 @@ func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker,
 	if cfg.Observe == nil {
 		cfg.Observe = func(JobOutcome) {}
 	}
-	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, observe: cfg.Observe}
-	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: jobAttempts, PollOnly: cfg.PollOnly}
+	w := &Worker{service: service, pool: pool, id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, observe: cfg.Observe, slice: jobSlice}
+	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: service.jobTimeout(), RescueStuckJobsAfter: service.jobTimeout() + rescueSlack, MaxAttempts: jobAttempts, PollOnly: cfg.PollOnly}
 	if w.works {
 		workers := river.NewWorkers()
 		river.AddWorker(workers, &runner{w: w})
@@ -153,211 +169,75 @@ func (w *Worker) Stop(ctx context.Context) error {
 	return err
 }
 
-// Wants is asked before every append and remembers how far each branch is from
-// its trigger, so that an append that can't pass it costs nothing more.
-func (w *Worker) Wants(conversationID, parentID, id uuid.UUID, tokens int) bool {
-	return !w.quiet.advance(conversationID, parentID, id, tokens)
+// Wants is asked before every append, so that an append that can't pass its
+// branch's trigger costs nothing more.
+func (w *Worker) Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool {
+	_, quiet := w.quiet.below(conversationID, parentID, tokens, messages)
+	return !quiet
+}
+
+// Stored remembers how far the branch is from its trigger after an append that
+// wasn't wanted.
+func (w *Worker) Stored(conversationID, parentID, id uuid.UUID, tokens, messages int) {
+	if left, quiet := w.quiet.below(conversationID, parentID, tokens, messages); quiet {
+		w.quiet.set(conversationID, id, left)
+	}
 }
 
 // Appended looks at the branch that an append made, and queues a compaction in
 // the append's transaction if one is due. What follows isn't looked at for a
 // while then: the job does, before it ends.
-func (w *Worker) Appended(ctx context.Context, tx pgx.Tx, store *tree.Store, m tree.Message) error {
-	v, settings, p, _, err := w.service.over(store).plan(ctx, m.ConversationID, m.ID, Window{}, nil)
+func (w *Worker) Appended(ctx context.Context, tx pgx.Tx, store *tree.Store, m tree.Message) (committed func(), err error) {
+	l, err := w.service.over(store).look(ctx, m.ConversationID, m.ID, order{trigger: TriggerAppend}, uuid.Nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if p == nil {
-		left := distance(v, settings)
-		w.quiet.set(m.ConversationID, m.ID, left)
-		// The next one under this parent, a regeneration say, then needs no look.
-		if m.ParentID != uuid.Nil {
-			left.tokens += m.Tokens
-			left.messages++
-			w.quiet.set(m.ConversationID, m.ParentID, left)
-		}
-		return nil
-	}
-	w.quiet.set(m.ConversationID, m.ID, whileQueued(settings))
-	_, err = w.river.InsertTx(ctx, tx, job{store.TenantID(), m.ConversationID, m.ID}, &river.InsertOpts{Metadata: causeOf(ctx)})
-	return err
-}
-
-// runner works River's jobs off.
-type runner struct {
-	river.WorkerDefaults[job]
-	w *Worker
-}
-
-// Work compacts what the job's branch has grown to, and does so again until it
-// has not grown past its room meanwhile: appends that find a job under way queue
-// none. A failed compaction is an error, so that River waits longer each time
-// before the next attempt. Where the database fails, nothing is known of the
-// summarizer, so the job is tried again soon, and as often as it takes.
-func (r *runner) Work(ctx context.Context, j *river.Job[job]) (err error) {
-	err = errPanicked
-	defer func() { r.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
-	return r.work(ctx, j)
-}
-
-// errPanicked is of an attempt that never returned. River counts it as failed.
-var errPanicked = errors.New("the job panicked")
-
-func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
-	service := r.w.service.ForTenant(j.Args.TenantID)
-	ctx = withCause(ctx, j.Metadata)
-	for head := j.Args.HeadID; ; {
-		var k tree.Compaction
-		var left room
-		leaf, err := service.store.NewestLeaf(ctx, j.Args.ConversationID, head)
-		if err == nil {
-			k, left, err = service.compact(ctx, j.Args.ConversationID, leaf.ID, TriggerAppend, Window{}, nil)
-		}
-		if err == nil && k.Outcome != tree.OutcomeFailed {
-			var completed bool
-			if completed, err = r.complete(ctx, j, leaf, left); completed {
-				return nil
+	if l.plan == nil {
+		return func() {
+			w.quiet.set(m.ConversationID, m.ID, l.left)
+			// The next one under this parent, a regeneration say, then needs no look.
+			if left := l.left; m.ParentID != uuid.Nil {
+				left.tokens += m.Tokens
+				left.messages++
+				w.quiet.set(m.ConversationID, m.ParentID, left)
 			}
-		}
-		switch {
-		case errors.Is(err, tree.ErrNotFound):
-			return river.JobCancel(err) // the branch is gone, and with it the job
-		case err != nil && ctx.Err() == nil:
-			r.w.log.WarnContext(ctx, "a compaction is tried again soon, as the database failed", "conversation_id", j.Args.ConversationID, "error", err)
-			return river.JobSnooze(databasePause)
-		case err != nil:
-			return err
-		case k.Outcome == tree.OutcomeFailed:
-			return fmt.Errorf("compaction %s: %s", k.ID, k.Reason)
-		}
-		head = leaf.ID
+		}, nil
 	}
+	if err := w.queue(ctx, tx, job{store.TenantID(), m.ConversationID, m.ID}, l.view); err != nil {
+		return nil, err
+	}
+	return func() { w.quiet.set(m.ConversationID, m.ID, whileQueued(l.settings)) }, nil
 }
 
-// NextRetry is at once for a job whose server died: it has waited for
-// rescueAfter, and nothing speaks against it. Otherwise River decides.
-func (r *runner) NextRetry(j *river.Job[job]) time.Time {
-	if j.AttemptedAt != nil && time.Since(*j.AttemptedAt) >= rescueAfter {
-		return time.Now()
+// queue inserts a job in the append's transaction. Where the conversation has
+// one, that job is told of the branch: it may be at work on another. The append
+// has the conversation's lock, and a job is completed under it, so that it comes
+// to know of the branch, or else there is room for a job.
+func (w *Worker) queue(ctx context.Context, tx pgx.Tx, j job, v tree.View) error {
+	path := make([]string, 0, len(v.Tail))
+	for _, m := range v.Tail {
+		path = append(path, m.ID.String())
 	}
-	return time.Time{}
-}
-
-// complete completes a job whose branch still ends in the leaf that was looked
-// at, or below it within the room that was left. It looks while it holds the
-// conversation's writers off: an append either comes before and is seen, or finds
-// the job completed and queues the next.
-func (r *runner) complete(ctx context.Context, j *river.Job[job], looked tree.Message, left room) (completed bool, err error) {
-	var leaf tree.Message
-	err = pgx.BeginFunc(ctx, r.w.pool, func(tx pgx.Tx) error {
-		store := tree.New(tx).ForTenant(j.Args.TenantID)
-		if err := store.Lock(ctx, j.Args.ConversationID); err != nil {
+	for {
+		inserted, err := w.river.InsertTx(ctx, tx, j, &river.InsertOpts{Metadata: causeOf(ctx)})
+		if err != nil || !inserted.UniqueSkippedAsDuplicate {
 			return err
 		}
-		if leaf, err = store.NewestLeaf(ctx, j.Args.ConversationID, looked.ID); err != nil {
+		told, err := tx.Exec(ctx, tellJob, inserted.Job.ID, path, j.HeadID.String())
+		if err != nil || told.RowsAffected() > 0 {
 			return err
 		}
-		left.tokens -= int(leaf.PathTokens - looked.PathTokens)
-		left.messages -= leaf.Depth - looked.Depth
-		if completed = leaf.ID == looked.ID || left.some(); !completed {
-			return nil
-		}
-		_, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, j)
-		return err
-	})
-	if completed && err == nil && left.some() {
-		r.w.quiet.set(j.Args.ConversationID, leaf.ID, left)
+		// It ended between the two statements, as one that failed for good may.
 	}
-	return completed && err == nil, err
 }
 
-// frontier remembers for heads of branches how far they are from a trigger.
-// It forgets the older half when it is full, and a forgotten head only costs a
-// look at its branch. So does one of a minute ago: settings may have changed
-// since, or a summary may have been undone.
-type frontier struct {
-	mu       sync.Mutex
-	now, old map[headKey]room
-}
+// branchesMember is where a job's metadata have the heads of the branches that
+// it is to look at besides its own. A head takes the place of those above it.
+const branchesMember = "branches"
 
-type headKey struct{ conversation, head uuid.UUID }
-
-// room is what may be added before a compaction is due.
-type room struct {
-	tokens, messages int
-	looked           time.Time // when the branch was looked at
-}
-
-// some tells whether there is any.
-func (r room) some() bool { return r.tokens > 0 && r.messages > 0 }
-
-const (
-	frontierSize = 8192
-	frontierAge  = time.Minute
-	queuedAge    = time.Second
-)
-
-// advance tells whether a child of parent is surely not due, and remembers it
-// then.
-func (f *frontier) advance(conversation, parent, id uuid.UUID, tokens int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := headKey{conversation, parent}
-	left, ok := f.now[key]
-	if !ok {
-		if left, ok = f.old[key]; !ok {
-			return false
-		}
-	}
-	left.tokens -= tokens
-	left.messages--
-	if !left.some() || time.Since(left.looked) > frontierAge {
-		return false
-	}
-	f.put(headKey{conversation, id}, left)
-	return true
-}
-
-func (f *frontier) set(conversation, head uuid.UUID, left room) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.put(headKey{conversation, head}, left)
-}
-
-func (f *frontier) put(key headKey, left room) {
-	if f.now == nil || len(f.now) >= frontierSize {
-		f.now, f.old = make(map[headKey]room, frontierSize), f.now
-	}
-	f.now[key] = left
-}
-
-// distance is how much may be added to a branch before the settings may ask
-// for a compaction. A branch past its trigger where there is nothing to fold
-// yet is looked at again with the next message.
-func distance(v tree.View, s Settings) room {
-	return roomBeside(v.Prefix, contextTokens(v), len(v.Tail), s)
-}
-
-// roomBeside is the room of a context of so many tokens, its prefix included,
-// and messages in its tail.
-func roomBeside(prefix []tree.PathMessage, context, tail int, s Settings) room {
-	trigger := s.beside(tree.Tokens(prefix)).Trigger
-	left := room{tokens: trigger - context, messages: 1 << 30, looked: time.Now()}
-	if s.EveryNMessages > 0 {
-		left.messages = s.EveryNMessages - tail
-	}
-	if s.Compaction != ModeAuto {
-		left.tokens = max(1, trigger/8) // then looks again, as the settings may change
-	}
-	return left
-}
-
-// whileQueued is the room of a branch that has a job. It is little, and doesn't
-// last: the job may end in another server, which tells nobody.
-func whileQueued(s Settings) room {
-	left := room{tokens: s.Budget().Trigger / 8, messages: 1 << 30, looked: time.Now().Add(queuedAge - frontierAge)}
-	if s.EveryNMessages > 0 {
-		left.messages = s.EveryNMessages / 8
-	}
-	return left
-}
+const tellJob = `
+update river_job
+set metadata = jsonb_set(metadata, '{` + branchesMember + `}',
+    (select coalesce(jsonb_agg(head), '[]') from jsonb_array_elements_text(coalesce(metadata -> '` + branchesMember + `', '[]')) head where head <> all($2::text[]))
+    || to_jsonb($3::text))
+where id = $1 and state in ('available', 'pending', 'scheduled', 'retryable', 'running')`

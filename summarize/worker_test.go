@@ -271,8 +271,8 @@ type counted struct {
 	n int
 }
 
-func (c *counted) Wants(conversationID, parentID, id uuid.UUID, tokens int) bool {
-	wants := c.AppendHook.Wants(conversationID, parentID, id, tokens)
+func (c *counted) Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool {
+	wants := c.AppendHook.Wants(conversationID, parentID, tokens, messages)
 	if wants {
 		c.n++
 	}
@@ -372,7 +372,8 @@ func TestDatabaseFailureIsNoAttempt(t *testing.T) {
 	}}
 	store, _ := workerOn(t, pool, "fails", Config{Summarizers: []Summarizer{{Model: breaking, Window: 100_000}}})
 	id := conversation(t, store)
-	talk(t, store, id, uuid.Nil, 40)
+	head := talk(t, tree.New(pool), id, uuid.Nil, 40)
+	talk(t, store, id, head.ID, 1)
 	eventually(t, "a failure", func() bool {
 		return count(t, pool, "select count(*) from river_job where metadata ->> 'snoozes' = '1'") == 1
 	})
@@ -398,11 +399,12 @@ func TestRescuedJobDoesNotWait(t *testing.T) {
 		attempted := time.Now().Add(-ago)
 		return &river.Job[job]{JobRow: &rivertype.JobRow{Attempt: 5, AttemptedAt: &attempted}}
 	}
-	var r runner
-	if next := r.NextRetry(at(rescueAfter)); next.IsZero() || time.Until(next) > time.Second {
+	r := runner{w: &Worker{service: service(t, nil, Config{})}}
+	stuck := r.w.service.jobTimeout() + rescueSlack
+	if next := r.NextRetry(at(stuck)); next.IsZero() || time.Until(next) > time.Second {
 		t.Errorf("a rescued job is tried again at %v", next)
 	}
-	if next := r.NextRetry(at(jobTimeout)); !next.IsZero() {
+	if next := r.NextRetry(at(stuck - rescueSlack)); !next.IsZero() {
 		t.Errorf("a job that failed doesn't back off: it is tried again at %v", next)
 	}
 }
@@ -450,22 +452,29 @@ func TestFrontier(t *testing.T) {
 	t.Parallel()
 	var f frontier
 	c := uuid.New()
-	a, b, d := uuid.New(), uuid.New(), uuid.New()
-	if f.advance(c, uuid.Nil, a, 1) {
+	a, d := uuid.New(), uuid.New()
+	quiet := func(conversation, parent uuid.UUID, tokens, messages int) bool {
+		_, quiet := f.below(conversation, parent, tokens, messages)
+		return quiet
+	}
+	if quiet(c, uuid.Nil, 1, 1) {
 		t.Error("an unknown parent is not known to be quiet")
 	}
 	f.set(c, a, room{tokens: 100, messages: 3, looked: time.Now()})
-	if !f.advance(c, a, b, 60) || !f.advance(c, a, d, 99) {
-		t.Error("a child within the room is quiet, and so is its sibling")
+	if !quiet(c, a, 60, 1) || !quiet(c, a, 99, 2) {
+		t.Error("what is appended within the room is quiet")
 	}
-	if f.advance(c, b, uuid.New(), 40) {
-		t.Error("a child that fills the room is not quiet")
+	if quiet(c, a, 100, 1) || quiet(c, a, 60, 3) {
+		t.Error("what fills the room is not quiet")
 	}
-	if f.advance(uuid.New(), a, b, 1) {
+	if left, _ := f.below(c, a, 60, 2); left.tokens != 40 || left.messages != 1 {
+		t.Errorf("the room below is %+v", left)
+	}
+	if quiet(uuid.New(), a, 1, 1) {
 		t.Error("another conversation's message of the same id is another")
 	}
 	f.set(c, d, room{tokens: 100, messages: 3, looked: time.Now().Add(-2 * frontierAge)})
-	if f.advance(c, d, uuid.New(), 1) {
+	if quiet(c, d, 1, 1) {
 		t.Error("a head that was looked at long ago is not known to be quiet")
 	}
 	for range 3 * frontierSize {

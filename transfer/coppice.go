@@ -104,7 +104,7 @@ func (f *coppiceFile) add(o object, place string, summary bool) {
 		m.Body = json.RawMessage("null") // for normalizing to note: the parser leaves nothing out here
 	}
 	if summary {
-		m.Summary = &Summary{LastSummarizedID: lowerID(o, "last_summarized_id"), PriorSummaryID: lowerID(o, "prior_summary_id"), Model: c.modelOf(o, id)}
+		m.Summary = &Summary{LastSummarizedID: lowerID(o, "last_summarized_id"), PriorSummaryID: lowerID(o, "prior_summary_id"), Model: c.modelOf(o, id), Origin: c.originOf(o, id)}
 		for _, raw := range o.list("kept_ids") {
 			m.Summary.KeptIDs = append(m.Summary.KeptIDs, lowerID(object{"id": raw}, "id"))
 		}
@@ -155,6 +155,20 @@ func (c *Conversation) modelOf(o object, id string) string {
 		c.repaired(KindMetadata, id, "the summary's model %q became %q", clip(was), clip(model))
 	}
 	return model
+}
+
+// originOf gives what the file tells of an earlier import of a summary.
+func (c *Conversation) originOf(o object, id string) *tree.Origin {
+	raw := unquoted(o["origin"])
+	if len(raw) == 0 {
+		return nil
+	}
+	var origin tree.Origin
+	if err := json.Unmarshal(raw, &origin); err != nil || origin.ImportedAt.IsZero() {
+		c.leftOut(KindMetadata, id, "what the file tells of the summary's origin can't be read: %s", clip(string(raw)))
+		return nil
+	}
+	return &origin
 }
 
 func isID(s string) bool {

@@ -104,6 +104,9 @@ func coppiceNode(n tree.BundleNode) []column {
 			column{"kept_ids", append([]uuid.UUID{}, s.KeptIDs...)},
 			column{"model", s.Model},
 		)
+		if s.Origin != nil {
+			line = append(line, column{"origin", json.RawMessage(s.Origin.AppendJSON(nil))})
+		}
 	}
 	if n.Pinned {
 		line = append(line, column{"pinned", true})

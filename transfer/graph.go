@@ -257,7 +257,7 @@ func (g *graph) summaryRange(n *node, conversation uuid.UUID) *tree.SummaryRange
 		g.c.leftOut(KindOrphan, n.SourceID, "the summary's cutoff %s is not on the branch that it is anchored at", clip(n.Summary.LastSummarizedID))
 		return nil
 	}
-	r := &tree.SummaryRange{LastSummarizedID: cutoff.id, KeptIDs: []uuid.UUID{}, Model: n.Summary.Model}
+	r := &tree.SummaryRange{LastSummarizedID: cutoff.id, KeptIDs: []uuid.UUID{}, Model: n.Summary.Model, Origin: n.Summary.Origin}
 	if prior := n.Summary.PriorSummaryID; prior != "" {
 		r.PriorSummaryID = messageID(g.c, conversation, prior) // it may have been undone, and stays named
 	}

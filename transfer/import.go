@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -39,6 +40,8 @@ type Options struct {
 	MaxBytes             int64 // of all that comes out of the file, unpacked; 0: any number
 	MaxNotes             int   // 0: any number, but 10,000 of one conversation
 
+	DropSummaries bool // leave summaries out: nobody checked their texts, and contexts are then made of the messages
+
 	DryRun   bool             // read, check and report, but store nothing
 	Workers  int              // calls of the store at once, if it takes several, as a *tree.Store over a pool does; 0: one after the other
 	Progress func(read int64) // called now and then with the bytes read so far; nil for none
@@ -51,6 +54,7 @@ type Report struct {
 	Conversations int
 	Messages      int // without summaries
 	Summaries     int
+	Dropped       int // summaries left out because of Options.DropSummaries, which are not among Summaries
 	BranchPoints  int // messages that two or more reply to
 	Leaves        int // messages that none replies to
 	Added         int // nodes stored
@@ -180,6 +184,11 @@ func (im *importer) conversation(c Conversation, format string) error {
 		return err
 	}
 	b, notes := normalize(c, format, im.opts.TenantID)
+	dropped := len(b.Nodes)
+	if im.opts.DropSummaries {
+		b.Nodes = slices.DeleteFunc(b.Nodes, func(n tree.BundleNode) bool { return n.Summary != nil })
+	}
+	dropped -= len(b.Nodes)
 	again := im.seen[b.Conversation.ID]
 	if again {
 		notes = append(notes, Note{Repaired, KindDuplicate, c.name(), "", "the conversation stands in the file more than once; what is new in this one was added"})
@@ -193,7 +202,7 @@ func (im *importer) conversation(c Conversation, format string) error {
 		im.wait() // until the first is stored
 	}
 	im.seen[b.Conversation.ID] = true
-	im.batch = append(im.batch, entry{b, notes, sourceIDs(&c, b.Conversation.ID)})
+	im.batch = append(im.batch, entry{b, notes, sourceIDs(&c, b.Conversation.ID), dropped})
 	im.nodes += len(b.Nodes)
 	return im.stopped()
 }

@@ -24,7 +24,7 @@ func normalize(c Conversation, format, tenantID string) (tree.Bundle, []Note) {
 		Title:    mendTitle(&c),
 		Metadata: mendExtra(&c, c.Metadata, "", "metadata"),
 		Settings: mendExtra(&c, c.Settings, "", "settings"),
-	}}
+	}, Format: format}
 	g := newGraph(&c)
 	g.link()
 	g.breakCycles()

@@ -34,6 +34,7 @@ type entry struct {
 	tree.Bundle
 	notes     []Note
 	sourceIDs map[uuid.UUID]string // of its messages, by their own; nil where they are the same
+	dropped   int                  // summaries that are not in it
 }
 
 // addReport adds the next part of the report.
@@ -145,6 +146,7 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 	}
 	for i, e := range batch {
 		report.count(e.Bundle)
+		report.Dropped += e.dropped
 		report.Notes = append(report.Notes, s.kept.keep(e.notes...)...)
 		for _, c := range changed[i] {
 			report.Notes = append(report.Notes, s.kept.keep(e.changed(c))...)
@@ -160,6 +162,7 @@ func (s *saver) total() Report {
 		sum.Conversations += r.Conversations
 		sum.Messages += r.Messages
 		sum.Summaries += r.Summaries
+		sum.Dropped += r.Dropped
 		sum.BranchPoints += r.BranchPoints
 		sum.Leaves += r.Leaves
 		sum.Added += r.Added

@@ -51,4 +51,5 @@ type Summary struct {
 	PriorSummaryID   string
 	KeptIDs          []string
 	Model            string
+	Origin           *tree.Origin // as the file tells it; nil where it doesn't
 }

@@ -85,16 +85,24 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams) (m Me
 		m = fromMessage(node, node.SiblingIndex.Int32) // the newest sibling's index is their count
 		return err
 	}
-	if s.hook == nil || !s.hook.Wants(uuid.UUID(params.ConversationID.Bytes), uuid.UUID(params.ParentID.Bytes), uuid.UUID(params.ID.Bytes), int(params.Tokens)) {
-		err = add(s.h)
+	conversationID, parentID, tokens := uuid.UUID(params.ConversationID.Bytes), uuid.UUID(params.ParentID.Bytes), int(params.Tokens)
+	if s.hook == nil || !s.hook.Wants(conversationID, parentID, tokens, 1) {
+		if err = add(s.h); err == nil && s.hook != nil && s.commits() {
+			s.hook.Stored(conversationID, parentID, m.ID, tokens, 1)
+		}
 		return m, err
 	}
-	err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
+	var committed func()
+	err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) (err error) {
 		if err := add(tx); err != nil {
 			return err
 		}
-		return s.hook.Appended(ctx, tx, s.over(tx), m)
+		committed, err = s.hook.Appended(ctx, tx, s.over(tx), m)
+		return err
 	})
+	if err == nil && committed != nil && s.commits() {
+		committed()
+	}
 	return m, err
 }
 
@@ -184,6 +192,7 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		seen[drafts[i].ID] = true
 	}
 	var out []Message
+	var committed func()
 	err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
 		s := s.over(tx)
 		c, err := s.lock(ctx, conversationID)
@@ -202,11 +211,18 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		}
 		created = true
 		last := out[len(out)-1]
-		if s.hook == nil || !s.hook.Wants(conversationID, parentID, last.ID, sumTokens(drafts)) {
-			return nil
+		switch tokens := sumTokens(drafts); {
+		case s.hook == nil:
+		case s.hook.Wants(conversationID, parentID, tokens, len(drafts)):
+			committed, err = s.hook.Appended(ctx, tx, s, last)
+		default:
+			committed = func() { s.hook.Stored(conversationID, parentID, last.ID, tokens, len(drafts)) }
 		}
-		return s.hook.Appended(ctx, tx, s, last)
+		return err
 	})
+	if err == nil && committed != nil && s.commits() {
+		committed()
+	}
 	return out, created && err == nil, err
 }
 

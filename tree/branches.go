@@ -221,7 +221,7 @@ func fromSkeleton(row db.StreamTreeRow) Node {
 		CreatedAt: row.CreatedAt.UTC(), Preview: row.Preview,
 	}
 	if n.Kind == KindSummary {
-		r := fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model)
+		r := fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model, row.Origin)
 		n.Summary = &r
 	}
 	return n

@@ -54,7 +54,7 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
-	im := &importer{s: s, id: n.ID, known: map[uuid.UUID]known{}, siblings: map[uuid.UUID]int32{}}
+	im := &importer{s: s, id: n.ID, format: b.Format, at: now(), known: map[uuid.UUID]known{}, siblings: map[uuid.UUID]int32{}}
 	result := Imported{ConversationID: n.ID}
 	_, err = s.insertConversation(ctx, n, b.Source)
 	switch {
@@ -103,6 +103,8 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 type importer struct {
 	s        *Store
 	id       uuid.UUID
+	format   string
+	at       time.Time // of the import
 	known    map[uuid.UUID]known
 	siblings map[uuid.UUID]int32 // children so far, by parent
 	rows     []db.CopyNodesParams
@@ -238,7 +240,9 @@ func (im *importer) addSummary(n BundleNode, anchor place) error {
 	if cutoff.id == uuid.Nil || at.id != cutoff.id {
 		return errCutoff
 	}
-	row := d.summaryRow(im.id, anchor, *n.Summary)
+	r := *n.Summary
+	r.Origin = imported(r.Origin, im.format, im.at)
+	row := d.summaryRow(im.id, anchor, r)
 	im.known[n.ID] = known{place: place{id: n.ID}, parentID: n.ParentID, kind: KindSummary}
 	im.rows = append(im.rows, row)
 	return nil

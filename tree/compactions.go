@@ -108,7 +108,7 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 		k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
 		return nil
 	}
-	if err := s.newerThan(ctx, k, &n); err != nil {
+	if err := s.after(ctx, k, &n); err != nil {
 		return err
 	}
 	saved, err := s.AddSummary(ctx, k.ConversationID, n)
@@ -116,9 +116,10 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 	return err
 }
 
-// newerThan dates a summary after the one it merges, whatever the clocks of two
-// servers say: of several at one anchor the newest applies.
-func (s *Store) newerThan(ctx context.Context, k *Compaction, n *NewSummary) error {
+// after dates a summary after the one it merges, whatever the clocks of two
+// servers say: of several at one anchor the newest applies. Where text of that
+// one came from outside, it may have passed into this one.
+func (s *Store) after(ctx context.Context, k *Compaction, n *NewSummary) error {
 	n.CreatedAt = now()
 	if k.PriorSummaryID == uuid.Nil {
 		return nil
@@ -127,6 +128,7 @@ func (s *Store) newerThan(ctx context.Context, k *Compaction, n *NewSummary) err
 	if err == nil && !n.CreatedAt.After(prior.CreatedAt) {
 		n.CreatedAt = prior.CreatedAt.Add(time.Microsecond)
 	}
+	n.Range.Origin = prior.Range.Origin.merged()
 	return err
 }
 
@@ -169,8 +171,39 @@ func fromCompaction(row db.Compaction) Compaction {
 	}
 }
 
-// Summaries lists a conversation's summaries, newest first, whichever branch
-// they serve.
+// Fruitless is a compaction that left its branch as it was.
+type Fruitless struct {
+	CutoffID       uuid.UUID
+	Outcome        Outcome
+	MessagesBefore int
+	TokensBefore   int
+	CreatedAt      time.Time
+}
+
+// FruitlessCompactions gives the newest of those compactions that were asked for
+// by these very settings, and not by a request, and left their branch as it was,
+// newest first.
+func (s *Store) FruitlessCompactions(ctx context.Context, conversationID uuid.UUID, settings json.RawMessage) (_ []Fruitless, err error) {
+	defer wrap(&err, nil, "FruitlessCompactions(%s)", conversationID)
+	rows, err := s.q.ListFruitlessCompactions(ctx, db.ListFruitlessCompactionsParams{
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, Settings: string(settings), RowLimit: maxFruitless,
+	})
+	out := make([]Fruitless, len(rows))
+	for i, row := range rows {
+		out[i] = Fruitless{
+			CutoffID: uuid.UUID(row.CutoffID.Bytes), Outcome: Outcome(row.Outcome),
+			MessagesBefore: int(row.MessagesBefore), TokensBefore: int(row.TokensBefore), CreatedAt: row.CreatedAt.UTC(),
+		}
+	}
+	return out, err
+}
+
+// maxFruitless is how many are given. Whoever waits twice as long after each
+// doesn't come to so many.
+const maxFruitless = 64
+
+// Summaries lists a conversation's summaries without their bodies, newest
+// first, whichever branch they serve.
 func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
 	defer wrap(&err, nil, "Summaries(%s)", conversationID)
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
@@ -182,7 +215,11 @@ func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Su
 	}
 	out := make([]Summary, len(rows))
 	for i, row := range rows {
-		out[i] = fromSummary(row.Node)
+		out[i] = Summary{
+			ConversationID: conversationID, ID: uuid.UUID(row.ID.Bytes), AnchorID: uuid.UUID(row.ParentID.Bytes),
+			Range:  fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model, row.Origin),
+			Tokens: int(row.Tokens), Depth: int(row.Depth), CreatedAt: row.CreatedAt.UTC(),
+		}
 	}
 	return out, nil
 }

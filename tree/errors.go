@@ -3,6 +3,8 @@ package tree
 import (
 	"errors"
 	"fmt"
+
+	"github.com/coppice-chat/coppice/db"
 )
 
 // Kinds of error, for errors.Is. Every *Error is of one of them; any other
@@ -32,6 +34,14 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Kind }
+
+// Refused tells whether an error says that what was to be stored can't be, so
+// that the same again fails the same. Any other error is of the database or the
+// context: the same may succeed later.
+func Refused(err error) bool {
+	var e *Error
+	return errors.As(err, &e) || db.Refused(err)
+}
 
 // at puts an error's field below a parent path: "content" becomes
 // "messages[2].content".

@@ -60,7 +60,7 @@ func (c Conversation) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), 
 
 // AppendJSON appends {id, parent_id, kind, role, depth, tokens, pinned,
 // sibling_index, created_at}, of a summary also {last_summarized_id,
-// prior_summary_id, kept_ids, model}, and preview where one was asked for.
+// prior_summary_id, kept_ids, model, origin}, and preview where one was asked for.
 func (n Node) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, n.ID)
 	dst = appendID(dst, `,"parent_id":`, n.ParentID)
@@ -95,12 +95,13 @@ func (r SummaryRange) appendMembers(dst []byte) []byte {
 		}
 		dst = appendID(dst, "", id)
 	}
-	return appendString(dst, `],"model":`, r.Model)
+	dst = appendString(dst, `],"model":`, r.Model)
+	return r.Origin.AppendJSON(append(dst, `,"origin":`...))
 }
 
 // AppendJSON appends {id, conversation_id, parent_id, last_summarized_id,
-// prior_summary_id, kept_ids, model, the members of the body, metadata,
-// tokens, created_at}.
+// prior_summary_id, kept_ids, model, origin, the members of the body,
+// metadata, tokens, created_at}.
 func (s Summary) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, s.ID)
 	dst = appendID(dst, `,"conversation_id":`, s.ConversationID)

@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -43,13 +44,23 @@ func WithTokenCounter(c tokens.Counter) Option {
 // An AppendHook does its own work in the transaction of an append, so that
 // both are there or neither.
 type AppendHook interface {
-	// Wants tells before the append of a message whether Appended is to be
-	// called. It must not wait: it is asked on every append.
-	Wants(conversationID, parentID, id uuid.UUID, tokens int) bool
+	// Wants tells before an append under parentID whether Appended is to be
+	// called: tokens and messages are how many the append brings. It must not
+	// wait, as it is asked on every append, and it must remember nothing, as the
+	// append may be refused.
+	Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool
 
-	// Appended is called with the stored message and its transaction. Its
-	// error undoes the append.
-	Appended(ctx context.Context, tx pgx.Tx, s *Store, m Message) error
+	// Stored is called after the commit of an append that was not wanted: id is
+	// its last message.
+	Stored(conversationID, parentID, id uuid.UUID, tokens, messages int)
+
+	// Appended is called with the last message stored and its transaction. Its
+	// error undoes the append. The function that it gives, nil for none, is
+	// called after the commit.
+	//
+	// In a transaction of the caller's there is no call after the commit, because
+	// nobody knows whether it comes.
+	Appended(ctx context.Context, tx pgx.Tx, s *Store, m Message) (committed func(), err error)
 }
 
 // WithAppendHook calls h with appends. An append that h wants takes a
@@ -83,6 +94,13 @@ func (s *Store) TenantID() string { return s.tenant }
 func (s *Store) Ping(ctx context.Context) error {
 	_, err := s.h.Exec(ctx, "select 1")
 	return err
+}
+
+// commits tells whether a write that has returned is committed: not in a
+// transaction of the caller's.
+func (s *Store) commits() bool {
+	_, inTx := s.h.(pgx.Tx)
+	return !inTx
 }
 
 // inTx runs f in a transaction of its own, or in a savepoint of the caller's.
@@ -183,14 +201,14 @@ func fromMessage(n db.Node, siblings int32) Message {
 func fromSummary(n db.Node) Summary {
 	return Summary{
 		ConversationID: uuid.UUID(n.ConversationID.Bytes), ID: uuid.UUID(n.ID.Bytes), AnchorID: uuid.UUID(n.ParentID.Bytes),
-		Range: fromRange(n.LastSummarizedID, n.PriorSummaryID, n.KeptIds, n.Model),
+		Range: fromRange(n.LastSummarizedID, n.PriorSummaryID, n.KeptIds, n.Model, n.Origin),
 		Body:  n.Body, Metadata: n.Metadata, Tokens: int(n.Tokens), Depth: int(n.Depth), CreatedAt: n.CreatedAt.UTC(),
 	}
 }
 
-func fromRange(cutoff, prior pgtype.UUID, kept []pgtype.UUID, model pgtype.Text) SummaryRange {
+func fromRange(cutoff, prior pgtype.UUID, kept []pgtype.UUID, model pgtype.Text, origin json.RawMessage) SummaryRange {
 	return SummaryRange{
 		LastSummarizedID: uuid.UUID(cutoff.Bytes), PriorSummaryID: uuid.UUID(prior.Bytes),
-		KeptIDs: fromUUIDs(kept), Model: model.String,
+		KeptIDs: fromUUIDs(kept), Model: model.String, Origin: fromOrigin(origin),
 	}
 }

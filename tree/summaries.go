@@ -28,6 +28,7 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 			ConversationID: toUUID(conversationID), ID: toUUID(d.ID), AnchorID: toUUID(n.AnchorID), CutoffID: toUUID(n.Range.LastSummarizedID),
 			Tokens: int32(d.tokenCount), CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata,
 			PriorSummaryID: toUUID(n.Range.PriorSummaryID), KeptIds: toUUIDs(n.Range.KeptIDs), Model: n.Range.Model,
+			Origin: n.Range.Origin.column(),
 		})
 		if isNoRows(err) {
 			return errCutoff
@@ -72,6 +73,6 @@ func (d *draft) summaryRow(conversationID uuid.UUID, anchor place, r SummaryRang
 		Depth: int32(anchor.depth + 1), Tokens: int32(d.tokenCount), PathTokens: anchor.pathTokens + int64(d.tokenCount), PrefixID: toUUID(anchor.prefixID),
 		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata,
 		LastSummarizedID: toUUID(r.LastSummarizedID), PriorSummaryID: toUUID(r.PriorSummaryID), KeptIds: toUUIDs(r.KeptIDs),
-		Model: pgtype.Text{String: r.Model, Valid: true},
+		Model: pgtype.Text{String: r.Model, Valid: true}, Origin: r.Origin.column(),
 	}
 }

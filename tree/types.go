@@ -144,6 +144,16 @@ type SummaryRange struct {
 	PriorSummaryID   uuid.UUID   `json:"prior_summary_id"`   // summary merged into it; uuid.Nil for none
 	KeptIDs          []uuid.UUID `json:"kept_ids"`           // folded messages that stay verbatim, oldest first
 	Model            string      `json:"model"`              // what wrote it
+	Origin           *Origin     `json:"origin"`             // nil where all of its text was written here
+}
+
+// An Origin says that text of a summary came with an import, and what is known
+// of it. Nobody checked such a text against the messages.
+type Origin struct {
+	ImportedAt      time.Time  `json:"imported_at"`       // into this store
+	Format          string     `json:"format"`            // of the file; "" where the importing program didn't say
+	FirstImportedAt *time.Time `json:"first_imported_at"` // where the file says that it had been imported before, when; else nil
+	Merged          bool       `json:"merged"`            // this summary was written here, and merged one that was imported
 }
 
 // A Summary is a node that stands for the older part of a branch. It has no
@@ -204,6 +214,7 @@ type Bundle struct {
 	Conversation NewConversation // its ID must be given
 	Source       Source          // of a fork; the zero Source of any other
 	HeadID       uuid.UUID       // the active head; uuid.Nil: the newest leaf
+	Format       string          // of the file that it comes from, for the origin of summaries; "" for none
 	Nodes        []BundleNode    // a parent before its children, a cutoff before its summary
 }
 

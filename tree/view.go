@@ -134,7 +134,7 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 		case partSummary:
 			v.Summary = &Summary{
 				ConversationID: conversationID, ID: m.ID, AnchorID: m.ParentID,
-				Range: fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model),
+				Range: fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model, row.Origin),
 				Body:  row.Body, Metadata: row.Metadata, Tokens: m.Tokens, Depth: m.Depth, CreatedAt: m.CreatedAt,
 			}
 		case partKept:

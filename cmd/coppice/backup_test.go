@@ -244,8 +244,8 @@ func execute(t *testing.T, url, statement string) {
 }
 
 // TestExportRestores holds the export to the manual's table: everything of
-// conversations and nodes comes back but the time of the last change. Compactions'
-// records and keys don't.
+// conversations and nodes comes back but the time of the last change, and that
+// summaries are marked as imported. Compactions' records and keys don't.
 func TestExportRestores(t *testing.T) {
 	t.Parallel()
 	from, to := dbtest.URL(t), dbtest.URL(t)
@@ -256,7 +256,10 @@ func TestExportRestores(t *testing.T) {
 		mustRun(t, []string{"DATABASE_URL=" + to}, "import", "--tenant", tenant, file)
 	}
 	const conversations = "select id, tenant_id, title, metadata, settings, head_id, message_count, created_at from conversations"
-	same(t, "export", all(t, to, conversations, "nodes"), all(t, from, conversations, "nodes"))
+	const nodes = "select conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model from nodes"
+	same(t, "export", all(t, to, conversations, nodes), all(t, from, conversations, nodes))
+	const summaries = "select id from nodes where kind = 'summary'"
+	same(t, "marks of", all(t, to, summaries+" and origin ->> 'format' = 'coppice'"), all(t, from, summaries))
 
 	contexts := func(url string) []string {
 		s := serve(t, []string{"DATABASE_URL=" + url}, "--compaction-workers", "0")
@@ -265,7 +268,7 @@ func TestExportRestores(t *testing.T) {
 		var read []string
 		for _, head := range all(t, url, "select n.conversation_id, n.id from nodes n join conversations c on c.id = n.conversation_id where n.kind = 'message' and c.tenant_id = 'default'") {
 			conversation, message, _ := strings.Cut(strings.Trim(head, "()"), ",")
-			read = append(read, get(t, s.url+"/v1/conversations/"+conversation+"/branches/"+message+"/context", key))
+			read = append(read, originOfSummary.ReplaceAllString(get(t, s.url+"/v1/conversations/"+conversation+"/branches/"+message+"/context", key), ""))
 		}
 		return read
 	}

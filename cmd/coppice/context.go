@@ -123,7 +123,7 @@ func folding(c summarize.Context) string {
 		ids = append(ids, p.ID)
 	}
 	cutoff := c.Summary.LastSummarizedID.String()[:idLength(ids)]
-	text := fmt.Sprintf("◆ folds %s up to %s, %s", count(c.Counts.Folded, "message"), cutoff, c.Summary.Model)
+	text := fmt.Sprintf("◆ folds %s up to %s, %s", count(c.Counts.Folded, "message"), cutoff, writerOf(c.Summary.Model, c.Summary.Origin))
 	if c.Counts.Kept > 0 {
 		text += fmt.Sprintf(", %s of them verbatim", thousands(int64(c.Counts.Kept)))
 	}

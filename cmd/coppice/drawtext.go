@@ -84,7 +84,7 @@ func (r row) label() string {
 // text is the start of what a message says, or the range of a summary.
 func (r row) text(idLength int) string {
 	if s := r.node.Summary; s != nil {
-		return "up to " + s.LastSummarizedID.String()[:idLength] + ", " + s.Model
+		return "up to " + s.LastSummarizedID.String()[:idLength] + ", " + writerOf(s.Model, s.Origin)
 	}
 	return r.node.Preview
 }
@@ -132,4 +132,15 @@ func idLength(ids []uuid.UUID) int {
 		}
 	}
 	return n
+}
+
+// writerOf says what wrote a summary, and whether its text came from outside.
+func writerOf(model string, origin *tree.Origin) string {
+	switch {
+	case origin == nil:
+		return model
+	case origin.Merged:
+		return model + ", from an imported one"
+	}
+	return model + ", imported"
 }

@@ -59,7 +59,7 @@ func writeExplanation(out *console, c tree.Conversation, e summarize.Explanation
 			mark = "● "
 		}
 		out.Line("%s", mark+out.bold("summary "+short(s.ID))+" at "+short(s.ParentID)+" folds up to "+short(s.LastSummarizedID)+
-			", "+s.Model+", "+count(s.Tokens, "token"))
+			", "+writerOf(s.Model, s.Origin)+", "+count(s.Tokens, "token"))
 		out.Line("  %s", s.Reason)
 	}
 	if len(e.Summaries) == 0 {
@@ -76,6 +76,9 @@ func writeExplanation(out *console, c tree.Conversation, e summarize.Explanation
 		out.Line("One asked for now would fold %s (%s) up to %s and look ahead at %s.",
 			count(p.FoldMessages, "message"), count(p.FoldTokens, "token"), short(p.CutoffID), count(p.LookAheadMessages, "message"))
 		out.Line("After it %s would stay verbatim, and %s of the folded ones.", count(p.TailMessages, "message"), thousands(int64(len(p.KeptIDs))))
+		if len(p.CutIDs) > 0 {
+			out.Line("Of those, %s would be cut in the middle.", thousands(int64(len(p.CutIDs))))
+		}
 	} else {
 		out.Line("One asked for now would do nothing.")
 	}

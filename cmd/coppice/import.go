@@ -14,10 +14,11 @@ import (
 type importCommand struct {
 	dataFlags
 	outputFlags
-	Files   []string `arg:"" name:"file" help:"Files to import, zip archives as they were exported included; - is standard input."`
-	Format  string   `enum:"auto, ${formats}" default:"auto" placeholder:"FORMAT" help:"What the files are: ${enum}. By default the content tells."`
-	DryRun  bool     `help:"Read, check and report, but store nothing. Needs no database."`
-	Verbose bool     `short:"v" help:"List every single thing that was repaired or left out."`
+	Files     []string `arg:"" name:"file" help:"Files to import, zip archives as they were exported included; - is standard input."`
+	Format    string   `enum:"auto, ${formats}" default:"auto" placeholder:"FORMAT" help:"What the files are: ${enum}. By default the content tells."`
+	Summaries string   `enum:"keep, drop" default:"keep" placeholder:"keep|drop" help:"What to do with the summaries that a file of Coppice's own brings: keep them, marked as imported, or drop them (${default}). Dropped, contexts are made of the messages."`
+	DryRun    bool     `help:"Read, check and report, but store nothing. Needs no database."`
+	Verbose   bool     `short:"v" help:"List every single thing that was repaired or left out."`
 }
 
 func (cmd *importCommand) Help() string {
@@ -96,7 +97,7 @@ func (cmd *importCommand) importFile(ctx context.Context, out *console, store *t
 	}
 	progress := newProgress(out, name, size)
 	defer progress.end()
-	options := transfer.Options{TenantID: cmd.Tenant, DryRun: cmd.DryRun, Progress: progress.read, Workers: importWorkers}
+	options := transfer.Options{TenantID: cmd.Tenant, DryRun: cmd.DryRun, Progress: progress.read, Workers: importWorkers, DropSummaries: cmd.Summaries == "drop"}
 	if cmd.Format != "auto" {
 		options.Format = cmd.Format
 	}

@@ -38,6 +38,9 @@ func (f imported) holds() string {
 	if r.Summaries > 0 {
 		parts = append(parts, count(r.Summaries, "summary"))
 	}
+	if r.Dropped > 0 {
+		parts = append(parts, count(r.Dropped, "summary")+" left out")
+	}
 	parts = append(parts, count(r.BranchPoints, "branch point"), count(r.Leaves, "leaf"))
 	return strings.Join(parts, ", ")
 }
@@ -110,11 +113,12 @@ func (f imported) MarshalJSON() ([]byte, error) {
 		Conversations int     `json:"conversations"`
 		Messages      int     `json:"messages"`
 		Summaries     int     `json:"summaries"`
+		Dropped       int     `json:"summaries_dropped"`
 		BranchPoints  int     `json:"branch_points"`
 		Leaves        int     `json:"leaves"`
 		Added         int     `json:"added"`
 		Present       int     `json:"present"`
 		Notes         []note  `json:"notes"`
 		Error         *string `json:"error"`
-	}{f.File, r.Format, r.Conversations, r.Messages, r.Summaries, r.BranchPoints, r.Leaves, r.Added, r.Present, notes, failure})
+	}{f.File, r.Format, r.Conversations, r.Messages, r.Summaries, r.Dropped, r.BranchPoints, r.Leaves, r.Added, r.Present, notes, failure})
 }

@@ -43,6 +43,7 @@ type serveCommand struct {
 	RateBurst         uint32        `placeholder:"N" group:"Limits" help:"Requests of one key at once. Without it, what --rate-limit allows in 10 s."`
 	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
 	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of such a file may have (${default}). It is held in memory several times over."`
+	ImportSummaries   string        `enum:"keep, drop" default:"keep" placeholder:"keep|drop" group:"Limits" help:"What to do with the summaries of files imported over REST, which nobody has checked: keep them, marked as imported, or drop them (${default})."`
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
 }
 
@@ -114,30 +115,31 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		return err
 	}
 	api, err := server.New(server.Config{
-		Store:             store,
-		Keys:              keys.New(d.pool),
-		Contexts:          contexts,
-		Replies:           replies,
-		ModelWindow:       windowOf(families),
-		RequireKey:        !loopback(listener) && !cmd.Insecure,
-		Loopback:          loopback(listener),
-		AllowedHosts:      cmd.AllowHost,
-		AllowedOrigins:    cmd.AllowOrigin,
-		RequestTimeout:    cmd.RequestTimeout,
-		CompactionTimeout: cmd.CompactionTimeout,
-		MaxBodyBytes:      cmd.MaxBodyBytes,
-		MaxImportBytes:    cmd.MaxImportBytes,
-		MaxConversation:   cmd.MaxConversation,
-		MaxReads:          max(int(cmd.MaxConns)/2, 1), // so that slow readers leave connections to others
-		MaxStreams:        cmd.MaxStreams,
-		FailureLimit:      cmp.Or(cmd.FailureLimit, -1),
-		RateLimit:         cmd.RateLimit,
-		RateBurst:         int(cmd.RateBurst),
-		Ready:             func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
-		Registry:          watch.registry,
-		Tracing:           tracing.tracer(),
-		Logger:            log,
-		Version:           readBuildInfo().Version,
+		Store:                 store,
+		Keys:                  keys.New(d.pool),
+		Contexts:              contexts,
+		Replies:               replies,
+		ModelWindow:           windowOf(families),
+		RequireKey:            !loopback(listener) && !cmd.Insecure,
+		Loopback:              loopback(listener),
+		AllowedHosts:          cmd.AllowHost,
+		AllowedOrigins:        cmd.AllowOrigin,
+		RequestTimeout:        cmd.RequestTimeout,
+		CompactionTimeout:     cmd.CompactionTimeout,
+		MaxBodyBytes:          cmd.MaxBodyBytes,
+		MaxImportBytes:        cmd.MaxImportBytes,
+		DropImportedSummaries: cmd.ImportSummaries == "drop",
+		MaxConversation:       cmd.MaxConversation,
+		MaxReads:              max(int(cmd.MaxConns)/2, 1), // so that slow readers leave connections to others
+		MaxStreams:            cmd.MaxStreams,
+		FailureLimit:          cmp.Or(cmd.FailureLimit, -1),
+		RateLimit:             cmd.RateLimit,
+		RateBurst:             int(cmd.RateBurst),
+		Ready:                 func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
+		Registry:              watch.registry,
+		Tracing:               tracing.tracer(),
+		Logger:                log,
+		Version:               readBuildInfo().Version,
 	})
 	if err != nil {
 		return err

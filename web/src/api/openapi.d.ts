@@ -13,7 +13,8 @@ export interface paths {
         };
         /**
          * List conversations
-         * @description The one updated last stands first. An append updates its conversation.
+         * @description The one in which something was last said or pruned stands first. Looking at another branch, or a new title, moves
+         *     no conversation in the list.
          */
         get: operations["listConversations"];
         put?: never;
@@ -191,6 +192,9 @@ export interface paths {
          * @description Copies every message from the root to this one, verbatim, and the summaries that hold for it. The copy of this
          *     message is the new conversation's active head. Title, metadata and settings that are left out are the source's;
          *     the metadata then says under `forked_from` which conversation and message that is.
+         *
+         *     The same again is the same message and the same title, metadata and settings in the request, whatever became of
+         *     both conversations since. Anything else that has the id is a 409.
          */
         post: operations["forkMessage"];
         delete?: never;
@@ -258,7 +262,8 @@ export interface paths {
         /**
          * Read a branch
          * @description Every message of the branch, verbatim, whatever was summarized. The first page is the one nearest the head;
-         *     inside a page the oldest message stands first. Put each next page before what you have. A page costs the same
+         *     inside a page the oldest message stands first. Put each next page before what you have. With `active`, a cursor
+         *     goes on with the branch of the first page, also where another head has become active since. A page costs the same
          *     however deep the branch is.
          */
         get: operations["getTranscript"];
@@ -659,7 +664,8 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description Time of the last append, prune or change.
+             * @description When something was last said or pruned. A new title, metadata, settings, active head or summary is neither, and
+             *     leaves it as it is.
              */
             updated_at: string;
         };
@@ -854,6 +860,7 @@ export interface components {
             kept_ids?: string[];
             /** @description Of a summary, what wrote it. */
             model?: string;
+            origin?: components["schemas"]["Origin"];
             /** @description Start of a message's text, where it was asked for. A message without text has "calls" and the names of the tools that it calls, or what it refuses. */
             preview?: string;
         };
@@ -1013,11 +1020,32 @@ export interface components {
             kept_ids: string[];
             /** @description What wrote it. `offline-digest` is no model, but takes sentences out of the messages. */
             model: string;
+            origin: components["schemas"]["Origin"];
             /** @description Of its message in a context, the text that stays verbatim included. */
             tokens: number;
             /** Format: date-time */
             created_at: string;
         };
+        /**
+         * @description Of a summary whose text came with an import, or that merged such a one: nobody checked it against the messages.
+         *     Null where all of the text was written here.
+         */
+        Origin: {
+            /**
+             * Format: date-time
+             * @description When it was imported here.
+             */
+            imported_at: string;
+            /** @description Of the file. Empty where the importing program didn't say. */
+            format: string;
+            /**
+             * Format: date-time
+             * @description When it was imported for the first time, elsewhere, as the file says.
+             */
+            first_imported_at: string | null;
+            /** @description Whether this summary was written here, and merged one that was imported. */
+            merged: boolean;
+        } | null;
         /** @description In tokens. */
         Usage: {
             context_tokens: number;
@@ -1078,6 +1106,8 @@ export interface components {
             tail_messages: number;
             /** @description Folded messages that stay verbatim all the same. */
             kept_ids: string[];
+            /** @description Those of `kept_ids` of which only a part would stay, as they are long. The middle is cut out, with a mark. */
+            cut_ids: string[];
             /** @description Size asked for. */
             target_tokens: number;
         };
@@ -1191,6 +1221,7 @@ export interface components {
             kept_ids: string[];
             /** @description What wrote it. */
             model: string;
+            origin: components["schemas"]["Origin"];
             /** @constant */
             role: "user";
             content: components["schemas"]["Content"];
@@ -1214,6 +1245,8 @@ export interface components {
             /** @description How many the file has, without summaries. */
             messages: number;
             summaries: number;
+            /** @description Summaries that were left out, by the parameter `summaries` or the server's setting. */
+            summaries_dropped: number;
             /** @description Messages that two or more reply to. */
             branch_points: number;
             /** @description Messages that none replies to. */
@@ -1387,7 +1420,7 @@ export interface components {
          *     | `head_not_answerable` | 400 | The message to be answered is neither a user message nor a tool's result. |
          *     | `head_not_found` | 400 | The conversation has no message with the id that was to become its active head. |
          *     | `id_conflict` | 409 | The id is taken by something else. Send another id, or none. |
-         *     | `incomplete_body` | 400 | The body ended early. |
+         *     | `incomplete_body` | 400 | The body ended early, or didn't come in time. |
          *     | `internal_error` | 500 | Something broke in the server. Whether anything changed isn't known; send it again with the same id. |
          *     | `invalid_character` | 400 | A NUL character, half a surrogate pair, or a control character in a text of one line. |
          *     | `invalid_content` | 400 | The content is neither a string nor an array of parts as the chat-completions API has them. |
@@ -1427,7 +1460,7 @@ export interface components {
          *     | `parent_not_found` | 404 | The conversation has no message with the id that was to be appended to. |
          *     | `prompt_too_long` | 502 | The context is longer than the model takes. Set max_context_tokens to its window. |
          *     | `query_too_large` | 413 | The search has over 1,000 bytes. |
-         *     | `rate_limited` | 429 | The key sent more requests than it may. Wait as `Retry-After` says, and send this one again. |
+         *     | `rate_limited` | 429 | The key sent more requests than it may, or its address too many without a good key. Wait as `Retry-After` says, and send this one again. |
          *     | `reply_not_found` | 404 | No reply and no stored answer has this id. |
          *     | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
          *     | `request_canceled` | 499 | For the log: the client went away. |
@@ -1440,7 +1473,7 @@ export interface components {
          *     | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
          *     | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
          *     | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-         *     | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time. Send the request again. |
+         *     | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
          *     | `tool_call_answered` | 400 | The call has its result on this branch. |
          *     | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
          *     | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
@@ -1495,13 +1528,14 @@ export interface components {
         /** @description Id of any message, or `active` for the conversation's active head. */
         HeadId: string;
         /**
-         * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+         * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+         *     secret of the installation.
          *     Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
          */
         IdempotencyKey: string;
         /** @description Rows of the page, at most. */
         Limit: number;
-        /** @description The `next_cursor` of the page before. */
+        /** @description The `next_cursor` of the page before, of the same list. */
         Cursor: string;
     };
     requestBodies: never;
@@ -1522,7 +1556,7 @@ export interface operations {
             query?: {
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before. */
+                /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
                 /**
                  * @description Keep only conversations whose title contains this, case aside, or one of whose messages matches it, in the
@@ -1554,7 +1588,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+                 * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+                 *     secret of the installation.
                  *     Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -1671,7 +1706,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+                 * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+                 *     secret of the installation.
                  *     Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -1766,7 +1802,7 @@ export interface operations {
             query?: {
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before. */
+                /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -1787,7 +1823,7 @@ export interface operations {
             query?: {
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before. */
+                /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -1832,7 +1868,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+                 * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+                 *     secret of the installation.
                  *     Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -1905,7 +1942,7 @@ export interface operations {
             query?: {
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before. */
+                /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -1925,7 +1962,7 @@ export interface operations {
             query?: {
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before. */
+                /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -2050,7 +2087,7 @@ export interface operations {
             query?: {
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before. */
+                /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -2104,7 +2141,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant and the route.
+                 * @description Makes the request safe to send again: the ids of what it creates derive from this, the tenant, the route and a
+                 *     secret of the installation.
                  *     Where the body names an `id`, that one counts. 1 to 255 printable ASCII characters.
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -2218,7 +2256,7 @@ export interface operations {
                 conversation_id?: string;
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before. */
+                /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -2278,6 +2316,11 @@ export interface operations {
                 format?: string;
                 /** @description Read and report, but store nothing. */
                 dry_run?: boolean;
+                /**
+                 * @description `drop` leaves out the summaries that a file of Coppice's own brings: nobody checked their texts. The default is
+                 *     `keep`, and marks them by an `origin`, unless the server is set up to drop them all.
+                 */
+                summaries?: "keep" | "drop";
             };
             header?: never;
             path?: never;

@@ -29,6 +29,7 @@ export type Pruned = Schemas['Pruned']
 export type Hit = Omit<Schemas['Hit'], 'message'> & { message: Message }
 export type ContextMessage = Pick<Message, 'role' | 'content' | 'tool_calls' | 'tool_call_id' | 'name'>
 export type ContextSummary = Schemas['ContextSummary']
+export type Origin = Schemas['Origin']
 export type Usage = Schemas['Usage']
 export type Context = Omit<Schemas['Context'], 'messages'> & { messages: ContextMessage[] }
 export type Summary = Schemas['Summary']

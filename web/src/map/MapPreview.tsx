@@ -28,7 +28,7 @@ export function MapPreview({ found, view, size }: { found: Found; view: View; si
     <div class="map-preview" style={place} aria-hidden="true">
       {fold ? (
         <>
-          <p class="preview-head">Summary · {fold.model}</p>
+          <p class="preview-head">Summary · {fold.model}{fold.imported && ' · imported'}</p>
           <p>Folds {count(folded(fold).size, 'message')} into {number(fold.tokens)} tokens. {when(fold.createdAt)}</p>
         </>
       ) : item.count > 1 ? (

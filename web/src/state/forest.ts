@@ -20,6 +20,7 @@ export interface Fold {
   prior: string | null
   tokens: number
   model: string
+  imported: boolean
   createdAt: string
 }
 
@@ -52,7 +53,7 @@ function fold(f: Forest, n: Node) {
   const cutoff = f.byId.get(n.last_summarized_id ?? '')
   if (!anchor || !cutoff) return
   const made: Fold = {
-    id: n.id, anchor, cutoff, prior: n.prior_summary_id ?? null, tokens: n.tokens, model: n.model ?? '', createdAt: n.created_at,
+    id: n.id, anchor, cutoff, prior: n.prior_summary_id ?? null, tokens: n.tokens, model: n.model ?? '', imported: n.origin != null, createdAt: n.created_at,
   }
   anchor.summaries.push(made)
   f.folds.set(n.id, made)

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import * as api from '../api/coppice'
-import type { Context, Summary } from '../api/types'
+import type { Context, Origin, Summary } from '../api/types'
 import { foldedTokens, undo } from '../state/context'
 import { count, number, short, when, whenFully } from '../text/format'
 import { Markdown } from './Markdown'
@@ -23,11 +23,19 @@ export function FoldMarker({ context }: { context: Context }) {
           <span title={before === null ? undefined : `${number(before)} → ${number(summary.tokens)} tokens`}>
             {count(context.counts.folded, 'message')} folded{before !== null && ` · ${short(before)} → ${short(summary.tokens)} tokens`}
           </span>
+          <Imported origin={summary.origin} />
         </span>
       </button>
       {open && <SummaryCard conversation={context.conversation_id} id={summary.id} />}
     </section>
   )
+}
+
+/** Imported marks a summary whose text came from outside. */
+function Imported({ origin }: { origin: Origin | null }) {
+  if (!origin) return null
+  const said = `Nobody has checked it against the messages. Imported ${whenFully(origin.imported_at)}${origin.format && ` from a file of the format ${origin.format}`}.`
+  return <span class="tag imported" title={said}>{origin.merged ? 'from an imported summary' : 'imported'}</span>
 }
 
 /** SummaryCard is a summary's text, where it comes from, and the way to undo it. */
@@ -49,7 +57,7 @@ export function SummaryCard({ conversation, id }: { conversation: string; id: st
     <div class="summary-card">
       <p class="summary-facts">
         Summary by <strong>{summary.model}</strong>, <time dateTime={summary.created_at} title={whenFully(summary.created_at)}>{when(summary.created_at)}</time>,{' '}
-        {number(summary.tokens)} tokens{summary.kept_ids.length > 0 && `, with ${count(summary.kept_ids.length, 'message')} kept word for word`}.
+        {number(summary.tokens)} tokens{summary.kept_ids.length > 0 && `, with ${count(summary.kept_ids.length, 'message')} kept word for word`}. <Imported origin={summary.origin} />
       </p>
       <Markdown text={summary.text} />
       <div class="summary-foot">

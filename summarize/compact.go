@@ -1,0 +1,237 @@
+package summarize
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Trigger says who asks for a compaction.
+type Trigger string
+
+const (
+	TriggerAppend  Trigger = "append"  // a background job after an append
+	TriggerReply   Trigger = "reply"   // a reply that wouldn't fit
+	TriggerRequest Trigger = "request" // somebody
+)
+
+// An order is what a compaction is asked for with.
+type order struct {
+	trigger Trigger
+	demand  *Demand // nil: by the settings alone
+	window  Window
+	insists bool      // though the branch waits: a job's next attempt, which has waited already
+	until   time.Time // when no more steps begin; zero: when all is done
+}
+
+// A result is what became of a branch.
+type result struct {
+	steps []tree.Compaction // one at least; all but the last were saved
+	left  room              // that the branch has now, where that is known
+	fits  bool              // the branch fits its window, after a step that was saved
+	more  bool              // the time was over before all was folded
+	final bool              // that the last step failed can't be mended by the same again
+}
+
+func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
+
+// Compact compacts a branch: it plans, has the summary written, and saves it if
+// nothing has overtaken it. The record of what came of it is stored and
+// returned; only the database's failures and ctx's end are errors. With a
+// demand, it folds what may be folded even below the trigger.
+//
+// A branch that is too long for one call of the summarizer is compacted in
+// steps. Each is a compaction with a summary and a record of its own, so that
+// what is done stays done. The record that it gives is that of the last summary,
+// whose reason says so where ctx's time was over before the last step.
+//
+// The database isn't held while a model is called. It takes as long as the
+// summarizers do, each bounded by its timeout, and ends before a deadline of ctx.
+func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
+	defer wrap(&err, "Compact(%s, head %s)", conversationID, headID)
+	r, err := s.compact(ctx, conversationID, headID, order{trigger: t, demand: d})
+	if err != nil {
+		return tree.Compaction{}, err
+	}
+	k := r.last()
+	if n := len(r.steps); n > 1 && k.Outcome != tree.OutcomeSaved {
+		k = r.steps[n-2]
+	}
+	if r.more {
+		k.Reason += " It is one step of several, and there was no time for the next: ask again."
+	}
+	return k, nil
+}
+
+// reserve is what a deadline leaves for the digest and the database when the
+// models' time is over, or a quarter of the time where that is less.
+const reserve = 10 * time.Second
+
+// compact compacts a branch in as many steps as it takes, and as there is time
+// for. Steps that are done when one fails, or when ctx ends, stay.
+func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID, o order) (r result, err error) {
+	if err := o.demand.check(); err != nil {
+		return r, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		over := deadline.Add(-min(reserve, time.Until(deadline)/4))
+		if s = s.over(s.store); !s.cascade.noDigest {
+			s.cascade.until = over
+		}
+		if o.until.IsZero() || o.until.After(over) {
+			o.until = over
+		}
+	}
+	for goal := uuid.Nil; ; {
+		var k tree.Compaction
+		if k, goal, err = s.step(ctx, conversationID, headID, o, goal, &r); err != nil {
+			return r, err
+		}
+		if k.Outcome == tree.OutcomeNothingToDo && len(r.steps) > 0 {
+			return r, nil // what was left of the goal isn't worth a step
+		}
+		r.steps = append(r.steps, k)
+		if k.Outcome != tree.OutcomeSaved || goal == uuid.Nil {
+			return r, nil
+		}
+		if o.trigger == TriggerReply {
+			if r.fits {
+				return r, nil
+			}
+		} else if !o.until.IsZero() && time.Now().After(o.until) {
+			r.more = true
+			return r, nil
+		}
+	}
+}
+
+// step makes one compaction. Where it folds less than is planned, because a call
+// takes no more, it gives the cutoff that was planned as the goal of the next.
+func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, o order, goal uuid.UUID, r *result) (k tree.Compaction, _ uuid.UUID, err error) {
+	ctx, end := s.begin(ctx, conversationID, headID, o.trigger)
+	defer func() { end(k, err) }()
+	start := time.Now()
+	l, err := s.look(ctx, conversationID, headID, o, goal)
+	if err != nil {
+		return k, goal, err
+	}
+	k = record(l.view, l.settings, o.trigger, o.demand)
+	var summary *tree.NewSummary
+	if l.plan == nil {
+		r.left = l.left
+		k.Outcome, k.Reason = tree.OutcomeNothingToDo, string(l.reason)
+		// A background check that found nothing to do leaves no record: there is
+		// one after many appends. Nor does a step that isn't needed.
+		if o.trigger == TriggerAppend || goal != uuid.Nil {
+			return k, goal, nil
+		}
+	} else if summary, err = s.write(ctx, &l, o.demand, &k); err != nil {
+		return tree.Compaction{}, goal, err
+	}
+	k.Duration = time.Since(start)
+	recorded, err := s.store.RecordCompaction(ctx, k, summary)
+	if summary != nil && faultOf(ctx, err) == faultRefused {
+		k.Outcome, k.Reason = tree.OutcomeFailed, "The summary can't be stored: "+err.Error()
+		k.MessagesAfter, k.TokensAfter, r.final = k.MessagesBefore, k.TokensBefore, true
+		recorded, err = s.store.RecordCompaction(ctx, k, nil)
+	}
+	if err != nil {
+		return tree.Compaction{}, goal, err
+	}
+	if k = recorded; k.Outcome == tree.OutcomeSaved {
+		r.left = roomBeside(l.view.Prefix, k.TokensAfter, l.plan.Tail, l.settings)
+		r.fits = k.TokensAfter <= l.settings.Budget().Available
+	}
+	s.report(ctx, k)
+	return k, l.goal, nil
+}
+
+// A fault is what an error of a compaction says of the next attempt. What models
+// do wrong is no error: it is an outcome, and the branch backs off.
+type fault int
+
+const (
+	faultNone    fault = iota
+	faultGone          // the branch is no longer there
+	faultRefused       // what was to be stored can't be, and never will
+	faultEnded         // the caller's time is over, or it went away
+	faultAway          // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
+)
+
+// faultOf tells them apart. An error of the caller's time has the same name as
+// that of a connection which took too long, but only with ctx at its end.
+func faultOf(ctx context.Context, err error) fault {
+	switch {
+	case err == nil:
+		return faultNone
+	case ctx.Err() != nil:
+		return faultEnded
+	case errors.Is(err, tree.ErrNotFound):
+		return faultGone
+	case tree.Refused(err):
+		return faultRefused
+	}
+	return faultAway
+}
+
+// record begins the record of a compaction, which so far changes nothing.
+func record(v tree.View, settings Settings, t Trigger, d *Demand) tree.Compaction {
+	k := tree.Compaction{
+		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(t),
+		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: settings.json(),
+	}
+	if v.Summary != nil {
+		k.MessagesBefore++
+		k.PriorSummaryID = v.Summary.ID
+	}
+	k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
+	if d != nil {
+		k.Instructions = d.Instructions
+	}
+	return k
+}
+
+// json is the settings as a record has them.
+func (s Settings) json() json.RawMessage {
+	raw, _ := json.Marshal(s) // numbers and strings always marshal
+	return raw
+}
+
+func (s *Service) report(ctx context.Context, k tree.Compaction) {
+	level := slog.LevelInfo
+	if k.Outcome == tree.OutcomeFailed {
+		level = slog.LevelWarn
+	}
+	s.log.Log(ctx, level, "compaction", "conversation_id", k.ConversationID, "compaction_id", k.ID, "head_id", k.HeadID, "trigger", k.Trigger,
+		"outcome", k.Outcome, "reason", k.Reason, "model", k.Model, "folded_messages", k.FoldedMessages,
+		"tokens_before", k.TokensBefore, "tokens_after", k.TokensAfter, "prompt_tokens", k.PromptTokens,
+		"completion_tokens", k.CompletionTokens, "duration_ms", k.Duration.Milliseconds())
+	s.observe(k)
+}
+
+// EnsureFits makes a context fit a model's window before a reply: where it
+// doesn't and compaction is auto, the branch is compacted until it does, within
+// the time limit. A part of it is the offline digest's, which does what the
+// models have left. What goes wrong is logged and never fails the reply, which
+// then goes out with the context as it is.
+func (s *Service) EnsureFits(ctx context.Context, conversationID, headID uuid.UUID, w Window, limit time.Duration) {
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	o := order{trigger: TriggerReply, window: w}
+	l, err := s.look(bounded, conversationID, headID, o, uuid.Nil)
+	if err == nil && (l.plan == nil || l.plan.TokensBefore <= l.settings.Budget().Available) {
+		return // it fits, or nothing can be done
+	}
+	if err == nil {
+		_, err = s.compact(bounded, conversationID, headID, o)
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "a branch was not compacted before its reply", "conversation_id", conversationID, "head_id", headID, "error", err)
+	}
+}

@@ -17,6 +17,10 @@ type node struct {
 	Depth        int         `json:"depth"`
 	SiblingIndex int         `json:"sibling_index"`
 	Preview      string      `json:"preview"`
+	Pinned       bool        `json:"pinned"`
+	Tokens       int         `json:"tokens"`
+	CreatedAt    time.Time   `json:"created_at"`
+	Model        string      `json:"model"`
 	Cutoff       uuid.UUID   `json:"last_summarized_id"`
 	Prior        uuid.UUID   `json:"prior_summary_id"`
 	Kept         []uuid.UUID `json:"kept_ids"`
@@ -133,6 +137,9 @@ func (k *checker) stored() {
 			k.wrong("changed", "message %s has the role %s, and was sent as %s", id, n.Role, m.role)
 		}
 		k.text(m, markOf(n.Preview))
+		if wrong := m.learn(n.Pinned, n.Tokens, n.CreatedAt); wrong != "" {
+			k.wrong("changed", "message %s %s in the tree", id, wrong)
+		}
 		if m.state == unknown {
 			m.state, m.ackedAt = acknowledged, now
 		}
@@ -225,6 +232,10 @@ func (k *checker) summaries() {
 	for _, n := range k.nodes {
 		if n.Kind != "summary" {
 			continue
+		}
+		k.c.summary = n.ID
+		if k.c.undone[n.ID] {
+			k.wrong("came back", "summary %s is there, and was undone", n.ID)
 		}
 		above := map[uuid.UUID]bool{}
 		for at := k.nodes[n.ParentID]; at != nil; at = k.nodes[at.ParentID] {

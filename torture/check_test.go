@@ -53,7 +53,7 @@ func (s *scene) send(name, parent, role string) {
 // show puts a message into the tree.
 func (s *scene) show(name string) {
 	m := s.message(name)
-	n := node{ID: m.id, ParentID: m.parent, Kind: "message", Role: m.role, Depth: m.depth, SiblingIndex: 1, Preview: m.content}
+	n := node{ID: m.id, ParentID: m.parent, Kind: "message", Role: m.role, Depth: m.depth, SiblingIndex: 1, Preview: m.content, Tokens: 9, CreatedAt: m.sentAt}
 	for _, other := range s.tree.Data {
 		if other.Kind == "message" && other.ParentID == n.ParentID {
 			n.SiblingIndex++

@@ -24,6 +24,34 @@ type client struct {
 	programs []*program
 	report   *recorder
 	dropping *atomic.Int32 // requests in a hundred whose client goes away
+	tenant   *tenant       // whose key the requests have
+	trying   string        // the key that they have instead, which may be a bad one
+}
+
+// as gives the client with a tenant's key.
+func (c *client) as(t *tenant) *client {
+	copied := *c
+	copied.tenant, copied.trying = t, ""
+	return &copied
+}
+
+// with gives the client with a key that may be good for nothing.
+func (c *client) with(secret string) *client {
+	copied := *c
+	copied.tenant, copied.trying = nil, secret
+	return &copied
+}
+
+// sign puts the key into a request, and gives it.
+func (c *client) sign(req *http.Request) (secret string) {
+	secret = c.trying
+	if c.tenant != nil {
+		secret = c.tenant.secret()
+	}
+	if secret != "" {
+		req.Header.Set("Authorization", "Bearer "+secret)
+	}
+	return secret
 }
 
 func newClient(programs []*program, report *recorder) *client {
@@ -40,13 +68,16 @@ type answer struct {
 	detail  string
 	body    []byte
 	dropped bool // the client went away
+	revoked bool // the key was replaced while the request was under way
+	sentAt  time.Time
+	at      time.Time // of the answer
 	err     error
 }
 
 // outcome tells what the answer says of what was asked.
 func (a answer) outcome() outcome {
 	switch {
-	case a.err != nil, a.status >= 500:
+	case a.err != nil, a.status >= 500, a.revoked:
 		return unknown
 	case a.status < 300:
 		return acknowledged
@@ -86,14 +117,16 @@ func (c *client) do(ctx context.Context, rng *rand.Rand, server int, method, pat
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	secret := c.sign(req)
+	a.sentAt = time.Now()
 	res, err := c.http.Do(req)
 	if err == nil {
 		defer res.Body.Close()
 		a.status = res.StatusCode
 		a.body, err = io.ReadAll(res.Body)
 	}
-	a.err = err
-	c.note(whole, &a, method, path, ctx.Err() != nil)
+	a.err, a.at = err, time.Now()
+	c.note(whole, &a, secret, method, path, ctx.Err() != nil)
 	if a.err == nil && a.status < 300 && out != nil {
 		if err := json.Unmarshal(a.body, out); err != nil {
 			c.report.violate("bad answer", "%s %s: %v: %.200s", method, path, err, a.body)
@@ -104,7 +137,7 @@ func (c *client) do(ctx context.Context, rng *rand.Rand, server int, method, pat
 }
 
 // note counts an answer that is no success, and reads its problem.
-func (c *client) note(ctx context.Context, a *answer, method, path string, gone bool) {
+func (c *client) note(ctx context.Context, a *answer, secret, method, path string, gone bool) {
 	key := ""
 	switch {
 	case a.err != nil && gone && a.dropped:
@@ -126,7 +159,9 @@ func (c *client) note(ctx context.Context, a *answer, method, path string, gone 
 		key = fmt.Sprintf("%d %s", a.status, problem.Code)
 	}
 	c.report.count(func(r *Report) { r.Answers[key]++ })
+	a.revoked = a.status == http.StatusUnauthorized && c.tenant != nil && c.tenant.isRetired(secret)
 	switch {
+	case a.revoked, c.trying != "":
 	case a.status == http.StatusInternalServerError:
 		c.report.violate("internal error", "%s %s: %s", method, pathPattern(path), a.body)
 	case a.code == "head_not_found": // by its status a bad request, and no more than a message that was pruned

@@ -25,6 +25,7 @@ type Config struct {
 	ModelFaults int           // requests to the model, in a hundred, that go wrong
 	Drops       int           // requests, in a hundred, whose client goes away before the answer
 	Soak        bool          // sample what the servers hold
+	UntilBroken bool          // end as soon as a promise is broken
 	CheckEvery  time.Duration // between two checks on the way
 	JobWait     time.Duration // at the end, for compactions that are under way
 
@@ -42,6 +43,15 @@ func Defaults() Config {
 		Seed: 1, Duration: time.Minute, Writers: 6, Conversations: 4, Histories: 2, HistoryWriters: 3, Pause: 20 * time.Millisecond,
 		Kills: 8, Cuts: 3, Fills: 3, ModelFaults: 15, Drops: 3, CheckEvery: 20 * time.Second, JobWait: JobBound,
 	}
+}
+
+// attacked is the time under load that the floors follow from. A soak's load is
+// small, so that the least has to do.
+func (c Config) attacked() time.Duration {
+	if c.Soak {
+		return 0
+	}
+	return c.Duration
 }
 
 const (

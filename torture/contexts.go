@@ -11,12 +11,18 @@ import (
 
 // A contextAnswer is a branch's context, as the REST API shows it.
 type contextAnswer struct {
-	HeadID   uuid.UUID        `json:"head_id"`
-	Messages []contextMessage `json:"messages"`
-	Summary  *struct {
+	HeadID   uuid.UUID     `json:"head_id"`
+	Messages []chatMessage `json:"messages"`
+	Repairs  []struct {
+		MessageID  uuid.UUID `json:"message_id"`
+		ToolCallID string    `json:"tool_call_id"`
+		Index      int       `json:"index"`
+	} `json:"repairs"`
+	Summary *struct {
 		ID     uuid.UUID   `json:"id"`
 		Anchor uuid.UUID   `json:"parent_id"`
 		Cutoff uuid.UUID   `json:"last_summarized_id"`
+		Prior  uuid.UUID   `json:"prior_summary_id"`
 		Kept   []uuid.UUID `json:"kept_ids"`
 		Model  string      `json:"model"`
 	} `json:"summary"`
@@ -34,22 +40,38 @@ type contextAnswer struct {
 	Omitted  int  `json:"omitted_messages"`
 }
 
-type contextMessage struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
+// contextSeen is what there was to check in a context.
+type contextSeen struct {
+	summarized bool // it had a summary
+	merged     bool // which names what it stands for, and merged another
+	pins       int  // pinned messages that it folds
+	calls      int  // calls that are answered in it
+	cutInTurn  bool // the summary's cutoff lies within an agent's run of calls
+	repairs    int
 }
 
 // checkContext compares the context of a head with its branch as the ledger
 // has it, which may be done at any time: a branch never changes. It breaks
 // promise 1 to show what isn't on the branch, and promise 2 to leave out what
-// is, without saying so. It tells whether there was a summary.
-func checkContext(path []*message, ctx contextAnswer) (found []finding, summarized bool) {
+// is, without saying so; promise 3, to be no valid input of a model.
+func checkContext(path []*message, ctx contextAnswer) (found []finding, seen contextSeen) {
 	head := path[len(path)-1]
 	wrong := func(kind, format string, args ...any) {
 		found = append(found, finding{kind, fmt.Sprintf("context of %s: ", head.id) + fmt.Sprintf(format, args...)})
 	}
-	texts := make([]string, len(ctx.Messages))
-	for i, m := range ctx.Messages {
+	seen.summarized = ctx.Summary != nil
+	pairs, bad := checkChat(ctx.Messages, true)
+	if bad != "" {
+		wrong("invalid", "%s", bad)
+	}
+	seen.calls, seen.repairs = pairs, len(ctx.Repairs)
+	messages, bad := withoutRepairs(path, ctx)
+	if bad != "" {
+		wrong("invalid", "%s", bad)
+		return found, seen
+	}
+	texts := make([]string, len(messages))
+	for i, m := range messages {
 		if err := json.Unmarshal(m.Content, &texts[i]); err != nil {
 			wrong("cover", "message %d has no text: %s", i, m.Content)
 		}
@@ -67,7 +89,7 @@ func checkContext(path []*message, ctx contextAnswer) (found []finding, summariz
 	n := ctx.Counts
 	if sum := n.Prefix + n.Folded + n.Tail + ctx.Omitted; sum != len(path) {
 		wrong("cover", "prefix %d, folded %d, tail %d and omitted %d are %d messages, and the branch has %d", n.Prefix, n.Folded, n.Tail, ctx.Omitted, sum, len(path))
-		return found, ctx.Summary != nil
+		return found, seen
 	}
 	if ctx.Complete != (ctx.Omitted == 0 && ctx.Usage.Context <= ctx.Usage.Available) {
 		wrong("cover", "complete is %v, with %d messages omitted and %d of %d tokens", ctx.Complete, ctx.Omitted, ctx.Usage.Context, ctx.Usage.Available)
@@ -81,24 +103,49 @@ func checkContext(path []*message, ctx contextAnswer) (found []finding, summariz
 	}
 	if len(texts) != n.Prefix+between+n.Tail {
 		wrong("cover", "it has %d messages, for prefix %d, summary %d and tail %d", len(texts), n.Prefix, between, n.Tail)
-		return found, ctx.Summary != nil
+		return found, seen
 	}
-	verbatim := func(shown []string, of []*message, what string) {
-		for i, text := range shown {
-			if of[i].content != "" && text != of[i].content {
-				wrong("cover", "message %d of the %s is %q, and should be %q", i, what, text, of[i].content)
+	verbatim := func(from int, of []*message, what string) {
+		for i, m := range of {
+			got := messages[from+i]
+			if m.content != "" && texts[from+i] != m.content || got.Role != m.role || got.ToolCallID != m.answers || !sameCalls(got.ToolCalls, m.calls) {
+				wrong("cover", "message %d of the %s is %+v with %q, and should be %s %q, calls %v, answer to %q", i, what, got, texts[from+i], m.role, m.content, m.calls, m.answers)
 				return
 			}
 		}
 	}
-	verbatim(texts[:n.Prefix], path, "prefix")
-	verbatim(texts[n.Prefix+between:], path[len(path)-n.Tail:], "tail")
+	verbatim(0, path[:n.Prefix], "prefix")
+	verbatim(n.Prefix+between, path[len(path)-n.Tail:], "tail")
 	if ctx.Summary != nil {
-		for _, f := range checkSummary(path, ctx, texts[n.Prefix]) {
+		bad, pins, merged := checkSummary(path, ctx, texts[n.Prefix])
+		for _, f := range bad {
 			wrong(f.kind, "%s", f.detail)
 		}
+		seen.pins, seen.merged = pins, merged
+		first := len(path) - n.Tail
+		seen.cutInTurn = n.Tail > 0 && path[first].role != "user" && path[first-1].role == "tool"
 	}
-	return found, ctx.Summary != nil
+	return found, seen
+}
+
+// withoutRepairs gives a context's messages but for the results that it made up,
+// each of which must stand for a call that the branch left without one.
+func withoutRepairs(path []*message, ctx contextAnswer) (messages []chatMessage, wrong string) {
+	orphans := orphaned(path)
+	at := map[int]bool{}
+	for _, r := range ctx.Repairs {
+		orphan := slices.ContainsFunc(orphans[r.MessageID], func(c call) bool { return c.ID == r.ToolCallID })
+		if !orphan || r.Index < 0 || r.Index >= len(ctx.Messages) || at[r.Index] || ctx.Messages[r.Index].ToolCallID != r.ToolCallID {
+			return nil, fmt.Sprintf("it has a result of its own as message %d for the call %q of %s, and such calls are %v", r.Index, r.ToolCallID, r.MessageID, orphans)
+		}
+		at[r.Index] = true
+	}
+	for i, m := range ctx.Messages {
+		if !at[i] {
+			messages = append(messages, m)
+		}
+	}
+	return messages, ""
 }
 
 // prefixOf counts the leading system messages.
@@ -109,9 +156,11 @@ func prefixOf(path []*message) int {
 	return len(path)
 }
 
-// checkSummary checks that the summary applies to the branch, and that what
-// the context folds is what the summary's writer was given.
-func checkSummary(path []*message, ctx contextAnswer, text string) (found []finding) {
+// checkSummary checks that the summary applies to the branch, that what the
+// context folds is what the summary's writer was given, and that folded
+// messages that are pinned stay. It counts those, and tells whether the writer
+// was given another summary as well.
+func checkSummary(path []*message, ctx contextAnswer, text string) (found []finding, pins int, merged bool) {
 	wrong := func(kind, format string, args ...any) {
 		found = append(found, finding{kind, fmt.Sprintf("summary %s: ", ctx.Summary.ID) + fmt.Sprintf(format, args...)})
 	}
@@ -121,7 +170,7 @@ func checkSummary(path []*message, ctx contextAnswer, text string) (found []find
 	anchor, cutoff := at(ctx.Summary.Anchor), at(ctx.Summary.Cutoff)
 	if anchor < 0 || cutoff < 0 || cutoff > anchor {
 		wrong("leak", "its anchor %s is number %d of the branch, its cutoff %s number %d", ctx.Summary.Anchor, anchor, ctx.Summary.Cutoff, cutoff)
-		return found
+		return found, 0, false
 	}
 	prefix := prefixOf(path)
 	if folded := cutoff + 1 - prefix; folded != ctx.Counts.Folded {
@@ -134,9 +183,19 @@ func checkSummary(path []*message, ctx contextAnswer, text string) (found []find
 			wrong("cover", "it keeps %s, and doesn't show %v", id, path[i].mark)
 		}
 	}
+	_, kept, _ := strings.Cut(text, "<coppice-kept>")
+	for _, m := range path[prefix : cutoff+1] {
+		if !m.pinned {
+			continue
+		}
+		pins++
+		if !slices.Contains(ctx.Summary.Kept, m.id) || !strings.Contains(kept, m.content) {
+			wrong("pin", "it folds %s (%v), which is pinned, and doesn't keep it", m.id, m.mark)
+		}
+	}
 	named := readNaming(text)
 	if !named.ours || ctx.Summary.Model != summaryModel {
-		return found // an extract: nobody can tell what it should have
+		return found, pins, false // an extract: nobody can tell what it should have
 	}
 	var should, may []mark
 	for i, m := range path[prefix : anchor+1] {
@@ -154,5 +213,5 @@ func checkSummary(path []*message, ctx contextAnswer, text string) (found []find
 	if strangers := notIn(named.seen, may); len(strangers) > 0 {
 		wrong("leak", "its writer saw %v, which don't stand above its anchor", strangers)
 	}
-	return found
+	return found, pins, ctx.Summary.Prior != uuid.Nil && !named.gaps
 }

@@ -2,6 +2,7 @@ package torture
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -14,7 +15,7 @@ func (s *scene) context() (ctx contextAnswer) {
 	ctx.Complete = true
 	ctx.Usage.Context, ctx.Usage.Available = 100, 1000
 	ctx.Counts.Prefix, ctx.Counts.Folded, ctx.Counts.Kept, ctx.Counts.Tail = 1, 2, 1, 2
-	text := naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}, seen: []mark{s.message("u2").mark}}.String() + s.text["u1"]
+	text := naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}, seen: []mark{s.message("u2").mark}}.String() + "<coppice-kept>" + s.text["u1"]
 	ctx.say("system", s.text["s"])
 	ctx.say("user", text)
 	ctx.say("user", s.text["u2"])
@@ -31,7 +32,18 @@ func (ctx *contextAnswer) say(role, text string) {
 	if err != nil {
 		panic(err)
 	}
-	ctx.Messages = append(ctx.Messages, contextMessage{role, raw})
+	ctx.Messages = append(ctx.Messages, chatMessage{Role: role, Content: raw})
+}
+
+// repair puts in a result that the branch doesn't have.
+func (ctx *contextAnswer) repair(caller uuid.UUID, id string, index int) {
+	ctx.Repairs = append(ctx.Repairs, struct {
+		MessageID  uuid.UUID `json:"message_id"`
+		ToolCallID string    `json:"tool_call_id"`
+		Index      int       `json:"index"`
+	}{caller, id, index})
+	result := chatMessage{Role: "tool", Content: encoded("no result"), ToolCallID: id}
+	ctx.Messages = slices.Insert(ctx.Messages, index, result)
 }
 
 // put changes what a message says.
@@ -48,7 +60,7 @@ func TestCheckContext(t *testing.T) {
 	summary := func(s *scene, change func(*naming)) string {
 		n := naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}, seen: []mark{s.message("u2").mark}}
 		change(&n)
-		return n.String() + s.text["u1"]
+		return n.String() + "<coppice-kept>" + s.text["u1"]
 	}
 	for _, test := range []struct {
 		name   string
@@ -60,7 +72,7 @@ func TestCheckContext(t *testing.T) {
 			ctx.Summary, ctx.Messages = nil, nil
 			ctx.Counts.Folded, ctx.Counts.Kept, ctx.Counts.Tail = 0, 0, 4
 			for _, name := range []string{"s", "u1", "a1", "u2", "a2"} {
-				ctx.say("user", s.text[name])
+				ctx.say(s.message(name).role, s.text[name])
 			}
 		}, ""},
 		{"the oldest are left out, and it says so", func(s *scene, ctx *contextAnswer) {
@@ -109,6 +121,40 @@ func TestCheckContext(t *testing.T) {
 		{"a kept message isn't shown", func(s *scene, ctx *contextAnswer) {
 			ctx.put(1, naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}}.String())
 		}, "cover"},
+		{"a pinned message is kept", func(s *scene, _ *contextAnswer) { s.message("u1").pinned = true }, ""},
+		{"a folded message that is pinned isn't kept", func(s *scene, _ *contextAnswer) { s.message("a1").pinned = true }, "pin"},
+		{"a pinned message is kept, but not word for word", func(s *scene, ctx *contextAnswer) {
+			s.message("u1").pinned = true
+			ctx.put(1, naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}}.String()+"<coppice-kept>"+s.text["u1"][:15])
+		}, "pin"},
+		{"a pinned message stands in the summary's own text only", func(s *scene, ctx *contextAnswer) {
+			s.message("u1").pinned = true
+			ctx.put(1, naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}}.String()+s.text["u1"])
+		}, "pin"},
+		{"a merged summary, whose messages its writer wasn't given", func(s *scene, ctx *contextAnswer) {
+			ctx.Summary.Prior = uuid.New()
+			ctx.put(1, summary(s, func(n *naming) { n.folded = n.folded[1:] }))
+		}, "cover"},
+		{"a result in the tail whose call is folded", func(s *scene, ctx *contextAnswer) {
+			s.message("a1").calls = []call{{ID: "x"}}
+			s.message("u2").role, s.message("u2").answers = "tool", "x"
+			ctx.Messages[2].Role, ctx.Messages[2].ToolCallID = "tool", "x"
+		}, "invalid"},
+		{"a call without its result", func(s *scene, ctx *contextAnswer) {
+			s.message("u2").role, s.message("u2").calls = "assistant", []call{{ID: "x"}}
+			ctx.Messages[2].Role, ctx.Messages[2].ToolCalls = "assistant", []chatCall{{ID: "x", Type: "function"}}
+		}, "invalid"},
+		{"a call without its result, for which the context makes one up", func(s *scene, ctx *contextAnswer) {
+			s.message("u2").role, s.message("u2").calls = "assistant", []call{{ID: "x"}}
+			ctx.Messages[2].Role, ctx.Messages[2].ToolCalls = "assistant", []chatCall{{ID: "x", Type: "function"}}
+			ctx.repair(s.id["u2"], "x", 3)
+		}, ""},
+		{"a result made up for a call that nobody made", func(s *scene, ctx *contextAnswer) {
+			s.message("u2").role, s.message("u2").calls = "assistant", []call{{ID: "x"}}
+			ctx.Messages[2].Role, ctx.Messages[2].ToolCalls = "assistant", []chatCall{{ID: "x", Type: "function"}}
+			ctx.repair(s.id["a1"], "x", 3)
+		}, "invalid"},
+		{"a call of the tail is lost", func(s *scene, _ *contextAnswer) { s.message("a2").calls = []call{{ID: "x"}} }, "cover"},
 		{"a kept message isn't folded", func(s *scene, ctx *contextAnswer) { ctx.Summary.Kept = []uuid.UUID{s.id["u2"]} }, "cover"},
 		{"the context of another head", func(s *scene, ctx *contextAnswer) { ctx.HeadID = s.id["u2"] }, "cover"},
 	} {
@@ -122,5 +168,32 @@ func TestCheckContext(t *testing.T) {
 				t.Errorf("found %q, want %q: %v", got, test.want, found)
 			}
 		})
+	}
+}
+
+// What a context had to show is counted.
+func TestContextSeen(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	ctx := s.context()
+	ctx.Summary.Prior = uuid.New()
+	s.message("u1").pinned = true
+	found, seen := checkContext(s.c.path(s.id["a2"]), ctx)
+	if len(found) > 0 || seen != (contextSeen{summarized: true, merged: true, pins: 1}) {
+		t.Errorf("found %v, seen %+v", found, seen)
+	}
+}
+
+// A prompt ends in the message that is answered, or in a summary that folds it.
+func TestHeadOf(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	u1, a1 := s.message("u1").mark, s.message("a1").mark
+	for text, want := range map[string]mark{
+		s.text["u1"]: u1, "nothing": noMark, naming{folded: []mark{u1, a1}}.String() + s.text["u1"]: a1, s.text["u1"] + naming{folded: []mark{a1}}.String(): u1,
+	} {
+		if got := headOf(text); got != want {
+			t.Errorf("the head of %q is %v, want %v", text, got, want)
+		}
 	}
 }

@@ -9,7 +9,9 @@
 // acknowledged is lost or doubled, no message stands under a wrong parent, no
 // context holds what isn't on its branch or leaves out what is. Histories of
 // appends, prunes and moves of the active head are checked for
-// linearizability.
+// linearizability. Tenants ask for what others have, and must get the answer of
+// what nobody has. A run that checked too little has failed as well; floors.go
+// says how much that is.
 //
 // Each message's text begins with a mark of its own, such as [m1000042]. The
 // model is a fake whose summaries name the marks that it was shown, so that a
@@ -17,5 +19,6 @@
 //
 // It is test code, and speaks to the servers as any client does, over REST. It
 // knows the database only to tell when nothing is under way any more, to hold
-// locks, and for the jobs of the queue, which no route shows.
+// locks, and for the jobs of the queue and a few sums over rows, which no route
+// shows. Keys it makes as an operator does, by the program's commands.
 package torture

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -224,11 +225,12 @@ func (r *run) fillPools(ctx context.Context, f fault) error {
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) // where it isn't over already
 	r.mu.Lock()
+	shared := slices.Clone(r.shared)
+	r.mu.Unlock()
 	var ids []uuid.UUID
-	for _, c := range r.shared {
+	for _, c := range shared {
 		ids = append(ids, c.id)
 	}
-	r.mu.Unlock()
 	if _, err := tx.Exec(ctx, `select from conversations where id = any($1) order by id for update`, ids); err != nil {
 		return nil
 	}
@@ -238,10 +240,14 @@ func (r *run) fillPools(ctx context.Context, f fault) error {
 	var crowd sync.WaitGroup
 	defer crowd.Wait()
 	for i := range 40 {
-		id := ids[i%len(ids)]
+		c := shared[i%len(shared)]
 		crowd.Go(func() {
-			body := map[string]any{"title": fmt.Sprintf("crowd %d", i)} // waits for the lock
-			r.client.do(ctx, nil, i%servers, "PATCH", "/v1/conversations/"+id.String(), body, nil)
+			title := fmt.Sprintf("crowd %d", i)
+			c.mu.Lock()
+			c.mayHave(title)
+			body := map[string]any{"title": title, "metadata": metadataOf(c.origin, title)}
+			c.mu.Unlock()
+			r.as(c).do(ctx, nil, i%servers, http.MethodPatch, r.path(c), body, nil) // waits for the lock
 		})
 	}
 	r.sleep(ctx, f.lasts)

@@ -177,7 +177,7 @@ func (w *historyWriter) append(ctx context.Context, h *history) {
 	body["move_head"] = in.move
 	call := clock()
 	a, attempts := w.persist(ctx, w.rng, func(server int) answer {
-		return w.client.do(ctx, w.rng, server, http.MethodPost, w.path(h.c)+"/messages", body, nil)
+		return w.as(h.c).do(ctx, w.rng, server, http.MethodPost, w.path(h.c)+"/messages", body, nil)
 	})
 	out := historyOutput{outcome: a.outcome()}
 	switch {
@@ -202,7 +202,7 @@ func (w *historyWriter) moveHead(ctx context.Context, h *history) {
 		return
 	}
 	call := clock()
-	a := w.client.do(ctx, nil, w.any(), http.MethodPatch, w.path(h.c), map[string]any{"head_id": id}, nil)
+	a := w.as(h.c).do(ctx, nil, w.any(), http.MethodPatch, w.path(h.c), map[string]any{"head_id": id}, nil)
 	h.record(w.number, historyInput{kind: historyMoveHead, node: n}, call, historyOutput{outcome: a.outcome()})
 	w.report.operation("history: move head", a.outcome(), 1)
 }
@@ -218,7 +218,7 @@ func (w *historyWriter) prune(ctx context.Context, h *history) {
 		HeadID   uuid.UUID `json:"head_id"`
 	}
 	a, attempts := w.persist(ctx, w.rng, func(server int) answer {
-		return w.client.do(ctx, w.rng, server, http.MethodDelete, w.path(h.c)+"/messages/"+id.String(), nil, &got)
+		return w.as(h.c).do(ctx, w.rng, server, http.MethodDelete, w.path(h.c)+"/messages/"+id.String(), nil, &got)
 	})
 	h.mu.Lock()
 	out := historyOutput{outcome: a.outcome(), again: attempts > 1, pruned: got.Messages, head: h.number(got.HeadID)}
@@ -232,7 +232,7 @@ func (w *historyWriter) readHead(ctx context.Context, h *history) {
 	var got struct {
 		HeadID uuid.UUID `json:"head_id"`
 	}
-	a := w.client.do(ctx, nil, w.any(), http.MethodGet, w.path(h.c), nil, &got)
+	a := w.as(h.c).do(ctx, nil, w.any(), http.MethodGet, w.path(h.c), nil, &got)
 	if a.outcome() == acknowledged {
 		h.mu.Lock()
 		head := h.number(got.HeadID)
@@ -245,7 +245,7 @@ func (w *historyWriter) readHead(ctx context.Context, h *history) {
 func (w *historyWriter) readNodes(ctx context.Context, h *history) {
 	call := clock()
 	var got treeAnswer
-	a := w.client.do(ctx, nil, w.any(), http.MethodGet, w.path(h.c)+"/tree", nil, &got)
+	a := w.as(h.c).do(ctx, nil, w.any(), http.MethodGet, w.path(h.c)+"/tree", nil, &got)
 	if a.outcome() == acknowledged {
 		h.mu.Lock()
 		nodes := h.set(got)
@@ -276,7 +276,7 @@ func (r *run) closeHistory(ctx context.Context, slot int) {
 	r.checking.Go(func() { r.checkHistory(h) })
 	next := h.c
 	if len(tree.Data) > maxHistoryNodes {
-		next, tree = r.create(ctx, false), treeAnswer{}
+		next, tree = r.create(ctx, h.c.tenant, false), treeAnswer{}
 	}
 	r.mu.Lock()
 	r.histories[slot] = newHistory(next, tree)

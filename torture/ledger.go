@@ -30,8 +30,15 @@ type message struct {
 	role       string
 	content    string // of an answer that nobody has seen yet: ""
 	answer     bool   // a model said it
+	calls      []call // of an assistant
+	answers    string // id of the call that a tool message answers
+	pinned     bool
+	metadata   string // compact JSON; "" where nobody has seen it yet
 	chain      int    // messages with the same number, over 0, are stored together or not at all
 	depth      int
+
+	createdAt time.Time // as the servers say; zero where nobody has seen it yet
+	tokens    int       // as the servers say; 0 where nobody has seen it yet
 
 	state   outcome
 	sentAt  time.Time // of the first attempt
@@ -44,10 +51,14 @@ type message struct {
 	prunes      int       // how many clients asked for that
 }
 
+// A call is a tool call of an assistant message.
+type call struct{ ID, Name, Arguments string }
+
 // A conversation is what the ledger knows of one conversation. Its messages
 // refer to each other through it.
 type conversation struct {
 	id     uuid.UUID
+	tenant *tenant
 	shared bool // writers of all kinds work on it; else it is for histories
 
 	mu       sync.Mutex
@@ -56,15 +67,62 @@ type conversation struct {
 	messages map[uuid.UUID]*message
 	order    []*message // as they were sent
 	chains   int
-	fork     *forkOrder // of a fork whose outcome isn't known
+	fork     *forkOrder // of a fork whose messages aren't known
 	forked   bool
+
+	title     string             // the last that was acknowledged
+	titles    map[string]bool    // others that it may have, because a rename has no answer
+	ever      *titleSet          // all that it may ever have had
+	inherited *titleSet          // of a fork that nobody has seen: those of its source
+	settings  string             // JSON, as it was sent
+	origin    uuid.UUID          // the conversation that first had these settings and metadata
+	renaming  sync.Mutex         // one rename at a time
+	undone    map[uuid.UUID]bool // summaries
+	summary   uuid.UUID          // the last that a check saw
+}
+
+// A titleSet is the titles that a conversation may ever have had.
+type titleSet struct {
+	mu  sync.Mutex
+	set map[string]bool
+}
+
+func (t *titleSet) add(title string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.set[title] = true
+}
+
+func (t *titleSet) has(title string) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.set[title]
+}
+
+// mayHave notes a title that is about to be sent. The caller holds mu.
+func (c *conversation) mayHave(title string) {
+	c.titles[title] = true
+	c.ever.add(title)
+}
+
+// has notes the title that the conversation has. The caller holds mu.
+func (c *conversation) has(title string) {
+	c.title, c.inherited = title, nil
+	delete(c.titles, title)
+	c.ever.add(title)
 }
 
 // A forkOrder is what a fork will have, if it is made.
 type forkOrder struct{ path []*message }
 
 func newConversation(id uuid.UUID) *conversation {
-	return &conversation{id: id, deleted: refused, messages: map[uuid.UUID]*message{}}
+	return &conversation{
+		id: id, origin: id, deleted: refused, messages: map[uuid.UUID]*message{},
+		titles: map[string]bool{}, ever: &titleSet{set: map[string]bool{}}, undone: map[uuid.UUID]bool{},
+	}
 }
 
 // add notes a message that is about to be sent. The caller holds mu.
@@ -158,17 +216,71 @@ func (c *conversation) refuse(m *message) (wrong string) {
 // could be stored again by the first attempt, if that comes late.
 func (m *message) clean() bool { return m.state == acknowledged && !m.retried && !m.pending }
 
-// fill makes the messages of a fork that was made. The caller holds mu.
-func (c *conversation) fill(order *forkOrder) {
-	c.forked = true
+// fill makes the messages of a fork that was made. Their ids are the servers'
+// choice: a fork that nobody has worked on is one path, and the tree says which
+// message stands at which depth of it. One that isn't there gets an id of its
+// own, and so is lost. The caller holds mu.
+func (c *conversation) fill(order *forkOrder, tree treeAnswer) {
+	c.forked, c.fork = true, nil
+	at := map[int]uuid.UUID{}
+	for _, n := range tree.Data {
+		if n.Kind == "message" {
+			at[n.Depth] = n.ID
+		}
+	}
 	parent := uuid.Nil
 	for i, m := range order.path {
-		id := uuid.NewSHA1(c.id, m.id[:])
-		c.messages[id] = &message{
-			id: id, parent: parent, mark: m.mark, role: m.role, content: m.content, answer: m.answer, depth: i,
-			state: acknowledged, sentAt: m.sentAt, ackedAt: m.ackedAt,
+		id, ok := at[i]
+		if !ok {
+			id = uuid.New()
 		}
-		c.order = append(c.order, c.messages[id])
+		copied := *m // with its text, pin, metadata and times
+		copied.id, copied.parent, copied.depth, copied.chain = id, parent, i, 0
+		copied.state, copied.retried, copied.pending = acknowledged, false, false
+		copied.pruneSentAt, copied.prunedAt, copied.prunes = time.Time{}, time.Time{}, 0
+		c.messages[id] = &copied
+		c.order = append(c.order, &copied)
 		parent = id
 	}
+}
+
+// gone tells whether nobody should work on the conversation any more, or yet.
+func (c *conversation) gone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state != acknowledged || c.deleted != refused
+}
+
+// someSummary is the id of a summary that was there, of none where there wasn't
+// any. The caller holds mu.
+func (c *conversation) someSummary() uuid.UUID {
+	if c.summary == uuid.Nil {
+		return uuid.New()
+	}
+	return c.summary
+}
+
+// below gives the messages of a subtree, its root included. The caller holds
+// mu.
+func (c *conversation) below(top *message) (found []*message) {
+	for _, m := range c.order {
+		for at := m; at != nil; at = c.messages[at.parent] {
+			if at == top {
+				found = append(found, m)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// known is a copy of a path, so that messages may be read without mu while
+// others note what they learn of them. The caller holds mu.
+func known(path []*message) []*message {
+	copies := make([]*message, len(path))
+	for i, m := range path {
+		copied := *m
+		copies[i] = &copied
+	}
+	return copies
 }

@@ -46,10 +46,13 @@ func (m *model) close() { m.server.Close() }
 // choose looks at what was shown, and gives what to do.
 func (m *model) choose(req llmtest.Request) llmtest.Behaviour {
 	contents := make([]string, len(req.Messages))
+	messages := make([]chatMessage, len(req.Messages))
 	for i, raw := range req.Messages {
-		var message struct{ Content string }
-		_ = json.Unmarshal(raw, &message) // "" where it is no text, which has no marks
-		contents[i] = message.Content
+		_ = json.Unmarshal(raw, &messages[i])
+		_ = json.Unmarshal(messages[i].Content, &contents[i]) // "" where it is no text, which has no marks
+	}
+	if _, wrong := checkChat(messages, false); wrong != "" {
+		m.report.violate("invalid", "a prompt of %s is no valid input: %s", req.Model, wrong)
 	}
 	var text string
 	if req.Model == summaryModel {
@@ -63,7 +66,7 @@ func (m *model) choose(req llmtest.Request) llmtest.Behaviour {
 // answer makes the answer to the last message, and checks that nothing but its
 // branch is shown.
 func (m *model) answer(contents []string) string {
-	head := markOf(contents[len(contents)-1])
+	head := headOf(contents[len(contents)-1])
 	if strangers := notIn(marksIn(strings.Join(contents, "\n")), m.marks.path(head)); len(strangers) > 0 || head == noMark {
 		m.report.violate("leak", "the prompt of a reply to %v shows %v, which are not on its branch", head, strangers)
 	}
@@ -73,6 +76,16 @@ func (m *model) answer(contents []string) string {
 	m.mu.Unlock()
 	_, text := m.marks.add(head, words, true)
 	return text
+}
+
+// headOf is the mark of the message that a prompt ends in. Where a summary folds
+// a tool's result, which is the head, the prompt ends in the summary: the last
+// that it folds is the head.
+func headOf(text string) mark {
+	if named := readNaming(text); markOf(text) == noMark && named.ours && len(named.folded) > 0 {
+		return named.folded[len(named.folded)-1]
+	}
+	return markOf(text)
 }
 
 // summarize names what is folded and what is only seen.

@@ -40,12 +40,24 @@ func (o *obstacles) begin(kind string, server int) (end func()) {
 	}
 }
 
-// last is what stood in a server's way last. Where it still does, over is zero:
-// the server got past it. ok is false where nothing ever did, or something that
-// only slows it still does.
-func (o *obstacles) last(server int) (kind string, begin, over time.Time, ok bool) {
+// untouched is what a server is late after that nothing was done to.
+const untouched = "nothing that was done"
+
+// reach is for how long an obstacle that is over may still make a server notice
+// that it isn't ready: connections that broke meanwhile are found when they are
+// used.
+const reach = 10 * time.Second
+
+// last is what stood in the way of a server that wasn't ready from since on.
+// The server had its way free from over on: when the obstacle ended, or, where
+// that was before, when the server was found not ready. An obstacle that ended
+// long before has nothing to do with it. Where the obstacle still stands, over
+// is zero: the server got past it. ok is false where something that only slows
+// the server does.
+func (o *obstacles) last(server int, since time.Time) (kind string, begin, over time.Time, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	kind, begin, over, ok = untouched, since, since, !since.IsZero()
 	for _, mine := range o.list {
 		if mine.server != everyServer && mine.server != server {
 			continue
@@ -56,9 +68,12 @@ func (o *obstacles) last(server int) (kind string, begin, over time.Time, ok boo
 			}
 			return mine.kind, mine.begin, time.Time{}, true
 		}
-		if mine.end.After(over) {
+		if mine.end.After(since.Add(-reach)) && (kind == untouched || mine.end.After(over)) {
 			kind, begin, over, ok = mine.kind, mine.begin, mine.end, true
 		}
+	}
+	if over.Before(since) {
+		over = since
 	}
 	return kind, begin, over, ok
 }

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // quietPatience is how long what is under way may take to end once the faults
@@ -47,7 +45,7 @@ func (r *run) pause(ctx context.Context, last bool) error {
 		open := c.state == unknown || c.fork != nil || c.deleted == unknown || c.deleted == acknowledged && last
 		c.mu.Unlock()
 		if c.shared && (last || open || now[c]) {
-			r.checkConversation(ctx, c)
+			r.checkConversation(ctx, c, now[c])
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -58,7 +56,7 @@ func (r *run) pause(ctx context.Context, last bool) error {
 	}
 	r.checkRows(ctx)
 	if last {
-		r.checkList(ctx)
+		r.checkLists(ctx)
 		return nil
 	}
 	r.renew(ctx)
@@ -121,7 +119,7 @@ func (r *run) metrics(ctx context.Context, p *program) (map[string]float64, erro
 
 func (r *run) readTree(ctx context.Context, c *conversation) (tree treeAnswer, a answer) {
 	for range 5 { // nothing is wrong, so one should do; but compactions may hold it up
-		a = r.client.do(ctx, nil, r.any(), http.MethodGet, r.path(c)+"/tree?preview=20", nil, &tree)
+		a = r.as(c).do(ctx, nil, r.any(), http.MethodGet, r.path(c)+"/tree?preview=20", nil, &tree)
 		if a.outcome() != unknown {
 			break
 		}
@@ -130,11 +128,12 @@ func (r *run) readTree(ctx context.Context, c *conversation) (tree treeAnswer, a
 	return tree, a
 }
 
-// checkConversation compares a conversation with the ledger.
-func (r *run) checkConversation(ctx context.Context, c *conversation) {
+// checkConversation compares a conversation with the ledger. It has one that
+// writers work on do what can be checked exactly now.
+func (r *run) checkConversation(ctx context.Context, c *conversation, works bool) {
 	tree, a := r.readTree(ctx, c)
 	c.mu.Lock()
-	there, ok := r.settle(c, a)
+	there, ok := r.settle(c, tree, a)
 	if !ok || !there {
 		c.mu.Unlock()
 		return
@@ -152,11 +151,14 @@ func (r *run) checkConversation(ctx context.Context, c *conversation) {
 		r.compareContext(ctx, c, m)
 		r.compareTranscript(ctx, c, m)
 	}
+	if works {
+		r.exercise(ctx, c, tree)
+	}
 }
 
 // settle decides whether a conversation is there, and whether it may be. The
 // caller holds its mu.
-func (r *run) settle(c *conversation, a answer) (there, ok bool) {
+func (r *run) settle(c *conversation, tree treeAnswer, a answer) (there, ok bool) {
 	there = a.outcome() == acknowledged
 	if !there && a.code != "conversation_not_found" {
 		r.report.violate("lost", "conversation %s can't be read: %d %s %v", c.id, a.status, a.code, a.err)
@@ -181,10 +183,10 @@ func (r *run) settle(c *conversation, a answer) (there, ok bool) {
 	if c.state == unknown {
 		if c.state = refused; there {
 			c.state = acknowledged
-			if c.fork != nil {
-				c.fill(c.fork)
-			}
 		}
+	}
+	if there && c.fork != nil {
+		c.fill(c.fork, tree)
 	}
 	c.fork = nil
 	return there, true
@@ -200,7 +202,7 @@ func (r *run) renew(ctx context.Context) {
 		if ok && size < maxMessages {
 			continue
 		}
-		next := r.create(ctx, true)
+		next := r.create(ctx, c.tenant, true)
 		r.mu.Lock()
 		r.shared[i] = next
 		r.mu.Unlock()
@@ -219,84 +221,4 @@ func (r *run) isShared(c *conversation) bool {
 		}
 	}
 	return false
-}
-
-// checkList compares the list of conversations with those that were made.
-func (r *run) checkList(ctx context.Context) {
-	known := map[uuid.UUID]*conversation{}
-	for _, c := range r.all {
-		known[c.id] = c
-	}
-	listed := map[uuid.UUID]bool{}
-	for cursor := ""; ; {
-		var page struct {
-			Data []struct {
-				ID uuid.UUID `json:"id"`
-			}
-			NextCursor *string `json:"next_cursor"`
-		}
-		path := "/v1/conversations?limit=200"
-		if cursor != "" {
-			path += "&cursor=" + cursor
-		}
-		if a := r.client.do(ctx, nil, r.any(), http.MethodGet, path, nil, &page); a.outcome() != acknowledged {
-			r.report.violate("lost", "the conversations can't be listed: %d %s", a.status, a.code)
-			return
-		}
-		for _, c := range page.Data {
-			switch {
-			case listed[c.ID]:
-				r.report.violate("doubled", "conversation %s is listed twice", c.ID)
-			case known[c.ID] == nil:
-				r.report.violate("invented", "conversation %s is listed, and nobody made it", c.ID)
-			}
-			listed[c.ID] = true
-		}
-		if page.NextCursor == nil {
-			break
-		}
-		cursor = *page.NextCursor
-	}
-	for id, c := range known {
-		if c.state == acknowledged && c.deleted == refused && !listed[id] {
-			r.report.violate("lost", "conversation %s was acknowledged, and is not listed", id)
-		}
-	}
-}
-
-// rowChecks are what no route shows. Each query finds what shouldn't be.
-var rowChecks = map[string]string{
-	"a node whose depth, tokens or prefix don't follow from its parent's": `
-		select n.conversation_id, n.id from nodes n join nodes p on p.conversation_id = n.conversation_id and p.id = n.parent_id
-		where n.kind = 'message' and (n.depth <> p.depth + 1 or n.path_tokens <> p.path_tokens + n.tokens
-		   or n.prefix_id is distinct from p.prefix_id and (n.prefix_id is distinct from n.id or p.prefix_id is distinct from p.id))`,
-	"siblings whose indexes have gaps": `
-		select n.conversation_id, n.parent_id from nodes n where n.kind = 'message'
-		group by n.conversation_id, n.parent_id having min(n.sibling_index) <> 1 or max(n.sibling_index) <> count(*)`,
-	"an active head that is no message": `
-		select c.id, c.head_id from conversations c
-		where case when c.head_id is null then exists (select from nodes n where n.conversation_id = c.id)
-		      else not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message') end`,
-	"a summary of no compaction on record": `
-		select n.conversation_id, n.id from nodes n join conversations c on c.id = n.conversation_id
-		where n.kind = 'summary' and c.metadata ->> 'forked_from' is null
-		  and (select count(*) from compactions k where k.conversation_id = n.conversation_id and k.summary_id = n.id and k.outcome = 'saved') <> 1`,
-}
-
-// checkRows runs the row checks.
-func (r *run) checkRows(ctx context.Context) {
-	for what, query := range rowChecks {
-		var conversation, id *uuid.UUID
-		rows, err := r.admin.Query(ctx, query+" limit 1")
-		if err == nil {
-			if rows.Next() {
-				err = rows.Scan(&conversation, &id)
-				r.report.violate("rows", "%s: conversation %v, node %v", what, conversation, id)
-			}
-			rows.Close()
-		}
-		if err != nil && ctx.Err() == nil {
-			r.report.violate("rows", "%s: %v", what, err)
-		}
-	}
 }

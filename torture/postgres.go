@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -49,7 +51,14 @@ func (p *postgres) start(ctx context.Context) error {
 // url is how the run itself connects, past all links.
 func (p *postgres) url() string { return p.server.URL() }
 
-// kill kills the postmaster, whose other processes then end by themselves.
+// lingering is how long Postgres' other processes may take to end by themselves
+// once their main process is dead.
+const lingering = 2 * time.Second
+
+// kill kills the postmaster, whose other processes then end by themselves. One
+// that doesn't keeps the data directory in use, and a start would be refused in
+// the name of the main process, which is gone: it is killed, too, as a service
+// manager does.
 func (p *postgres) kill() error {
 	content, err := os.ReadFile(filepath.Join(p.dataDir, "cluster", "postmaster.pid"))
 	if err != nil {
@@ -60,11 +69,33 @@ func (p *postgres) kill() error {
 	if err != nil {
 		return fmt.Errorf("postmaster.pid: %w", err)
 	}
+	children := childrenOf(pid)
 	if err := killProcess(pid); err != nil {
 		return err
 	}
 	<-p.server.Done()
+	if children = awaitEnd(children, lingering); len(children) == 0 {
+		return nil
+	}
+	for _, c := range children {
+		p.log.Info("a process of Postgres outlived its main process, and is killed", "pid", c.pid)
+		_ = killProcess(c.pid) // where it has just ended, so much the better
+	}
+	if children = awaitEnd(children, readyBound); len(children) > 0 {
+		return fmt.Errorf("processes of Postgres that can't be killed: %v", children)
+	}
 	return nil
+}
+
+// awaitEnd waits until processes have ended, and gives those that haven't in
+// time.
+func awaitEnd(all []process, patience time.Duration) (left []process) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		all = slices.DeleteFunc(all, func(p process) bool { return !p.lives() })
+		if len(all) == 0 || time.Now().After(deadline) {
+			return all
+		}
+	}
 }
 
 // stop ends it for good.

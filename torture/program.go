@@ -164,17 +164,23 @@ func (p *program) stop() {
 // long that took after the last thing that stood in its way.
 func (p *program) monitor(ctx context.Context, obstacles *obstacles) {
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	var since time.Time // the first time that it was asked in vain; zero while it is ready
 	for ctx.Err() == nil {
-		generation := p.generation()
+		asked, generation := time.Now(), p.generation()
 		ready := isReady(ctx, client, p.url()) && generation == p.generation()
 		if was := p.ready.Swap(ready); ready && !was {
-			if kind, begin, over, ok := obstacles.last(p.number); ok {
+			if kind, begin, over, ok := obstacles.last(p.number, since); ok {
 				took := time.Duration(0)
 				if !over.IsZero() {
 					took = time.Since(over)
 				}
 				p.report.readyAgain(p, kind, took, time.Since(begin))
 			}
+		}
+		if ready {
+			since = time.Time{}
+		} else if since.IsZero() {
+			since = asked
 		}
 		select {
 		case <-ctx.Done():

@@ -1,12 +1,12 @@
 package torture
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +20,7 @@ type replyOrder struct {
 	answer  *message
 	path    string
 	body    map[string]any
+	heard   hearing
 }
 
 // reply has the model answer: a new message, or a user message once more.
@@ -27,15 +28,23 @@ func (w *writer) reply(ctx context.Context, c *conversation, standing []*message
 	head := w.tip(c, standing)
 	o := &replyOrder{c: c, answer: &message{id: uuid.Must(uuid.NewV7()), role: "assistant", answer: true}}
 	o.body = map[string]any{"id": o.answer.id}
+	c.mu.Lock()
+	open := openCalls(c.path(head.id))
+	c.mu.Unlock()
 	kind := "reply"
-	if head.role != "user" {
-		o.message = &message{id: uuid.Must(uuid.NewV7()), parent: head.id, role: "user"}
-		o.message.mark, o.message.content = w.newText(head.mark)
-		o.answer.parent = o.message.id
-		o.body["message"] = map[string]any{"id": o.message.id, "parent_id": head.id, "role": "user", "content": o.message.content}
-	} else {
+	switch {
+	case head.role == "user":
 		kind = "reply once more"
 		o.answer.parent = head.id
+	case head.role == "tool" && len(open) == 0:
+		kind = "reply to a result"
+		o.answer.parent = head.id
+	default:
+		o.message = w.newMessage(head.id, head.mark, "user")
+		o.answer.parent = o.message.id
+		body := o.message.body()
+		body["parent_id"] = head.id
+		o.body["message"] = body
 	}
 	o.path = w.branchPath(c, head, "replies")
 	c.mu.Lock()
@@ -65,31 +74,41 @@ func (w *writer) reply(ctx context.Context, c *conversation, standing []*message
 }
 
 // stream asks for the reply and reads its events, asking again where they
-// break off: the server that runs it while that lives, any other after that.
+// break off: the server that runs it while that lives, any other after that. It
+// reads on after the last event that it has, or begins anew.
 func (w *writer) stream(ctx context.Context, o *replyOrder) (outcome, int) {
 	server := w.rng.IntN(len(w.client.programs))
 	for attempts := 1; ; attempts++ {
 		generation := w.client.programs[server].generation()
 		method, path, body := http.MethodPost, o.path, any(o.body)
-		if attempts > 1 && w.rng.IntN(3) == 0 {
-			method, path, body = http.MethodGet, w.path(o.c)+"/replies/"+o.answer.id.String()+"/events", nil
+		on := o.heard.server == server && o.heard.generation == generation && o.heard.last() > 0
+		if attempts > 1 && (on || w.rng.IntN(3) == 0) {
+			method, path, body = http.MethodGet, w.eventsPath(o), nil
+		}
+		if method == http.MethodPost || !on || w.rng.IntN(4) == 0 {
+			o.heard = hearing{server: server, generation: generation}
 		}
 		a, ended := w.readEvents(ctx, o, server, method, path, body)
 		switch {
 		case ended:
+			w.replay(ctx, o)
 			return acknowledged, attempts
 		case a.outcome() == refused && method == http.MethodPost && !a.again():
 			return w.replyRefused(o, a, attempts), attempts
 		case ctx.Err() != nil, attempts == persistence, a.dropped && w.rng.IntN(3) == 0:
 			return unknown, attempts
 		case a.dropped && w.rng.IntN(6) == 0:
-			w.client.do(ctx, nil, server, http.MethodDelete, w.path(o.c)+"/replies/"+o.answer.id.String(), nil, nil)
+			w.as(o.c).do(ctx, nil, server, http.MethodDelete, w.path(o.c)+"/replies/"+o.answer.id.String(), nil, nil)
 		}
 		if w.client.programs[server].generation() != generation {
 			server = w.rng.IntN(len(w.client.programs))
 		}
 		w.sleep(ctx, time.Duration(20+w.rng.IntN(130))*time.Millisecond)
 	}
+}
+
+func (w *run) eventsPath(o *replyOrder) string {
+	return w.path(o.c) + "/replies/" + o.answer.id.String() + "/events"
 }
 
 // replyRefused notes that a reply can't be made.
@@ -115,13 +134,6 @@ func (w *writer) replyRefused(o *replyOrder, a answer, attempts int) outcome {
 	return refused
 }
 
-// A stored is a message as events show it.
-type stored struct {
-	ID      uuid.UUID `json:"id"`
-	Parent  uuid.UUID `json:"parent_id"`
-	Content string    `json:"content"`
-}
-
 // readEvents reads a reply's events, and notes what they acknowledge. Now and
 // then the client goes away in the middle.
 func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, method, path string, body any) (a answer, ended bool) {
@@ -140,72 +152,73 @@ func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, meth
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if last := o.heard.last(); last > 0 {
+		req.Header.Set("Last-Event-ID", strconv.Itoa(last))
+	}
 	if int32(w.rng.IntN(100)) < 3*w.client.dropping.Load() {
 		a.dropped = true
 		timer := time.AfterFunc(time.Duration(w.rng.IntN(60_000))*time.Microsecond, cancel)
 		defer timer.Stop()
 	}
+	client := w.as(o.c)
+	secret := client.sign(req)
 	res, err := w.client.http.Do(req)
 	if err != nil {
 		a.err = err
-		w.client.note(whole, &a, method, path, ctx.Err() != nil)
+		client.note(whole, &a, secret, method, path, ctx.Err() != nil)
 		return a, false
 	}
 	defer res.Body.Close()
 	a.status = res.StatusCode
 	if res.StatusCode != http.StatusOK {
 		a.body, a.err = io.ReadAll(res.Body)
-		w.client.note(whole, &a, method, path, ctx.Err() != nil)
+		client.note(whole, &a, secret, method, path, ctx.Err() != nil)
+		if res.StatusCode == http.StatusNoContent {
+			w.report.violate("stream", "reply %s has no event after %d, and didn't end before", o.answer.id, o.heard.last())
+		}
 		return a, false
 	}
-	var deltas strings.Builder
-	fromFirst := false
-	name := ""
-	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if event, ok := strings.CutPrefix(line, "event: "); ok {
-			name = event
-			continue
-		}
-		data, ok := strings.CutPrefix(line, "data: ")
-		if !ok {
-			continue
-		}
-		var event struct {
-			Message *stored
+	resumed := o.heard.last() > 0
+	for e := range eventsIn(res.Body, &a.err) {
+		var data struct {
+			Message *shown
 			Content string
 			Code    string
 		}
-		if err := json.Unmarshal([]byte(data), &event); err != nil {
-			w.report.violate("bad answer", "event %s: %v: %.200s", name, err, data)
+		if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+			w.report.violate("bad answer", "event %s: %v: %.200s", e.name, err, e.data)
 		}
-		switch name {
+		if e.name == "stream.closed" {
+			break // the key was revoked, so there is another one
+		}
+		if wrong := o.heard.hear(e, data.Content); wrong != "" {
+			w.report.violate("stream", "reply %s: %s", o.answer.id, wrong)
+		}
+		if resumed {
+			resumed = false
+			w.report.count(func(r *Report) { r.Checks.Resumed++ })
+		}
+		switch e.name {
 		case "reply.started":
-			fromFirst = true
-			w.replyStored(o, o.message, event.Message, "")
-		case "reply.delta":
-			deltas.WriteString(event.Content)
+			w.replyStored(o, o.message, data.Message, "")
 		case "reply.completed", "reply.stopped", "reply.failed":
-			streamed := ""
-			if fromFirst {
-				streamed = deltas.String()
+			w.report.count(func(r *Report) { r.Answers["event "+e.name+" "+data.Code]++ })
+			done := w.replyEnded(o, e.name, data.Code, data.Message, o.heard.whole())
+			if !done {
+				o.heard = hearing{} // what comes now is another try
 			}
-			w.report.count(func(r *Report) { r.Answers["event "+name+" "+event.Code]++ })
-			return a, w.replyEnded(o, name, event.Code, event.Message, streamed)
+			return a, done
 		}
 	}
-	a.err = lines.Err()
 	if a.err == nil {
 		a.err = io.ErrUnexpectedEOF
 	}
-	w.client.note(whole, &a, method, path, ctx.Err() != nil)
+	client.note(whole, &a, secret, method, path, ctx.Err() != nil)
 	return a, false
 }
 
 // replyEnded notes how a reply ended, and tells whether it is done with.
-func (w *writer) replyEnded(o *replyOrder, name, code string, got *stored, streamed string) bool {
+func (w *writer) replyEnded(o *replyOrder, name, code string, got *shown, streamed string) bool {
 	if code == "internal_error" {
 		w.report.violate("internal error", "reply %s failed by an internal error", o.answer.id)
 	}
@@ -220,24 +233,20 @@ func (w *writer) replyEnded(o *replyOrder, name, code string, got *stored, strea
 }
 
 // replyStored notes that a server says that a message of a reply is stored.
-func (w *writer) replyStored(o *replyOrder, m *message, got *stored, streamed string) {
+func (w *writer) replyStored(o *replyOrder, m *message, got *shown, streamed string) {
 	if m == nil || got == nil {
 		return
 	}
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
-	switch {
-	case got.ID != m.id || got.Parent != m.parent:
-		w.report.violate("reply", "message %s is shown as %s below %s, and was sent below %s", m.id, got.ID, got.Parent, m.parent)
-	case m.content != "" && got.Content != m.content:
-		w.report.violate("changed", "message %s says %q, and said %q", m.id, got.Content, m.content)
-	case streamed != "" && got.Content != streamed:
-		w.report.violate("changed", "reply %s is stored as %q, and was streamed as %q", m.id, got.Content, streamed)
+	w.report.findings(checkShown(o.c, m, *got, "an event"))
+	if streamed != "" && got.text() != streamed {
+		w.report.violate("changed", "reply %s is stored as %q, and was streamed as %q", m.id, got.text(), streamed)
 	}
 	if m.answer && m.content == "" {
-		m.mark, m.content = markOf(got.Content), got.Content
-		if said, ok := w.marks.get(m.mark); !ok || !said.answer || !strings.HasPrefix(said.text, got.Content) || said.parent != o.c.messages[m.parent].mark {
-			w.report.violate("changed", "reply %s says %q, which the model didn't say", m.id, got.Content)
+		m.mark, m.content = markOf(got.text()), got.text()
+		if said, ok := w.marks.get(m.mark); !ok || !said.answer || !strings.HasPrefix(said.text, m.content) || said.parent != o.c.messages[m.parent].mark {
+			w.report.violate("changed", "reply %s says %q, which the model didn't say", m.id, m.content)
 		}
 	}
 	if wrong := o.c.acknowledge(m); wrong != "" {

@@ -14,6 +14,7 @@ import (
 type Report struct {
 	Seed           uint64                `json:"seed"`
 	Seconds        float64               `json:"seconds"` // of the whole run, checks included
+	Began          time.Time             `json:"began"`
 	Writers        int                   `json:"writers"`
 	Conversations  int                   `json:"conversations"` // made in all, forks included
 	Faults         map[string]int        `json:"faults"`
@@ -27,6 +28,7 @@ type Report struct {
 	Checks         Checks                `json:"checks"`
 	Histories      Histories             `json:"histories"`
 	Soak           []Gauge               `json:"soak,omitempty"` // what servers held, of a soak
+	Missed         []Floor               `json:"missed"`         // what too little was checked of
 	Violations     []Violation           `json:"violations"`
 	MoreViolations int                   `json:"more_violations"` // not listed, as there are too many
 }
@@ -66,18 +68,6 @@ type Jobs struct {
 	Unfinished  int   `json:"unfinished"`  // at the end
 }
 
-// Checks counts what was compared.
-type Checks struct {
-	Pauses         int `json:"pauses"`
-	Conversations  int `json:"conversations"`
-	Messages       int `json:"messages"`
-	Transcripts    int `json:"transcripts"`
-	Contexts       int `json:"contexts"`
-	Summarized     int `json:"summarized_contexts"` // of these, with a summary
-	Prompts        int `json:"prompts"`             // of replies
-	SummaryPrompts int `json:"summary_prompts"`
-}
-
 // Histories counts what was checked for linearizability.
 type Histories struct {
 	Checked    int `json:"checked"`
@@ -92,14 +82,15 @@ type Violation struct {
 	At     time.Time `json:"at"`
 }
 
-// Failed tells whether a promise was broken, or a soak not flat.
+// Failed tells whether a promise was broken, a soak not flat, or too little
+// checked.
 func (r Report) Failed() bool {
 	for _, g := range r.Soak {
 		if !g.Flat {
 			return true
 		}
 	}
-	return len(r.Violations) > 0
+	return len(r.Violations) > 0 || len(r.Missed) > 0
 }
 
 // A recorder fills a report in, from several goroutines.
@@ -107,6 +98,7 @@ type recorder struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
+	broken func() // told of each promise that is broken
 	report Report
 }
 
@@ -145,9 +137,22 @@ func (r *recorder) operation(kind string, o outcome, attempts int) {
 // maxViolations are listed; a broken promise tends to show many times.
 const maxViolations = 50
 
+// onViolation has broken called for each promise that is broken.
+func (r *recorder) onViolation(broken func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = broken
+}
+
 func (r *recorder) violate(kind, format string, args ...any) {
 	v := Violation{kind, fmt.Sprintf(format, args...), time.Now()}
 	r.log.Error("a promise is broken", "kind", kind, "detail", v.Detail)
+	r.mu.Lock()
+	broken := r.broken
+	r.mu.Unlock()
+	if broken != nil {
+		defer broken()
+	}
 	r.count(func(p *Report) {
 		if len(p.Violations) == maxViolations {
 			p.MoreViolations++
@@ -212,16 +217,16 @@ func (r Report) Print(w io.Writer) {
 	if r.Jobs.Done.Count > 0 {
 		printTimes(w, "interrupted, until done", r.Jobs.Done)
 	}
-	c := r.Checks
-	fmt.Fprintf(w, "\nchecked in %d pauses: %d trees with %d messages, %d transcripts, %d contexts (%d with a summary), %d prompts of replies, %d of summaries\n",
-		c.Pauses, c.Conversations, c.Messages, c.Transcripts, c.Contexts, c.Summarized, c.Prompts, c.SummaryPrompts)
+	r.Checks.print(w)
 	fmt.Fprintf(w, "linearizability: %d histories of %d operations, %d undecided\n", r.Histories.Checked, r.Histories.Operations, r.Histories.Undecided)
 	printSoak(w, r.Soak)
+	fmt.Fprintln(w)
+	printFloors(w, r.Missed)
 	if len(r.Violations) == 0 {
-		fmt.Fprintf(w, "\nno promise was broken\n")
+		fmt.Fprintf(w, "no promise was broken\n")
 		return
 	}
-	fmt.Fprintf(w, "\n%d promises broken; the same flags with --seed %d try again\n", len(r.Violations)+r.MoreViolations, r.Seed)
+	fmt.Fprintf(w, "%d promises broken; the same flags with --seed %d try again\n", len(r.Violations)+r.MoreViolations, r.Seed)
 	for _, v := range r.Violations {
 		fmt.Fprintf(w, "  %s %s: %s\n", v.At.Format("15:04:05.000"), v.Kind, v.Detail)
 	}

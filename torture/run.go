@@ -20,20 +20,23 @@ import (
 
 // A run is all that one run of the harness has.
 type run struct {
-	cfg       Config
-	dir       string
-	report    *recorder
-	marks     *marks
-	postgres  *postgres
-	bridge    *bridge
-	programs  []*program
-	databases []*link // of each program
-	provider  *link   // to the model
-	model     *model
-	admin     *pgxpool.Pool // past all links
-	client    *client
-	obstacles *obstacles
-	jobs      *jobs
+	cfg        Config
+	dir        string
+	report     *recorder
+	marks      *marks
+	postgres   *postgres
+	bridge     *bridge
+	programs   []*program
+	databases  []*link // of each program
+	provider   *link   // to the model
+	model      *model
+	admin      *pgxpool.Pool // past all links
+	client     *client
+	obstacles  *obstacles
+	jobs       *jobs
+	tenants    []*tenant
+	intrusions intrusionTurn
+	env        []string // of commands, which reach the database past all links
 
 	gate     sync.RWMutex // held by each operation; a check holds it alone
 	over     atomic.Bool  // writers begin nothing more
@@ -60,13 +63,21 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	}
 	defer r.stop()
 	begin := time.Now()
-	if err := r.attack(ctx); err != nil {
+	whole := ctx
+	if cfg.UntilBroken {
+		var end context.CancelFunc
+		ctx, end = context.WithCancel(ctx)
+		defer end()
+		r.report.onViolation(end)
+	}
+	if err := r.attack(ctx); err != nil && (whole.Err() != nil || ctx.Err() == nil) {
 		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
 	}
 	report := r.report.finish()
 	report.Seed, report.Writers = cfg.Seed, cfg.Writers
-	report.Seconds = time.Since(begin).Seconds()
+	report.Began, report.Seconds = begin, time.Since(begin).Seconds()
 	report.Conversations = len(r.all)
+	report.Missed = report.missed(cfg.attacked())
 	return report, nil
 }
 
@@ -142,7 +153,20 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 			return nil, err
 		}
 	}
+	if err := r.addTenants(ctx); err != nil {
+		return nil, err
+	}
 	return r, nil
+}
+
+// environ is what a program runs with that reaches the database at an address.
+func (r *run) environ(database string) ([]string, error) {
+	conf, err := pgxpool.ParseConfig(r.postgres.url())
+	if err != nil {
+		return nil, err
+	}
+	return append(environment(os.Environ()), "OPENAI_API_KEY=sk-torture", "TZ=UTC",
+		fmt.Sprintf("DATABASE_URL=postgres://%s@%s/%s?sslmode=disable", conf.ConnConfig.User, database, conf.ConnConfig.Database)), nil
 }
 
 // addProgram prepares a server. The first keeps its name over its starts, and
@@ -163,15 +187,14 @@ func (r *run) addProgram(number int) error {
 	if err != nil {
 		return err
 	}
-	conf, err := pgxpool.ParseConfig(r.postgres.url())
+	env, err := r.environ(database.addr)
 	if err != nil {
 		return err
 	}
 	p := &program{
 		number: number, name: name, bin: r.cfg.Program, addr: addr, log: log, report: r.report,
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
-		env: append(environment(os.Environ()), "OPENAI_API_KEY=sk-torture", "TZ=UTC",
-			fmt.Sprintf("DATABASE_URL=postgres://%s@%s/%s?sslmode=disable", conf.ConnConfig.User, database.addr, conf.ConnConfig.Database)),
+		env: env,
 	}
 	p.args = func(start int) []string {
 		id := "torture-" + name
@@ -256,11 +279,11 @@ func (r *run) stop() {
 
 // attack runs writers and faults, with checks in between, and a last one.
 func (r *run) attack(ctx context.Context) error {
-	for range r.cfg.Conversations {
-		r.shared = append(r.shared, r.create(ctx, true))
+	for i := range r.cfg.Conversations {
+		r.shared = append(r.shared, r.create(ctx, r.tenants[i%len(r.tenants)], true))
 	}
-	for range r.cfg.Histories {
-		r.histories = append(r.histories, newHistory(r.create(ctx, false), treeAnswer{}))
+	for i := range r.cfg.Histories {
+		r.histories = append(r.histories, newHistory(r.create(ctx, r.tenants[i%len(r.tenants)], false), treeAnswer{}))
 	}
 	working, stopWork := context.WithCancel(ctx)
 	defer stopWork()
@@ -271,6 +294,9 @@ func (r *run) attack(ctx context.Context) error {
 		workers.Go(func() { p.monitor(working, r.obstacles) })
 	}
 	workers.Go(func() { r.jobs.watch(working) })
+	for _, t := range r.tenants {
+		workers.Go(func() { r.locksmith(working, t) })
+	}
 	for i := range r.cfg.Writers {
 		w := &writer{run: r, rng: r.rng("writer", i), at: map[*conversation]uuid.UUID{}}
 		workers.Go(func() { w.work(working) })
@@ -283,6 +309,9 @@ func (r *run) attack(ctx context.Context) error {
 		workers.Go(func() { r.sampler(working) })
 	}
 	if err := r.faults(ctx); err != nil {
+		return err
+	}
+	if err := r.overtime(ctx); err != nil {
 		return err
 	}
 	r.over.Store(true)

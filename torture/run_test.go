@@ -83,7 +83,8 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestRun is a short run of everything; cmd/torture does long ones.
+// TestRun is a short run of everything, which goes on until it has checked
+// enough; cmd/torture does long ones.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	cfg := shortRun(t)
@@ -94,17 +95,13 @@ func TestRun(t *testing.T) {
 	for _, v := range report.Violations {
 		t.Errorf("%s: %s", v.Kind, v.Detail)
 	}
+	for _, f := range report.Missed {
+		t.Errorf("too little was checked: %s: %d, and at least %d are needed", f.Name, f.Got, f.Need)
+	}
 	for _, kind := range []string{"program killed", "Postgres killed"} {
 		if report.Faults[kind] != cfg.Kills {
 			t.Errorf("%s %d times, want %d", kind, report.Faults[kind], cfg.Kills)
 		}
-	}
-	// On a slow machine there is time for little, but not for nothing.
-	if report.Operations["append"].Acknowledged+report.Operations["chain"].Acknowledged == 0 {
-		t.Error("no append was acknowledged, so the run shows nothing")
-	}
-	if report.Checks.Messages == 0 || report.Histories.Checked == 0 {
-		t.Errorf("nothing was checked: %+v %+v", report.Checks, report.Histories)
 	}
 	checkEmpty(t, cfg.Dir)
 }
@@ -114,7 +111,7 @@ func TestRunFindsLostCommits(t *testing.T) {
 	t.Parallel()
 	cfg := shortRun(t)
 	cfg.Duration, cfg.CheckEvery, cfg.JobWait = 8*time.Second, 4*time.Second, 0
-	cfg.Cuts, cfg.Fills, cfg.LoseCommits = 0, 0, true
+	cfg.Cuts, cfg.Fills, cfg.LoseCommits, cfg.UntilBroken = 0, 0, true, true
 	cfg.Logger = nil
 	report, err := Run(t.Context(), cfg)
 	if err != nil {

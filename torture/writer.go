@@ -2,6 +2,8 @@ package torture
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -79,12 +81,19 @@ var operations = weighted([]weightedOperation{
 	{8, (*writer).regenerate},
 	{8, (*writer).moveHead},
 	{5, (*writer).prune},
+	{1, (*writer).pruneShallow},
+	{2, (*writer).undo},
 	{3, (*writer).forkBranch},
+	{3, (*writer).rename},
+	{10, (*writer).useTools},
 	{12, (*writer).reply},
 	{3, (*writer).compact},
 	{8, (*writer).readContext},
 	{3, (*writer).readTranscript},
+	{3, (*writer).readMessage},
 	{3, (*writer).readPruned},
+	{4, (*writer).search},
+	{10, (*writer).pry},
 })
 
 type weightedOperation struct {
@@ -120,7 +129,7 @@ func (w *writer) tip(c *conversation, standing []*message) *message {
 
 // turn is who speaks after a message.
 func turn(after *message) string {
-	if after.role == "user" {
+	if after.role == "user" || after.role == "tool" {
 		return "assistant"
 	}
 	return "user"
@@ -183,46 +192,64 @@ func (w *run) persist(ctx context.Context, rng *rand.Rand, attempt func(server i
 	}
 }
 
-// newText makes a message's text, after parent's.
-func (w *writer) newText(parent mark) (mark, string) {
-	return w.marks.add(parent, prose(w.rng, 12+w.rng.IntN(40)), false)
+// newMessage makes a message, to be said after above. Some are pinned, some
+// have metadata.
+func (w *writer) newMessage(parent uuid.UUID, above mark, role string) *message {
+	m := &message{id: uuid.Must(uuid.NewV7()), parent: parent, role: role, pinned: w.rng.IntN(12) == 0, metadata: "{}"}
+	m.mark, m.content = w.marks.add(above, prose(w.rng, 12+w.rng.IntN(40)), false)
+	if w.rng.IntN(3) == 0 {
+		m.metadata = fmt.Sprintf(`{"of":"%v","n":%d.50,"tags":["a","b"],"none":null}`, m.mark, w.rng.IntN(1000))
+	}
+	return m
 }
 
 func (w *writer) appendOne(ctx context.Context, c *conversation, kind string, parent *message, role string) {
-	m := &message{id: uuid.Must(uuid.NewV7()), role: role}
-	body := map[string]any{"id": m.id, "role": role, "parent_id": nil, "move_head": w.rng.IntN(4) > 0, "pinned": w.rng.IntN(12) == 0}
-	above := noMark
-	if parent != nil {
-		m.parent, above = parent.id, parent.mark
-		body["parent_id"] = parent.id
-	}
-	m.mark, m.content = w.newText(above)
-	body["content"] = m.content
-	w.append(ctx, c, kind, []*message{m}, body)
-}
-
-func (w *writer) appendChain(ctx context.Context, c *conversation, parent *message, roles []string) {
-	body := map[string]any{"parent_id": nil}
 	id, above := uuid.Nil, noMark
 	if parent != nil {
 		id, above = parent.id, parent.mark
-		body["parent_id"] = id
 	}
+	w.appendMessage(ctx, c, kind, w.newMessage(id, above, role))
+}
+
+func (w *writer) appendMessage(ctx context.Context, c *conversation, kind string, m *message) {
+	body := m.body()
+	body["parent_id"], body["move_head"] = orNull(m.parent), w.rng.IntN(4) > 0
+	w.append(ctx, c, kind, []*message{m}, body)
+}
+
+func orNull(id uuid.UUID) any {
+	if id == uuid.Nil {
+		return nil
+	}
+	return id
+}
+
+func (w *writer) appendChain(ctx context.Context, c *conversation, parent *message, roles []string) {
+	id, above := uuid.Nil, noMark
+	if parent != nil {
+		id, above = parent.id, parent.mark
+	}
+	var ms []*message
+	for _, role := range roles {
+		m := w.newMessage(id, above, role)
+		ms = append(ms, m)
+		id, above = m.id, m.mark
+	}
+	w.appendMessages(ctx, c, "chain", ms)
+}
+
+// appendMessages sends messages as a chain.
+func (w *writer) appendMessages(ctx context.Context, c *conversation, kind string, ms []*message) {
 	c.mu.Lock()
 	c.chains++
 	chain := c.chains
 	c.mu.Unlock()
-	var ms []*message
 	var bodies []map[string]any
-	for _, role := range roles {
-		m := &message{id: uuid.Must(uuid.NewV7()), parent: id, role: role, chain: chain}
-		m.mark, m.content = w.newText(above)
-		bodies = append(bodies, map[string]any{"id": m.id, "role": role, "content": m.content})
-		ms = append(ms, m)
-		id, above = m.id, m.mark
+	for _, m := range ms {
+		m.chain = chain
+		bodies = append(bodies, m.body())
 	}
-	body["messages"] = bodies
-	w.append(ctx, c, "chain", ms, body)
+	w.append(ctx, c, kind, ms, map[string]any{"parent_id": orNull(ms[0].parent), "messages": bodies})
 }
 
 // append sends messages and notes in the ledger what comes of it.
@@ -232,13 +259,36 @@ func (w *writer) append(ctx context.Context, c *conversation, kind string, ms []
 		c.add(m)
 	}
 	c.mu.Unlock()
+	first := time.Now()
 	a, attempts := w.persist(ctx, w.rng, func(server int) answer {
-		return w.client.do(ctx, w.rng, server, http.MethodPost, w.path(c)+"/messages", body, nil)
+		return w.as(c).do(ctx, w.rng, server, http.MethodPost, w.path(c)+"/messages", body, nil)
 	})
-	w.report.operation(kind, w.conclude(c, ms, a, attempts), attempts)
 	if a.outcome() == acknowledged {
+		w.compareAppended(c, ms, a, first)
 		w.at[c] = ms[len(ms)-1].id
 	}
+	w.report.operation(kind, w.conclude(c, ms, a, attempts), attempts)
+}
+
+// compareAppended reads the answer to an append.
+func (w *run) compareAppended(c *conversation, ms []*message, a answer, first time.Time) {
+	var page struct{ Data []shown }
+	var err error
+	if ms[0].chain > 0 {
+		err = json.Unmarshal(a.body, &page)
+	} else {
+		page.Data = make([]shown, 1)
+		err = json.Unmarshal(a.body, &page.Data[0])
+	}
+	if err != nil {
+		w.report.violate("bad answer", "append: %v: %.200s", err, a.body)
+		return
+	}
+	c.mu.Lock()
+	found := checkAppended(c, ms, page.Data, a.status == http.StatusCreated, first, a.at)
+	c.mu.Unlock()
+	w.report.findings(found)
+	w.report.count(func(r *Report) { r.Checks.Appended += len(ms) })
 }
 
 // conclude notes in the ledger what came of messages that were sent.
@@ -271,6 +321,9 @@ func (w *run) conclude(c *conversation, ms []*message, a answer, attempts int) o
 	}
 	return o
 }
+
+// as gives the client with the key of a conversation's tenant.
+func (w *run) as(c *conversation) *client { return w.client.as(c.tenant) }
 
 func (w *run) path(c *conversation) string { return "/v1/conversations/" + c.id.String() }
 

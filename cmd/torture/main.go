@@ -38,6 +38,7 @@ type flags struct {
 	CheckEvery     time.Duration `default:"${check_every}" placeholder:"DURATION" help:"Time between two checks (${default})."`
 	Drops          int           `default:"${drops}" placeholder:"PERCENT" help:"Requests whose client goes away before the answer (${default})."`
 	Soak           bool          `help:"No faults but a moderate load for an hour, unless --duration says otherwise, and samples of what the servers hold."`
+	UntilBroken    bool          `help:"End as soon as a promise is broken."`
 	LoseCommits    bool          `help:"Have Postgres acknowledge what isn't on disk yet, to see that the run finds what kills then lose."`
 	JSON           bool          `name:"json" help:"Print the report as JSON."`
 	Verbose        bool          `short:"v" help:"Say what is going on."`
@@ -46,7 +47,7 @@ type flags struct {
 func main() {
 	d := torture.Defaults()
 	var f flags
-	kong.Parse(&f, kong.Name("torture"), kong.Description("Attacks coppice with kills, cuts and drops, and tells which promises it breaks. Exit code 1: one or more."),
+	kong.Parse(&f, kong.Name("torture"), kong.Description("Attacks coppice with kills, cuts and drops, and tells which promises it breaks. Exit code 1: one or more, or too little was checked."),
 		kong.Vars{
 			"seed": fmt.Sprint(d.Seed), "duration": d.Duration.String(), "writers": fmt.Sprint(d.Writers), "conversations": fmt.Sprint(d.Conversations),
 			"histories": fmt.Sprint(d.Histories), "history_writers": fmt.Sprint(d.HistoryWriters), "pause": d.Pause.String(),
@@ -87,7 +88,7 @@ func run(ctx context.Context, f flags, out io.Writer) (failed bool, err error) {
 	cfg := torture.Config{
 		Program: f.Program, Dir: f.Dir, KeepDir: f.Keep, Seed: f.Seed, Duration: f.Duration, Writers: f.Writers, Conversations: f.Conversations,
 		Histories: f.Histories, HistoryWriters: f.HistoryWriters, Pause: f.Pause, Kills: f.Kills, Cuts: f.Cuts, Fills: f.Fills,
-		ModelFaults: f.ModelFaults, Drops: f.Drops, CheckEvery: f.CheckEvery, JobWait: torture.JobBound, LoseCommits: f.LoseCommits,
+		ModelFaults: f.ModelFaults, Drops: f.Drops, CheckEvery: f.CheckEvery, JobWait: torture.JobBound, LoseCommits: f.LoseCommits, UntilBroken: f.UntilBroken,
 	}
 	if f.Soak {
 		cfg = f.soak()

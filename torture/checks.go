@@ -1,0 +1,73 @@
+package torture
+
+import (
+	"fmt"
+	"io"
+)
+
+// Checks counts what was compared.
+type Checks struct {
+	Pauses         int `json:"pauses"`
+	Conversations  int `json:"conversations"`
+	Messages       int `json:"messages"`
+	Transcripts    int `json:"transcripts"`
+	Contexts       int `json:"contexts"`
+	Summarized     int `json:"summarized_contexts"` // of these, with a summary
+	Prompts        int `json:"prompts"`             // of replies
+	SummaryPrompts int `json:"summary_prompts"`
+
+	Merged      int `json:"merged_summaries"` // contexts whose summary merged another
+	Pins        int `json:"pins"`             // pinned messages in summarized contexts
+	Calls       int `json:"tool_calls"`       // calls with their results in contexts
+	CutsInTurns int `json:"cuts_in_turns"`    // contexts cut within an agent's run of calls
+	Repairs     int `json:"repairs"`          // results that contexts made up for calls that have none
+	Appended    int `json:"appended"`         // messages in answers to appends
+	Pruned      int `json:"pruned"`
+	PrunedRoots int `json:"pruned_roots"`
+	Undone      int `json:"undone_summaries"`
+	Exact       int `json:"exact_prunes"` // while nothing else was under way
+	Replays     int `json:"replays"`      // streams read on after an event
+	Resumed     int `json:"resumed"`      // streams that broke off and were read on
+	Foreign     int `json:"foreign"`      // requests for what another tenant has
+	Searches    int `json:"searches"`
+	Exports     int `json:"exports"`
+	Forks       int `json:"forks"` // compared with their sources, summaries included
+	ForkedSums  int `json:"forked_summaries"`
+	RevokedKeys int `json:"revoked_keys"`
+	UnknownKeys int `json:"unknown_keys"`
+	Applicable  int `json:"applicable"` // contexts whose summary is the one that the tree says
+	Headers     int `json:"headers"`    // conversations read
+}
+
+func (c *Checks) addContext(seen contextSeen) {
+	c.Contexts++
+	c.Pins += seen.pins
+	c.Calls += seen.calls
+	c.Repairs += seen.repairs
+	for _, flag := range []struct {
+		is    bool
+		count *int
+	}{{seen.summarized, &c.Summarized}, {seen.merged, &c.Merged}, {seen.cutInTurn, &c.CutsInTurns}} {
+		if flag.is {
+			*flag.count++
+		}
+	}
+}
+
+func (c Checks) print(w io.Writer) {
+	fmt.Fprintf(w, "\nchecked in %d pauses\n", c.Pauses)
+	for _, line := range []struct {
+		what string
+		n    int
+	}{
+		{"trees", c.Conversations}, {"messages in them", c.Messages}, {"conversations themselves", c.Headers}, {"transcripts", c.Transcripts},
+		{"messages in answers to appends", c.Appended}, {"contexts", c.Contexts}, {"with a summary", c.Summarized}, {"that merged another", c.Merged},
+		{"that is the one that applies", c.Applicable}, {"pinned messages folded", c.Pins}, {"calls with their results", c.Calls},
+		{"cut within a turn of calls", c.CutsInTurns}, {"calls without a result", c.Repairs}, {"prompts of replies", c.Prompts}, {"prompts of summaries", c.SummaryPrompts},
+		{"prunes", c.Pruned}, {"prunes of roots", c.PrunedRoots}, {"prunes alone", c.Exact}, {"summaries undone", c.Undone},
+		{"streams read on where they broke", c.Resumed}, {"streams read once more", c.Replays}, {"forks", c.Forks}, {"summaries in them", c.ForkedSums},
+		{"searches", c.Searches}, {"exports", c.Exports}, {"foreign requests", c.Foreign}, {"revoked keys", c.RevokedKeys}, {"unknown keys", c.UnknownKeys},
+	} {
+		fmt.Fprintf(w, "  %-34s %8d\n", line.what, line.n)
+	}
+}

@@ -42,7 +42,7 @@ var floors = []struct {
 	{"prunes with nothing else under way", 2, 4, true, func(r *Report) int { return r.Checks.Exact }},
 	{"summaries undone", 2, 2, true, func(r *Report) int { return r.Checks.Undone }},
 	{"streams read once more after an event", 8, 20, false, func(r *Report) int { return r.Checks.Replays }},
-	{"requests for what another tenant has", 40, 60, false, func(r *Report) int { return r.Checks.Foreign }},
+	{"requests for what another tenant has", 40, 40, false, func(r *Report) int { return r.Checks.Foreign }},
 	{"searches", 8, 12, false, func(r *Report) int { return r.Checks.Searches }},
 	{"exports", 4, 6, true, func(r *Report) int { return r.Checks.Exports }},
 	{"forks compared with their sources", 3, 4, true, func(r *Report) int { return r.Checks.Forks }},

@@ -93,7 +93,7 @@ var operations = weighted([]weightedOperation{
 	{3, (*writer).readMessage},
 	{3, (*writer).readPruned},
 	{4, (*writer).search},
-	{6, (*writer).pry},
+	{10, (*writer).pry},
 })
 
 type weightedOperation struct {

@@ -20,14 +20,20 @@ const maxReach = 100
 // It wants the nodes parents first, and may leave them in another order.
 func (g *graph) pairAnswers() {
 	for _, n := range g.nodes {
+		if !g.c.more() {
+			return
+		}
 		if n.role != tree.RoleTool || n.dropped {
 			continue
 		}
-		open := openCalls(n.up)
+		first := ""
+		if n.answers == "" {
+			first = firstOpen(n.up)
+		}
 		switch {
-		case n.answers != "" && slices.Contains(open, n.answers):
-		case n.answers == "" && len(open) > 0:
-			n.answers = open[0]
+		case n.answers != "" && isOpen(n.up, n.answers):
+		case first != "":
+			n.answers = first
 			n.rewrite(func(body object) { body["tool_call_id"] = encode(n.answers) })
 			g.c.repaired(KindTool, n.SourceID, "a tool result that names no call was taken as the answer to %s, the first open one", clip(n.answers))
 		case g.moveUp(n):
@@ -38,24 +44,41 @@ func (g *graph) pairAnswers() {
 	}
 }
 
-// openCalls gives the calls that a child of n may answer, in the order they
-// were made.
-func openCalls(n *node) []string {
-	var answered []string
+// caller is the message above the results of which n may be one.
+func (n *node) caller() *node {
 	for n != nil && n.role == tree.RoleTool {
-		answered = append(answered, n.answers)
 		n = n.up
 	}
-	if n == nil {
-		return nil
-	}
-	var open []string
-	for _, id := range n.calls {
-		if !slices.Contains(answered, id) {
-			open = append(open, id)
+	return n
+}
+
+// isOpen tells whether a child of n may answer the call. It takes no memory:
+// a message of a megabyte may make thousands of calls.
+func isOpen(n *node, call string) bool {
+	caller := n.caller()
+	for ; n != caller; n = n.up {
+		if n.answers == call {
+			return false
 		}
 	}
-	return open
+	return caller != nil && slices.Contains(caller.calls, call)
+}
+
+// firstOpen is the first call that a child of n may answer; "" for none.
+func firstOpen(n *node) string {
+	caller, answered := n.caller(), map[string]bool{}
+	if caller == nil {
+		return ""
+	}
+	for ; n != caller; n = n.up {
+		answered[n.answers] = true
+	}
+	for _, call := range caller.calls {
+		if !answered[call] {
+			return call
+		}
+	}
+	return ""
 }
 
 // moveUp looks above n for the message that made the call which n answers, and
@@ -67,7 +90,7 @@ func (g *graph) moveUp(n *node) bool {
 	}
 	below, last := n, n.up // last is above below on the path
 	for range maxReach {
-		if slices.Contains(openCalls(last), n.answers) {
+		if isOpen(last, n.answers) {
 			break
 		}
 		answered := last.role == tree.RoleTool && last.answers == n.answers
@@ -76,7 +99,7 @@ func (g *graph) moveUp(n *node) bool {
 		}
 		below, last = last, last.up
 	}
-	if below == n || !slices.Contains(openCalls(last), n.answers) {
+	if below == n || !isOpen(last, n.answers) {
 		return false
 	}
 	was := n.up
@@ -123,12 +146,9 @@ func (n *node) splice() {
 
 // rewrite changes members of the body.
 func (n *node) rewrite(change func(object)) {
-	var body object
-	if json.Unmarshal(n.Body, &body) != nil || body == nil {
-		return // which mendBody has ruled out
-	}
+	body := objectUpTo(n.Body, len(n.Body)) // valid, as mendBody saw to it
 	change(body)
-	n.Body = encode(map[string]json.RawMessage(body))
+	n.Body = encodeObject(body)
 }
 
 // addSource says one thing more of what the message was in its program, if
@@ -143,8 +163,8 @@ func addSource(metadata json.RawMessage, name string, value any) json.RawMessage
 		from = object{}
 	}
 	from[name] = encode(value)
-	all["source"] = encode(map[string]json.RawMessage(from))
-	if raw := encode(map[string]json.RawMessage(all)); len(raw) <= tree.MaxMetadataBytes {
+	all["source"] = encodeObject(from)
+	if raw := encodeObject(all); len(raw) <= tree.MaxMetadataBytes {
 		return raw
 	}
 	return metadata

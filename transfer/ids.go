@@ -47,19 +47,6 @@ func messageID(c *Conversation, conversation uuid.UUID, sourceID string) uuid.UU
 	return uuid.NewSHA1(conversation, []byte(sourceID))
 }
 
-// sourceIDs gives the source's ids of messages by those that they got; nil where
-// they are the same.
-func sourceIDs(c *Conversation, conversation uuid.UUID) map[uuid.UUID]string {
-	if c.OwnIDs {
-		return nil
-	}
-	ids := make(map[uuid.UUID]string, len(c.Messages))
-	for _, m := range c.Messages {
-		ids[messageID(c, conversation, m.SourceID)] = m.SourceID
-	}
-	return ids
-}
-
 // contentID makes an id for a source that has none, from what is the same in
 // each export of it.
 func contentID(parts ...string) string {

@@ -3,11 +3,13 @@ package transfer
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -62,7 +64,8 @@ var (
 )
 
 // Import reads conversations from r and stores them. The format is recognized
-// from the content, a zip archive's from what is in it.
+// from the content, a zip archive's from what is in it. It may be packed by gzip,
+// and in UTF-8, UTF-16 or UTF-32.
 //
 // A file comes in as far as it is sound. The report says what came in, and
 // names each thing that was repaired or left out; with an error, it tells of
@@ -70,16 +73,21 @@ var (
 // importing a later export of the same conversations adds what is new. In a dry
 // run store may be nil.
 //
-// Memory is bounded by the largest conversation (times the workers and two),
-// besides the notes; a zip archive that can't be read at any offset is put into
-// a temporary file. Small conversations go to the store several at a time, and
-// the file is read on while the store works.
+// Memory is bounded by eight times the bytes of the largest conversation,
+// whatever they are, and 32 MB, besides the notes; a zip archive that can't be
+// read at any offset is put into a temporary file. Small conversations go to
+// the store several at a time, and the file is read on while the store works.
+// When the context ends, the reading ends within a few hundred messages.
 func Import(ctx context.Context, store Store, r io.Reader, opts Options) (Report, error) {
 	im := newImporter(ctx, store, opts)
 	err := im.file(r)
 	report, saveErr := im.finish()
-	if saveErr != nil {
+	var file *FileError
+	switch {
+	case saveErr != nil:
 		err = saveErr // of which the reader's is at most the consequence
+	case err != nil && !errors.As(err, &file):
+		err = &FileError{reason: err.Error(), err: err}
 	}
 	if err != nil {
 		return report, fmt.Errorf("transfer.Import: %w", err)
@@ -97,6 +105,7 @@ type importer struct {
 
 	batch []entry // for the next call of the store
 	nodes int     // of all of them
+	bytes int     // that all of them take
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
@@ -108,7 +117,7 @@ func newImporter(ctx context.Context, store Store, opts Options) *importer {
 	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, bounds: newBounded(opts), saver: newSaver(ctx, store, opts)}
 }
 
-// file reads what may be a zip archive.
+// file reads what may be packed.
 func (im *importer) file(r io.Reader) error {
 	progress := &counter{report: im.opts.Progress}
 	if f, ok := r.(*os.File); ok {
@@ -116,35 +125,43 @@ func (im *importer) file(r io.Reader) error {
 			return im.zip(readerAt{f, progress}, info.Size())
 		}
 	}
-	in := bufio.NewReaderSize(reader{r, progress}, headBytes)
-	if head, err := in.Peek(len(zipMagic)); err == nil && string(head) == zipMagic {
+	in := bufio.NewReaderSize(reader{r, progress}, readBytes)
+	head, _ := in.Peek(len(zipMagic))
+	switch {
+	case string(head) == zipMagic:
 		return im.spooledZip(in)
+	case strings.HasPrefix(string(head), gzipMagic):
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return fileErrorf("the gzip file can't be unpacked: %w", err)
+		}
+		return im.stream(unpacked)
 	}
 	return im.stream(in)
 }
 
-var byteOrderMark = []byte("\uFEFF")
+// gzipMagic is how every gzip file begins.
+const gzipMagic = "\x1f\x8b"
 
 // stream reads a file of one format.
-func (im *importer) stream(in *bufio.Reader) error {
-	if head, err := in.Peek(len(byteOrderMark)); err == nil && bytes.Equal(head, byteOrderMark) {
-		_, _ = in.Discard(len(byteOrderMark)) // which Peek has buffered
-	}
-	head, err := in.Peek(headBytes)
-	if err != nil && !errors.Is(err, io.EOF) {
+func (im *importer) stream(r io.Reader) error {
+	r, err := asUTF8(r)
+	if err != nil {
 		return err
 	}
-	if len(bytes.TrimSpace(head)) == 0 && len(head) < headBytes {
-		return ErrEmpty
-	}
-	f, err := choose(im.opts.Format, head)
+	head, f, member, err := recognize(r, im.opts.Format)
 	if err != nil {
 		return err
 	}
 	im.format = f.name
-	im.bounds.from = in
+	im.bounds.from = io.MultiReader(bytes.NewReader(head), r)
 	im.bounds.next()
-	err = f.parse(im.bounds, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
+	in := newInput(im.ctx, im.bounds)
+	in.note, in.member = im.note, member
+	err = f.parse(in, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
+	if err == nil {
+		err = in.err
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
@@ -167,12 +184,24 @@ func (im *importer) note(n Note) {
 // conversation takes one conversation of the file.
 func (im *importer) conversation(c Conversation, format string) error {
 	im.bounds.next()
-	b, notes := normalize(c, format, im.opts.TenantID)
+	switch {
+	case c.in.err != nil:
+		return c.in.err
+	case c.dense:
+		im.note(Note{LeftOut, KindTooLarge, c.name(), "", c.tooDense()})
+		return im.stopped()
+	}
+	name, in := c.name(), c.in
+	b, ids, notes := normalize(c, format, im.opts.TenantID)
+	if in.err != nil {
+		return in.err
+	}
 	again := im.seen[b.Conversation.ID]
 	if again {
-		notes = append(notes, Note{Repaired, KindDuplicate, c.name(), "", "the conversation stands in the file more than once; what is new in this one was added"})
+		notes = append(notes, Note{Repaired, KindDuplicate, name, "", "the conversation stands in the file more than once; what is new in this one was added"})
 	}
-	if again || im.nodes+len(b.Nodes) > batchNodes {
+	e := entry{b, notes, ids, bytesOf(b)}
+	if again || im.nodes+len(b.Nodes) > batchNodes || im.bytes+e.bytes > aheadBytes {
 		if err := im.flush(); err != nil {
 			return err
 		}
@@ -181,15 +210,30 @@ func (im *importer) conversation(c Conversation, format string) error {
 		im.wait() // until the first is stored
 	}
 	im.seen[b.Conversation.ID] = true
-	im.batch = append(im.batch, entry{b, notes, sourceIDs(&c, b.Conversation.ID)})
+	im.batch = append(im.batch, e)
 	im.nodes += len(b.Nodes)
+	im.bytes += e.bytes
+	if e.bytes > aheadBytes {
+		if err := im.flush(); err != nil {
+			return err
+		}
+		im.wait() // before the next takes memory too
+	}
 	return im.stopped()
+}
+
+// bytesOf is about what a bundle takes in memory.
+func bytesOf(b tree.Bundle) (n int) {
+	for _, node := range b.Nodes {
+		n += 200 + len(node.Body) + len(node.Metadata)
+	}
+	return n
 }
 
 // flush hands the batch to the saver.
 func (im *importer) flush() error {
 	batch := im.batch
-	im.batch, im.nodes = nil, 0
+	im.batch, im.nodes, im.bytes = nil, 0, 0
 	return im.save(batch)
 }
 

@@ -25,6 +25,9 @@ type Conversation struct {
 	HeadID    string          // SourceID of the active head; "" where the source doesn't say
 	Messages  []Message       // in any order; siblings without times stand in their order
 	Notes     []Note          // what the parser itself repaired or left out
+
+	in    *input // that the parser reads it from
+	dense bool   // it has too many messages for its bytes
 }
 
 // A Message is one node of a source conversation.

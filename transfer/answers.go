@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -113,8 +114,15 @@ func (g *graph) moveUp(n *node) bool {
 	return true
 }
 
-// makeAssistant stores a result without a call as what the assistant said.
+// makeAssistant stores a result without a call as what the assistant said. It
+// can't stay a tool's, which no provider takes without its call. It doesn't
+// become the user's, whose words count for more. And no call is made up for it:
+// the tree holds only what was said.
 func (g *graph) makeAssistant(n *node) {
+	which := "a tool result that names no call, where none is open,"
+	if n.answers != "" {
+		which = fmt.Sprintf("a tool result that answers %s, a call which is not open above it,", clip(n.answers))
+	}
 	n.role = tree.RoleAssistant
 	n.rewrite(func(body object) {
 		body["role"] = encode(n.role)
@@ -122,13 +130,13 @@ func (g *graph) makeAssistant(n *node) {
 	})
 	body, said, _, failed := mendBody(n.Body)
 	if failed != nil {
-		g.drop(n, KindTool, "a tool result without a call that it could answer, and without text")
+		g.drop(n, KindTool, which+" and has no text")
 		n.splice()
 		return
 	}
 	n.Body, n.said = body, said
 	n.Metadata = addSource(n.Metadata, "role", tree.RoleTool)
-	g.c.repaired(KindTool, n.SourceID, "a tool result without a call that it could answer became an assistant message")
+	g.c.repaired(KindTool, n.SourceID, "%s became an assistant message", which)
 }
 
 // splice puts what replies to n below n's parent at once, where relink would

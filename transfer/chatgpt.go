@@ -54,7 +54,7 @@ func (c *Conversation) readChatGPT(o object) {
 	}
 	g := chatgptGraph{c: c, byID: map[string]*chatgptNode{}}
 	for m := range membersOf(o["mapping"]) {
-		if !c.more() || !c.room() {
+		if !c.more() || !c.roomFor(2) {
 			return
 		}
 		g.add(m)

@@ -3,6 +3,7 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -93,7 +94,7 @@ func claudeRole(sender string) tree.Role {
 }
 
 // claudeContent reads the blocks of content. The member text renders them for
-// people, and is what there is where they say nothing.
+// people, and is what there is where no block holds text.
 func (c *Conversation) claudeContent(t *turn, m object) {
 	switch raw := m["content"]; {
 	case !m.has("content"):
@@ -108,7 +109,16 @@ func (c *Conversation) claudeContent(t *turn, m object) {
 			c.claudeBlock(t, i, block)
 		}
 	}
-	if t.says() {
+	text := strings.TrimSpace(m.str("text"))
+	switch {
+	case t.hasText() || text == "" && t.says():
+		return
+	case t.says() && claudeStandIn.MatchString(text):
+		c.leftOut(KindContent, t.id, "text, which only says that a block can't be shown")
+		return
+	case t.says():
+		t.text(m.str("text"))
+		c.repaired(KindContent, t.id, "no block of content holds text; the member text came along")
 		return
 	}
 	if raw := m["content"]; m.has("content") && strings.TrimSpace(m.str("text")) != "" {
@@ -120,6 +130,9 @@ func (c *Conversation) claudeContent(t *turn, m object) {
 	}
 	t.text(m.str("text"))
 }
+
+// claudeStandIn is what the export writes into text for each block of a tool.
+var claudeStandIn = regexp.MustCompile(`^(\s|` + "```" + `|This block is not supported on your current device yet\.)+$`)
 
 func (c *Conversation) claudeBlock(t *turn, i int, raw json.RawMessage) {
 	b := objectOf(raw)

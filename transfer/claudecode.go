@@ -127,7 +127,7 @@ func (f *claudeCodeFile) read(place string, line []byte) error {
 		return nil
 	}
 	if o.str("uuid") != "" {
-		if f.conv.more() && f.conv.room() {
+		if f.conv.more() && f.conv.roomFor(2) {
 			l := f.newLine(o, place)
 			l.badText, l.raw = badText, sound
 			f.add(l)

@@ -172,6 +172,9 @@ func (s *claudeCodeSession) readCall(t *claudeCodeTurn, l *claudeCodeLine, block
 		s.conv.leftOut(KindDuplicate, l.uuid, "the call %s stands in the message already", clip(id))
 		return
 	}
+	if !s.conv.room() {
+		return
+	}
 	t.said.calls = append(t.said.calls, newToolCall(id, block.str("name"), block["input"]))
 	if t.said.ids == nil {
 		t.said.ids = map[string]bool{}

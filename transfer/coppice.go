@@ -113,7 +113,7 @@ func (f *coppiceFile) add(o object, place string, summary bool) {
 
 // flush emits the conversation that was being read.
 func (f *coppiceFile) flush() error {
-	if len(f.skipped.lines) > 0 {
+	if f.skipped.count > 0 {
 		f.note(Note{LeftOut, KindConversation, "", f.skipped.String(), f.skip + "; these nodes are left out"})
 		f.skipped = lineSet{}
 	}

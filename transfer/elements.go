@@ -139,8 +139,8 @@ func (in *input) element(place string, each func(place string, raw json.RawMessa
 	if err != nil {
 		return err
 	}
-	if in.ctx.Err() != nil {
-		return in.ctx.Err()
+	if in.err = in.ctx.Err(); in.err != nil {
+		return in.err
 	}
 	if !json.Valid(raw) {
 		in.note(Note{LeftOut, KindConversation, nameIn(raw), place, "it is no sound JSON: " + syntaxError(raw)})
@@ -331,8 +331,8 @@ func eachLine(in *input, each func(place string, line []byte) error) error {
 		line, err := in.ReadBytes('\n')
 		in.at += int64(len(line))
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			if in.ctx.Err() != nil {
-				return in.ctx.Err()
+			if in.err = in.ctx.Err(); in.err != nil {
+				return in.err
 			}
 			if err := each(fmt.Sprintf("line %d", n), trimmed); err != nil {
 				return err
@@ -342,7 +342,7 @@ func eachLine(in *input, each func(place string, line []byte) error) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+			return in.readError(fmt.Sprintf("line %d", n), err)
 		}
 	}
 }

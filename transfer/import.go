@@ -31,7 +31,7 @@ type Options struct {
 	// ErrTooLarge, but for the notes, of which the report then counts the rest.
 	MaxConversationBytes int64 // of one conversation; 0: any number
 	MaxBytes             int64 // of all that comes out of the file, unpacked; 0: any number
-	MaxNotes             int   // 0: any number, but 10,000 of one conversation
+	MaxNotes             int   // 0: any number, but 10,000 of one conversation, and of the file beside them
 
 	DryRun   bool             // read, check and report, but store nothing
 	Workers  int              // calls of the store at once, if it takes several, as a *tree.Store over a pool does; 0: one after the other
@@ -39,7 +39,8 @@ type Options struct {
 }
 
 // A Report tells what Import found and did. Added and Present stay 0 in a dry
-// run.
+// run. A conversation that stands in the file more than once counts once, as
+// the largest.
 type Report struct {
 	Format        string
 	Conversations int
@@ -106,6 +107,7 @@ type importer struct {
 	batch []entry // for the next call of the store
 	nodes int     // of all of them
 	bytes int     // that all of them take
+	alone int     // notes that stand before any conversation of a batch
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
@@ -172,8 +174,11 @@ func (im *importer) stream(r io.Reader) error {
 func (im *importer) note(n Note) {
 	last := len(im.batch) - 1
 	switch {
-	case last < 0:
+	case last < 0 && im.alone < maxNotes:
+		im.alone++
 		im.loose(n)
+	case last < 0:
+		im.kept.omitted.Add(1)
 	case len(im.batch[last].notes) <= 2*maxNotes:
 		im.batch[last].notes = append(im.batch[last].notes, n)
 	default:
@@ -200,7 +205,7 @@ func (im *importer) conversation(c Conversation, format string) error {
 	if again {
 		notes = append(notes, Note{Repaired, KindDuplicate, name, "", "the conversation stands in the file more than once; what is new in this one was added"})
 	}
-	e := entry{b, notes, ids, bytesOf(b)}
+	e := entry{b, notes, ids, bytesOf(b), again}
 	if again || im.nodes+len(b.Nodes) > batchNodes || im.bytes+e.bytes > aheadBytes {
 		if err := im.flush(); err != nil {
 			return err

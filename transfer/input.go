@@ -30,12 +30,13 @@ func newInput(ctx context.Context, r io.Reader) *input {
 }
 
 // What is made of a message takes up to 1 kB besides its text, and text stands
-// in memory up to four times. So a conversation may have so many messages for
-// certain, and of more of them each needs so many bytes of the file. A line of
-// Coppice's own export has 240 and more.
+// in memory up to four times. So a conversation may have so many messages in any
+// case, and more where each has so many bytes of the file on average. The
+// formats that take most count a message twice. A line of Coppice's own export
+// has 230 bytes and more.
 const (
 	freeMessages    = 10_000
-	bytesPerMessage = 160
+	bytesPerMessage = 200
 )
 
 // begin begins a conversation of so many bytes. More may follow by took.
@@ -63,11 +64,14 @@ func (c *Conversation) more() bool {
 }
 
 // room tells whether the conversation may have another message, and counts it.
-func (c *Conversation) room() bool {
+func (c *Conversation) room() bool { return c.roomFor(1) }
+
+// roomFor is room for what takes the memory of n messages.
+func (c *Conversation) roomFor(n int) bool {
 	if c.in == nil {
 		return true
 	}
-	if c.in.made++; c.in.made > freeMessages+c.in.size/bytesPerMessage {
+	if c.in.made += n; c.in.made > freeMessages+c.in.size/bytesPerMessage {
 		c.dense = true
 	}
 	return !c.dense
@@ -76,7 +80,8 @@ func (c *Conversation) room() bool {
 // tooDense says why a conversation with too many messages for its bytes is left
 // out.
 func (c *Conversation) tooDense() string {
-	return fmt.Sprintf("it has more messages than %d and one for each %d of its %d bytes", freeMessages, bytesPerMessage, c.in.size)
+	return fmt.Sprintf("it has too many messages for its %d bytes, and would take too much memory. "+
+		"%d messages are taken in any case, and more of them where each has %d bytes of the file", c.in.size, freeMessages, bytesPerMessage)
 }
 
 // A FileError says what is wrong with a file, in words for people.
@@ -96,13 +101,16 @@ func fileErrorf(format string, args ...any) error {
 
 // cutOff is the error of a file that ends where it can't.
 func (in *input) cutOff(place string) error {
-	return fileErrorf("the file is cut off: it ends in the middle of %s, at byte %d", place, in.at)
+	return fileErrorf("the file is cut off: it ends in the middle of %s, at byte %d; export or copy it again", place, in.at)
 }
 
 // readError tells the end of the file from a reader that failed.
 func (in *input) readError(place string, err error) error {
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		return in.cutOff(place)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fileErrorf("the file is cut off: what is packed in it ends in the middle of %s, at byte %d; export or copy it again", place, in.at)
 	}
 	return fmt.Errorf("%s, near byte %d: %w", place, in.at, err)
 }

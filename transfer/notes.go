@@ -79,7 +79,7 @@ func (c *Conversation) name() string {
 
 // cutNote makes s fit for a note, of which a conversation may have thousands.
 func cutNote(s string) string {
-	const most = 200
+	const most = 1000
 	if len(s) > most {
 		s = strings.Clone(cutEnd(s, most)) + "…"
 	}

@@ -52,7 +52,9 @@ func (c *Conversation) readOASST(t object) {
 		}
 		c.Messages = append(c.Messages, c.oasstMessage(n.object, n.id, n.above))
 	}
-	c.Title = titleFrom(c.Messages[0].Body)
+	if len(c.Messages) > 0 {
+		c.Title = titleFrom(c.Messages[0].Body)
+	}
 }
 
 // wrongType notes where one of the members is of another kind than it has to

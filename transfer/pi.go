@@ -181,6 +181,9 @@ func (s *piSession) readBlocks(p *piece, said object, place string) (thinking []
 		case "thinking":
 			thinking = append(thinking, block.str("thinking"))
 		case "toolCall":
+			if !s.conv.room() {
+				return thinking
+			}
 			p.calls = append(p.calls, newToolCall(block.str("id"), block.str("name"), block["arguments"]))
 			if block.has("partialJson") {
 				s.conv.repaired(KindTool, place, "the call %s was cut off; its arguments are what had come", clip(block.str("id")))

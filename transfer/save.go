@@ -23,11 +23,21 @@ type saver struct {
 	ahead  *weight   // of what is under way
 	report []*Report // of each batch, in the order of the file
 	kept   *noteLimit
+	counts *counts
 }
+
+// counts are what was found of each conversation, at most: one that stands in
+// the file twice counts once.
+type counts struct {
+	sync.Mutex
+	of map[uuid.UUID]found
+}
+
+type found struct{ messages, summaries, branchPoints, leaves int }
 
 func newSaver(ctx context.Context, store Store, opts Options) saver {
 	ctx, stop := context.WithCancelCause(ctx)
-	return saver{store: store, dryRun: opts.DryRun, ctx: ctx, stop: stop, slots: make(chan struct{}, max(opts.Workers, 1)), calls: &sync.WaitGroup{}, ahead: newWeight(aheadBytes), kept: &noteLimit{most: int64(opts.MaxNotes)}}
+	return saver{store: store, dryRun: opts.DryRun, ctx: ctx, stop: stop, slots: make(chan struct{}, max(opts.Workers, 1)), calls: &sync.WaitGroup{}, ahead: newWeight(aheadBytes), kept: &noteLimit{most: int64(opts.MaxNotes)}, counts: &counts{of: map[uuid.UUID]found{}}}
 }
 
 // An entry is one conversation of the file, as the store takes it.
@@ -36,6 +46,7 @@ type entry struct {
 	notes     []Note
 	sourceIDs []string // of its nodes, in their order
 	bytes     int      // about what it takes in memory
+	again     bool     // the conversation stood in the file before
 }
 
 // addReport adds the next part of the report.
@@ -177,12 +188,14 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 		}
 		for i, one := range imported {
 			report.Added += one.Added
-			report.Present += one.Present
+			if !batch[i].again {
+				report.Present += one.Present
+			}
 			changed[i] = one.Changed
 		}
 	}
 	for i, e := range batch {
-		report.count(e.Bundle)
+		s.counts.add(e.Bundle)
 		report.Notes = append(report.Notes, s.kept.keep(e.notes...)...)
 		at := map[uuid.UUID]int{}
 		for j, n := range e.Nodes {
@@ -206,37 +219,45 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 func (s *saver) total() Report {
 	var sum Report
 	for _, r := range s.report {
-		sum.Conversations += r.Conversations
-		sum.Messages += r.Messages
-		sum.Summaries += r.Summaries
-		sum.BranchPoints += r.BranchPoints
-		sum.Leaves += r.Leaves
 		sum.Added += r.Added
 		sum.Present += r.Present
 		sum.Notes = append(sum.Notes, r.Notes...)
 	}
+	for _, f := range s.counts.of {
+		sum.Conversations++
+		sum.Messages += f.messages
+		sum.Summaries += f.summaries
+		sum.BranchPoints += f.branchPoints
+		sum.Leaves += f.leaves
+	}
 	return sum
 }
 
-// count adds a conversation.
-func (r *Report) count(b tree.Bundle) {
-	r.Conversations++
+// add counts a conversation.
+func (c *counts) add(b tree.Bundle) {
+	var f found
 	replies := make(map[uuid.UUID]int, len(b.Nodes))
 	for _, n := range b.Nodes {
 		if n.Summary != nil {
-			r.Summaries++
+			f.summaries++
 			continue
 		}
-		r.Messages++
+		f.messages++
 		replies[n.ParentID]++
 	}
 	for _, n := range b.Nodes {
 		switch {
 		case n.Summary != nil:
 		case replies[n.ID] == 0:
-			r.Leaves++
+			f.leaves++
 		case replies[n.ID] > 1:
-			r.BranchPoints++
+			f.branchPoints++
 		}
+	}
+	c.Lock()
+	defer c.Unlock()
+	was := c.of[b.Conversation.ID]
+	c.of[b.Conversation.ID] = found{
+		max(was.messages, f.messages), max(was.summaries, f.summaries), max(was.branchPoints, f.branchPoints), max(was.leaves, f.leaves),
 	}
 }

@@ -118,6 +118,9 @@ func (t *turn) call(id, name string, arguments json.RawMessage) string {
 		id = callID(t.id, fmt.Sprint(len(t.pieces)), name, string(arguments))
 	}
 	p := t.own()
+	if !t.c.room() {
+		return id
+	}
 	if p.ids == nil {
 		p.ids = map[string]bool{}
 	}
@@ -160,6 +163,11 @@ func (t *turn) openCall() string {
 // says tells whether anything but reasoning is in the turn.
 func (t *turn) says() bool {
 	return slices.ContainsFunc(t.pieces, func(p *piece) bool { return len(p.parts) > 0 || len(p.calls) > 0 || p.role == tree.RoleTool })
+}
+
+// hasText tells whether the turn's role says anything but calls.
+func (t *turn) hasText() bool {
+	return slices.ContainsFunc(t.pieces, func(p *piece) bool { return p.role == t.role && len(p.parts) > 0 })
 }
 
 // messages writes the chain. A turn that says nothing is one empty message,

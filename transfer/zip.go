@@ -29,7 +29,7 @@ var conversationParts = regexp.MustCompile(`^conversations(-\d+)?\.json$`)
 func (im *importer) zip(r io.ReaderAt, size int64) error {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
-		return err
+		return fileErrorf("the zip archive can't be read, as one that is cut off can't: %w", err)
 	}
 	var parts []*zip.File
 	var others []string

@@ -134,7 +134,7 @@ type importer struct {
 	s        *Store
 	id       uuid.UUID
 	known    map[uuid.UUID]known
-	siblings map[uuid.UUID]int32 // children so far, by parent
+	siblings map[uuid.UUID]int32  // children so far, by parent
 	rows     []db.CopyNodesParams // not copied yet
 	waiting  int                  // bytes of text in them
 	added    int                  // rows copied

@@ -217,7 +217,7 @@ func TestImportStopsWithItsContext(t *testing.T) {
 			var b bundles
 			ctx, cancel := context.WithCancel(t.Context())
 			last := &generated{next: func() string { cancel(); return "" }, done: new(int)}
-			if _, err := Import(ctx, &b, io.MultiReader(bytes.NewReader(whole), last), Options{Format: s.format}); !errors.Is(err, context.Canceled) || len(b) > 0 {
+			if _, err := Import(ctx, &b, io.MultiReader(bytes.NewReader(whole[:len(whole)-100]), last, bytes.NewReader(whole[len(whole)-100:])), Options{Format: s.format}); !errors.Is(err, context.Canceled) || len(b) > 0 {
 				t.Errorf("%v, %d conversations", err, len(b))
 			}
 		})

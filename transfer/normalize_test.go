@@ -92,7 +92,7 @@ func TestNormalizeAnswers(t *testing.T) {
 	t.Parallel()
 	call, both := one("c", "", "calls x"), one("c", "", "calls x y")
 	const moved = "repaired tool (T) %s: moved up to right below its call x; other messages stood between"
-	const said = "repaired tool (T) %s: a tool result without a call that it could answer became an assistant message"
+	const said = "repaired tool (T) %s: a tool result that answers x, a call which is not open above it, became an assistant message"
 	tests := []struct {
 		name        string
 		messages    []Message
@@ -119,7 +119,7 @@ func TestNormalizeAnswers(t *testing.T) {
 		{"answered twice", []Message{call, one("r", "c", "answers x: 1"), one("s", "r", "answers x: 2")},
 			"assistant: [x f{}]\ntool x: 1\n*assistant: 2", fmt.Sprintf(said, "s")},
 		{"no such call, and no text", []Message{call, one("r", "c", "answers z: "), one("s", "r", "answers x: 1")},
-			"assistant: [x f{}]\n*tool x: 1", "left out tool (T) r: a tool result without a call that it could answer, and without text; what replied to it now replies to the message before it"},
+			"assistant: [x f{}]\n*tool x: 1", "left out tool (T) r: a tool result that answers z, a call which is not open above it, and has no text; what replied to it now replies to the message before it"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -134,7 +134,7 @@ func (c *Conversation) addSWEAgent(raw json.RawMessage, place string) {
 	}
 	c.Messages = append(c.Messages, Message{
 		SourceID: contentID(c.lastID(), compacted(raw)), ParentID: c.lastID(),
-		Body: encode(body), Metadata: sourceMetadata(about),
+		Body: encodeObject(body), Metadata: sourceMetadata(about),
 	})
 }
 

@@ -1015,7 +1015,9 @@ type GetTreeParams struct {
 
 // CreateImportParams defines parameters for CreateImport.
 type CreateImportParams struct {
-	// Format The format's name, where it isn't to be recognized from the content.
+	// Format The format's name, where it isn't to be recognized from the content: `chatgpt`, `claude`, `librechat`,
+	// `openwebui`, `swe-agent`, `chatbot-ui`, `oasst`, `coppice`, `codex`, `claude-code`, `pi`, `tau-bench` or
+	// `messages`.
 	Format *string `form:"format,omitempty" json:"format,omitempty"`
 
 	// DryRun Read and report, but store nothing.

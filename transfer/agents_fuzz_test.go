@@ -10,3 +10,4 @@ func FuzzSWEAgent(f *testing.F) {
 }
 func FuzzMessages(f *testing.F) { fuzzFormat(f, "messages", "messages.jsonl", "message-list.json") }
 func FuzzCoppice(f *testing.F)  { fuzzFormat(f, "coppice", "coppice.jsonl", "coppice-unsound.jsonl") }
+func FuzzCodex(f *testing.F)    { fuzzFormat(f, "codex", "codex.jsonl", "codex-bare.jsonl") }

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -20,14 +21,20 @@ const maxReach = 100
 // It wants the nodes parents first, and may leave them in another order.
 func (g *graph) pairAnswers() {
 	for _, n := range g.nodes {
+		if !g.c.more() {
+			return
+		}
 		if n.role != tree.RoleTool || n.dropped {
 			continue
 		}
-		open := openCalls(n.up)
+		first := ""
+		if n.answers == "" {
+			first = firstOpen(n.up)
+		}
 		switch {
-		case n.answers != "" && slices.Contains(open, n.answers):
-		case n.answers == "" && len(open) > 0:
-			n.answers = open[0]
+		case n.answers != "" && isOpen(n.up, n.answers):
+		case first != "":
+			n.answers = first
 			n.rewrite(func(body object) { body["tool_call_id"] = encode(n.answers) })
 			g.c.repaired(KindTool, n.SourceID, "a tool result that names no call was taken as the answer to %s, the first open one", clip(n.answers))
 		case g.moveUp(n):
@@ -38,24 +45,41 @@ func (g *graph) pairAnswers() {
 	}
 }
 
-// openCalls gives the calls that a child of n may answer, in the order they
-// were made.
-func openCalls(n *node) []string {
-	var answered []string
+// caller is the message above the results of which n may be one.
+func (n *node) caller() *node {
 	for n != nil && n.role == tree.RoleTool {
-		answered = append(answered, n.answers)
 		n = n.up
 	}
-	if n == nil {
-		return nil
-	}
-	var open []string
-	for _, id := range n.calls {
-		if !slices.Contains(answered, id) {
-			open = append(open, id)
+	return n
+}
+
+// isOpen tells whether a child of n may answer the call. It takes no memory:
+// a message of a megabyte may make thousands of calls.
+func isOpen(n *node, call string) bool {
+	caller := n.caller()
+	for ; n != caller; n = n.up {
+		if n.answers == call {
+			return false
 		}
 	}
-	return open
+	return caller != nil && slices.Contains(caller.calls, call)
+}
+
+// firstOpen is the first call that a child of n may answer; "" for none.
+func firstOpen(n *node) string {
+	caller, answered := n.caller(), map[string]bool{}
+	if caller == nil {
+		return ""
+	}
+	for ; n != caller; n = n.up {
+		answered[n.answers] = true
+	}
+	for _, call := range caller.calls {
+		if !answered[call] {
+			return call
+		}
+	}
+	return ""
 }
 
 // moveUp looks above n for the message that made the call which n answers, and
@@ -67,7 +91,7 @@ func (g *graph) moveUp(n *node) bool {
 	}
 	below, last := n, n.up // last is above below on the path
 	for range maxReach {
-		if slices.Contains(openCalls(last), n.answers) {
+		if isOpen(last, n.answers) {
 			break
 		}
 		answered := last.role == tree.RoleTool && last.answers == n.answers
@@ -76,7 +100,7 @@ func (g *graph) moveUp(n *node) bool {
 		}
 		below, last = last, last.up
 	}
-	if below == n || !slices.Contains(openCalls(last), n.answers) {
+	if below == n || !isOpen(last, n.answers) {
 		return false
 	}
 	was := n.up
@@ -90,8 +114,15 @@ func (g *graph) moveUp(n *node) bool {
 	return true
 }
 
-// makeAssistant stores a result without a call as what the assistant said.
+// makeAssistant stores a result without a call as what the assistant said. It
+// can't stay a tool's, which no provider takes without its call. It doesn't
+// become the user's, whose words count for more. And no call is made up for it:
+// the tree holds only what was said.
 func (g *graph) makeAssistant(n *node) {
+	which := "a tool result that names no call, where none is open,"
+	if n.answers != "" {
+		which = fmt.Sprintf("a tool result that answers %s, a call which is not open above it,", clip(n.answers))
+	}
 	n.role = tree.RoleAssistant
 	n.rewrite(func(body object) {
 		body["role"] = encode(n.role)
@@ -99,13 +130,13 @@ func (g *graph) makeAssistant(n *node) {
 	})
 	body, said, _, failed := mendBody(n.Body)
 	if failed != nil {
-		g.drop(n, KindTool, "a tool result without a call that it could answer, and without text")
+		g.drop(n, KindTool, which+" and has no text")
 		n.splice()
 		return
 	}
 	n.Body, n.said = body, said
 	n.Metadata = addSource(n.Metadata, "role", tree.RoleTool)
-	g.c.repaired(KindTool, n.SourceID, "a tool result without a call that it could answer became an assistant message")
+	g.c.repaired(KindTool, n.SourceID, "%s became an assistant message", which)
 }
 
 // splice puts what replies to n below n's parent at once, where relink would
@@ -123,12 +154,9 @@ func (n *node) splice() {
 
 // rewrite changes members of the body.
 func (n *node) rewrite(change func(object)) {
-	var body object
-	if json.Unmarshal(n.Body, &body) != nil || body == nil {
-		return // which mendBody has ruled out
-	}
+	body := objectUpTo(n.Body, len(n.Body)) // valid, as mendBody saw to it
 	change(body)
-	n.Body = encode(map[string]json.RawMessage(body))
+	n.Body = encodeObject(body)
 }
 
 // addSource says one thing more of what the message was in its program, if
@@ -143,8 +171,8 @@ func addSource(metadata json.RawMessage, name string, value any) json.RawMessage
 		from = object{}
 	}
 	from[name] = encode(value)
-	all["source"] = encode(map[string]json.RawMessage(from))
-	if raw := encode(map[string]json.RawMessage(all)); len(raw) <= tree.MaxMetadataBytes {
+	all["source"] = encodeObject(from)
+	if raw := encodeObject(all); len(raw) <= tree.MaxMetadataBytes {
 		return raw
 	}
 	return metadata

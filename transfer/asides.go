@@ -15,6 +15,10 @@ type asides struct {
 }
 
 func (a *asides) add(what, place string) {
+	const sorts = 100 // more than any program has
+	if a.lines[what] == nil && len(a.order) >= sorts {
+		what = "lines of other sorts"
+	}
 	if a.lines[what] == nil {
 		if a.lines == nil {
 			a.lines = map[string]*lineSet{}
@@ -38,30 +42,43 @@ func (a *asides) all() iter.Seq2[string, string] {
 
 // A lineSet collects places as eachLine gives them, and shows them as
 // "lines 3-5, 9".
-type lineSet struct{ lines []int }
+type lineSet struct {
+	ranges [][2]int32
+	count  int // of all lines, also those that no range holds
+}
+
+// maxRanges is how many ranges a lineSet keeps.
+const maxRanges = 1000
 
 func (s *lineSet) add(place string) {
-	if n, err := strconv.Atoi(strings.TrimPrefix(place, "line ")); err == nil {
-		s.lines = append(s.lines, n)
+	n, err := strconv.Atoi(strings.TrimPrefix(place, "line "))
+	if err != nil {
+		return
+	}
+	s.count++
+	line, last := int32(n), len(s.ranges)-1
+	switch {
+	case last >= 0 && s.ranges[last][1] == line-1:
+		s.ranges[last][1] = line
+	case last < maxRanges:
+		s.ranges = append(s.ranges, [2]int32{line, line})
 	}
 }
 
 func (s *lineSet) String() string {
 	var ranges []string
-	for i := 0; i < len(s.lines); {
-		j := i
-		for j+1 < len(s.lines) && s.lines[j+1] == s.lines[j]+1 {
-			j++
+	for _, r := range s.ranges {
+		text := strconv.Itoa(int(r[0]))
+		if r[1] > r[0] {
+			text += "-" + strconv.Itoa(int(r[1]))
 		}
-		r := strconv.Itoa(s.lines[i])
-		if j > i {
-			r += "-" + strconv.Itoa(s.lines[j])
-		}
-		ranges = append(ranges, r)
-		i = j + 1
+		ranges = append(ranges, text)
 	}
-	if len(s.lines) == 1 {
+	if s.count == 1 {
 		return "line " + ranges[0]
+	}
+	if len(ranges) > maxRanges {
+		ranges = append(ranges, "and more")
 	}
 	return "lines " + strings.Join(ranges, ", ")
 }

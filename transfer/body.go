@@ -44,14 +44,21 @@ func mend(raw json.RawMessage, own bool) (_ json.RawMessage, s said, mended []de
 	if found != "" {
 		mended = append(mended, defect{KindText, found + " replaced by U+FFFD"})
 	}
+	most := maxMembers
+	if len(raw) <= tree.MaxBodyBytes { // as the store takes it
+		most = len(raw)
+	}
 	var members object
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+	if json.Valid(raw) {
+		members = objectUpTo(raw, most)
+	}
+	if members == nil {
 		return nil, s, nil, &defect{KindContent, "the message is no JSON object"}
 	}
 	if rawjson.Nesting(raw) > tree.MaxNesting {
 		return nil, s, nil, &defect{KindTooLarge, fmt.Sprintf("it nests arrays and objects more than %d deep", tree.MaxNesting)}
 	}
-	b := body{m: members, own: own}
+	b := body{m: members, own: own, most: most}
 	b.mendRole()
 	b.mendReserved()
 	b.mendCalls()
@@ -79,13 +86,26 @@ type body struct {
 	said
 	mended []defect
 	own    bool
+	most   int // elements of a list
+}
+
+// list gives the elements of a member, and notes those that it doesn't give.
+func (b *body) list(name string) (all []json.RawMessage) {
+	for i, raw := range b.m.elements(name) {
+		if i == b.most {
+			b.note(KindTooLarge, "%d elements of %s taken out, behind the first %d", counting(b.m[name])-i, name, i)
+			break
+		}
+		all = append(all, raw)
+	}
+	return all
 }
 
 func (b *body) note(kind Kind, format string, args ...any) {
 	b.mended = append(b.mended, defect{kind, fmt.Sprintf(format, args...)})
 }
 
-func (b *body) encode() json.RawMessage { return encode(map[string]json.RawMessage(b.m)) }
+func (b *body) encode() json.RawMessage { return encodeObject(b.m) }
 
 // mendRole takes other programs' words for the roles, and stores what is said
 // by anyone else as the assistant's: what a user said counts for more.
@@ -118,7 +138,7 @@ func (b *body) mendReserved() {
 	}
 	for _, name := range []string{"name", "refusal"} {
 		raw, there := b.m[name]
-		if _, ok := stringOf(raw); there && !ok && string(raw) != "null" {
+		if there && !isString(raw) && string(raw) != "null" {
 			delete(b.m, name)
 			b.note(KindContent, "%s is no string and was taken out", name)
 		}
@@ -130,12 +150,12 @@ func (b *body) mendCalls() {
 	if b.m.has("tool_calls") {
 		if calls := b.soundCalls(); len(calls) == 0 {
 			delete(b.m, "tool_calls")
-		} else if slices.ContainsFunc(calls, func(c soundCall) bool { return c.changed }) || len(calls) != len(b.m.list("tool_calls")) {
+		} else if slices.ContainsFunc(calls, func(c soundCall) bool { return c.changed }) || len(calls) != counting(b.m["tool_calls"]) {
 			var raws []json.RawMessage
 			for _, c := range calls {
 				raws = append(raws, c.raw)
 			}
-			b.m["tool_calls"] = encode(raws)
+			b.m["tool_calls"] = encodeList(raws)
 		}
 	}
 	if !b.m.has("tool_call_id") {
@@ -147,7 +167,7 @@ func (b *body) mendCalls() {
 		return
 	}
 	b.answers = b.m.id("tool_call_id")
-	if _, ok := stringOf(b.m["tool_call_id"]); !ok {
+	if !isString(b.m["tool_call_id"]) {
 		b.m["tool_call_id"] = encode(b.answers)
 		b.note(KindTool, "tool_call_id made a string")
 	}
@@ -164,20 +184,20 @@ func (b *body) soundCalls() []soundCall {
 		b.note(KindTool, "tool_calls taken out of a message of role %s", b.role)
 		return nil
 	}
-	raws := b.m.list("tool_calls")
+	raws, seen := b.list("tool_calls"), map[string]bool{}
 	if len(raws) == 0 {
 		b.note(KindTool, "empty tool_calls taken out")
 		return nil
 	}
 	var calls []soundCall
 	for i, raw := range raws {
-		var call object
-		if json.Unmarshal(raw, &call) != nil || call == nil {
+		call := objectOf(raw)
+		if call == nil {
 			b.note(KindTool, "tool call %d is no object and was taken out", i+1)
 			continue
 		}
 		id, changed := call.str("id"), false
-		if id == "" || slices.Contains(b.calls, id) {
+		if id == "" || seen[id] {
 			was := id
 			id = callID(string(raw), fmt.Sprint(i))
 			call["id"], changed = encode(id), true
@@ -192,9 +212,9 @@ func (b *body) soundCalls() []soundCall {
 			b.note(KindTool, "tool call %d written as the chat-completions API does", i+1)
 		}
 		if changed || mended {
-			raw = encode(map[string]json.RawMessage(call))
+			raw = encodeObject(call)
 		}
-		b.calls = append(b.calls, id)
+		b.calls, seen[id] = append(b.calls, id), true
 		calls = append(calls, soundCall{raw, changed || mended})
 	}
 	return calls
@@ -227,7 +247,7 @@ func mendCall(call object, own bool) (mended, ok bool) {
 			arguments = "{}"
 		}
 		called[input], mended = encode(arguments), true
-		call[kind] = encode(map[string]json.RawMessage(called))
+		call[kind] = encodeObject(called)
 	}
 	return mended, true
 }
@@ -235,10 +255,10 @@ func mendCall(call object, own bool) (mended, ok bool) {
 // mendContent makes content a string or an array of parts.
 func (b *body) mendContent() {
 	raw := b.m["content"]
-	if len(raw) > 0 && raw[0] == '"' {
+	if isString(raw) {
 		return
 	}
-	parts := b.m.list("content")
+	parts := b.list("content")
 	switch {
 	case len(parts) == 0 && (!b.m.has("content") || raw[0] == '['):
 		if b.role == tree.RoleTool {
@@ -255,7 +275,7 @@ func (b *body) mendContent() {
 		return
 	}
 	var sound []json.RawMessage
-	changed := false
+	changed := len(parts) < counting(raw)
 	for i, part := range parts {
 		p, fixed := mendPart(part, b.own)
 		if fixed {
@@ -265,36 +285,35 @@ func (b *body) mendContent() {
 		sound = append(sound, p)
 	}
 	if changed {
-		b.m["content"] = encode(sound)
+		b.m["content"] = encodeList(sound)
 	}
 }
 
 // mendPart makes a part one with a type, and a text part one with text.
 func mendPart(raw json.RawMessage, own bool) (_ json.RawMessage, changed bool) {
-	text := string(raw)
-	if s, ok := stringOf(raw); ok {
-		text = s
-	}
-	var p object
-	if json.Unmarshal(raw, &p) == nil && p.str("type") != "" {
+	p := objectOf(raw)
+	if p.str("type") != "" {
 		if (!p.has("text") && (own || p.str("type") != "text") || isString(p["text"])) && (!p.has("refusal") || isString(p["refusal"])) {
 			return raw, false
 		}
 	}
-	return encode(part{Type: "text", Text: text}), true
+	text, ok := stringOf(raw)
+	if !ok {
+		text = string(raw)
+	}
+	return textPart(text), true
 }
 
 // empty tells whether the message says nothing, which the store refuses.
 func (b *body) empty() bool {
 	raw := b.m["content"]
-	text, plain := stringOf(raw)
 	switch {
 	case len(b.calls) > 0 || b.role == tree.RoleAssistant && b.m.str("refusal") != "":
 		return false
 	case !b.m.has("content"):
 		return true
 	}
-	return plain && b.role != tree.RoleTool && strings.TrimSpace(text) == ""
+	return isString(raw) && b.role != tree.RoleTool && isBlank(raw)
 }
 
 // shorten cuts the largest piece of content so that the body of size bytes
@@ -304,7 +323,7 @@ func (b *body) shorten(size int) json.RawMessage {
 	over := size - tree.MaxBodyBytes + mark
 	raw := b.m["content"]
 	if text, ok := stringOf(raw); ok {
-		b.m["content"] = encode(cutTo(text, len(encode(text))-over))
+		b.m["content"] = encode(cutTo(text, quotedLen(text)-over))
 		return b.fitting()
 	}
 	parts := b.m.list("content")
@@ -317,17 +336,17 @@ func (b *body) shorten(size int) json.RawMessage {
 			largest = i
 		}
 	}
-	var p object
-	if json.Unmarshal(parts[largest], &p) != nil {
+	p := objectOf(parts[largest])
+	if p == nil {
 		return nil
 	}
 	if text := p.str("text"); text != "" {
-		p["text"] = encode(cutTo(text, len(encode(text))-over))
-		parts[largest] = encode(map[string]json.RawMessage(p))
+		p["text"] = encode(cutTo(text, quotedLen(text)-over))
+		parts[largest] = encodeObject(p)
 	} else {
-		parts[largest] = encode(part{Type: "text", Text: fmt.Sprintf("[%s of %d bytes left out by the import]", clip(p.str("type")), len(parts[largest]))})
+		parts[largest] = textPart(fmt.Sprintf("[%s of %d bytes left out by the import]", clip(p.str("type")), len(parts[largest])))
 	}
-	b.m["content"] = encode(parts)
+	b.m["content"] = encodeList(parts)
 	return b.fitting()
 }
 

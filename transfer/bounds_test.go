@@ -80,7 +80,7 @@ func TestImportNotesAreBounded(t *testing.T) {
 		t.Errorf("%v, %d conversations, %d notes", err, report.Conversations, len(report.Notes))
 	}
 	store = nil
-	report, err = Import(t.Context(), &store, repeated(`{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}`, `,{"uuid":"x","sender":"human","text":""}`, 20_000, "]}"), Options{Format: "claude"})
+	report, err = Import(t.Context(), &store, repeated(`{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}`, `,{"uuid":"x","sender":"human","text":"","updated_at":"`+strings.Repeat("0", bytesPerMessage)+`"}`, 20_000, "]}"), Options{Format: "claude"})
 	if err != nil || len(report.Notes) > maxNotes+2 || len(report.Notes) < maxNotes {
 		t.Errorf("%v, %d notes", err, len(report.Notes))
 	}

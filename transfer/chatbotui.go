@@ -3,7 +3,6 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -16,19 +15,20 @@ func detectChatbotUI(s shape) bool {
 	return s.is("history", "[")
 }
 
-func parseChatbotUI(r io.Reader, emit func(Conversation) error, note func(Note)) error {
+func parseChatbotUI(in *input, emit func(Conversation) error, note func(Note)) error {
 	other := func(name string, raw json.RawMessage) {
-		if n := len(object{name: raw}.list(name)); n > 0 {
-			note(Note{LeftOut, KindMetadata, "", oneLine(name), counted(n, clip(strings.TrimSuffix(name, "s"))) + ", part of no conversation"})
+		if n := counting(raw); n > 0 {
+			note(Note{LeftOut, KindMetadata, "", cutNote(name), counted(n, clip(strings.TrimSuffix(name, "s"))) + ", part of no conversation"})
 		}
 	}
-	return eachElementIn(r, "history", func(place string, raw json.RawMessage) error {
+	return eachElementIn(in, "history", func(place string, raw json.RawMessage) error {
 		o := objectOf(raw)
 		if o == nil {
 			note(Note{LeftOut, KindConversation, "", "history, " + place, "it is no object, so no conversation"})
 			return nil
 		}
-		c := Conversation{SourceID: o.id("id")}
+		c := in.begin(len(raw))
+		c.SourceID = keyOf(o.id("id"))
 		c.readTitle(o["name"])
 		if c.SourceID == "" {
 			c.SourceID = contentID("chatbot-ui", c.Title, string(o["messages"]))
@@ -36,26 +36,29 @@ func parseChatbotUI(r io.Reader, emit func(Conversation) error, note func(Note))
 		}
 		c.Metadata = source{"format": "chatbot-ui", "id": c.SourceID}.put("model", o.object("model").str("id")).
 			copy(o, "prompt", "temperature", "folderId").metadata()
-		c.readChatbotUI(o.list("messages"))
+		c.readChatbotUI(o)
 		return emit(c)
 	}, other)
 }
 
 // readChatbotUI takes the messages. They have no ids but their places.
-func (c *Conversation) readChatbotUI(messages []json.RawMessage) {
+func (c *Conversation) readChatbotUI(o object) {
 	parent := ""
-	for i, raw := range messages {
+	for i, raw := range o.elements("messages") {
+		if !c.more() {
+			break
+		}
 		id := fmt.Sprintf("#%d", i+1)
 		m := c.object(raw, id)
 		if m == nil {
 			c.leftOut(KindContent, id, "the message is no object")
 			continue
 		}
-		t := turn{id: id, parent: parent, role: tree.Role(m.str("role")), source: source{"id": id}}
+		t := turn{c: c, id: id, parent: parent, role: tree.Role(m.str("role")), source: source{"id": id}}
 		if s, ok := stringOf(m["content"]); ok {
 			t.text(s)
 		} else {
-			for _, p := range m.list("content") {
+			for _, p := range c.list(m, "content", id) {
 				t.part(p)
 			}
 		}

@@ -3,7 +3,6 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -17,20 +16,19 @@ func detectChatGPT(s shape) bool {
 	return s.is("mapping", "{") || s.has("create_time", "conversation_id") || s.has("create_time", "current_node")
 }
 
-func parseChatGPT(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	return eachElement(r, func(place string, raw json.RawMessage) error {
-		var c Conversation
+func parseChatGPT(in *input, emit func(Conversation) error, note func(Note)) error {
+	return eachElement(in, func(place string, raw json.RawMessage) error {
+		c := in.begin(len(raw))
 		o := objectOf(raw)
 		if o == nil {
 			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
 			return nil
 		}
 		c.readTitle(o["title"])
-		if c.SourceID = o.str("conversation_id"); c.SourceID == "" {
-			c.SourceID = o.str("id")
+		if c.SourceID = o.key("conversation_id"); c.SourceID == "" {
+			c.SourceID = o.key("id")
 		}
-		nodes := membersOf(o["mapping"])
-		if nodes == nil {
+		if m := o["mapping"]; len(m) == 0 || m[0] != '{' {
 			note(Note{LeftOut, KindConversation, c.name(), place, "the conversation has no mapping, so no messages"})
 			return nil
 		}
@@ -38,24 +36,27 @@ func parseChatGPT(r io.Reader, emit func(Conversation) error, note func(Note)) e
 			c.SourceID = contentID("chatgpt", c.Title, string(o["create_time"]))
 			c.repaired(KindConversation, "", "it has no id; one was made from title and time")
 		}
-		c.readChatGPT(o, nodes)
+		c.readChatGPT(o)
 		return emit(c)
 	})
 }
 
-func (c *Conversation) readChatGPT(o object, nodes []member) {
+func (c *Conversation) readChatGPT(o object) {
 	var sound bool
 	if c.CreatedAt, sound = o.time("create_time"); !sound {
-		c.repaired(KindTime, "", "create_time %s can't be read", clip(string(o["create_time"])))
+		c.repaired(KindTime, "", "create_time %s can't be read", clipRaw(o["create_time"]))
 	}
 	c.Metadata = source{"format": "chatgpt", "id": c.SourceID}.
 		copy(o, "update_time", "default_model_slug", "gizmo_id", "conversation_template_id", "is_archived", "is_starred", "conversation_origin", "voice").
 		metadata()
-	if c.HeadID = o.str("current_node"); c.HeadID == "" {
+	if c.HeadID = o.key("current_node"); c.HeadID == "" {
 		c.repaired(KindHead, "", "it has no current_node; the newest leaf became the active head")
 	}
 	g := chatgptGraph{c: c, byID: map[string]*chatgptNode{}}
-	for _, m := range nodes {
+	for m := range membersOf(o["mapping"]) {
+		if !c.more() || !c.roomFor(2) {
+			return
+		}
 		g.add(m)
 	}
 	for _, n := range g.nodes {
@@ -64,10 +65,20 @@ func (c *Conversation) readChatGPT(o object, nodes []member) {
 		}
 	}
 	for _, n := range g.inTreeOrder() {
+		if !c.more() {
+			return
+		}
 		g.read(n)
 	}
-	for _, n := range g.nodes {
+	c.Messages = make([]Message, 0, len(g.nodes))
+	for i, n := range g.nodes {
 		c.Messages = append(c.Messages, n.message())
+		g.nodes[i] = nil
+		delete(g.byID, n.id)
+		n.parts = nil // which an answer below would hold
+		if n.call != nil {
+			n.call = &toolCall{ID: n.call.ID}
+		}
 	}
 }
 
@@ -80,14 +91,15 @@ type chatgptGraph struct {
 
 type chatgptNode struct {
 	id, parent string
-	children   []string // as the node says, which gives their order
-	replies    int      // as they say themselves
-	said       object   // the message; nil for none
+	raw        json.RawMessage // the node as it stands, with its message and children
+	replies    int             // as they say themselves
+	queued     bool            // as a child of its parent
 
 	out      Message
 	role     tree.Role
+	said     object // the message, while it is read
 	parts    []json.RawMessage
-	source   source
+	source   source       // while the message is read
 	call     *toolCall    // that the message makes
 	answers  *chatgptNode // call that it answers
 	skipped  bool         // left out: its children go to its parent
@@ -96,18 +108,18 @@ type chatgptNode struct {
 
 // add takes a node in, as the mapping has it.
 func (g *chatgptGraph) add(m member) {
-	o := g.c.object(m.value, m.name)
-	n := &chatgptNode{id: m.name, source: source{"id": m.name}}
-	if o == nil {
-		g.c.leftOut(KindContent, m.name, "the node is no object")
+	n := &chatgptNode{id: keyOf(m.name)}
+	sound, found := mendText(m.value)
+	if found != "" {
+		g.c.repaired(KindText, n.id, "%s replaced by U+FFFD", found)
+	}
+	if o := objectOf(sound); o == nil {
+		g.c.leftOut(KindContent, n.id, "the node is no object")
 		n.skipped = true
 	} else {
-		n.parent = o.str("parent")
-		n.said = o.object("message")
-		for _, raw := range o.list("children") {
-			if id, ok := stringOf(raw); ok {
-				n.children = append(n.children, id)
-			}
+		n.raw = sound
+		if n.parent = o.key("parent"); g.byID[n.parent] != nil {
+			n.parent = g.byID[n.parent].id // the same text, once in memory
 		}
 	}
 	g.nodes = append(g.nodes, n)
@@ -131,11 +143,15 @@ func (g *chatgptGraph) inTreeOrder() []*chatgptNode {
 			}
 			seen[n] = true
 			ordered = append(ordered, n)
-			for _, id := range slices.Backward(n.children) {
-				if child := g.byID[id]; child != nil && child.parent == n.id {
+			below := len(waiting)
+			for _, raw := range objectOf(n.raw).elements("children") {
+				id, _ := stringOf(raw)
+				if child := g.byID[keyOf(id)]; child != nil && child.parent == n.id && !child.queued {
+					child.queued = true
 					waiting = append(waiting, child)
 				}
 			}
+			slices.Reverse(waiting[below:])
 		}
 	}
 	for _, n := range g.nodes {
@@ -153,6 +169,11 @@ func (g *chatgptGraph) inTreeOrder() []*chatgptNode {
 // read makes a message of a node whose parent has been read.
 func (g *chatgptGraph) read(n *chatgptNode) {
 	n.out = Message{SourceID: n.id, ParentID: n.parent}
+	n.said, n.source = objectOf(n.raw).object("message"), source{"id": n.id}
+	defer func() {
+		n.out.Metadata = n.source.metadata()
+		n.said, n.source, n.raw = nil, nil, nil
+	}()
 	if n.said == nil {
 		if !n.skipped {
 			g.c.leftOut(KindEmpty, n.id, "a node without a message")
@@ -162,7 +183,7 @@ func (g *chatgptGraph) read(n *chatgptNode) {
 	}
 	at, sound := n.said.time("create_time")
 	if !sound {
-		g.c.repaired(KindTime, n.id, "create_time %s can't be read", clip(string(n.said["create_time"])))
+		g.c.repaired(KindTime, n.id, "create_time %s can't be read", clipRaw(n.said["create_time"]))
 	}
 	n.out.CreatedAt = at
 	author, meta := n.said.object("author"), n.said.object("metadata")
@@ -269,6 +290,7 @@ func (g *chatgptGraph) answer(n *chatgptNode) {
 // message writes the node.
 func (n *chatgptNode) message() Message {
 	if n.skipped {
+		n.out.Metadata = nil
 		return n.out
 	}
 	b := piece{role: n.role, parts: n.parts}
@@ -279,6 +301,5 @@ func (n *chatgptNode) message() Message {
 		b.answers = n.answers.call.ID
 	}
 	n.out.Body = b.body()
-	n.out.Metadata = n.source.metadata()
 	return n.out
 }

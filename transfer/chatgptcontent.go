@@ -15,7 +15,7 @@ import (
 func (g *chatgptGraph) content(n *chatgptNode, o, meta object) {
 	switch kind := o.str("content_type"); kind {
 	case "text", "multimodal_text", "":
-		for i, raw := range o.list("parts") {
+		for i, raw := range g.c.list(o, "parts", n.id) {
 			g.part(n, i, raw)
 		}
 		if len(n.parts) == 0 && o.has("text") {
@@ -58,7 +58,7 @@ func (g *chatgptGraph) content(n *chatgptNode, o, meta object) {
 
 func (n *chatgptNode) text(s string) {
 	if strings.TrimSpace(s) != "" {
-		n.parts = append(n.parts, encode(part{"text", s}))
+		n.parts = append(n.parts, textPart(s))
 	}
 }
 
@@ -131,7 +131,7 @@ func (g *chatgptGraph) context(n *chatgptNode, profile, instructions string) {
 // thoughts keeps what the model thought for the message after it: it is no
 // message of its own.
 func (g *chatgptGraph) thoughts(n *chatgptNode, o object) {
-	for _, thought := range o.objects("thoughts") {
+	for thought := range o.objects("thoughts") {
 		if text := joined("\n", thought.str("summary"), thought.str("content")); text != "" {
 			n.thoughts = append(n.thoughts, text)
 		}

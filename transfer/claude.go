@@ -3,7 +3,7 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
-	"io"
+	"regexp"
 	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -17,42 +17,48 @@ func detectClaude(s shape) bool {
 	return s.has("chat_messages") || s.has("uuid", "name", "created_at")
 }
 
-func parseClaude(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	return eachElement(r, func(place string, raw json.RawMessage) error {
-		var c Conversation
+func parseClaude(in *input, emit func(Conversation) error, note func(Note)) error {
+	return eachElement(in, func(place string, raw json.RawMessage) error {
+		c := in.begin(len(raw))
 		o := objectOf(raw)
 		if o == nil {
 			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
 			return nil
 		}
 		c.readTitle(o["name"])
-		c.SourceID = o.str("uuid")
-		var messages []json.RawMessage
-		if err := json.Unmarshal(o["chat_messages"], &messages); err != nil || messages == nil {
-			note(Note{LeftOut, KindConversation, c.name(), place, "the conversation has no list chat_messages, so no messages"})
+		c.SourceID = o.key("uuid")
+		if !o.isList("chat_messages") {
+			what := "the conversation has no list chat_messages, so no messages"
+			if o.isList("docs") || o.has("prompt_template") {
+				what = "it is a project, and no conversation"
+			}
+			note(Note{LeftOut, KindConversation, c.name(), place, what})
 			return nil
 		}
 		if c.SourceID == "" {
 			c.SourceID = contentID("claude", c.Title, string(o["created_at"]))
 			c.repaired(KindConversation, "", "it has no uuid; an id was made from name and time")
 		}
-		c.readClaude(o, messages)
+		c.readClaude(o)
 		return emit(c)
 	})
 }
 
-func (c *Conversation) readClaude(o object, messages []json.RawMessage) {
+func (c *Conversation) readClaude(o object) {
 	var sound bool
 	if c.CreatedAt, sound = o.time("created_at"); !sound {
-		c.repaired(KindTime, "", "created_at %s can't be read", clip(string(o["created_at"])))
+		c.repaired(KindTime, "", "created_at %s can't be read", clipRaw(o["created_at"]))
 	}
-	c.HeadID = o.str("current_leaf_message_uuid")
+	c.HeadID = o.key("current_leaf_message_uuid")
 	c.Metadata = source{"format": "claude", "id": c.SourceID}.
 		copy(o, "updated_at", "summary", "model", "is_starred", "project_uuid").metadata()
 	f := flat{c: c, seen: map[string]bool{}}
-	for i, raw := range messages {
+	for i, raw := range o.elements("chat_messages") {
+		if !c.more() {
+			break
+		}
 		place := fmt.Sprintf("chat_messages[%d]", i)
-		if id := objectOf(raw).str("uuid"); id != "" {
+		if id := objectOf(raw).key("uuid"); id != "" {
 			place = id
 		}
 		m := c.object(raw, place)
@@ -60,10 +66,10 @@ func (c *Conversation) readClaude(o object, messages []json.RawMessage) {
 			c.leftOut(KindContent, place, "the message is no object")
 			continue
 		}
-		t := turn{id: m.str("uuid"), source: source{"id": m.str("uuid")}, role: claudeRole(m.str("sender"))}
+		t := turn{c: c, id: m.key("uuid"), source: source{"id": m.key("uuid")}, role: claudeRole(m.str("sender"))}
 		f.place(&t, i, m, "parent_message_uuid")
 		if t.createdAt, sound = m.time("created_at"); !sound {
-			c.repaired(KindTime, t.id, "created_at %s can't be read", clip(string(m["created_at"])))
+			c.repaired(KindTime, t.id, "created_at %s can't be read", clipRaw(m["created_at"]))
 		}
 		if edited := m.str("updated_at"); edited != m.str("created_at") {
 			t.source.put("updated_at", edited)
@@ -88,7 +94,7 @@ func claudeRole(sender string) tree.Role {
 }
 
 // claudeContent reads the blocks of content. The member text renders them for
-// people, and is what there is where they say nothing.
+// people, and is what there is where no block holds text.
 func (c *Conversation) claudeContent(t *turn, m object) {
 	switch raw := m["content"]; {
 	case !m.has("content"):
@@ -99,11 +105,20 @@ func (c *Conversation) claudeContent(t *turn, m object) {
 		t.text(m.str("content"))
 		c.repaired(KindContent, t.id, "content is a string and not a list of blocks; it became the message")
 	case raw[0] == '[':
-		for i, block := range m.list("content") {
+		for i, block := range c.list(m, "content", t.id) {
 			c.claudeBlock(t, i, block)
 		}
 	}
-	if t.says() {
+	text := strings.TrimSpace(m.str("text"))
+	switch {
+	case t.hasText() || text == "" && t.says():
+		return
+	case t.says() && claudeStandIn.MatchString(text):
+		c.leftOut(KindContent, t.id, "text, which only says that a block can't be shown")
+		return
+	case t.says():
+		t.text(m.str("text"))
+		c.repaired(KindContent, t.id, "no block of content holds text; the member text came along")
 		return
 	}
 	if raw := m["content"]; m.has("content") && strings.TrimSpace(m.str("text")) != "" {
@@ -115,6 +130,9 @@ func (c *Conversation) claudeContent(t *turn, m object) {
 	}
 	t.text(m.str("text"))
 }
+
+// claudeStandIn is what the export writes into text for each block of a tool.
+var claudeStandIn = regexp.MustCompile(`^(\s|` + "```" + `|This block is not supported on your current device yet\.)+$`)
 
 func (c *Conversation) claudeBlock(t *turn, i int, raw json.RawMessage) {
 	b := objectOf(raw)
@@ -148,10 +166,10 @@ func (c *Conversation) claudeBlock(t *turn, i int, raw json.RawMessage) {
 func (c *Conversation) claudeResult(t *turn, result object) []json.RawMessage {
 	raw := result["content"]
 	if s, ok := stringOf(raw); ok {
-		return []json.RawMessage{encode(part{"text", s})}
+		return []json.RawMessage{textPart(s)}
 	}
 	var parts []json.RawMessage
-	for _, b := range result.objects("content") {
+	for b := range result.objects("content") {
 		text := b.str("text")
 		if text == "" {
 			text = b.str("content")
@@ -160,10 +178,10 @@ func (c *Conversation) claudeResult(t *turn, result object) []json.RawMessage {
 			text = fmt.Sprintf("[%s]", b.str("type"))
 			c.leftOut(KindAttachment, t.id, "a tool result holds a block of type %q; its name stands in for it", clip(b.str("type")))
 		}
-		parts = append(parts, encode(part{"text", text}))
+		parts = append(parts, textPart(text))
 	}
 	if len(parts) == 0 && result.has("content") && raw[0] == '{' {
-		parts = append(parts, encode(part{"text", string(raw)}))
+		parts = append(parts, textPart(string(raw)))
 		c.repaired(KindContent, t.id, "a tool result that is an object became its JSON text")
 	}
 	return parts
@@ -172,7 +190,7 @@ func (c *Conversation) claudeResult(t *turn, result object) []json.RawMessage {
 // claudeFiles adds what was attached: the text that the program took out of a
 // file comes along, the file itself is not in the export.
 func (c *Conversation) claudeFiles(t *turn, m object) {
-	for _, a := range m.objects("attachments") {
+	for a := range m.objects("attachments") {
 		name := a.str("file_name")
 		if text := a.str("extracted_content"); text != "" {
 			t.text(fmt.Sprintf("[attachment: %s]\n%s", name, text))
@@ -182,7 +200,7 @@ func (c *Conversation) claudeFiles(t *turn, m object) {
 		c.leftOut(KindAttachment, t.id, "the attachment %s is not in the export; its name stands in for it", clip(name))
 	}
 	var kept []source
-	for _, f := range m.objects("files") {
+	for f := range m.objects("files") {
 		kind, name := f.str("file_kind"), f.str("file_name")
 		if kind == "" {
 			kind = "file"

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"encoding/json"
-	"io"
 	"strconv"
 	"time"
 )
@@ -34,17 +33,27 @@ import (
 // before the first conversation is emitted. A file is one session, seldom two.
 
 func detectClaudeCode(s shape) bool {
-	return s.has("parentUuid", "sessionId", "message.role") || s.has("type", "summary", "leafUuid") ||
+	return s.has("uuid", "message.role") && (s.has("parentUuid") || s.has("sessionId") || s.has("isSidechain")) || s.has("type", "summary", "leafUuid") ||
 		s.has("type", "messageId", "snapshot", "isSnapshotUpdate")
 }
 
-func parseClaudeCode(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	f := claudeCodeFile{byUUID: map[string]*claudeCodeLine{}, note: note}
-	if err := eachLine(r, f.read); err != nil {
+func parseClaudeCode(in *input, emit func(Conversation) error, note func(Note)) error {
+	f := claudeCodeFile{in: in, conv: in.begin(0), byUUID: map[string]*claudeCodeLine{}, words: map[string]string{}, note: note}
+	if err := eachLine(in, f.read); err != nil {
 		return err
 	}
-	for _, s := range f.sessions() {
-		if err := emit(s.conversation()); err != nil {
+	if f.conv.dense {
+		return emit(f.conv)
+	}
+	sessions := f.sessions()
+	f.lines = nil
+	for i, s := range sessions {
+		c := s.conversation()
+		sessions[i] = nil
+		if i == len(sessions)-1 { // the lines take as much memory as what is made of them
+			f.byUUID = nil
+		}
+		if err := emit(c); err != nil {
 			return err
 		}
 	}
@@ -54,6 +63,9 @@ func parseClaudeCode(r io.Reader, emit func(Conversation) error, note func(Note)
 
 // A claudeCodeFile is what the lines of a file say, as far as it is needed.
 type claudeCodeFile struct {
+	in     *input
+	conv   Conversation      // counts the lines
+	words  map[string]string // that lines have in common
 	lines  []*claudeCodeLine // those with a uuid
 	byUUID map[string]*claudeCodeLine
 	titles []claudeCodeTitle
@@ -74,9 +86,26 @@ type claudeCodeLine struct {
 	at            time.Time
 	badText       string // text that was mended, "" for none
 	hasToolResult bool   // a structured copy of the tool's result
-	envelope      source // of the conversation, if this is its first line
-	marks         source // of the message
-	message       object // nil where the line is no message
+	isMessage     bool
+	raw           json.RawMessage // the line
+}
+
+// message decodes what was said; nil where the line is no message.
+func (l *claudeCodeLine) message() object {
+	if !l.isMessage {
+		return nil
+	}
+	return objectOf(l.raw).object("message")
+}
+
+// envelope is what the line says of the conversation, if it is its first.
+func (l *claudeCodeLine) envelope() source {
+	return source{}.copy(objectOf(l.raw), "cwd", "gitBranch", "version")
+}
+
+// marks is what the line says of the message beside it.
+func (l *claudeCodeLine) marks() source {
+	return source{}.copy(objectOf(l.raw), "isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
 }
 
 // A claudeCodeTitle is a line that names a session.
@@ -90,16 +119,19 @@ type claudeCodeTitle struct {
 }
 
 func (f *claudeCodeFile) read(place string, line []byte) error {
+	f.in.took(len(line))
 	sound, badText := mendText(line)
-	var o object
-	if err := json.Unmarshal(sound, &o); err != nil || o == nil {
+	o := readObject(sound)
+	if o == nil {
 		f.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
 		return nil
 	}
 	if o.str("uuid") != "" {
-		l := newClaudeCodeLine(o, place)
-		l.badText = badText
-		f.add(l)
+		if f.conv.more() && f.conv.roomFor(2) {
+			l := f.newLine(o, place)
+			l.badText, l.raw = badText, sound
+			f.add(l)
+		}
 		return nil
 	}
 	if badText != "" {
@@ -107,31 +139,48 @@ func (f *claudeCodeFile) read(place string, line []byte) error {
 	}
 	switch kind := o.str("type"); kind {
 	case "summary":
-		f.titles = append(f.titles, claudeCodeTitle{place, o.str("summary"), o.str("leafUuid"), "", 1, false})
+		f.title(claudeCodeTitle{place, o.str("summary"), o.key("leafUuid"), "", 1, false})
 	case "ai-title":
-		f.titles = append(f.titles, claudeCodeTitle{place, o.str("aiTitle"), "", o.str("sessionId"), 2, false})
+		f.title(claudeCodeTitle{place, o.str("aiTitle"), "", f.word(o, "sessionId"), 2, false})
 	case "custom-title":
-		f.titles = append(f.titles, claudeCodeTitle{place, o.str("customTitle"), "", o.str("sessionId"), 3, false})
+		f.title(claudeCodeTitle{place, o.str("customTitle"), "", f.word(o, "sessionId"), 3, false})
 	default:
 		f.aside.add(strconv.Quote(clip(kind))+" lines", place)
 	}
 	return nil
 }
 
-func newClaudeCodeLine(o object, place string) *claudeCodeLine {
+func (f *claudeCodeFile) title(t claudeCodeTitle) {
+	if f.conv.more() && f.conv.room() {
+		f.titles = append(f.titles, t)
+	}
+}
+
+// word gives a member that stands on many lines, in one piece of memory for all.
+func (f *claudeCodeFile) word(o object, name string) string {
+	s := o.key(name)
+	if known, ok := f.words[s]; ok {
+		return known
+	}
+	f.words[s] = s
+	return s
+}
+
+func (f *claudeCodeFile) newLine(o object, place string) *claudeCodeLine {
 	l := &claudeCodeLine{
-		place: place, uuid: o.str("uuid"), parent: o.str("parentUuid"), sessionID: o.str("sessionId"), agentID: o.str("agentId"),
-		sidechain: o.flag("isSidechain"), kind: o.str("type"), subtype: o.str("subtype"), hasToolResult: o.has("toolUseResult"),
-		envelope: source{}.copy(o, "cwd", "gitBranch", "version"),
-		marks:    source{}.copy(o, "isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly"),
+		place: place, uuid: o.key("uuid"), parent: o.key("parentUuid"), sessionID: f.word(o, "sessionId"), agentID: f.word(o, "agentId"),
+		sidechain: o.flag("isSidechain"), kind: f.word(o, "type"), subtype: f.word(o, "subtype"), hasToolResult: o.has("toolUseResult"),
+	}
+	if p := f.byUUID[l.parent]; p != nil {
+		l.parent = p.uuid
 	}
 	l.at, _ = o.time("timestamp")
 	if l.subtype == "compact_boundary" && l.parent == "" {
-		l.parent = o.str("logicalParentUuid")
+		l.parent = o.key("logicalParentUuid")
 		l.rejoined = l.parent != ""
 	}
 	if l.kind == "user" || l.kind == "assistant" {
-		l.message = o.object("message")
+		l.isMessage = o.object("message") != nil
 	}
 	return l
 }
@@ -141,7 +190,7 @@ func (f *claudeCodeFile) add(l *claudeCodeLine) {
 		f.note(Note{LeftOut, KindDuplicate, "", l.place, "its uuid " + clip(l.uuid) + " stands on " + first.place + " already; the line is left out"})
 		return
 	}
-	if l.message == nil {
+	if !l.isMessage {
 		what := strconv.Quote(clip(l.kind))
 		if l.subtype != "" {
 			what += " (" + clip(l.subtype) + ")"

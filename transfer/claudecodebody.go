@@ -3,8 +3,6 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -13,8 +11,9 @@ import (
 // conversation makes the session's conversation.
 func (s *claudeCodeSession) conversation() Conversation {
 	first := s.lines[0]
-	s.conv = Conversation{SourceID: first.sessionID, CreatedAt: first.at}
-	about := first.envelope
+	s.conv = s.file.in.begin(s.file.in.size)
+	s.conv.SourceID, s.conv.CreatedAt = first.sessionID, first.at
+	about := first.envelope()
 	if first.sidechain {
 		id := first.agentID
 		if id == "" {
@@ -32,11 +31,18 @@ func (s *claudeCodeSession) conversation() Conversation {
 		s.noteLine(l)
 	}
 	for _, t := range s.turns {
+		if !s.conv.more() {
+			return s.conv
+		}
 		s.readTurn(t)
 	}
 	s.placeResults()
 	for _, t := range s.turns {
+		if !s.conv.more() {
+			return s.conv
+		}
 		s.addMessages(t)
+		t.said.parts = nil
 	}
 	return s.conv
 }
@@ -73,8 +79,8 @@ func (s *claudeCodeSession) findTitle() {
 		if s.conv.Title != "" {
 			return
 		}
-		if l := t.lines[0]; l.kind == "user" && l.marks["isMeta"] == nil {
-			s.conv.Title = titleFrom(textBody(tree.RoleUser, claudeCodeSpoken(l.message)))
+		if l := t.lines[0]; l.kind == "user" && l.marks()["isMeta"] == nil {
+			s.conv.Title = titleOf(claudeCodeSpoken(l.message()))
 		}
 	}
 }
@@ -82,10 +88,10 @@ func (s *claudeCodeSession) findTitle() {
 // claudeCodeSpoken is the first text of a message that the user typed: text in
 // tags is the program's.
 func claudeCodeSpoken(message object) string {
-	if text, ok := stringOf(message["content"]); ok && !strings.HasPrefix(text, "<") {
+	if text := message.str("content"); text != "" && !strings.HasPrefix(text, "<") {
 		return text
 	}
-	for _, block := range message.objects("content") {
+	for block := range message.objects("content") {
 		if text := block.str("text"); text != "" && !strings.HasPrefix(text, "<") {
 			return text
 		}
@@ -112,13 +118,17 @@ type claudeCodeBody struct {
 // readTurn takes the turn's blocks apart. Results become messages of their own.
 func (s *claudeCodeSession) readTurn(t *claudeCodeTurn) {
 	for _, l := range t.lines {
-		if text, ok := stringOf(l.message["content"]); ok {
-			if text != "" {
-				t.said.parts = append(t.said.parts, encode(part{"text", text}))
+		message := l.message()
+		if isString(message["content"]) {
+			if text := message.str("content"); text != "" {
+				t.said.parts = append(t.said.parts, textPart(text))
 			}
 			continue
 		}
-		for i, raw := range l.message.list("content") {
+		for i, raw := range s.conv.list(message, "content", l.uuid) {
+			if !s.conv.more() {
+				return
+			}
 			s.readBlock(t, l, i, s.conv.object(raw, l.uuid))
 		}
 	}
@@ -132,16 +142,19 @@ func (s *claudeCodeSession) readBlock(t *claudeCodeTurn, l *claudeCodeLine, i in
 	switch kind := block.str("type"); kind {
 	case "text":
 		if text := block.str("text"); text != "" {
-			t.said.parts = append(t.said.parts, encode(part{"text", text}))
+			t.said.parts = append(t.said.parts, textPart(text))
 		}
 	case "thinking", "redacted_thinking":
-		t.said.thoughts = append(t.said.thoughts, encode(map[string]json.RawMessage(block)))
+		t.said.thoughts = append(t.said.thoughts, encodeObject(block))
 	case "tool_use":
 		s.readCall(t, l, block)
 	case "tool_result":
+		if !s.conv.room() {
+			return
+		}
 		r := &claudeCodeResult{id: fmt.Sprintf("%s#%d", l.uuid, i+1), callID: block.str("tool_use_id")}
 		r.message.Body = (&piece{role: tree.RoleTool, parts: s.resultParts(l, block), answers: r.callID}).body()
-		r.message.Metadata = sourceMetadata(maps.Clone(l.marks).put("is_error", block.flag("is_error")))
+		r.message.Metadata = sourceMetadata(l.marks().put("is_error", block.flag("is_error")))
 		t.results = append(t.results, r)
 	default:
 		p, ok := mediaPart(block)
@@ -155,11 +168,18 @@ func (s *claudeCodeSession) readBlock(t *claudeCodeTurn, l *claudeCodeLine, i in
 
 func (s *claudeCodeSession) readCall(t *claudeCodeTurn, l *claudeCodeLine, block object) {
 	id := block.str("id")
-	if slices.Contains(t.said.callIDs, id) {
+	if t.said.ids[id] {
 		s.conv.leftOut(KindDuplicate, l.uuid, "the call %s stands in the message already", clip(id))
 		return
 	}
+	if !s.conv.room() {
+		return
+	}
 	t.said.calls = append(t.said.calls, newToolCall(id, block.str("name"), block["input"]))
+	if t.said.ids == nil {
+		t.said.ids = map[string]bool{}
+	}
+	t.said.ids[id] = true
 	t.said.callIDs = append(t.said.callIDs, id)
 }
 
@@ -167,15 +187,15 @@ func (s *claudeCodeSession) readCall(t *claudeCodeTurn, l *claudeCodeLine, block
 // the chat-completions API can hold.
 func (s *claudeCodeSession) resultParts(l *claudeCodeLine, block object) (parts []json.RawMessage) {
 	if text, ok := stringOf(block["content"]); ok {
-		return []json.RawMessage{encode(part{"text", text})}
+		return []json.RawMessage{textPart(text)}
 	}
-	for _, b := range block.objects("content") {
+	for b := range block.objects("content") {
 		text := b.str("text")
 		if kind := b.str("type"); kind != "text" {
-			text = fmt.Sprintf("[%s of %d bytes]", clip(kind), len(encode(map[string]json.RawMessage(b))))
+			text = fmt.Sprintf("[%s of %d bytes]", clip(kind), len(encodeObject(b)))
 			s.conv.leftOut(KindAttachment, l.uuid, "a tool message holds text only; %s stands for what the tool gave", text)
 		}
-		parts = append(parts, encode(part{"text", text}))
+		parts = append(parts, textPart(text))
 	}
 	return parts
 }
@@ -220,10 +240,11 @@ func thinkingOnly(thinking []json.RawMessage) string {
 // about is what is worth keeping of the lines besides what they say.
 func (t *claudeCodeTurn) about(sessionID string) source {
 	last := t.lines[len(t.lines)-1]
-	about := t.lines[0].marks
+	about := t.lines[0].marks()
 	if last.kind == "assistant" {
-		about.copy(last.message, "model", "stop_reason", "usage")
-		about.put("messageId", last.message.str("id"))
+		message := last.message()
+		about.copy(message, "model", "stop_reason", "usage")
+		about.put("messageId", message.str("id"))
 	}
 	if len(t.said.thoughts) > 0 {
 		about.put("thinking", encode(t.said.thoughts))
@@ -245,7 +266,7 @@ func mediaPart(block object) (_ json.RawMessage, ok bool) {
 	case "image url":
 		return imagePart(src.str("url")), true
 	case "document text":
-		return encode(part{"text", src.str("data")}), true
+		return textPart(src.str("data")), true
 	case "document base64":
 		return encode(map[string]any{"type": "file", "file": map[string]string{"filename": block.str("title"), "file_data": data}}), true
 	}

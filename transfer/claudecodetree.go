@@ -60,7 +60,7 @@ func (l *claudeCodeLine) commonName() string {
 }
 
 func (s *claudeCodeSession) hasMessage() bool {
-	return slices.ContainsFunc(s.lines, func(l *claudeCodeLine) bool { return l.message != nil })
+	return slices.ContainsFunc(s.lines, func(l *claudeCodeLine) bool { return l.isMessage })
 }
 
 // parent is the line that l hangs under, nil where it is a root, stands in
@@ -123,10 +123,10 @@ type claudeCodeResult struct {
 func (s *claudeCodeSession) findTurns() {
 	byAPI := map[[2]string]*claudeCodeTurn{}
 	for _, l := range s.lines {
-		if l.message == nil {
+		if !l.isMessage {
 			continue
 		}
-		api := [2]string{l.sessionID, l.message.str("id")}
+		api := [2]string{l.sessionID, l.message().key("id")}
 		t := byAPI[api]
 		if t == nil || l.kind != "assistant" || api[1] == "" {
 			t = &claudeCodeTurn{messageID: l.uuid}
@@ -179,7 +179,7 @@ func (s *claudeCodeSession) nearest(l *claudeCodeLine) (found nearest) {
 		if p == nil {
 			return nearest{missing: l.parent}
 		}
-		if p.message != nil {
+		if p.isMessage {
 			return nearest{line: p}
 		}
 		if known, ok := s.above[p]; ok {
@@ -201,6 +201,9 @@ func (s *claudeCodeSession) placeResults() {
 	}
 	for _, t := range s.turns {
 		for _, r := range t.results {
+			if !s.conv.more() {
+				return
+			}
 			caller := s.caller(t, callers[r.callID])
 			if caller == nil {
 				continue // normalizing sees to results without a call

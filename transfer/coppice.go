@@ -3,7 +3,6 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,9 +17,9 @@ func detectCoppice(s shape) bool {
 	return s.is("version", "0") && s.has("type", "id", "head_id", "settings")
 }
 
-func parseCoppice(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	f := coppiceFile{emit: emit, note: note}
-	if err := eachLine(r, f.read); err != nil {
+func parseCoppice(in *input, emit func(Conversation) error, note func(Note)) error {
+	f := coppiceFile{in: in, emit: emit, note: note}
+	if err := eachLine(in, f.read); err != nil {
 		return err
 	}
 	return f.flush()
@@ -29,6 +28,7 @@ func parseCoppice(r io.Reader, emit func(Conversation) error, note func(Note)) e
 // A coppiceFile is a file up to a line, with the conversation that the line
 // belongs to.
 type coppiceFile struct {
+	in      *input
 	emit    func(Conversation) error
 	note    func(Note)
 	current *Conversation // nil before the first
@@ -37,8 +37,9 @@ type coppiceFile struct {
 }
 
 func (f *coppiceFile) read(place string, line []byte) error {
-	var o object
-	if err := json.Unmarshal(line, &o); err != nil || o == nil {
+	o := readObject(line)
+	f.in.took(len(line))
+	if o == nil {
 		f.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
 		return nil
 	}
@@ -61,15 +62,16 @@ func (f *coppiceFile) begin(o object, place string) {
 	f.skip = ""
 	if v := o.id("version"); v != fmt.Sprint(coppiceVersion) {
 		f.skip = fmt.Sprintf("this Coppice reads version %d of its format and not %q; a newer one may", coppiceVersion, clip(v))
-		f.note(Note{LeftOut, KindConversation, o.str("title"), place, f.skip})
+		f.note(Note{LeftOut, KindConversation, cutNote(o.str("title")), place, f.skip})
 		return
 	}
 	if !isID(o.str("id")) {
 		f.skip = fmt.Sprintf("the conversation's id %q is no UUID", clip(o.str("id")))
-		f.note(Note{LeftOut, KindConversation, o.str("title"), place, f.skip})
+		f.note(Note{LeftOut, KindConversation, cutNote(o.str("title")), place, f.skip})
 		return
 	}
-	c := Conversation{SourceID: lowerID(o, "id"), OwnIDs: true, HeadID: lowerID(o, "head_id")}
+	c := f.in.begin(0)
+	c.SourceID, c.OwnIDs, c.HeadID = lowerID(o, "id"), true, lowerID(o, "head_id")
 	c.Title = c.textOf(o, "title", place)
 	c.Metadata = unquoted(o["metadata"])
 	c.Settings = unquoted(o["settings"])
@@ -96,6 +98,9 @@ func (f *coppiceFile) add(o object, place string, summary bool) {
 		c.leftOut(KindSyntax, place, "the id %q is no UUID; the line is left out", clip(id))
 		return
 	}
+	if !c.more() || !c.room() {
+		return
+	}
 	m := Message{
 		SourceID: id, ParentID: lowerID(o, "parent_id"), Body: unquoted(o["body"]), Metadata: unquoted(o["metadata"]),
 		Pinned: o.flag("pinned"), CreatedAt: c.timeAt(o, id),
@@ -105,7 +110,7 @@ func (f *coppiceFile) add(o object, place string, summary bool) {
 	}
 	if summary {
 		m.Summary = &Summary{LastSummarizedID: lowerID(o, "last_summarized_id"), PriorSummaryID: lowerID(o, "prior_summary_id"), Model: c.modelOf(o, id), Origin: c.originOf(o, id)}
-		for _, raw := range o.list("kept_ids") {
+		for _, raw := range c.list(o, "kept_ids", id) {
 			m.Summary.KeptIDs = append(m.Summary.KeptIDs, lowerID(object{"id": raw}, "id"))
 		}
 	}
@@ -114,7 +119,7 @@ func (f *coppiceFile) add(o object, place string, summary bool) {
 
 // flush emits the conversation that was being read.
 func (f *coppiceFile) flush() error {
-	if len(f.skipped.lines) > 0 {
+	if f.skipped.count > 0 {
 		f.note(Note{LeftOut, KindConversation, "", f.skipped.String(), f.skip + "; these nodes are left out"})
 		f.skipped = lineSet{}
 	}
@@ -130,14 +135,15 @@ func (f *coppiceFile) flush() error {
 func (c *Conversation) timeAt(o object, place string) time.Time {
 	t, sound := o.time("created_at")
 	if !sound {
-		c.repaired(KindTime, place, "created_at %s can't be read", clip(string(o["created_at"])))
+		c.repaired(KindTime, place, "created_at %s can't be read", clipRaw(o["created_at"]))
 	}
 	return t
 }
 
 // textOf gives a member that is text, mended where the store can't hold it.
-func (c *Conversation) textOf(o object, name, place string) (text string) {
-	if len(o[name]) > 0 && c.decode(o[name], place, &text) != nil {
+func (c *Conversation) textOf(o object, name, place string) string {
+	text, ok := c.text(o[name], place)
+	if !ok && o.has(name) {
 		c.leftOut(KindMetadata, place, "%s that is no text", name)
 	}
 	return text

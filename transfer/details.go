@@ -40,11 +40,11 @@ func (c *Conversation) details(t *turn, content string) {
 			if !there {
 				result = inside
 			}
-			t.result(id, false, encode(part{"text", unquote(result)}))
+			t.result(id, false, textPart(unquote(result)))
 		case "code_interpreter":
 			id := t.call("", "code_interpreter", encode(inside))
 			if output, there := attributes["output"]; there {
-				t.result(id, false, encode(part{"text", unquote(output)}))
+				t.result(id, false, textPart(unquote(output)))
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func TestFixtures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := choose("", data)
+			f, _, err := choose("", data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,11 +65,17 @@ type reading struct {
 // take all of it.
 func parsed(t testing.TB, f format, data []byte) (r reading) {
 	t.Helper()
-	r.err = f.parse(bytes.NewReader(data), func(c Conversation) error {
-		b, notes := normalize(c, f.name, "")
+	in := newInput(t.Context(), bytes.NewReader(data))
+	note := func(n Note) { r.notes = append(r.notes, n) }
+	in.note = note
+	r.err = f.parse(in, func(c Conversation) error {
+		if c.dense {
+			return nil
+		}
+		b, _, notes := normalize(c, f.name, "")
 		r.bundles, r.notes = append(r.bundles, b), append(r.notes, notes...)
 		return nil
-	}, func(n Note) { r.notes = append(r.notes, n) })
+	}, note)
 	for _, b := range r.bundles {
 		if err := checkBundle(b); err != nil {
 			t.Errorf("%q: %v", b.Conversation.Title, err)

@@ -25,7 +25,8 @@ func (f *flat) place(t *turn, i int, m object, parentMember string) {
 	}
 	f.seen[t.id] = true
 	if parent, there := m[parentMember]; there {
-		t.parent, _ = stringOf(parent)
+		id, _ := stringOf(parent)
+		t.parent = keyOf(id)
 		if isNoParent(t.parent) {
 			t.parent = ""
 		}

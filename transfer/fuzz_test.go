@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -33,7 +34,7 @@ func fuzzFormat(f *testing.F, name string, fixtures ...string) {
 		}
 		f.Add(data)
 		// Elements one by one are easier to change into something telling.
-		err = eachElement(strings.NewReader(string(data)), func(_ string, raw json.RawMessage) error {
+		err = eachElement(newInput(f.Context(), bytes.NewReader(data)), func(_ string, raw json.RawMessage) error {
 			f.Add([]byte(raw))
 			return nil
 		})

@@ -15,6 +15,7 @@ import (
 // recurses: a conversation may be one line of a million messages.
 type graph struct {
 	c     *Conversation
+	names []string // source ids of the bundle's nodes
 	nodes []*node
 	byID  map[string]*node // dropped ones too: a head may name one
 }
@@ -32,7 +33,8 @@ type node struct {
 
 // newGraph takes the messages in. An id that came before is left out.
 func newGraph(c *Conversation) *graph {
-	g := &graph{c: c, byID: make(map[string]*node, len(c.Messages))}
+	g := &graph{c: c, byID: make(map[string]*node, len(c.Messages)), nodes: make([]*node, 0, len(c.Messages))}
+	all := make([]node, len(c.Messages))
 	for i, m := range c.Messages {
 		if m.SourceID == "" {
 			m.SourceID = fmt.Sprintf("#%d", i+1)
@@ -45,7 +47,8 @@ func newGraph(c *Conversation) *graph {
 			}
 			continue
 		}
-		n := &node{Message: m, at: i}
+		n := &all[i]
+		n.Message, n.at = m, i
 		g.byID[m.SourceID] = n
 		g.nodes = append(g.nodes, n)
 	}
@@ -149,7 +152,7 @@ func (n *node) isLeaf() bool {
 // relink takes the dropped nodes out. What replied to one replies to its
 // parent then. It needs the nodes in parents-first order, and keeps that.
 func (g *graph) relink() {
-	kept := g.nodes[:0:0]
+	kept := g.nodes[:0]
 	for _, n := range g.nodes {
 		if n.up != nil && n.up.dropped {
 			n.up = n.up.up // which is not dropped: its own parent was looked at before
@@ -161,6 +164,7 @@ func (g *graph) relink() {
 			kept = append(kept, n)
 		}
 	}
+	clear(g.nodes[len(kept):])
 	g.nodes = kept
 	g.countReplies()
 }
@@ -216,20 +220,24 @@ func (h *byTime) Pop() any {
 // and kept messages must be there before them.
 func (g *graph) bundle(conversation uuid.UUID) []tree.BundleNode {
 	out := make([]tree.BundleNode, 0, len(g.nodes))
+	g.names = make([]string, 0, len(g.nodes))
 	for _, n := range g.nodes {
 		n.id = messageID(g.c, conversation, n.SourceID)
 		if n.Summary == nil {
-			out = append(out, n.bundle())
+			out, g.names = append(out, n.bundle()), append(g.names, n.SourceID)
 		}
 	}
 	for _, n := range g.nodes {
 		if n.Summary == nil {
 			continue
 		}
+		if !g.c.more() {
+			break
+		}
 		if r := g.summaryRange(n, conversation); r != nil {
 			b := n.bundle()
 			b.Summary = r
-			out = append(out, b)
+			out, g.names = append(out, b), append(g.names, n.SourceID)
 		}
 	}
 	return out

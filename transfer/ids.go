@@ -25,7 +25,7 @@ func conversationID(c *Conversation, format, tenantID string) uuid.UUID {
 	case c.id != uuid.Nil:
 		return c.id
 	}
-	name := nameOf(c, format)
+	name := conversationName(c, format)
 	if tenantID != "" && tenantID != tree.DefaultTenant {
 		name = tenantID + "\n" + name
 	}
@@ -38,11 +38,11 @@ func ownID(c *Conversation) (uuid.UUID, bool) {
 	return id, c.OwnIDs && err == nil
 }
 
-// nameOf tells a conversation apart from all others of its tenant's imports. A
+// conversationName tells a conversation apart from all others of its tenant's imports. A
 // source id that is a UUID names the conversation wherever it was exported;
 // another names it in its program only, so format and creation time are part of
 // the name as well.
-func nameOf(c *Conversation, format string) string {
+func conversationName(c *Conversation, format string) string {
 	if id, err := uuid.Parse(c.SourceID); err == nil {
 		return id.String()
 	}
@@ -57,19 +57,6 @@ func messageID(c *Conversation, conversation uuid.UUID, sourceID string) uuid.UU
 		}
 	}
 	return uuid.NewSHA1(conversation, []byte(sourceID))
-}
-
-// sourceIDs gives the source's ids of messages by those that they got; nil where
-// they are the same.
-func sourceIDs(c *Conversation, conversation uuid.UUID) map[uuid.UUID]string {
-	if c.OwnIDs {
-		return nil
-	}
-	ids := make(map[uuid.UUID]string, len(c.Messages))
-	for _, m := range c.Messages {
-		ids[messageID(c, conversation, m.SourceID)] = m.SourceID
-	}
-	return ids
 }
 
 // contentID makes an id for a source that has none, from what is the same in

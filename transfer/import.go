@@ -3,12 +3,13 @@ package transfer
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -38,7 +39,7 @@ type Options struct {
 	// ErrTooLarge, but for the notes, of which the report then counts the rest.
 	MaxConversationBytes int64 // of one conversation; 0: any number
 	MaxBytes             int64 // of all that comes out of the file, unpacked; 0: any number
-	MaxNotes             int   // 0: any number, but 10,000 of one conversation
+	MaxNotes             int   // 0: any number, but 10,000 of one conversation, and of the file beside them
 
 	DropSummaries bool // leave summaries out: nobody checked their texts, and contexts are then made of the messages
 
@@ -48,7 +49,8 @@ type Options struct {
 }
 
 // A Report tells what Import found and did. Added and Present stay 0 in a dry
-// run.
+// run. A conversation that stands in the file more than once counts once, as
+// the largest.
 type Report struct {
 	Format        string
 	Conversations int
@@ -74,7 +76,8 @@ var (
 )
 
 // Import reads conversations from r and stores them. The format is recognized
-// from the content, a zip archive's from what is in it.
+// from the content, a zip archive's from what is in it. It may be packed by gzip,
+// and in UTF-8, UTF-16 or UTF-32.
 //
 // A file comes in as far as it is sound. The report says what came in, and
 // names each thing that was repaired or left out; with an error, it tells of
@@ -82,16 +85,21 @@ var (
 // importing a later export of the same conversations adds what is new. In a dry
 // run store may be nil.
 //
-// Memory is bounded by the largest conversation (times the workers and two),
-// besides the notes; a zip archive that can't be read at any offset is put into
-// a temporary file. Small conversations go to the store several at a time, and
-// the file is read on while the store works.
+// Memory is bounded by eight times the bytes of the largest conversation,
+// whatever they are, and 32 MB, besides the notes; a zip archive that can't be
+// read at any offset is put into a temporary file. Small conversations go to
+// the store several at a time, and the file is read on while the store works.
+// When the context ends, the reading ends within a few hundred messages.
 func Import(ctx context.Context, store Store, r io.Reader, opts Options) (Report, error) {
 	im := newImporter(ctx, store, opts)
 	err := im.file(r)
 	report, saveErr := im.finish()
-	if saveErr != nil {
+	var file *FileError
+	switch {
+	case saveErr != nil:
 		err = saveErr // of which the reader's is at most the consequence
+	case err != nil && !errors.As(err, &file):
+		err = &FileError{reason: err.Error(), err: err}
 	}
 	if err != nil {
 		return report, fmt.Errorf("transfer.Import: %w", err)
@@ -109,6 +117,8 @@ type importer struct {
 
 	batch []entry // for the next call of the store
 	nodes int     // of all of them
+	bytes int     // that all of them take
+	alone int     // notes that stand before any conversation of a batch
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
@@ -120,7 +130,7 @@ func newImporter(ctx context.Context, store Store, opts Options) *importer {
 	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, bounds: newBounded(opts), saver: newSaver(ctx, store, opts)}
 }
 
-// file reads what may be a zip archive.
+// file reads what may be packed.
 func (im *importer) file(r io.Reader) error {
 	progress := &counter{report: im.opts.Progress}
 	if f, ok := r.(*os.File); ok {
@@ -128,35 +138,43 @@ func (im *importer) file(r io.Reader) error {
 			return im.zip(readerAt{f, progress}, info.Size())
 		}
 	}
-	in := bufio.NewReaderSize(reader{r, progress}, headBytes)
-	if head, err := in.Peek(len(zipMagic)); err == nil && string(head) == zipMagic {
+	in := bufio.NewReaderSize(reader{r, progress}, readBytes)
+	head, _ := in.Peek(len(zipMagic))
+	switch {
+	case string(head) == zipMagic:
 		return im.spooledZip(in)
+	case strings.HasPrefix(string(head), gzipMagic):
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return fileErrorf("the gzip file can't be unpacked: %w", err)
+		}
+		return im.stream(unpacked)
 	}
 	return im.stream(in)
 }
 
-var byteOrderMark = []byte("\uFEFF")
+// gzipMagic is how every gzip file begins.
+const gzipMagic = "\x1f\x8b"
 
 // stream reads a file of one format.
-func (im *importer) stream(in *bufio.Reader) error {
-	if head, err := in.Peek(len(byteOrderMark)); err == nil && bytes.Equal(head, byteOrderMark) {
-		_, _ = in.Discard(len(byteOrderMark)) // which Peek has buffered
-	}
-	head, err := in.Peek(headBytes)
-	if err != nil && !errors.Is(err, io.EOF) {
+func (im *importer) stream(r io.Reader) error {
+	r, err := asUTF8(r)
+	if err != nil {
 		return err
 	}
-	if len(bytes.TrimSpace(head)) == 0 && len(head) < headBytes {
-		return ErrEmpty
-	}
-	f, err := choose(im.opts.Format, head)
+	head, f, member, err := recognize(r, im.opts.Format)
 	if err != nil {
 		return err
 	}
 	im.format = f.name
-	im.bounds.from = in
+	im.bounds.from = io.MultiReader(bytes.NewReader(head), r)
 	im.bounds.next()
-	err = f.parse(im.bounds, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
+	in := newInput(im.ctx, im.bounds)
+	in.note, in.member = im.note, member
+	err = f.parse(in, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
+	if err == nil {
+		err = in.err
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
@@ -167,8 +185,11 @@ func (im *importer) stream(in *bufio.Reader) error {
 func (im *importer) note(n Note) {
 	last := len(im.batch) - 1
 	switch {
-	case last < 0:
+	case last < 0 && im.alone < maxNotes:
+		im.alone++
 		im.loose(n)
+	case last < 0:
+		im.kept.omitted.Add(1)
 	case len(im.batch[last].notes) <= 2*maxNotes:
 		im.batch[last].notes = append(im.batch[last].notes, n)
 	default:
@@ -179,21 +200,32 @@ func (im *importer) note(n Note) {
 // conversation takes one conversation of the file.
 func (im *importer) conversation(c Conversation, format string) error {
 	im.bounds.next()
+	switch {
+	case c.in.err != nil:
+		return c.in.err
+	case c.dense:
+		im.note(Note{LeftOut, KindTooLarge, c.name(), "", c.tooDense()})
+		return im.stopped()
+	}
 	if err := im.identify(&c, format); err != nil {
 		im.stop(err)
 		return err
 	}
-	b, notes := normalize(c, format, im.opts.TenantID)
-	dropped := len(b.Nodes)
-	if im.opts.DropSummaries {
-		b.Nodes = slices.DeleteFunc(b.Nodes, func(n tree.BundleNode) bool { return n.Summary != nil })
+	name, in := c.name(), c.in
+	b, ids, notes := normalize(c, format, im.opts.TenantID)
+	if in.err != nil {
+		return in.err
 	}
-	dropped -= len(b.Nodes)
+	dropped := 0
+	if im.opts.DropSummaries {
+		ids, dropped = dropSummaries(&b, ids)
+	}
 	again := im.seen[b.Conversation.ID]
 	if again {
-		notes = append(notes, Note{Repaired, KindDuplicate, c.name(), "", "the conversation stands in the file more than once; what is new in this one was added"})
+		notes = append(notes, Note{Repaired, KindDuplicate, name, "", "the conversation stands in the file more than once; what is new in this one was added"})
 	}
-	if again || im.nodes+len(b.Nodes) > batchNodes {
+	e := entry{Bundle: b, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped}
+	if again || im.nodes+len(b.Nodes) > batchNodes || im.bytes+e.bytes > aheadBytes {
 		if err := im.flush(); err != nil {
 			return err
 		}
@@ -202,8 +234,15 @@ func (im *importer) conversation(c Conversation, format string) error {
 		im.wait() // until the first is stored
 	}
 	im.seen[b.Conversation.ID] = true
-	im.batch = append(im.batch, entry{b, notes, sourceIDs(&c, b.Conversation.ID), dropped})
+	im.batch = append(im.batch, e)
 	im.nodes += len(b.Nodes)
+	im.bytes += e.bytes
+	if e.bytes > aheadBytes {
+		if err := im.flush(); err != nil {
+			return err
+		}
+		im.wait() // before the next takes memory too
+	}
 	return im.stopped()
 }
 
@@ -213,14 +252,40 @@ func (im *importer) identify(c *Conversation, format string) (err error) {
 	if _, own := ownID(c); own || im.opts.PublicIDs || im.store == nil {
 		return nil
 	}
-	c.id, err = im.store.ImportID(im.ctx, nameOf(c, format), conversationID(c, format, im.opts.TenantID))
+	c.id, err = im.store.ImportID(im.ctx, conversationName(c, format), conversationID(c, format, im.opts.TenantID))
 	return err
+}
+
+// dropSummaries takes the summaries out of a bundle, and their ids out of those of
+// its nodes.
+func dropSummaries(b *tree.Bundle, sourceIDs []string) (left []string, dropped int) {
+	nodes := b.Nodes[:0]
+	for i, n := range b.Nodes {
+		if n.Summary != nil {
+			dropped++
+			continue
+		}
+		nodes = append(nodes, n)
+		if sourceIDs != nil {
+			left = append(left, sourceIDs[i])
+		}
+	}
+	b.Nodes = nodes
+	return left, dropped
+}
+
+// bytesOf is about what a bundle takes in memory.
+func bytesOf(b tree.Bundle) (n int) {
+	for _, node := range b.Nodes {
+		n += 200 + len(node.Body) + len(node.Metadata)
+	}
+	return n
 }
 
 // flush hands the batch to the saver.
 func (im *importer) flush() error {
 	batch := im.batch
-	im.batch, im.nodes = nil, 0
+	im.batch, im.nodes, im.bytes = nil, 0, 0
 	return im.save(batch)
 }
 

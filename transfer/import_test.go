@@ -213,10 +213,11 @@ func TestImportBroken(t *testing.T) {
 		conversations int
 		want          string
 	}{
-		{"cut off", `[` + good + `, {"uuid": "b", "chat_m`, 1, "transfer.Import: claude: element 2, near byte 95: unexpected EOF"},
-		{"cut off between", `[` + good + `,`, 1, "transfer.Import: claude: element 2, near byte 95: unexpected EOF"},
-		{"not closed", `[` + good, 1, "transfer.Import: claude: element 2, near byte 94: unexpected EOF"},
-		{"no JSON in the middle", `[` + good + `, nonsense, ` + good + `]`, 1, "transfer.Import: claude: element 2, near byte 95: invalid character 'o' in literal null (expecting 'u')"},
+		{"cut off", `[` + good + `, {"uuid": "b", "chat_m`, 1, "transfer.Import: claude: the file is cut off: it ends in the middle of element 2, at byte 117"},
+		{"cut off between", `[` + good + `,`, 1, "transfer.Import: claude: the file is cut off: it ends in the middle of element 2, at byte 95"},
+		{"not closed", `[` + good, 1, "transfer.Import: claude: the file is cut off: it ends in the middle of element 2, at byte 94"},
+		{"no JSON in the middle", `[` + good + `, nonsense, ` + strings.ReplaceAll(good, `"a"`, `"b"`) + `]`, 2, ""},
+		{"the structure lost", `[` + good + `, }, ` + good + `]`, 1, "transfer.Import: claude: element 2, near byte 96: the structure of the file is lost: \"}\" stands where a value has to begin"},
 		{"one after the other", good + "\n" + strings.ReplaceAll(good, `"a"`, `"b"`), 2, ""},
 		{"with a byte order mark", "\uFEFF" + good, 1, ""},
 		{"empty", "", 0, "transfer.Import: the file is empty"},
@@ -362,7 +363,7 @@ func TestImportBatches(t *testing.T) {
 	}
 	in := line("a", 100) + line("b", 100) + line("c", 100) + line("d", 300) + line("e", 1) + line("f", 1) + line("e", 2)
 	report, err := Import(t.Context(), &calls, strings.NewReader(in), Options{})
-	if err != nil || report.Conversations != 7 {
+	if err != nil || report.Conversations != 6 || report.Messages != 100+100+100+300+2+1 {
 		t.Fatal(report.Conversations, err)
 	}
 	same(t, "conversations of each call", fmt.Sprint(calls), "[2 1 1 2 1]")

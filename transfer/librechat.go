@@ -2,9 +2,7 @@ package transfer
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -16,40 +14,17 @@ func detectLibreChat(s shape) bool {
 	return s.has("conversationId", "messages") || s.has("messages[].messageId")
 }
 
-// A librechatMessage is decoded with all its replies at once: as a value each
-// it would be scanned once for every level above it.
-type librechatMessage struct {
-	ID        json.RawMessage     `json:"messageId"`
-	Parent    json.RawMessage     `json:"parentMessageId"`
-	Sender    json.RawMessage     `json:"sender"`
-	IsUser    json.RawMessage     `json:"isCreatedByUser"`
-	Text      json.RawMessage     `json:"text"`
-	Content   json.RawMessage     `json:"content"`
-	CreatedAt json.RawMessage     `json:"createdAt"`
-	Model     json.RawMessage     `json:"model"`
-	Endpoint  json.RawMessage     `json:"endpoint"`
-	Error     json.RawMessage     `json:"error"`
-	Unfinish  json.RawMessage     `json:"unfinished"`
-	Finish    json.RawMessage     `json:"finish_reason"`
-	Feedback  json.RawMessage     `json:"feedback"`
-	Files     json.RawMessage     `json:"files"`
-	Children  []*librechatMessage `json:"children"`
-}
-
-func parseLibreChat(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	return eachElement(r, func(place string, raw json.RawMessage) error {
-		var c Conversation
+func parseLibreChat(in *input, emit func(Conversation) error, note func(Note)) error {
+	return eachElement(in, func(place string, raw json.RawMessage) error {
+		c := in.begin(len(raw))
 		o := objectOf(raw)
 		if o == nil {
 			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
 			return nil
 		}
 		c.readTitle(o["title"])
-		c.SourceID = o.str("conversationId")
-		var messages []*librechatMessage
-		var wrongType *json.UnmarshalTypeError
-		err := json.Unmarshal(o["messages"], &messages)
-		if err != nil && !errors.As(err, &wrongType) || messages == nil {
+		c.SourceID = o.key("conversationId")
+		if !o.isList("messages") {
 			note(Note{LeftOut, KindConversation, c.name(), place, "the conversation has no list of messages"})
 			return nil
 		}
@@ -57,79 +32,68 @@ func parseLibreChat(r io.Reader, emit func(Conversation) error, note func(Note))
 			c.SourceID = contentID("librechat", c.Title, string(o["messages"]))
 			c.repaired(KindConversation, "", "it has no conversationId; an id was made from its content")
 		}
-		if wrongType != nil { // everything else was decoded
-			c.wrongType("messages", wrongType)
-		}
 		c.Metadata = source{"format": "librechat", "id": c.SourceID}.copy(o, "endpoint", "options").metadata()
-		c.readLibreChat(messages)
+		c.readLibreChat(o["messages"])
 		return emit(c)
 	})
 }
 
 // readLibreChat takes the messages with all that is nested in them, level by
 // level.
-func (c *Conversation) readLibreChat(messages []*librechatMessage) {
-	type below struct {
-		message *librechatMessage
-		parent  json.RawMessage // what stands above it; nil in the list itself
-	}
-	var waiting []below
-	for _, m := range messages {
-		waiting = append(waiting, below{m, nil})
-	}
+func (c *Conversation) readLibreChat(messages json.RawMessage) {
 	f := flat{c: c, seen: map[string]bool{}}
-	for i := 0; i < len(waiting); i++ {
-		m, parent := waiting[i].message, waiting[i].parent
+	i := -1
+	for n := range c.levels(messages, "children") {
+		i++
+		m := n.object
 		if m == nil {
 			c.leftOut(KindContent, fmt.Sprintf("message %d", i+1), "the message is no object")
 			continue
 		}
-		if parent == nil {
-			parent = m.Parent
+		t := turn{c: c, id: m.key("messageId"), source: source{"id": m.key("messageId")}, role: librechatRole(m)}
+		if !n.inList {
+			m["parentMessageId"] = encode(n.above)
 		}
-		id, _ := stringOf(m.ID)
-		t := turn{id: id, source: source{"id": id}, role: m.role()}
-		named := object{}
-		if parent != nil {
-			named["parent"] = parent
-		}
-		f.place(&t, i, named, "parent")
+		f.place(&t, i, m, "parentMessageId")
+		n.id = t.id
 		c.librechatContent(&t, m)
 		c.Messages = append(c.Messages, t.messages()...)
-		for _, reply := range m.Children {
-			waiting = append(waiting, below{reply, encode(t.id)})
-		}
 	}
 }
 
-// role goes by isCreatedByUser, or else by the sender's name.
-func (m *librechatMessage) role() tree.Role {
-	o := object{"user": m.IsUser, "sender": m.Sender}
-	if o.flag("user") || !o.has("user") && (o.str("sender") == "User" || o.str("sender") == "user") {
+// librechatRole goes by isCreatedByUser, or else by the sender's name.
+func librechatRole(m object) tree.Role {
+	if m.flag("isCreatedByUser") || !m.has("isCreatedByUser") && (m.str("sender") == "User" || m.str("sender") == "user") {
 		return tree.RoleUser
 	}
 	return tree.RoleAssistant
 }
 
-func (c *Conversation) librechatContent(t *turn, m *librechatMessage) {
+func (c *Conversation) librechatContent(t *turn, m object) {
 	var sound bool
-	if t.createdAt, sound = timeOf(m.CreatedAt); !sound {
-		c.repaired(KindTime, t.id, "createdAt %s can't be read", clip(string(m.CreatedAt)))
+	if t.createdAt, sound = m.time("createdAt"); !sound {
+		c.repaired(KindTime, t.id, "createdAt %s can't be read", clipRaw(m["createdAt"]))
 	}
-	t.source.put("sender", m.Sender).put("model", m.Model).put("endpoint", m.Endpoint).put("error", m.Error).
-		put("unfinished", m.Unfinish).put("finish", m.Finish).put("feedback", m.Feedback)
-	said := c.object(encode(map[string]json.RawMessage{"text": m.Text, "content": m.Content, "files": m.Files}), t.id)
-	if parts := said.list("content"); len(parts) > 0 {
+	t.source.copy(m, "sender", "model", "endpoint", "error", "unfinished", "feedback").put("finish", m["finish_reason"])
+	m["content"] = json.RawMessage(compacted(m["content"])) // the ids of calls derive from it
+	for _, name := range []string{"text", "content", "files"} {
+		raw, found := mendText(m[name])
+		if found != "" {
+			c.repaired(KindText, t.id, "%s replaced by U+FFFD", found)
+			m[name] = raw
+		}
+	}
+	if parts := c.list(m, "content", t.id); len(parts) > 0 {
 		for i, raw := range parts {
 			c.librechatPart(t, i, raw)
 		}
-	} else if s := said.str("content"); s != "" {
+	} else if s := m.str("content"); s != "" {
 		t.text(s)
 	}
 	if !t.says() {
-		t.text(said.str("text"))
+		t.text(m.str("text"))
 	}
-	for _, f := range said.objects("files") {
+	for f := range m.objects("files") {
 		name := f.str("filename")
 		if text := f.str("text"); text != "" {
 			t.text(fmt.Sprintf("[file: %s]\n%s", name, text))
@@ -168,7 +132,7 @@ func (c *Conversation) librechatPart(t *turn, i int, raw json.RawMessage) {
 			if !ok {
 				result = string(output)
 			}
-			t.result(id, false, encode(part{"text", result}))
+			t.result(id, false, textPart(result))
 		}
 	case "image_url":
 		t.part(raw)

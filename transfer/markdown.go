@@ -111,9 +111,11 @@ func markdownTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:
 // partsText gives a content's text. A part that is not text stands as a word
 // in brackets: a picture in base64 is nothing to read.
 func partsText(content json.RawMessage) string {
-	var text string
-	if json.Unmarshal(content, &text) == nil {
+	if text, ok := stringOf(content); ok {
 		return text
+	}
+	if len(content) > tree.MaxBodyBytes { // more parts than a message can have
+		return ""
 	}
 	var parts []struct {
 		Type     string `json:"type"`

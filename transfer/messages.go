@@ -9,8 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // Lists of chat-completions messages, as programs keep and log them and as
@@ -26,22 +24,23 @@ import (
 // of it, or from its own id where that is a UUID.
 
 func detectMessages(s shape) bool {
-	return s.has("role", "content") || s.has("messages[].role")
+	return (s.has("role", "content") || s.has("messages[].role")) && s.spoken == s.objects
 }
 
-func parseMessages(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	f := messagesFile{emit: emit, note: note}
-	in := bufio.NewReader(r)
-	first, err := firstByte(in)
+func parseMessages(in *input, emit func(Conversation) error, note func(Note)) error {
+	f := messagesFile{in: in, emit: emit, note: note}
+	first, err := in.space()
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return err
+	case in.member != "":
+		err = eachElement(in, f.element)
 	case first == '[':
-		err = f.arrays(json.NewDecoder(in))
+		err = f.arrays()
 	default:
-		err = f.objects(in)
+		err = f.objects()
 	}
 	// What stands before an error is sound, and comes in.
 	if flushed := f.flush(); flushed != nil {
@@ -53,26 +52,27 @@ func parseMessages(r io.Reader, emit func(Conversation) error, note func(Note)) 
 // A messagesFile is a file up to an element, with the messages that stand in
 // it one by one and are a conversation together.
 type messagesFile struct {
+	in      *input
 	emit    func(Conversation) error
 	note    func(Note)
 	current *messagesList
 }
 
 // arrays reads one array, or one a line.
-func (f *messagesFile) arrays(dec *json.Decoder) error {
+func (f *messagesFile) arrays() error {
 	for n := 1; ; n++ {
-		t, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		place := fmt.Sprintf("array %d", n)
-		if err != nil {
-			return broken(dec, place, err)
+		first, err := f.in.space()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return f.in.readError(place, err)
+		case first != '[':
+			return fileErrorf("%s, near byte %d: not an array like the one before", place, f.in.at)
 		}
-		if t != json.Delim('[') {
-			return fmt.Errorf("%s, near byte %d: not an array like the one before", place, dec.InputOffset())
-		}
-		if err := elements(dec, true, f.element); err != nil {
+		f.in.take(1)
+		if err := f.in.elements(f.element); err != nil {
 			return err
 		}
 		if err := f.flush(); err != nil {
@@ -83,16 +83,18 @@ func (f *messagesFile) arrays(dec *json.Decoder) error {
 
 // objects reads JSONL, whose lines stand alone, or else one object of several
 // lines.
-func (f *messagesFile) objects(in *bufio.Reader) error {
-	line, err := in.ReadBytes('\n')
+func (f *messagesFile) objects() error {
+	line, err := f.in.ReadBytes('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	all := io.MultiReader(bytes.NewReader(line), in)
-	if !json.Valid(line) {
-		return eachElement(all, f.element)
+	lines := json.Valid(line)
+	f.in.Reader = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(line), f.in.Reader), readBytes)
+	line = nil
+	if !lines {
+		return eachElement(f.in, f.element)
 	}
-	return eachLine(all, func(place string, line []byte) error {
+	return eachLine(f.in, func(place string, line []byte) error {
 		if !json.Valid(line) {
 			f.note(Note{LeftOut, KindSyntax, "", place, "no JSON; the line is left out"})
 			return nil
@@ -103,32 +105,37 @@ func (f *messagesFile) objects(in *bufio.Reader) error {
 
 // element takes a message, or a conversation of its own.
 func (f *messagesFile) element(place string, raw json.RawMessage) error {
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) == nil && list != nil {
-		return f.conversation(place, nil, list)
+	if len(raw) > 0 && raw[0] == '[' {
+		return f.conversation(place, nil, raw)
 	}
-	var o object
-	if json.Unmarshal(raw, &o) == nil && o.list("messages") != nil {
-		return f.conversation(place, o, o.list("messages"))
+	o := objectOf(raw)
+	if o.isList("messages") {
+		return f.conversation(place, o, o["messages"])
 	}
 	if o.str("role") == "" {
 		f.note(Note{LeftOut, KindSyntax, "", place, "neither a message with a role nor an object with messages"})
 		return nil
 	}
 	if f.current == nil {
-		f.current = &messagesList{}
+		f.current = &messagesList{conv: f.in.begin(0)}
 	}
-	f.current.add(place, raw)
+	f.in.took(len(raw))
+	if f.current.conv.more() && f.current.conv.room() {
+		f.current.add(place, raw)
+	}
 	return nil
 }
 
-func (f *messagesFile) conversation(place string, about object, messages []json.RawMessage) error {
+func (f *messagesFile) conversation(place string, about object, messages json.RawMessage) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
-	l := &messagesList{}
+	l := &messagesList{conv: f.in.begin(len(messages))}
 	l.describe(about)
-	for i, raw := range messages {
+	for i, raw := range elementsOf(messages) {
+		if !l.conv.more() || !l.conv.room() {
+			break
+		}
 		l.add(fmt.Sprintf("%s, message %d", place, i+1), raw)
 	}
 	f.current = l
@@ -191,15 +198,15 @@ func (l *messagesList) describe(about object) {
 // add takes the next message.
 func (l *messagesList) add(place string, raw json.RawMessage) {
 	m := Message{SourceID: contentID(l.last, compacted(raw)), ParentID: l.last, Body: raw}
-	var o object
-	if json.Unmarshal(raw, &o) != nil || o == nil {
-		l.conv.leftOut(KindSyntax, place, "no message object but %s", clip(string(raw)))
+	o := objectOf(raw)
+	if o == nil {
+		l.conv.leftOut(KindSyntax, place, "no message object but %s", clipRaw(raw))
 		return
 	}
 	l.takeAside(&m, o)
 	l.mendFunctions(&m, o, place)
 	if l.said == "" && o.str("role") == "user" {
-		l.said = partsText(o["content"])
+		l.said = cutEnd(partsText(o["content"]), 1000)
 	}
 	l.last = m.SourceID
 	l.conv.Messages = append(l.conv.Messages, m)
@@ -227,7 +234,7 @@ func (l *messagesList) takeAside(m *Message, o object) {
 		}
 	}
 	if taken {
-		m.Body = encode(map[string]json.RawMessage(o))
+		m.Body = encodeObject(o)
 	}
 }
 
@@ -239,12 +246,12 @@ func (l *messagesList) mendFunctions(m *Message, o object, place string) {
 		delete(o, "function_call")
 		o["tool_calls"] = encode([]toolCall{newToolCall(l.call, call.str("name"), call["arguments"])})
 		l.conv.repaired(KindTool, place, "function_call became tool_calls with the id %s", l.call)
-		m.Body = encode(map[string]json.RawMessage(o))
+		m.Body = encodeObject(o)
 	}
 	if o.str("role") == "function" {
 		o["role"], o["tool_call_id"] = encode("tool"), encode(l.call)
 		l.conv.repaired(KindTool, place, "the role function became tool, and answers the function_call above")
-		m.Body = encode(map[string]json.RawMessage(o))
+		m.Body = encodeObject(o)
 	}
 }
 
@@ -254,7 +261,7 @@ func (l *messagesList) conversation() Conversation {
 		c.SourceID = contentID("messages", l.last)
 	}
 	if c.Title == "" {
-		c.Title = titleFrom(textBody(tree.RoleUser, l.said))
+		c.Title = titleOf(l.said)
 	}
 	return c.named()
 }

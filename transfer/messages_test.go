@@ -47,7 +47,7 @@ func TestMessagesBrokenOff(t *testing.T) {
 	if err == nil || report.Messages != 1 {
 		t.Errorf("%d messages and error %v, want 1 and one that says where", report.Messages, err)
 	}
-	same(t, "error", err.Error(), "transfer.Import: messages: element 2, near byte 31: unexpected EOF")
+	same(t, "error", err.Error(), "transfer.Import: messages: the file is cut off: it ends in the middle of element 2, at byte 46; export or copy it again")
 }
 
 // Ids derive from what is said, however the file is laid out.

@@ -15,10 +15,10 @@ import (
 // normalize makes of a source conversation a bundle that the store takes,
 // mending what can be mended. The notes tell of each thing that was repaired
 // or left out, the parser's own first. The same conversation always gives the
-// same bundle.
+// same bundle. Of each of the bundle's nodes it gives the source's id.
 //
 // It costs the conversation once more in memory, and time in proportion to it.
-func normalize(c Conversation, format, tenantID string) (tree.Bundle, []Note) {
+func normalize(c Conversation, format, tenantID string) (_ tree.Bundle, sourceIDs []string, _ []Note) {
 	b := tree.Bundle{Source: c.Source, Conversation: tree.NewConversation{
 		ID:       conversationID(&c, format, tenantID),
 		Title:    mendTitle(&c),
@@ -26,6 +26,7 @@ func normalize(c Conversation, format, tenantID string) (tree.Bundle, []Note) {
 		Settings: mendExtra(&c, c.Settings, "", "settings"),
 	}, Format: format}
 	g := newGraph(&c)
+	c.Messages = nil // which the graph has now
 	g.link()
 	g.breakCycles()
 	g.mendBodies()
@@ -37,7 +38,7 @@ func normalize(c Conversation, format, tenantID string) (tree.Bundle, []Note) {
 	g.sort()
 	b.Nodes = g.bundle(b.Conversation.ID)
 	b.HeadID = messageIDOf(g.head())
-	return b, c.Notes
+	return b, g.names, c.Notes
 }
 
 func mendTitle(c *Conversation) string {
@@ -63,9 +64,16 @@ func mendExtra(c *Conversation, raw json.RawMessage, place, what string) json.Ra
 	if found != "" {
 		c.repaired(KindText, place, "%s: %s replaced by U+FFFD", what, found)
 	}
+	most := maxMembers
+	if len(raw) <= tree.MaxMetadataBytes { // as the store takes it
+		most = len(raw)
+	}
 	var o object
+	if json.Valid(raw) {
+		o = objectUpTo(raw, most)
+	}
 	switch {
-	case json.Unmarshal(raw, &o) != nil || o == nil:
+	case o == nil:
 		c.leftOut(KindMetadata, place, "%s that are no JSON object", what)
 	case len(raw) > tree.MaxMetadataBytes:
 		return shortenExtra(c, o, len(raw), place, what)
@@ -81,6 +89,7 @@ func mendExtra(c *Conversation, raw json.RawMessage, place, what string) json.Ra
 // the rest fits, or all where that doesn't help.
 func shortenExtra(c *Conversation, o object, size int, place, what string) json.RawMessage {
 	from := o.object("source")
+	left := size // at most
 	for len(from) > 0 {
 		largest := ""
 		for name, value := range from {
@@ -89,9 +98,13 @@ func shortenExtra(c *Conversation, o object, size int, place, what string) json.
 			}
 		}
 		c.leftOut(KindTooLarge, place, "%s: source.%s has %d bytes, and %d is the most in all", what, largest, len(from[largest]), tree.MaxMetadataBytes)
+		left -= len(from[largest])
 		delete(from, largest)
-		o["source"] = encode(map[string]json.RawMessage(from))
-		if raw := encode(map[string]json.RawMessage(o)); len(raw) <= tree.MaxMetadataBytes && rawjson.Nesting(raw) <= tree.MaxNesting {
+		if left > 2*tree.MaxMetadataBytes {
+			continue // without trying each time
+		}
+		o["source"] = encodeObject(from)
+		if raw := encodeObject(o); len(raw) <= tree.MaxMetadataBytes && rawjson.Nesting(raw) <= tree.MaxNesting {
 			return raw
 		}
 	}
@@ -103,6 +116,9 @@ func shortenExtra(c *Conversation, o object, size int, place, what string) json.
 // of which nothing can be made.
 func (g *graph) mendBodies() {
 	for _, n := range g.nodes {
+		if !g.c.more() {
+			return
+		}
 		if n.Body == nil {
 			n.dropped = true
 			continue

@@ -25,7 +25,7 @@ func one(id, parent, what string) Message {
 		}
 		m.Body = p.body()
 	case words[0] == "answers":
-		p := piece{role: tree.RoleTool, answers: strings.Join(words[1:], ""), parts: []json.RawMessage{encode(part{"text", text})}}
+		p := piece{role: tree.RoleTool, answers: strings.Join(words[1:], ""), parts: []json.RawMessage{textPart(text)}}
 		m.Body = p.body()
 	default:
 		m.Body = textBody(tree.Role(head), text)
@@ -79,7 +79,7 @@ func TestNormalizeTree(t *testing.T) {
 
 func checkNormalize(t *testing.T, in Conversation, wantTree, wantNotes string) {
 	t.Helper()
-	b, notes := normalize(in, "test", "")
+	b, _, notes := normalize(in, "test", "")
 	if err := checkBundle(b); err != nil {
 		t.Error(err)
 	}
@@ -92,7 +92,7 @@ func TestNormalizeAnswers(t *testing.T) {
 	t.Parallel()
 	call, both := one("c", "", "calls x"), one("c", "", "calls x y")
 	const moved = "repaired tool (T) %s: moved up to right below its call x; other messages stood between"
-	const said = "repaired tool (T) %s: a tool result without a call that it could answer became an assistant message"
+	const said = "repaired tool (T) %s: a tool result that answers x, a call which is not open above it, became an assistant message"
 	tests := []struct {
 		name        string
 		messages    []Message
@@ -119,7 +119,7 @@ func TestNormalizeAnswers(t *testing.T) {
 		{"answered twice", []Message{call, one("r", "c", "answers x: 1"), one("s", "r", "answers x: 2")},
 			"assistant: [x f{}]\ntool x: 1\n*assistant: 2", fmt.Sprintf(said, "s")},
 		{"no such call, and no text", []Message{call, one("r", "c", "answers z: "), one("s", "r", "answers x: 1")},
-			"assistant: [x f{}]\n*tool x: 1", "left out tool (T) r: a tool result without a call that it could answer, and without text; what replied to it now replies to the message before it"},
+			"assistant: [x f{}]\n*tool x: 1", "left out tool (T) r: a tool result that answers z, a call which is not open above it, and has no text; what replied to it now replies to the message before it"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestNormalizeKeepsTheRole(t *testing.T) {
 	t.Parallel()
 	m := one("r", "", "answers x: 1")
 	m.Metadata = json.RawMessage(`{"a": 1, "source": {"id": "r"}}`)
-	b, _ := normalize(chat("", m), "test", "")
+	b, _, _ := normalize(chat("", m), "test", "")
 	same(t, "metadata", string(b.Nodes[0].Metadata), `{"a":1,"source":{"id":"r","role":"tool"}}`)
 }
 
@@ -148,7 +148,7 @@ func TestNormalizeTimes(t *testing.T) {
 		one("a", "", "user: no time"), at(one("b", "a", "assistant: late"), 9), at(one("c", "a", "assistant: early"), 3), one("d", "b", "user: like b"),
 		Message{SourceID: "e", ParentID: "a", Body: textBody("user", "year 20000"), CreatedAt: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)},
 	)
-	b, notes := normalize(c, "test", "")
+	b, _, notes := normalize(c, "test", "")
 	var got strings.Builder
 	for _, n := range b.Nodes {
 		fmt.Fprintf(&got, "%s %s\n", n.CreatedAt.Format("05"), bodyLine(n.Body))
@@ -161,7 +161,7 @@ func TestNormalizeTimes(t *testing.T) {
 		t.Errorf("notes: %v", notes)
 	}
 
-	untimed, notes := normalize(chat("", one("a", "", "user: 1"), one("b", "a", "user: 2")), "test", "")
+	untimed, _, notes := normalize(chat("", one("a", "", "user: 1"), one("b", "a", "user: 2")), "test", "")
 	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
 		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
 	}
@@ -182,7 +182,7 @@ func TestNormalizeDeep(t *testing.T) {
 		}
 		c.Messages = append(c.Messages, m)
 	}
-	b, _ := normalize(c, "test", "")
+	b, _, _ := normalize(c, "test", "")
 	if len(b.Nodes) != n-n/3 {
 		t.Errorf("%d nodes", len(b.Nodes))
 	}
@@ -198,7 +198,7 @@ func TestIDs(t *testing.T) {
 	id := func(change func(*Conversation), format, tenant string) string {
 		c := chat("", one("a", "", "user: 1"))
 		change(&c)
-		b, _ := normalize(c, format, tenant)
+		b, _, _ := normalize(c, format, tenant)
 		return b.Conversation.ID.String()
 	}
 	with := func(sourceID string) func(*Conversation) { return func(c *Conversation) { c.SourceID = sourceID } }

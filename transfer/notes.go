@@ -3,6 +3,7 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // A Note tells of one thing in a source that was repaired or left out.
@@ -64,38 +65,40 @@ func (c *Conversation) note(action Action, kind Kind, place, format string, args
 		action, kind, place, format, args = LeftOut, KindSyntax, "", "there is more to say of this conversation than the %d notes before this one", []any{maxNotes}
 	}
 	c.Notes = append(c.Notes, Note{
-		Action: action, Kind: kind, Conversation: c.name(), Place: oneLine(place), Detail: fmt.Sprintf(format, args...),
+		Action: action, Kind: kind, Conversation: c.name(), Place: cutNote(place), Detail: fmt.Sprintf(format, args...),
 	})
 }
 
 // name is what notes call the conversation: the title, else the source's id.
 func (c *Conversation) name() string {
 	if c.Title != "" {
-		return oneLine(c.Title)
+		return cutNote(c.Title)
 	}
-	return oneLine(c.SourceID)
+	return cutNote(c.SourceID)
 }
 
-// decode unmarshals raw, the part of the conversation at place, into v. Text
-// that the store can't hold (NUL, lone surrogates, invalid UTF-8) is mended
-// first and noted: encoding/json would do it silently.
-func (c *Conversation) decode(raw json.RawMessage, place string, v any) error {
+// cutNote makes s fit for a note, of which a conversation may have thousands.
+func cutNote(s string) string {
+	const most = 1000
+	if len(s) > most {
+		s = strings.Clone(cutEnd(s, most)) + "…"
+	}
+	return oneLine(s)
+}
+
+// text reads a string, the part of the conversation at place. What the store
+// can't hold (NUL, lone surrogates, invalid UTF-8) is mended first and noted.
+func (c *Conversation) text(raw json.RawMessage, place string) (text string, ok bool) {
 	sound, found := mendText(raw)
 	if found != "" {
 		c.repaired(KindText, place, "%s replaced by U+FFFD", found)
 	}
-	return json.Unmarshal(sound, v)
+	return stringOf(sound)
 }
 
 // readTitle takes the title from raw, if that is a string.
 func (c *Conversation) readTitle(raw json.RawMessage) {
-	if _, ok := stringOf(raw); ok {
-		_ = c.decode(raw, "title", &c.Title) // it is a string
+	if isString(raw) {
+		c.Title, _ = c.text(raw, "title")
 	}
-}
-
-// wrongType notes the first value of a wrong type that encoding/json came
-// across and passed over.
-func (c *Conversation) wrongType(place string, err *json.UnmarshalTypeError) {
-	c.repaired(KindContent, place, "%s is a %s, which doesn't belong there; it counts as absent", err.Field, err.Value)
 }

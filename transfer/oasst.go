@@ -2,9 +2,7 @@ package transfer
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -15,95 +13,75 @@ func detectOASST(s shape) bool {
 	return s.has("prompt.message_id")
 }
 
-type oasstTree struct {
-	ID     string        `json:"message_tree_id"`
-	State  string        `json:"tree_state"`
-	Prompt *oasstMessage `json:"prompt"`
-}
-
-// An oasstMessage is decoded with all its replies at once: as a value each it
-// would be scanned once for every level above it.
-type oasstMessage struct {
-	ID        string          `json:"message_id"`
-	CreatedAt json.RawMessage `json:"created_date"`
-	Text      json.RawMessage `json:"text"`
-	Role      string          `json:"role"`
-	Lang      string          `json:"lang"`
-	Model     string          `json:"model_name"`
-	Deleted   bool            `json:"deleted"`
-	Synthetic bool            `json:"synthetic"`
-	Rank      json.RawMessage `json:"rank"`
-	Labels    json.RawMessage `json:"labels"`
-	Emojis    json.RawMessage `json:"emojis"`
-	Replies   []*oasstMessage `json:"replies"`
-}
-
-func parseOASST(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	return eachLine(r, func(place string, line []byte) error {
-		var t oasstTree
-		var wrongType *json.UnmarshalTypeError
-		err := json.Unmarshal(line, &t)
-		switch {
-		case err != nil && !errors.As(err, &wrongType):
-			note(Note{LeftOut, KindSyntax, "", place, "the line is no JSON: " + err.Error()})
+func parseOASST(in *input, emit func(Conversation) error, note func(Note)) error {
+	return eachLine(in, func(place string, line []byte) error {
+		if !json.Valid(line) {
+			note(Note{LeftOut, KindSyntax, "", place, "the line is no JSON: " + syntaxError(line)})
 			return nil
-		case t.Prompt == nil:
+		}
+		t := objectOf(line)
+		if t.object("prompt") == nil {
 			note(Note{LeftOut, KindConversation, "", place, "the line is no tree of messages: it has no prompt"})
 			return nil
 		}
-		c := Conversation{SourceID: t.ID}
-		if c.SourceID == "" {
-			c.SourceID = t.Prompt.ID
+		c := in.begin(len(line))
+		if c.SourceID = t.key("message_tree_id"); c.SourceID == "" {
+			c.SourceID = t.object("prompt").key("message_id")
 		}
-		if wrongType != nil { // everything else was decoded
-			c.wrongType(place, wrongType)
-		}
-		t.fill(&c)
+		c.readOASST(t)
 		return emit(c)
 	})
 }
 
-// fill puts the tree's messages into c, level by level.
-func (t *oasstTree) fill(c *Conversation) {
-	c.Metadata = source{"format": "oasst", "id": c.SourceID}.put("tree_state", t.State).metadata()
-	type below struct {
-		message *oasstMessage
-		parent  string
-	}
-	// A reply's place says what its parent is; parent_id says it once more.
-	waiting := []below{{t.Prompt, ""}}
-	for len(waiting) > 0 {
-		m, parent := waiting[0].message, waiting[0].parent
-		waiting = waiting[1:]
-		if m == nil {
-			c.leftOut(KindContent, parent, "a reply to it is null")
+// readOASST takes the tree's messages, level by level. A reply's place says
+// what its parent is; parent_id says it once more.
+func (c *Conversation) readOASST(t object) {
+	c.Metadata = source{"format": "oasst", "id": c.SourceID}.put("tree_state", t.str("tree_state")).metadata()
+	for n := range c.levels(t["prompt"], "replies") {
+		if n.object == nil {
+			c.leftOut(KindContent, n.above, "a reply to it is no object")
 			continue
 		}
-		if m.ID == "" {
-			m.ID = fmt.Sprintf("#%d", len(c.Messages)+1)
+		if n.id = n.object.key("message_id"); n.id == "" {
+			n.id = fmt.Sprintf("#%d", len(c.Messages)+1)
 		}
-		c.Messages = append(c.Messages, m.message(c, parent))
-		for _, reply := range m.Replies {
-			waiting = append(waiting, below{reply, m.ID})
+		c.wrongType(n.object, n.id, '"', "message_id", "role", "lang", "model_name")
+		c.wrongType(n.object, n.id, 't', "deleted", "synthetic")
+		if !c.room() {
+			return
 		}
+		c.Messages = append(c.Messages, c.oasstMessage(n.object, n.id, n.above))
 	}
-	c.Title = titleFrom(c.Messages[0].Body)
+	if len(c.Messages) > 0 {
+		c.Title = titleFrom(c.Messages[0].Body)
+	}
 }
 
-func (m *oasstMessage) message(c *Conversation, parent string) Message {
-	var text string
-	if c.decode(m.Text, m.ID, &text) != nil {
-		text = string(m.Text)
+// wrongType notes where one of the members is of another kind than it has to
+// be: '"' for a string, 't' for true or false.
+func (c *Conversation) wrongType(o object, place string, kind byte, names ...string) {
+	what := map[byte]string{'"': "no string", 't': "neither true nor false"}[kind]
+	for _, name := range names {
+		if first := o[name]; o.has(name) && first[0] != kind && (kind != 't' || first[0] != 'f') {
+			c.repaired(KindContent, place, "%s is %s; it counts as absent", name, what)
+		}
 	}
-	role := map[string]tree.Role{"prompter": tree.RoleUser, "assistant": tree.RoleAssistant}[m.Role]
+}
+
+func (c *Conversation) oasstMessage(o object, id, parent string) Message {
+	text, ok := c.text(o["text"], id)
+	if !ok {
+		text = string(o["text"])
+	}
+	role := map[string]tree.Role{"prompter": tree.RoleUser, "assistant": tree.RoleAssistant}[o.str("role")]
 	if role == "" {
-		role = tree.Role(m.Role)
+		role = tree.Role(o.str("role"))
 	}
-	at, sound := timeOf(m.CreatedAt)
+	at, sound := o.time("created_date")
 	if !sound {
-		c.repaired(KindTime, m.ID, "created_date %s can't be read", clip(string(m.CreatedAt)))
+		c.repaired(KindTime, id, "created_date %s can't be read", clipRaw(o["created_date"]))
 	}
-	from := source{"id": m.ID}.put("model", m.Model).put("lang", m.Lang).put("rank", m.Rank).
-		put("deleted", m.Deleted).put("synthetic", m.Synthetic).put("labels", m.Labels).put("emojis", m.Emojis)
-	return Message{SourceID: m.ID, ParentID: parent, Body: textBody(role, text), Metadata: from.metadata(), CreatedAt: at}
+	from := source{"id": id}.put("model", o.str("model_name")).put("lang", o.str("lang")).put("rank", o["rank"]).
+		put("deleted", o.flag("deleted")).put("synthetic", o.flag("synthetic")).copy(o, "labels", "emojis")
+	return Message{SourceID: id, ParentID: parent, Body: textBody(role, text), Metadata: from.metadata(), CreatedAt: at}
 }

@@ -3,7 +3,7 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
-	"io"
+	"iter"
 	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -16,9 +16,9 @@ func detectOpenWebUI(s shape) bool {
 	return s.has("chat.history") || s.has("chat.messages") || s.is("history", "{") || s.has("messages[].childrenIds")
 }
 
-func parseOpenWebUI(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	return eachElement(r, func(place string, raw json.RawMessage) error {
-		var c Conversation
+func parseOpenWebUI(in *input, emit func(Conversation) error, note func(Note)) error {
+	return eachElement(in, func(place string, raw json.RawMessage) error {
+		c := in.begin(len(raw))
 		wrapper := objectOf(raw)
 		if wrapper == nil {
 			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
@@ -34,44 +34,58 @@ func parseOpenWebUI(r io.Reader, emit func(Conversation) error, note func(Note))
 		}
 		history := chat.object("history")
 		messages := membersOf(history["messages"])
-		if messages == nil { // the active path alone, as old versions wrote it
-			for _, m := range chat.list("messages") {
-				messages = append(messages, member{objectOf(m).str("id"), m})
-			}
+		if m := history["messages"]; len(m) == 0 || m[0] != '{' { // the active path alone, as old versions wrote it
+			messages = namedByID(chat)
 		}
 		if messages == nil {
 			note(Note{LeftOut, KindConversation, c.name(), place, "the chat has no messages"})
 			return nil
 		}
-		if c.SourceID = wrapper.str("id"); c.SourceID == "" {
-			if c.SourceID = chat.str("id"); c.SourceID == "" {
+		if c.SourceID = wrapper.key("id"); c.SourceID == "" {
+			if c.SourceID = chat.key("id"); c.SourceID == "" {
 				c.SourceID = openWebUIID(c.Title, chat, messages)
 			}
 		}
 		c.readOpenWebUI(wrapper, chat, messages)
-		c.HeadID = history.str("currentId")
+		c.HeadID = history.key("currentId")
 		return emit(c)
 	})
 }
 
+// namedByID gives the messages of a list under their ids; nil where there is
+// none.
+func namedByID(chat object) iter.Seq[member] {
+	if !chat.isList("messages") {
+		return nil
+	}
+	return func(yield func(member) bool) {
+		for _, m := range chat.elements("messages") {
+			if !yield(member{objectOf(m).key("id"), m}) {
+				return
+			}
+		}
+	}
+}
+
 // openWebUIID makes the id of a bare chat, which has none, from what stays the
 // same when it goes on.
-func openWebUIID(title string, chat object, messages []member) string {
+func openWebUIID(title string, chat object, messages iter.Seq[member]) string {
 	first := ""
-	if len(messages) > 0 {
-		first = messages[0].name + "\n" + objectOf(messages[0].value).str("content")
+	for m := range messages {
+		first = m.name + "\n" + objectOf(m.value).str("content")
+		break
 	}
 	return contentID("openwebui", title, string(chat["timestamp"]), first)
 }
 
-func (c *Conversation) readOpenWebUI(wrapper, chat object, messages []member) {
+func (c *Conversation) readOpenWebUI(wrapper, chat object, messages iter.Seq[member]) {
 	for _, from := range []struct {
 		object
 		name string
 	}{{wrapper, "created_at"}, {chat, "timestamp"}} {
 		at, sound := from.time(from.name)
 		if !sound {
-			c.repaired(KindTime, "", "%s %s can't be read", from.name, clip(string(from.object[from.name])))
+			c.repaired(KindTime, "", "%s %s can't be read", from.name, clipRaw(from.object[from.name]))
 		}
 		if c.CreatedAt.IsZero() {
 			c.CreatedAt = at
@@ -81,14 +95,18 @@ func (c *Conversation) readOpenWebUI(wrapper, chat object, messages []member) {
 		copy(wrapper, "updated_at", "archived", "pinned", "folder_id", "meta")
 	c.Metadata = from.metadata()
 	f := flat{c: c, seen: map[string]bool{}}
-	for i, one := range messages {
-		id := one.name
+	i := -1
+	for one := range messages {
+		if i++; !c.more() {
+			break
+		}
+		id := keyOf(one.name)
 		m := c.object(one.value, id)
 		if m == nil {
 			c.leftOut(KindContent, id, "the message is no object")
 			continue
 		}
-		t := turn{id: id, role: tree.Role(m.str("role")), source: source{"id": id}}
+		t := turn{c: c, id: id, role: tree.Role(m.str("role")), source: source{"id": id}}
 		f.place(&t, i, m, "parentId")
 		c.openWebUIMessage(&t, m)
 		c.Messages = append(c.Messages, t.messages()...)
@@ -98,17 +116,18 @@ func (c *Conversation) readOpenWebUI(wrapper, chat object, messages []member) {
 func (c *Conversation) openWebUIMessage(t *turn, m object) {
 	var sound bool
 	if t.createdAt, sound = m.time("timestamp"); !sound {
-		c.repaired(KindTime, t.id, "timestamp %s can't be read", clip(string(m["timestamp"])))
+		c.repaired(KindTime, t.id, "timestamp %s can't be read", clipRaw(m["timestamp"]))
 	}
 	t.source.copy(m, "model", "usage", "annotation", "error")
 	t.source.put("unfinished", string(m["done"]) == "false")
-	if n := len(m.list("sources")); n > 0 {
+	if n := counting(m["sources"]); n > 0 {
 		c.leftOut(KindAttachment, t.id, "what was looked up for the answer (%s)", counted(n, "source"))
 	}
-	switch output := m.objects("output"); {
-	case len(output) > 0:
-		for i, item := range output {
+	switch i := 0; {
+	case firstObject(m, "output") != nil:
+		for item := range m.objects("output") {
 			c.openWebUIOutput(t, i, item)
+			i++
 		}
 		if !t.says() {
 			c.details(t, m.str("content"))
@@ -118,7 +137,7 @@ func (c *Conversation) openWebUIMessage(t *turn, m object) {
 	default:
 		t.text(m.str("content"))
 	}
-	for i, raw := range m.list("content") { // parts, where it is no string
+	for i, raw := range c.list(m, "content", t.id) { // parts, where it is no string
 		if p := objectOf(raw); p.str("type") == "" {
 			c.leftOut(KindContent, t.id, "part %d of the content has no type", i+1)
 		} else {
@@ -131,14 +150,14 @@ func (c *Conversation) openWebUIMessage(t *turn, m object) {
 // openWebUIOutput reads one item of the structured answer.
 func (c *Conversation) openWebUIOutput(t *turn, i int, item object) {
 	var text []string
-	for _, p := range item.objects("content") {
+	for p := range item.objects("content") {
 		text = append(text, p.str("text"))
 	}
 	switch kind := item.str("type"); kind {
 	case "message":
 		t.text(strings.Join(text, "\n"))
 	case "reasoning":
-		for _, p := range item.objects("summary") {
+		for p := range item.objects("summary") {
 			text = append(text, p.str("text"))
 		}
 		t.think(joined("\n", text...))
@@ -151,10 +170,10 @@ func (c *Conversation) openWebUIOutput(t *turn, i int, item object) {
 	case "function_call_output":
 		var parts []json.RawMessage
 		if s, ok := stringOf(item["output"]); ok {
-			parts = append(parts, encode(part{"text", s}))
+			parts = append(parts, textPart(s))
 		}
-		for _, p := range item.objects("output") {
-			parts = append(parts, encode(part{"text", p.str("text")}))
+		for p := range item.objects("output") {
+			parts = append(parts, textPart(p.str("text")))
 		}
 		t.result(item.str("call_id"), false, parts...)
 	default:
@@ -165,7 +184,7 @@ func (c *Conversation) openWebUIOutput(t *turn, i int, item object) {
 // openWebUIFiles adds what was attached: an image comes along where the export
 // holds it or says where it is.
 func (c *Conversation) openWebUIFiles(t *turn, m object) {
-	for _, f := range m.objects("files") {
+	for f := range m.objects("files") {
 		url := f.str("url")
 		if f.str("type") == "image" && (strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "http")) {
 			t.part(encode(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}}))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -24,9 +23,9 @@ func detectPi(s shape) bool {
 	return s.has("type", "id", "timestamp", "cwd") && !s.has("sessionId") && !s.has("parentUuid")
 }
 
-func parsePi(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	f := piFile{emit: emit, note: note}
-	if err := eachLine(r, f.read); err != nil {
+func parsePi(in *input, emit func(Conversation) error, note func(Note)) error {
+	f := piFile{in: in, emit: emit, note: note}
+	if err := eachLine(in, f.read); err != nil {
 		return err
 	}
 	return f.flush()
@@ -34,6 +33,7 @@ func parsePi(r io.Reader, emit func(Conversation) error, note func(Note)) error 
 
 // A piFile is a file up to a line, with the session that the line belongs to.
 type piFile struct {
+	in      *input
 	emit    func(Conversation) error
 	note    func(Note)
 	current *piSession // nil before the first
@@ -50,8 +50,8 @@ type piSession struct {
 
 func (f *piFile) read(place string, line []byte) error {
 	sound, badText := mendText(line)
-	var o object
-	if err := json.Unmarshal(sound, &o); err != nil || o == nil {
+	o := readObject(sound)
+	if o == nil {
 		f.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
 		return nil
 	}
@@ -59,20 +59,23 @@ func (f *piFile) read(place string, line []byte) error {
 		if err := f.flush(); err != nil {
 			return err
 		}
-		f.current = newPiSession(o)
+		f.current = newPiSession(f.in.begin(len(line)), o)
 		return nil
 	}
 	if f.current == nil {
 		f.note(Note{LeftOut, KindSyntax, "", place, fmt.Sprintf("a line of type %q before any session", clip(o.str("type")))})
 		return nil
 	}
-	f.current.add(o, place, badText)
+	f.in.took(len(line))
+	if f.current.conv.more() && f.current.conv.room() {
+		f.current.add(o, place, badText)
+	}
 	return nil
 }
 
-func newPiSession(o object) *piSession {
-	s := &piSession{}
-	s.conv.SourceID = o.str("id")
+func newPiSession(c Conversation, o object) *piSession {
+	s := &piSession{conv: c}
+	s.conv.SourceID = o.key("id")
 	s.conv.CreatedAt, _ = o.time("timestamp")
 	s.conv.Metadata = sourceMetadata(source{}.copy(o, "cwd", "provider", "modelId", "thinkingLevel", "version", "parentSession", "branchedFrom"))
 	return s
@@ -89,7 +92,7 @@ func (f *piFile) flush() error {
 		s.conv.leftOut(KindMetadata, places, "%s", what)
 	}
 	if s.conv.Title == "" {
-		s.conv.Title = titleFrom(textBody(tree.RoleUser, s.said))
+		s.conv.Title = titleOf(s.said)
 	}
 	return f.emit(s.conv.named())
 }
@@ -97,7 +100,7 @@ func (f *piFile) flush() error {
 // add takes the next entry.
 func (s *piSession) add(o object, place, badText string) {
 	s.count++
-	m := Message{SourceID: o.str("id"), ParentID: o.str("parentId")}
+	m := Message{SourceID: o.key("id"), ParentID: o.key("parentId")}
 	if m.SourceID == "" {
 		m.SourceID, m.ParentID = strconv.Itoa(s.count), s.last
 	}
@@ -142,7 +145,7 @@ func (s *piSession) message(said object, place string) (body, metadata json.RawM
 	case "bashExecution":
 		p.role = tree.RoleUser
 		text := fmt.Sprintf("Ran `%s`\n%s", said.str("command"), fenced("", said.str("output")))
-		p.parts = append(p.parts, encode(part{"text", text}))
+		p.parts = append(p.parts, textPart(text))
 		about.copy(said, "role", "exitCode", "cancelled", "truncated")
 		s.conv.repaired(KindRole, place, "a command that the user ran became a user message")
 	default:
@@ -150,7 +153,7 @@ func (s *piSession) message(said object, place string) (body, metadata json.RawM
 		return nil, nil
 	}
 	if s.said == "" && p.role == tree.RoleUser {
-		s.said = partsText(encode(contentOf(p.parts, p.role)))
+		s.said = cutEnd(p.textOf(), 1000)
 	}
 	if len(p.parts) == 0 && len(p.calls) == 0 && p.role != tree.RoleTool {
 		why := said.str("errorMessage")
@@ -165,19 +168,22 @@ func (s *piSession) message(said object, place string) (body, metadata json.RawM
 
 // readBlocks takes the content apart, and gives the thoughts in it.
 func (s *piSession) readBlocks(p *piece, said object, place string) (thinking []string) {
-	if text, ok := stringOf(said["content"]); ok && text != "" {
-		p.parts = append(p.parts, encode(part{"text", text}))
+	if text := said.str("content"); text != "" {
+		p.parts = append(p.parts, textPart(text))
 	}
-	for _, raw := range said.list("content") {
+	for _, raw := range s.conv.list(said, "content", place) {
 		block := s.conv.object(raw, place)
 		switch kind := block.str("type"); kind {
 		case "text":
 			if text := block.str("text"); text != "" {
-				p.parts = append(p.parts, encode(part{"text", text}))
+				p.parts = append(p.parts, textPart(text))
 			}
 		case "thinking":
 			thinking = append(thinking, block.str("thinking"))
 		case "toolCall":
+			if !s.conv.room() {
+				return thinking
+			}
 			p.calls = append(p.calls, newToolCall(block.str("id"), block.str("name"), block["arguments"]))
 			if block.has("partialJson") {
 				s.conv.repaired(KindTool, place, "the call %s was cut off; its arguments are what had come", clip(block.str("id")))
@@ -198,6 +204,6 @@ func (s *piSession) readImage(p *piece, block object, place string) {
 		return
 	}
 	text := fmt.Sprintf("[%s of %d bytes]", cmp.Or(clip(block.str("mimeType")), "image"), len(block.str("data")))
-	p.parts = append(p.parts, encode(part{"text", text}))
+	p.parts = append(p.parts, textPart(text))
 	s.conv.leftOut(KindAttachment, place, "a tool message holds text only; %s stands for what the tool gave", text)
 }

@@ -27,7 +27,7 @@ func TestNormalizeProperties(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		c := randomChat(rt)
-		b, notes := normalize(c, "test", "")
+		b, _, notes := normalize(c, "test", "")
 		mustStore(rt, store, b)
 		if err := checkBundle(b); err != nil {
 			rt.Fatalf("%v\n%s", err, outline(b))

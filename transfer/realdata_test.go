@@ -45,11 +45,12 @@ var realExports = []struct{ file, want string }{
 	{"claude/osteele/python.json", "claude: 1 conversations, 4 messages, 0 branch points, 1 leaves"},
 	{"claude/osteele/webdev.json", "claude: 1 conversations, 2 messages, 0 branch points, 1 leaves"},
 	{"claude/osteele/testdata-claude-bakery-chat.json", "claude: 1 conversations, 4 messages, 0 branch points, 1 leaves\nleft out attachment: 1"},
-	// An empty content, and a block of blank text; text stands in for both.
-	{"claude/osteele/testdata-conversation-rendering-tests.json", "claude: 1 conversations, 10 messages, 0 branch points, 1 leaves\nrepaired content: 2"},
+	// An empty content, and a block of blank text; text stands in for both. Text
+	// beside a call comes along.
+	{"claude/osteele/testdata-conversation-rendering-tests.json", "claude: 1 conversations, 10 messages, 0 branch points, 1 leaves\nrepaired content: 3"},
 	// Content is null once, a string once, empty once and without a usable
-	// block three times; the three blocks are left out, two of them without text.
-	{"claude/osteele/testdata-conversation-with-errors.json", "claude: 1 conversations, 10 messages, 0 branch points, 1 leaves\nrepaired content: 6\nleft out content: 3"},
+	// block three times, and a call alone once; the three blocks are left out, two of them without text.
+	{"claude/osteele/testdata-conversation-with-errors.json", "claude: 1 conversations, 10 messages, 0 branch points, 1 leaves\nrepaired content: 7\nleft out content: 3"},
 	{"claude/osteele/testdata-conversations-multiple-errors.json", "claude: 4 conversations, 4 messages, 0 branch points, 3 leaves\nleft out conversation: 1\nrepaired content: 2"},
 	{"claude/osteele/testdata-conversations.json", "claude: 2 conversations, 6 messages, 0 branch points, 2 leaves"},
 	{"claude/osteele/testdata-simple-invalid.json", ""},

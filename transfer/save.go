@@ -20,21 +20,34 @@ type saver struct {
 	stop   context.CancelCauseFunc // with what the store failed of
 	slots  chan struct{}           // one taken for each call under way
 	calls  *sync.WaitGroup
+	ahead  *weight   // of what is under way
 	report []*Report // of each batch, in the order of the file
 	kept   *noteLimit
+	counts *counts
 }
+
+// counts are what was found of each conversation, at most: one that stands in
+// the file twice counts once.
+type counts struct {
+	sync.Mutex
+	of map[uuid.UUID]found
+}
+
+type found struct{ messages, summaries, branchPoints, leaves int }
 
 func newSaver(ctx context.Context, store Store, opts Options) saver {
 	ctx, stop := context.WithCancelCause(ctx)
-	return saver{store: store, dryRun: opts.DryRun, ctx: ctx, stop: stop, slots: make(chan struct{}, max(opts.Workers, 1)), calls: &sync.WaitGroup{}, kept: &noteLimit{most: int64(opts.MaxNotes)}}
+	return saver{store: store, dryRun: opts.DryRun, ctx: ctx, stop: stop, slots: make(chan struct{}, max(opts.Workers, 1)), calls: &sync.WaitGroup{}, ahead: newWeight(aheadBytes), kept: &noteLimit{most: int64(opts.MaxNotes)}, counts: &counts{of: map[uuid.UUID]found{}}}
 }
 
 // An entry is one conversation of the file, as the store takes it.
 type entry struct {
 	tree.Bundle
 	notes     []Note
-	sourceIDs map[uuid.UUID]string // of its messages, by their own; nil where they are the same
-	dropped   int                  // summaries that are not in it
+	sourceIDs []string // of its nodes, in their order
+	bytes     int      // about what it takes in memory
+	again     bool     // the conversation stood in the file before
+	dropped   int      // summaries that are not in it
 }
 
 // addReport adds the next part of the report.
@@ -56,15 +69,51 @@ func (s *saver) save(batch []entry) error {
 	if len(batch) == 0 {
 		return s.stopped()
 	}
-	report := s.addReport()
+	report, bytes := s.addReport(), 0
+	for _, e := range batch {
+		bytes += e.bytes
+	}
 	s.slots <- struct{}{}
+	s.ahead.take(bytes)
 	s.calls.Go(func() {
-		defer func() { <-s.slots }()
+		defer func() {
+			s.ahead.give(bytes)
+			<-s.slots
+		}()
 		if err := s.saveEach(report, batch); err != nil {
 			s.stop(err)
 		}
 	})
 	return s.stopped()
+}
+
+// aheadBytes is how much may wait for the store while the file is read on. What
+// alone is more waits alone.
+const aheadBytes = 4 << 20
+
+// A weight is how much is under way, which is bounded but for one alone.
+type weight struct {
+	free *sync.Cond
+	most int
+	now  int
+}
+
+func newWeight(most int) *weight { return &weight{free: sync.NewCond(&sync.Mutex{}), most: most} }
+
+func (w *weight) take(n int) {
+	w.free.L.Lock()
+	for w.now > 0 && w.now+n > w.most {
+		w.free.Wait()
+	}
+	w.now += n
+	w.free.L.Unlock()
+}
+
+func (w *weight) give(n int) {
+	w.free.L.Lock()
+	w.now -= n
+	w.free.L.Unlock()
+	w.free.Broadcast()
 }
 
 // wait returns when no call is under way.
@@ -104,21 +153,21 @@ func (e entry) refusal(err *tree.Error) Note {
 }
 
 // changed notes that a node is stored and says something else in the file.
-func (e entry) changed(c tree.Changed) Note {
-	place, ok := e.sourceIDs[c.ID]
-	if !ok {
-		place = c.ID.String()
+func (e entry) changed(c tree.Changed, at map[uuid.UUID]int) Note {
+	place := c.ID.String()
+	if i, ok := at[c.ID]; ok {
+		place = e.sourceIDs[i]
 	}
 	detail := "it is stored with other content, which stays"
 	if c.Moved {
 		detail = "it is stored under another message, where it stays"
 	}
-	return Note{LeftOut, KindChanged, e.title(), oneLine(place), detail}
+	return Note{LeftOut, KindChanged, e.title(), cutNote(place), detail}
 }
 
 func (e entry) title() string {
 	if e.Conversation.Title != "" {
-		return e.Conversation.Title
+		return cutNote(e.Conversation.Title)
 	}
 	return e.Conversation.ID.String()
 }
@@ -140,16 +189,29 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 		}
 		for i, one := range imported {
 			report.Added += one.Added
-			report.Present += one.Present
+			if !batch[i].again {
+				report.Present += one.Present
+			}
 			changed[i] = one.Changed
 		}
 	}
 	for i, e := range batch {
-		report.count(e.Bundle)
+		s.counts.add(e.Bundle)
 		report.Dropped += e.dropped
 		report.Notes = append(report.Notes, s.kept.keep(e.notes...)...)
-		for _, c := range changed[i] {
-			report.Notes = append(report.Notes, s.kept.keep(e.changed(c))...)
+		at := map[uuid.UUID]int{}
+		for j, n := range e.Nodes {
+			if len(changed[i]) == 0 {
+				break
+			}
+			at[n.ID] = j
+		}
+		for j, c := range changed[i] {
+			if j == maxNotes {
+				s.kept.omitted.Add(int64(len(changed[i]) - j))
+				break
+			}
+			report.Notes = append(report.Notes, s.kept.keep(e.changed(c, at))...)
 		}
 	}
 	return nil
@@ -159,38 +221,46 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 func (s *saver) total() Report {
 	var sum Report
 	for _, r := range s.report {
-		sum.Conversations += r.Conversations
-		sum.Messages += r.Messages
-		sum.Summaries += r.Summaries
 		sum.Dropped += r.Dropped
-		sum.BranchPoints += r.BranchPoints
-		sum.Leaves += r.Leaves
 		sum.Added += r.Added
 		sum.Present += r.Present
 		sum.Notes = append(sum.Notes, r.Notes...)
 	}
+	for _, f := range s.counts.of {
+		sum.Conversations++
+		sum.Messages += f.messages
+		sum.Summaries += f.summaries
+		sum.BranchPoints += f.branchPoints
+		sum.Leaves += f.leaves
+	}
 	return sum
 }
 
-// count adds a conversation.
-func (r *Report) count(b tree.Bundle) {
-	r.Conversations++
+// add counts a conversation.
+func (c *counts) add(b tree.Bundle) {
+	var f found
 	replies := make(map[uuid.UUID]int, len(b.Nodes))
 	for _, n := range b.Nodes {
 		if n.Summary != nil {
-			r.Summaries++
+			f.summaries++
 			continue
 		}
-		r.Messages++
+		f.messages++
 		replies[n.ParentID]++
 	}
 	for _, n := range b.Nodes {
 		switch {
 		case n.Summary != nil:
 		case replies[n.ID] == 0:
-			r.Leaves++
+			f.leaves++
 		case replies[n.ID] > 1:
-			r.BranchPoints++
+			f.branchPoints++
 		}
+	}
+	c.Lock()
+	defer c.Unlock()
+	was := c.of[b.Conversation.ID]
+	c.of[b.Conversation.ID] = found{
+		max(was.messages, f.messages), max(was.summaries, f.summaries), max(was.branchPoints, f.branchPoints), max(was.leaves, f.leaves),
 	}
 }

@@ -6,22 +6,27 @@ import (
 	"strings"
 )
 
-// headBytes is how much of a file's start is looked at to recognize it.
-const headBytes = 64 << 10
-
-// maxShapeDepth bounds the paths of a shape.
-const maxShapeDepth = 4
+// maxShapeDepth and maxShapePaths bound the paths of a shape.
+const (
+	maxShapeDepth = 6
+	maxShapePaths = 5000
+)
 
 // A shape is the outline of a file's start: the paths that its objects have,
 // with the kind of value that stands there: '{', '[', '"', '0', 't' or 'n'. A
 // path is written like chat.history.messages, or messages[].role through an
 // array. The outermost array, or the lines of a JSONL file, count as if each
 // element stood alone.
-type shape map[string]string
+type shape struct {
+	paths   map[string]string
+	objects int  // elements that are objects and there whole
+	spoken  int  // of them, those with a member role or messages
+	speaks  bool // the element that is being read has one
+}
 
 // shapeOf outlines as much of head as can be read; it may be cut off anywhere.
 func shapeOf(head []byte) shape {
-	s := shape{}
+	s := shape{paths: map[string]string{}}
 	dec := json.NewDecoder(bytes.NewReader(head))
 	dec.UseNumber()
 	for {
@@ -33,14 +38,21 @@ func shapeOf(head []byte) shape {
 		case json.Delim('['), json.Delim(']'):
 			continue // the outermost array
 		}
+		s.speaks = false
 		if s.value(dec, t, "", 0) != nil {
 			return s
+		}
+		if t == json.Delim('{') {
+			s.objects++
+		}
+		if s.speaks {
+			s.spoken++
 		}
 	}
 }
 
 // value takes the value that begins with token t and stands at path.
-func (s shape) value(dec *json.Decoder, t json.Token, path string, depth int) error {
+func (s *shape) value(dec *json.Decoder, t json.Token, path string, depth int) error {
 	kind := "n"
 	switch v := t.(type) {
 	case json.Delim:
@@ -52,8 +64,8 @@ func (s shape) value(dec *json.Decoder, t json.Token, path string, depth int) er
 	case bool:
 		kind = "t"
 	}
-	if path != "" && !strings.Contains(s[path], kind) {
-		s[path] += kind
+	if path != "" && !strings.Contains(s.paths[path], kind) && len(s.paths) < maxShapePaths {
+		s.paths[path] += kind
 	}
 	if kind != "{" && kind != "[" {
 		return nil
@@ -69,6 +81,7 @@ func (s shape) value(dec *json.Decoder, t json.Token, path string, depth int) er
 				return err
 			}
 			below = strings.TrimPrefix(path+"."+key.(string), ".")
+			s.speaks = s.speaks || below == "role" || below == "messages"
 		}
 		t, err := dec.Token()
 		if err != nil {
@@ -102,7 +115,7 @@ func skipToEnd(dec *json.Decoder) error {
 // has tells whether every one of the paths occurs.
 func (s shape) has(paths ...string) bool {
 	for _, p := range paths {
-		if _, ok := s[p]; !ok {
+		if _, ok := s.paths[p]; !ok {
 			return false
 		}
 	}
@@ -111,5 +124,20 @@ func (s shape) has(paths ...string) bool {
 
 // is tells whether a value of the kind stands at path somewhere.
 func (s shape) is(path, kind string) bool {
-	return strings.Contains(s[path], kind)
+	return strings.Contains(s.paths[path], kind)
+}
+
+// in is the outline of the elements of a list that is a member of the one
+// object; of "", s itself.
+func (s shape) in(member string) shape {
+	if member == "" {
+		return s
+	}
+	inside := shape{paths: map[string]string{}}
+	for path, kinds := range s.paths {
+		if below, ok := strings.CutPrefix(path, member+"[]."); ok {
+			inside.paths[below] = kinds
+		}
+	}
+	return inside
 }

@@ -1,9 +1,10 @@
 package transfer
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
+	"iter"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -19,32 +20,43 @@ func detectSWEAgent(s shape) bool {
 	return s.is("trajectory", "[") && s.has("trajectory[].action") || s.is("history", "[") && s.has("history[].role")
 }
 
-func parseSWEAgent(r io.Reader, emit func(Conversation) error, note func(Note)) error {
-	return eachElement(r, func(place string, raw json.RawMessage) error {
-		var o object
-		if json.Unmarshal(raw, &o) != nil || o == nil {
+func parseSWEAgent(in *input, emit func(Conversation) error, note func(Note)) error {
+	return eachElement(in, func(place string, raw json.RawMessage) error {
+		o := objectOf(raw)
+		if o == nil {
 			note(Note{LeftOut, KindSyntax, "", place, "no object with a history or a trajectory"})
 			return nil
 		}
-		return emit(sweAgentConversation(o))
+		return emit(sweAgentConversation(in.begin(len(raw)), o))
 	})
 }
 
-func sweAgentConversation(o object) Conversation {
-	c := Conversation{
-		Title:    o.str("instance_id"),
-		Metadata: sourceMetadata(source{}.copy(o, "environment", "info")),
-	}
-	history, steps := o.list("history"), o.objects("trajectory")
-	for i, raw := range history {
+func sweAgentConversation(c Conversation, o object) Conversation {
+	c.Title = o.str("instance_id")
+	c.Metadata = sourceMetadata(source{}.copy(o, "environment", "info"))
+	for i, raw := range o.elements("history") {
+		if !c.more() || !c.room() {
+			break
+		}
 		c.addSWEAgent(raw, fmt.Sprintf("history %d", i+1))
 	}
-	switch {
-	case len(history) > 0 && len(steps) > 0:
+	steps := func(yield func(int, object) bool) {
+		i := 0
+		for _, raw := range o.elements("trajectory") {
+			step := objectOf(raw)
+			if step == nil {
+				continue
+			}
+			if i++; !c.more() || !yield(i, step) {
+				return
+			}
+		}
+	}
+	if counting(o["history"]) > 0 {
 		c.leaveTrajectory(steps)
-	case len(history) == 0:
+	} else {
 		for i, step := range steps {
-			c.addSWEAgentStep(step, fmt.Sprintf("trajectory %d", i+1))
+			c.addSWEAgentStep(step, fmt.Sprintf("trajectory %d", i))
 		}
 	}
 	for name, value := range o {
@@ -55,9 +67,11 @@ func sweAgentConversation(o object) Conversation {
 		}
 	}
 	for _, m := range c.Messages {
-		var body object
-		if c.Title == "" && json.Unmarshal(m.Body, &body) == nil && body.str("role") == string(tree.RoleUser) {
-			c.Title = titleFrom(textBody(tree.RoleUser, partsText(body["content"])))
+		if c.Title != "" {
+			break
+		}
+		if body := objectOf(m.Body); body.str("role") == string(tree.RoleUser) {
+			c.Title = titleOf(partsText(body["content"]))
 		}
 	}
 	c.SourceID = contentID("swe-agent", c.lastID())
@@ -66,18 +80,20 @@ func sweAgentConversation(o object) Conversation {
 
 // leaveTrajectory notes the steps of a trajectory beside a history. An answer
 // that the program made the model give again stands only in a step.
-func (c *Conversation) leaveTrajectory(steps []object) {
-	said := map[string]bool{}
+func (c *Conversation) leaveTrajectory(steps iter.Seq2[int, object]) {
+	said, count := map[[sha256.Size]byte]bool{}, 0
 	for _, m := range c.Messages {
-		var body object
-		if json.Unmarshal(m.Body, &body) == nil {
-			said[partsText(body["content"])] = true
-		}
+		said[sha256.Sum256([]byte(partsText(objectOf(m.Body)["content"])))] = true
 	}
-	c.leftOut(KindMetadata, "trajectory", "%s, with the state of the environment at each; what was said stands in the history", counted(len(steps), "step"))
+	for i := range steps {
+		count = i
+	}
+	if count > 0 {
+		c.leftOut(KindMetadata, "trajectory", "%s, with the state of the environment at each; what was said stands in the history", counted(count, "step"))
+	}
 	for i, step := range steps {
-		if response := step.str("response"); response != "" && !said[response] {
-			c.leftOut(KindContent, fmt.Sprintf("trajectory %d", i+1), "a response that is not in the history: %s", clip(oneLine(response)))
+		if response := step.str("response"); response != "" && !said[sha256.Sum256([]byte(response))] {
+			c.leftOut(KindContent, fmt.Sprintf("trajectory %d", i), "a response that is not in the history: %s", clip(oneLine(response)))
 		}
 	}
 }
@@ -118,7 +134,7 @@ func (c *Conversation) addSWEAgent(raw json.RawMessage, place string) {
 	}
 	c.Messages = append(c.Messages, Message{
 		SourceID: contentID(c.lastID(), compacted(raw)), ParentID: c.lastID(),
-		Body: encode(body), Metadata: sourceMetadata(about),
+		Body: encodeObject(body), Metadata: sourceMetadata(about),
 	})
 }
 
@@ -131,6 +147,9 @@ func (c *Conversation) addSWEAgentStep(step object, place string) {
 		if said.text == "" {
 			c.leftOut(KindEmpty, place, "the %s says nothing", said.role)
 			continue
+		}
+		if !c.room() {
+			return
 		}
 		body := textBody(said.role, said.text)
 		m := Message{SourceID: contentID(c.lastID(), string(body)), ParentID: c.lastID(), Body: body}

@@ -3,7 +3,6 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 )
 
 // tau-bench writes one array of trials, each a run of one task: {task_id,
@@ -20,12 +19,14 @@ func detectTauBench(s shape) bool {
 	return s.has("task_id") && (s.is("traj", "[") || s.has("reward", "info"))
 }
 
-func parseTauBench(r io.Reader, emit func(Conversation) error, note func(Note)) error {
+func parseTauBench(in *input, emit func(Conversation) error, note func(Note)) error {
 	tasks := map[string]*tauTask{}
 	var order []*tauTask
-	readErr := eachElement(r, func(place string, raw json.RawMessage) error {
-		var trial object
-		if json.Unmarshal(raw, &trial) != nil || trial.list("traj") == nil {
+	in.begin(0)
+	readErr := eachElement(in, func(place string, raw json.RawMessage) error {
+		trial := objectOf(raw)
+		in.took(len(raw))
+		if !trial.isList("traj") {
 			note(Note{LeftOut, KindSyntax, "", place, "no trial with a list of messages (traj)"})
 			return nil
 		}
@@ -34,6 +35,7 @@ func parseTauBench(r io.Reader, emit func(Conversation) error, note func(Note)) 
 		t := tasks[id]
 		if t == nil {
 			t = newTauTask(id, trial, task)
+			t.conv.in = in
 			tasks[id] = t
 			order = append(order, t)
 		}
@@ -65,8 +67,7 @@ type tauTask struct {
 
 func newTauTask(id string, trial object, task json.RawMessage) *tauTask {
 	name := "Task " + trial.id("task_id")
-	var about object
-	if json.Unmarshal(task, &about) == nil && about.str("instruction") != "" {
+	if about := objectOf(task); about.str("instruction") != "" {
 		name += ": " + clip(oneLine(about.str("instruction")))
 	}
 	return &tauTask{
@@ -79,8 +80,12 @@ func newTauTask(id string, trial object, task json.RawMessage) *tauTask {
 }
 
 func (t *tauTask) add(trial object, place string) {
-	l := &messagesList{}
-	for i, raw := range trial.list("traj") {
+	l := &messagesList{conv: Conversation{in: t.conv.in}}
+	for i, raw := range trial.elements("traj") {
+		if !l.conv.more() || !l.conv.room() {
+			t.conv.dense = l.conv.dense
+			return
+		}
 		l.add(fmt.Sprintf("%s, message %d", place, i+1), raw)
 	}
 	t.conv.Notes = append(t.conv.Notes, l.conv.Notes...)

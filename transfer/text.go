@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -127,6 +130,9 @@ func named(kind, between, name string) string {
 	return kind + between + name
 }
 
+// clipRaw is clip of raw, without copying all of it.
+func clipRaw(raw []byte) string { return clip(string(raw[:min(len(raw), 100)])) }
+
 // clip shortens s for a note.
 func clip(s string) string {
 	const most = 60
@@ -145,6 +151,109 @@ func encode(v any) json.RawMessage {
 		panic(fmt.Sprintf("transfer: encoding %T: %v", v, err)) // only a programmer's mistake: nothing here marshals itself
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// quote writes a string as encode does, between two other pieces of JSON, into
+// one piece of memory of the size that it needs.
+func quote(before, s, after string) json.RawMessage {
+	out := append(append(make(json.RawMessage, 0, len(before)+quotedLen(s)+len(after)), before...), '"')
+	for plain, escaped := range escapes(s) {
+		out = append(append(out, plain...), escaped...)
+	}
+	return append(append(out, '"'), after...)
+}
+
+// quotedLen is how many bytes a string takes in JSON.
+func quotedLen(s string) int {
+	size := 2
+	for plain, escaped := range escapes(s) {
+		size += len(plain) + len(escaped)
+	}
+	return size
+}
+
+// escapes takes s apart: text that stands in JSON as it is, and what the
+// character behind it is written as.
+func escapes(s string) iter.Seq2[string, string] {
+	return func(yield func(plain, escaped string) bool) {
+		start := 0
+		for i := 0; i < len(s); {
+			escaped, width := "", 1
+			switch c := s[i]; {
+			case c >= utf8.RuneSelf:
+				var r rune
+				switch r, width = utf8.DecodeRuneInString(s[i:]); {
+				case r == utf8.RuneError && width == 1:
+					escaped = `\ufffd`
+				case r == '\u2028' || r == '\u2029':
+					escaped = fmt.Sprintf(`\u%04x`, r)
+				}
+			case c >= ' ' && c != '"' && c != '\\':
+			default:
+				escaped = asciiEscapes[c]
+			}
+			if escaped != "" {
+				if !yield(s[start:i], escaped) {
+					return
+				}
+				start = i + width
+			}
+			i += width
+		}
+		yield(s[start:], "")
+	}
+}
+
+// asciiEscapes are what encoding/json writes for the characters that it
+// escapes.
+var asciiEscapes = func() (all [utf8.RuneSelf]string) {
+	for c := range all {
+		quoted := string(encode(string(rune(c))))
+		all[c] = quoted[1 : len(quoted)-1]
+	}
+	return all
+}()
+
+// textPart is a content part of text.
+func textPart(text string) json.RawMessage { return quote(`{"type":"text","text":`, text, "}") }
+
+// encodeObject is encode of a map of JSON.
+func encodeObject(members map[string]json.RawMessage) json.RawMessage {
+	size := 2
+	for name, value := range members {
+		size += len(name) + len(value) + 4
+	}
+	out := bytes.NewBuffer(make([]byte, 0, size))
+	out.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(members)) {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(quote("", name, ":"))
+		if value := members[name]; len(value) == 0 || json.Compact(out, value) != nil {
+			out.WriteString("null")
+		}
+	}
+	out.WriteByte('}')
+	return out.Bytes()
+}
+
+// encodeList is encode of a list of JSON.
+func encodeList(elements []json.RawMessage) json.RawMessage {
+	size := 2
+	for _, raw := range elements {
+		size += len(raw) + 1
+	}
+	out := bytes.NewBuffer(make([]byte, 0, size))
+	out.WriteByte('[')
+	for i, raw := range elements {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		_ = json.Compact(out, raw) // valid, as all that is read
+	}
+	out.WriteByte(']')
+	return out.Bytes()
 }
 
 // cutEnd shortens s to at most keep bytes, at the border of a character.

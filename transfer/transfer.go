@@ -32,6 +32,9 @@ type Conversation struct {
 	Source    tree.Source     // of a fork; only Coppice's own format says it
 
 	id uuid.UUID // that the store gives it; uuid.Nil: its public one
+
+	in    *input // that the parser reads it from
+	dense bool   // it has too many messages for its bytes
 }
 
 // A Message is one node of a source conversation.

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ import (
 // The last message of the chain has the turn's id, so that what names the turn
 // as its parent or as the active head needs no translation.
 type turn struct {
+	c          *Conversation
 	id, parent string
 	role       tree.Role
 	createdAt  time.Time
@@ -30,6 +32,7 @@ type piece struct {
 	role     tree.Role
 	parts    []json.RawMessage
 	calls    []toolCall
+	ids      map[string]bool // of calls, as turn.call makes them
 	answers  string
 	thinking []string
 	failed   bool // of a tool's result
@@ -75,15 +78,22 @@ func (t *turn) own() *piece {
 	if n := len(t.pieces); n > 0 && t.pieces[n-1].role == t.role {
 		return t.pieces[n-1]
 	}
-	p := &piece{role: t.role}
-	t.pieces = append(t.pieces, p)
+	return t.begin(&piece{role: t.role})
+}
+
+// begin begins a piece, if the conversation has room for another message. The
+// piece is otherwise of no conversation.
+func (t *turn) begin(p *piece) *piece {
+	if t.c.room() {
+		t.pieces = append(t.pieces, p)
+	}
 	return p
 }
 
 // text adds text that says something.
 func (t *turn) text(s string) {
 	if strings.TrimSpace(s) != "" {
-		t.part(encode(part{"text", s}))
+		t.part(textPart(s))
 	}
 }
 
@@ -108,9 +118,16 @@ func (t *turn) call(id, name string, arguments json.RawMessage) string {
 		id = callID(t.id, fmt.Sprint(len(t.pieces)), name, string(arguments))
 	}
 	p := t.own()
-	for slices.ContainsFunc(p.calls, func(c toolCall) bool { return c.ID == id }) {
+	if !t.c.room() {
+		return id
+	}
+	if p.ids == nil {
+		p.ids = map[string]bool{}
+	}
+	for p.ids[id] {
 		id = callID(id, t.id)
 	}
+	p.ids[id] = true
 	p.calls = append(p.calls, newToolCall(id, name, arguments))
 	return id
 }
@@ -121,7 +138,7 @@ func (t *turn) result(id string, failed bool, parts ...json.RawMessage) {
 	if id == "" {
 		id = t.openCall()
 	}
-	t.pieces = append(t.pieces, &piece{role: tree.RoleTool, answers: id, failed: failed, parts: parts})
+	t.begin(&piece{role: tree.RoleTool, answers: id, failed: failed, parts: parts})
 }
 
 // openCall is the first call without a result of the turn's last piece that
@@ -148,6 +165,11 @@ func (t *turn) says() bool {
 	return slices.ContainsFunc(t.pieces, func(p *piece) bool { return len(p.parts) > 0 || len(p.calls) > 0 || p.role == tree.RoleTool })
 }
 
+// hasText tells whether the turn's role says anything but calls.
+func (t *turn) hasText() bool {
+	return slices.ContainsFunc(t.pieces, func(p *piece) bool { return p.role == t.role && len(p.parts) > 0 })
+}
+
 // messages writes the chain. A turn that says nothing is one empty message,
 // which normalizing leaves out and notes.
 func (t *turn) messages() []Message {
@@ -156,11 +178,11 @@ func (t *turn) messages() []Message {
 		t.own()
 	}
 	all := make([]Message, len(t.pieces))
-	parent := t.parent
+	parent, about := t.parent, source{}.put("id", t.id)
 	for i, p := range t.pieces {
 		id, from := t.id, t.source
 		if i < len(t.pieces)-1 {
-			id, from = fmt.Sprintf("%s/%d", t.id, i+1), source{"id": t.id}
+			id, from = fmt.Sprintf("%s/%d", t.id, i+1), about
 		}
 		extra := source{}
 		for name, value := range from {
@@ -186,44 +208,80 @@ func (t *turn) mergeThinking() {
 }
 
 func (p *piece) body() json.RawMessage {
-	return encode(struct {
-		Role       tree.Role  `json:"role"`
-		Content    any        `json:"content"`
-		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
-		ToolCallID string     `json:"tool_call_id,omitempty"`
-	}{p.role, contentOf(p.parts, p.role), p.calls, p.answers})
+	size := 100
+	for _, raw := range p.parts {
+		size += len(raw) + 1
+	}
+	body := bytes.NewBuffer(make([]byte, 0, size))
+	fmt.Fprintf(body, `{"role":%s,"content":`, encode(p.role))
+	text := p.onlyText()
+	switch {
+	case text != nil:
+		body.Write(text)
+	case len(p.parts) > 0:
+		for i, raw := range p.parts {
+			body.WriteByte("[,"[min(i, 1)])
+			_ = json.Compact(body, raw) // a part is valid JSON
+		}
+		body.WriteByte(']')
+	case p.role == tree.RoleTool:
+		body.WriteString(`""`)
+	default:
+		body.WriteString("null")
+	}
+	if len(p.calls) > 0 {
+		body.WriteString(`,"tool_calls":`)
+		body.Write(encode(p.calls))
+	}
+	if p.answers != "" {
+		body.WriteString(`,"tool_call_id":`)
+		body.Write(quote("", p.answers, ""))
+	}
+	body.WriteByte('}')
+	return body.Bytes()
 }
 
-// contentOf writes parts as content: one text as a string, nothing as null or,
-// from a tool, as the empty string.
-func contentOf(parts []json.RawMessage, role tree.Role) any {
-	switch len(parts) {
-	case 0:
-		if role == tree.RoleTool {
-			return ""
-		}
+// onlyText gives the text of the one part there is, as JSON; nil where there
+// are more, or it is none of text.
+func (p *piece) onlyText() json.RawMessage {
+	if len(p.parts) != 1 {
 		return nil
-	case 1:
-		var only part
-		if json.Unmarshal(parts[0], &only) == nil && only.Type == "text" {
-			return only.Text
+	}
+	only := objectOf(p.parts[0])
+	if only.str("type") != "text" {
+		return nil
+	}
+	switch {
+	case isString(only["text"]):
+		return only["text"]
+	case only.has("text"):
+		return nil
+	}
+	return json.RawMessage(`""`)
+}
+
+// textOf gives the text of the parts that are text.
+func (p *piece) textOf() string {
+	var text []string
+	for _, raw := range p.parts {
+		if o := objectOf(raw); o.str("type") == "text" {
+			text = append(text, o.str("text"))
 		}
 	}
-	return parts
+	return strings.Join(text, "\n\n")
 }
 
 // textBody is a message of one text.
 func textBody(role tree.Role, text string) json.RawMessage {
-	return encode(struct {
-		Role    tree.Role `json:"role"`
-		Content string    `json:"content"`
-	}{role, text})
+	return quote(`{"role":`+string(encode(role))+`,"content":`, text, "}")
 }
 
 // titleFrom makes a title of the text of a message, for sources without one.
 func titleFrom(body json.RawMessage) string {
-	var b object
-	_ = json.Unmarshal(body, &b) // a body as textBody wrote it
-	line, _, _ := strings.Cut(strings.TrimSpace(b.str("content")), "\n")
-	return clip(strings.TrimSpace(oneLine(line)))
+	return titleOf(objectOf(body).str("content")) // a body as textBody wrote it
+}
+
+func titleOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return clip(strings.TrimSpace(oneLine(cutEnd(line, 1000))))
 }

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"archive/zip"
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +29,7 @@ var conversationParts = regexp.MustCompile(`^conversations(-\d+)?\.json$`)
 func (im *importer) zip(r io.ReaderAt, size int64) error {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
-		return err
+		return fileErrorf("the zip archive can't be read, as one that is cut off can't: %w", err)
 	}
 	var parts []*zip.File
 	var others []string
@@ -44,7 +43,7 @@ func (im *importer) zip(r io.ReaderAt, size int64) error {
 		}
 	}
 	if len(parts) == 0 {
-		return fmt.Errorf("the archive has no conversations.json: %w", ErrFormat)
+		return fmt.Errorf("the archive has no conversations.json, as those of ChatGPT and Claude have. Unpack it, and import the files in it: %w", ErrFormat)
 	}
 	if len(others) > 0 {
 		im.note(Note{LeftOut, KindAttachment, "", strings.Join(others[:min(len(others), 5)], ", "),
@@ -65,7 +64,7 @@ func (im *importer) part(f *zip.File) error {
 		return err
 	}
 	defer in.Close()
-	return im.stream(bufio.NewReaderSize(in, headBytes))
+	return im.stream(in)
 }
 
 // spooledZip reads an archive from a stream. Its directory stands at the end,

@@ -15,7 +15,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 )
 
@@ -54,7 +53,10 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
-	im := &importer{s: s, id: n.ID, format: b.Format, at: now(), known: map[uuid.UUID]known{}, siblings: map[uuid.UUID]int32{}}
+	im := &importer{
+		s: s, id: n.ID, format: b.Format, at: now(), known: map[uuid.UUID]known{}, siblings: map[uuid.UUID]int32{},
+		rows: make([]db.CopyNodesParams, 0, min(rowsAtOnce, max(len(b.Nodes), 1))),
+	}
 	result := Imported{ConversationID: n.ID}
 	_, err = s.insertConversation(ctx, n, b.Source)
 	switch {
@@ -66,37 +68,66 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
-	var present []BundleNode
+	var present []*BundleNode
 	for i, node := range b.Nodes {
+		if i%256 == 0 && ctx.Err() != nil {
+			return Imported{}, ctx.Err()
+		}
 		if k, ok := im.known[node.ID]; ok {
 			result.Present++
 			if k.stored && k.parentID != node.ParentID {
 				result.Changed = append(result.Changed, Changed{ID: node.ID, Moved: true})
 			} else if k.stored {
-				present = append(present, node)
+				present = append(present, &b.Nodes[i])
 			}
 			continue
 		}
 		if err := im.add(ctx, node); err != nil {
 			return Imported{}, at(err, fmt.Sprintf("nodes[%d]", i))
 		}
+		if im.waiting > textAtOnce || len(im.rows) == cap(im.rows) {
+			if err := im.copy(ctx); err != nil {
+				return Imported{}, err
+			}
+		}
 	}
-	rewritten, err := im.rewritten(ctx, present)
-	if err != nil {
+	if err := im.copy(ctx); err != nil {
 		return Imported{}, err
 	}
-	result.Changed = append(result.Changed, rewritten...)
-	result.Added = len(im.rows)
-	if result.Added == 0 {
+	for nodes := range slices.Chunk(present, cap(im.rows)) {
+		rewritten, err := im.rewritten(ctx, nodes)
+		if err != nil {
+			return Imported{}, err
+		}
+		result.Changed = append(result.Changed, rewritten...)
+	}
+	if result.Added = im.added; result.Added == 0 {
 		return result, nil
 	}
-	if err := s.roomFor(im.stored, messageCount(im.rows)); err != nil {
-		return Imported{}, err
-	}
-	if _, err := s.q.CopyNodes(ctx, im.rows); err != nil {
-		return Imported{}, err
-	}
 	return result, im.settleHead(ctx, b.HeadID, n.CreatedAt)
+}
+
+// A large conversation is copied in several pieces of so many rows or bytes of
+// text, so that its rows don't stand in memory beside its nodes.
+const (
+	rowsAtOnce = 1000
+	textAtOnce = 1 << 20
+)
+
+// copy stores the rows that wait.
+func (im *importer) copy(ctx context.Context) error {
+	if len(im.rows) == 0 {
+		return nil
+	}
+	im.added += len(im.rows)
+	im.messages += messageCount(im.rows)
+	if err := im.s.roomFor(im.stored, im.messages); err != nil {
+		return err
+	}
+	_, err := im.s.q.CopyNodes(ctx, im.rows)
+	clear(im.rows)
+	im.rows, im.waiting = im.rows[:0], 0
+	return err
 }
 
 // An importer places one bundle's nodes among those that are stored.
@@ -106,9 +137,12 @@ type importer struct {
 	format   string
 	at       time.Time // of the import
 	known    map[uuid.UUID]known
-	siblings map[uuid.UUID]int32 // children so far, by parent
-	rows     []db.CopyNodesParams
-	newest   db.CopyNodesParams // newest message added
+	siblings map[uuid.UUID]int32  // children so far, by parent
+	rows     []db.CopyNodesParams // not copied yet
+	waiting  int                  // bytes of text in them
+	added    int                  // rows copied
+	messages int                  // of them
+	newest   time.Time            // of the newest message added
 	hadHead  bool
 	stored   int // messages that were there before
 }
@@ -119,7 +153,9 @@ type known struct {
 	parentID uuid.UUID
 	kind     Kind
 	stored   bool
-	body     *chat.Message // of a message that isn't stored yet
+	role     Role
+	made     calls  // by a message that isn't stored yet; nil for none
+	answers  string // the call that such a message answers
 }
 
 // load reads the places of a conversation that is there, and waits its turn.
@@ -147,7 +183,7 @@ func (im *importer) load(ctx context.Context) error {
 
 // rewritten finds those of stored nodes that say something else than the store.
 // It reads the bodies of those alone, a few at a time.
-func (im *importer) rewritten(ctx context.Context, nodes []BundleNode) (changed []Changed, err error) {
+func (im *importer) rewritten(ctx context.Context, nodes []*BundleNode) (changed []Changed, err error) {
 	const atOnce = 20 // bodies in memory besides the bundle's
 	given := make(map[uuid.UUID]json.RawMessage, len(nodes))
 	for _, n := range nodes {
@@ -199,7 +235,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 		return err
 	}
 	if d.Role == RoleTool {
-		open, err := im.callsAt(ctx, n.ParentID)
+		open, err := im.callsAt(ctx, n.ParentID, d.Answers())
 		if err != nil {
 			return err
 		}
@@ -209,12 +245,24 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	}
 	im.siblings[n.ParentID]++
 	row, own := d.row(im.id, parent, im.siblings[n.ParentID])
-	im.known[n.ID] = known{place: own, parentID: n.ParentID, kind: KindMessage, body: d.Message}
-	im.rows = append(im.rows, row)
-	if im.newest.CreatedAt.IsZero() || !row.CreatedAt.Before(im.newest.CreatedAt) {
-		im.newest = row
+	k := known{place: own, parentID: n.ParentID, kind: KindMessage, role: d.Role}
+	if d.Role == RoleTool {
+		k.answers = d.Answers()
+	}
+	if len(d.Calls) > 0 {
+		k.made = openCalls(d.Calls)
+	}
+	im.known[n.ID] = k
+	im.addRow(row)
+	if im.newest.IsZero() || !row.CreatedAt.Before(im.newest) {
+		im.newest = row.CreatedAt
 	}
 	return nil
+}
+
+func (im *importer) addRow(row db.CopyNodesParams) {
+	im.rows = append(im.rows, row)
+	im.waiting += len(row.Body) + len(row.SearchText.String) + len(row.Metadata)
 }
 
 func (im *importer) parent(n BundleNode) (place, error) {
@@ -244,39 +292,40 @@ func (im *importer) addSummary(n BundleNode, anchor place) error {
 	r.Origin = imported(r.Origin, im.format, im.at)
 	row := d.summaryRow(im.id, anchor, r)
 	im.known[n.ID] = known{place: place{id: n.ID}, parentID: n.ParentID, kind: KindSummary}
-	im.rows = append(im.rows, row)
+	im.addRow(row)
 	return nil
 }
 
-// callsAt is Store.callsAt among nodes of which some aren't stored yet.
-func (im *importer) callsAt(ctx context.Context, parentID uuid.UUID) (calls, error) {
-	var answered []string
+// callsAt is Store.callsAt among nodes of which some aren't stored yet, as far
+// as it concerns one call.
+func (im *importer) callsAt(ctx context.Context, parentID uuid.UUID, call string) (calls, error) {
+	answered := false
 	for id := parentID; id != uuid.Nil; id = im.known[id].parentID {
 		k := im.known[id]
-		if k.body != nil && k.body.Role == RoleTool {
-			answered = append(answered, *k.body.CallID)
+		if k.role == RoleTool {
+			answered = answered || k.answers == call
 			continue
 		}
-		open, err := im.openAt(ctx, k)
-		for _, call := range answered {
-			open[call] = true
+		open := k.made
+		if k.stored {
+			var err error
+			if open, err = im.s.callsAt(ctx, im.id, k.id); err != nil {
+				return nil, err
+			}
 		}
-		return open, err
+		before, made := open[call]
+		if !made {
+			return nil, nil
+		}
+		return calls{call: before || answered}, nil
 	}
 	return nil, nil
-}
-
-func (im *importer) openAt(ctx context.Context, k known) (calls, error) {
-	if k.body != nil {
-		return openCalls(k.body.Calls), nil
-	}
-	return im.s.callsAt(ctx, im.id, k.id)
 }
 
 // settleHead makes the bundle's head active, or the newest leaf. A head that
 // somebody chose here stays.
 func (im *importer) settleHead(ctx context.Context, headID uuid.UUID, createdAt time.Time) error {
-	touch := db.TouchConversationParams{ID: toUUID(im.id), UpdatedAt: im.newest.CreatedAt, AddedMessages: int32(messageCount(im.rows))}
+	touch := db.TouchConversationParams{ID: toUUID(im.id), UpdatedAt: im.newest, AddedMessages: int32(im.messages)}
 	if touch.UpdatedAt.Before(createdAt) {
 		touch.UpdatedAt = createdAt
 	}

@@ -116,6 +116,7 @@ func TestExplain(t *testing.T) {
 		{fmt.Errorf("transfer.Import: the content is of no format that is read here: %w", transfer.ErrFormat), "the content is of no format that is read here"},
 		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}, "/x: there is no such file"},
 		{fmt.Errorf("tree.Import: %w", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
+		{importError(t, `[{"uuid":"a","name":"A","chat_messages":[`), "claude: the file is cut off: it ends in the middle of element 1, at byte 41; export or copy it again"},
 		{fmt.Errorf("db.Migrate: %w", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{fmt.Errorf("tree.Import: %w", unsentError{syscall.EPIPE}), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{&unreachableError{"postgres://ada:secret@db.example:5432/x", context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
@@ -128,6 +129,13 @@ func TestExplain(t *testing.T) {
 			t.Errorf("explain(%v)\n got %s\nwant %s", tt.err, got, tt.want)
 		}
 	}
+}
+
+// importError is the error of importing a file.
+func importError(t *testing.T, file string) error {
+	t.Helper()
+	_, err := transfer.Import(t.Context(), nil, strings.NewReader(file), transfer.Options{DryRun: true})
+	return err
 }
 
 // A broken pipe to the database is a failure. Only one to the reader of the output

@@ -69,6 +69,7 @@ func explain(err error) string {
 		answer      *pgconn.PgError
 		unreachable *unreachableError
 		path        *fs.PathError
+		file        *transfer.FileError
 	)
 	switch {
 	case errors.As(err, &usage):
@@ -83,6 +84,8 @@ func explain(err error) string {
 		return embedded.ErrNoPostgres.Error()
 	case errors.As(err, &unreachable):
 		return unreachable.Error()
+	case errors.As(err, &file), errors.Is(err, transfer.ErrFormat): // its end too is one that wasn't expected, and not the database's
+		return fileProblem(err)
 	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
 		return "the database was shut down under this command. What it had finished is kept; run it again"
 	case connectionBroke(err):
@@ -90,6 +93,11 @@ func explain(err error) string {
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return path.Path + ": there is no such file"
 	}
+	return origin.ReplaceAllString(err.Error(), "")
+}
+
+// fileProblem says what is wrong with a file that is imported.
+func fileProblem(err error) string {
 	text := origin.ReplaceAllString(err.Error(), "")
 	if errors.Is(err, transfer.ErrFormat) {
 		text = strings.TrimSuffix(text, ": "+transfer.ErrFormat.Error()) // what stands before it says so

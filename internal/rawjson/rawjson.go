@@ -16,14 +16,19 @@ import (
 
 // Members gives the members of a valid object: the name with its quotes and
 // escapes, for Name, and the value.
-func Members(object []byte) iter.Seq2[[]byte, []byte] {
+func Members(object []byte) iter.Seq2[[]byte, []byte] { return members(object, -1, 0) }
+
+// members is Members, which knows where the value ends that begins at gap.
+func members(object []byte, gap, gapEnd int) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		i := skipSpace(object, skipSpace(object, 0)+1)
 		for object[i] != '}' {
 			end := skipString(object, i)
 			name := object[i:end]
 			i = skipSpace(object, skipSpace(object, end)+1) // past the colon
-			end = skipValue(object, i)
+			if end = gapEnd; i != gap {
+				end = skipValue(object, i)
+			}
 			if !yield(name, object[i:end]) {
 				return
 			}

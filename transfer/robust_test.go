@@ -1,0 +1,299 @@
+package transfer
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func claudeChat(id, more string) string {
+	return fmt.Sprintf(`{"uuid":"%[1]s","name":"Chat %[1]s"%s,"chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]}`, id, more)
+}
+
+// A conversation that is no sound JSON stays out, under its name; those behind
+// it come in.
+func TestImportSkipsUnsoundConversations(t *testing.T) {
+	t.Parallel()
+	deep := `,"x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
+	for name, test := range map[string]struct{ unsound, note string }{
+		"a raw control character": {claudeChat("b", ",\"x\":\"a\x01]}\\\"\""), `left out conversation (Chat b) element 2: it is no sound JSON: invalid character '\x01' in string literal, at its byte 35`},
+		"too deep nesting":        {claudeChat("b", deep), `left out conversation (Chat b) element 2: it is no sound JSON: invalid character '[' exceeded max depth, at its byte 10032`},
+		"a word of no JSON":       {claudeChat("b", `,"x":None`), `left out conversation (Chat b) element 2: it is no sound JSON: invalid character 'N' looking for beginning of value, at its byte 33`},
+		"brackets that don't fit": {claudeChat("b", `,"x":[}`), `left out conversation (Chat b) element 2: it is no sound JSON: invalid character '}' looking for beginning of value, at its byte 34`},
+		"no name":                 {`{"a":"` + "\n" + `"}`, `left out conversation () element 2: it is no sound JSON: invalid character '\n' in string literal, at its byte 7`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for layout, in := range map[string]string{
+				"array":  "[" + claudeChat("a", "") + "," + test.unsound + "," + claudeChat("c", "") + "]",
+				"stream": claudeChat("a", "") + test.unsound + claudeChat("c", ""),
+				"object": `{"conversations":[` + claudeChat("a", "") + " ,\n" + test.unsound + "\n,\n" + claudeChat("c", "") + `],"users":[]}`,
+			} {
+				var b bundles
+				report, err := Import(t.Context(), &b, strings.NewReader(in), Options{})
+				if err != nil || len(b) != 2 || b[1].Conversation.Title != "Chat c" {
+					t.Errorf("%s: %d conversations, %v", layout, len(b), err)
+				}
+				same(t, layout, notesOf(report), test.note)
+			}
+		})
+	}
+}
+
+// A file that is cut off is told from a database that is: by *FileError, which
+// says where.
+func TestImportOfCutOffFilesSaysSo(t *testing.T) {
+	t.Parallel()
+	whole := "[" + claudeChat("a", "") + "," + claudeChat("b", "") + "]"
+	packed := gzipped(t, strings.Repeat(" ", 1<<20)+whole)
+	for name, in := range map[string]string{
+		"plain": whole[:len(whole)-20], "gzip": packed[:len(packed)-30], "gzip's head": packed[:5], "zip": zipMagic + "x", "utf-16": utf16(t, whole)[:200],
+	} {
+		_, err := Import(t.Context(), nil, strings.NewReader(in), Options{DryRun: true})
+		var file *FileError
+		if !errors.As(err, &file) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	broken := errors.New("the disk is gone")
+	_, err := Import(t.Context(), nil, io.MultiReader(strings.NewReader(whole[:50]), failing{broken}), Options{DryRun: true})
+	if !errors.Is(err, broken) {
+		t.Errorf("a reader that fails: %v", err)
+	}
+	_, err = Import(t.Context(), refusing{io.ErrUnexpectedEOF}, strings.NewReader(whole), Options{})
+	var file *FileError
+	if errors.As(err, &file) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a database that breaks: %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+type refusing struct{ err error }
+
+func (r refusing) Import(context.Context, ...tree.Bundle) ([]tree.Imported, error) { return nil, r.err }
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func encoded(t *testing.T, e encoding.Encoding, text string) string {
+	t.Helper()
+	out, err := e.NewEncoder().String(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func utf16(t *testing.T, text string) string {
+	return encoded(t, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), text)
+}
+
+// Files are recognized however long their first members are, however their text
+// is written and packed, and in whatever object the conversations stand.
+func TestImportRecognizes(t *testing.T) {
+	t.Parallel()
+	chat := claudeChat("a", `,"p":"é😀"`)
+	code := `{"type":"user","uuid":"u1","parentUuid":null,"message":{"role":"user","content":"hi"}}` + "\n"
+	for name, test := range map[string]struct{ in, format string }{
+		"a long title":                   {`[{"name":"` + strings.Repeat("x", 70_000) + `","uuid":"a","created_at":"2025-01-01T00:00:00Z","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]}]`, "claude"},
+		"a title of a megabyte":          {`[{"title":"` + strings.Repeat("x", 1<<20) + `","mapping":{"n":{"message":{"author":{"role":"user"},"content":{"parts":["hi"]}}}}}]`, "chatgpt"},
+		"utf-16 with a mark":             {"\xff\xfe" + utf16(t, chat), "claude"},
+		"utf-16 without":                 {utf16(t, chat), "claude"},
+		"utf-16 the other way":           {encoded(t, unicode.UTF16(unicode.BigEndian, unicode.UseBOM), chat), "claude"},
+		"utf-16 the other way, no mark":  {encoded(t, unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), chat), "claude"},
+		"utf-32 with a mark":             {encoded(t, utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), chat), "claude"},
+		"utf-32 without":                 {encoded(t, utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), chat), "claude"},
+		"utf-32 the other way":           {encoded(t, utf32.UTF32(utf32.BigEndian, utf32.UseBOM), chat), "claude"},
+		"utf-32 the other way, no mark":  {encoded(t, utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), chat), "claude"},
+		"gzip":                           {gzipped(t, chat), "claude"},
+		"gzip of utf-16":                 {gzipped(t, "\xff\xfe"+utf16(t, chat)), "claude"},
+		"an object of conversations":     {`{"users":[{"uuid":"u"}],"conversations":[` + chat + `]}`, "claude"},
+		"an object of ChatGPT's":         {`{"conversations":[{"title":"T","mapping":{"n":{"message":{"author":{"role":"user"},"content":{"parts":["hi"]}}}}}]}`, "chatgpt"},
+		"Claude Code without sessionId":  {code, "claude-code"},
+		"Claude Code's minimum":          {`{"type":"user","uuid":"u1","isSidechain":false,"message":{"role":"user","content":"hi"}}`, "claude-code"},
+		"Codex, and not messages":        {`{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}` + "\n" + `{"type":"function_call","name":"f","arguments":"{}","call_id":"c"}`, "codex"},
+		"Codex with its own records":     {`{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":"user","content":"hi"}}`, "codex"},
+		"messages":                       {`{"role":"user","content":"hi"}` + "\n" + `{"role":"assistant","content":"ho"}`, "messages"},
+		"messages in an object of their": {`{"id":"x","messages":[{"role":"user","content":"hi"}]}`, "messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b bundles
+			report, err := Import(t.Context(), &b, strings.NewReader(test.in), Options{})
+			if err != nil || report.Format != test.format || report.Messages < 1 {
+				t.Errorf("%q with %d messages, %v", report.Format, report.Messages, err)
+			}
+			if strings.Contains(name, "utf") && !strings.Contains(string(b[0].Nodes[0].Body), "hi") {
+				t.Errorf("body %s", b[0].Nodes[0].Body)
+			}
+		})
+	}
+}
+
+// What isn't recognized names the formats, how to choose one, and the nearest.
+func TestImportNamesTheNearestFormat(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"a":1}`: "If it is one of them, name it by --format, or over REST by the parameter format",
+		`{"role":"user","content":"hi"}` + "\n" + `{"kind":"call"}`: "The nearest is messages, as it has role, content. To have it read as that, say --format messages, or over REST format=messages",
+		`[{"uuid":"a","updated_at":"x"}]`:                           "The nearest is claude, as it has uuid, updated_at. To have it read as that, say --format claude, or over REST format=claude",
+	} {
+		_, err := Import(t.Context(), nil, strings.NewReader(in), Options{DryRun: true})
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatgpt, claude, ") {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
+
+// Projects stand beside conversations, and are named as what they are.
+func TestImportNamesProjects(t *testing.T) {
+	t.Parallel()
+	report, err := Import(t.Context(), nil, strings.NewReader(`[{"uuid":"p","name":"Garden","created_at":"2025-01-01T00:00:00Z","prompt_template":"","docs":[]}]`), Options{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "notes", notesOf(report), "left out conversation (Garden) element 1: it is a project, and no conversation")
+	report, err = Import(t.Context(), nil, strings.NewReader(`{"conversations":[`+claudeChat("a", "")+`],"projects":[{},{},{}]}`), Options{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "notes", notesOf(report), "left out metadata () projects: 3 projects, part of no conversation")
+}
+
+// When the context ends, every parser stops within a few hundred elements, also
+// in the middle of one conversation, and nothing is stored.
+func TestImportStopsWithItsContext(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples {
+		t.Run(s.format, func(t *testing.T) {
+			t.Parallel()
+			const elements = 5000
+			i := 0
+			in := s.file(elements*bytesPerMessage, func(n int) string {
+				i = n
+				return fmt.Sprintf(s.element, n, n-1, `,"pad":"`+strings.Repeat("x", bytesPerMessage)+`"`)
+			})
+			whole, err := io.ReadAll(in)
+			if err != nil || i < elements/3 {
+				t.Fatal(i, err)
+			}
+			f := formats[indexOf(s.format)]
+			ended := &ending{Context: t.Context(), after: 1}
+			input := newInput(ended, bytes.NewReader(whole))
+			emitted := 0
+			_ = f.parse(input, func(c Conversation) error {
+				if c.in.err == nil {
+					emitted++
+				}
+				return c.in.err
+			}, func(Note) {})
+			if emitted > 0 || input.asked > 3*256 {
+				t.Errorf("%d conversations, and %d elements read of %d", emitted, input.asked, i)
+			}
+			var b bundles
+			ctx, cancel := context.WithCancel(t.Context())
+			last := &generated{next: func() string { cancel(); return "" }, done: new(int)}
+			if _, err := Import(ctx, &b, io.MultiReader(bytes.NewReader(whole[:len(whole)-100]), last, bytes.NewReader(whole[len(whole)-100:])), Options{Format: s.format}); !errors.Is(err, context.Canceled) || len(b) > 0 {
+				t.Errorf("%v, %d conversations", err, len(b))
+			}
+		})
+	}
+}
+
+func indexOf(name string) int {
+	for i, f := range formats {
+		if f.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// An ending context ends after it was asked so many times.
+type ending struct {
+	context.Context
+	after int
+}
+
+func (e *ending) Err() error {
+	if e.after--; e.after < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Every format has a sample, so that what is tested by them holds for all.
+func TestEveryFormatHasASample(t *testing.T) {
+	t.Parallel()
+	for _, f := range formats {
+		found := false
+		for _, s := range samples {
+			found = found || s.format == f.name
+		}
+		if !found {
+			t.Errorf("%s has none", f.name)
+		}
+	}
+}
+
+// Text of a Claude message beside blocks that hold none comes along, unless it
+// only says that a block can't be shown.
+func TestClaudeTextBesideCalls(t *testing.T) {
+	t.Parallel()
+	message := func(text string) string {
+		return `[{"uuid":"c","name":"T","chat_messages":[{"uuid":"m","sender":"assistant","text":"` + text + `","content":[{"type":"tool_use","id":"i","name":"f","input":{}}]}]}]`
+	}
+	report, all := read(t, strings.NewReader(message("Let me look.")), "")
+	same(t, "tree", outline(all[0]), `*assistant: Let me look. [i f{}]`)
+	same(t, "notes", notesOf(report), "repaired content (T) m: no block of content holds text; the member text came along")
+	report, all = read(t, strings.NewReader(message("```\\nThis block is not supported on your current device yet.\\n```")), "")
+	same(t, "tree", outline(all[0]), `*assistant: [i f{}]`)
+	same(t, "notes", notesOf(report), "left out content (T) m: text, which only says that a block can't be shown")
+}
+
+// A tool result without its call is named, with the call that it answers.
+func TestResultWithoutACallIsNamed(t *testing.T) {
+	t.Parallel()
+	report, all := read(t, strings.NewReader(`[{"role":"user","content":"q"},{"role":"tool","tool_call_id":"lost","content":"r"}]`), "")
+	same(t, "tree", outline(all[0]), "user: q\n*assistant: r")
+	if len(report.Notes) != 1 || report.Notes[0].Detail != "a tool result that answers lost, a call which is not open above it, became an assistant message" {
+		t.Errorf("notes %v", report.Notes)
+	}
+}
+
+// A conversation that stands in a file twice counts once.
+func TestImportCountsRepeatsOnce(t *testing.T) {
+	t.Parallel()
+	longer := strings.Replace(claudeChat("a", ""), `]}`, `,{"uuid":"n","sender":"assistant","text":"ho"}]}`, 1)
+	for _, in := range []string{claudeChat("a", "") + longer, longer + claudeChat("a", "")} {
+		report, err := Import(t.Context(), nil, strings.NewReader(in), Options{DryRun: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "counts", count(report), "claude: 1 conversations, 2 messages, 0 branch points, 1 leaves\nrepaired duplicate: 1")
+	}
+}

@@ -57,67 +57,6 @@ func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversation
 	return result.RowsAffected(), nil
 }
 
-const findConversations = `-- name: FindConversations :many
-with matching as (
-    select distinct n.conversation_id
-    from nodes n
-    where n.kind = 'message'
-      and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', $4::text)
-)
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count from conversations c
-where c.tenant_id = $1
-  and (c.updated_at, c.id) < ($2::timestamptz, $3::uuid)
-  and (strpos(lower(c.title), lower($4::text)) > 0 or c.id in (select m.conversation_id from matching m))
-order by c.updated_at desc, c.id desc
-limit $5
-`
-
-type FindConversationsParams struct {
-	TenantID        string
-	BeforeUpdatedAt time.Time
-	BeforeID        pgtype.UUID
-	Query           string
-	RowLimit        int32
-}
-
-// The same, of conversations whose title contains the words, case aside, or a
-// message of which matches them. The messages are found first, by their index.
-func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsParams) ([]Conversation, error) {
-	rows, err := q.db.Query(ctx, findConversations,
-		arg.TenantID,
-		arg.BeforeUpdatedAt,
-		arg.BeforeID,
-		arg.Query,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Conversation
-	for rows.Next() {
-		var i Conversation
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Title,
-			&i.Metadata,
-			&i.Settings,
-			&i.HeadID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.MessageCount,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const getConversation = `-- name: GetConversation :one
 select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count from conversations where id = $1 and tenant_id = $2
 `

@@ -28,7 +28,7 @@ with place as (
       and not exists (select from nodes d where d.conversation_id = $1 and d.id = $5)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
-                       pinned, created_at, body, search_text, metadata)
+                       pinned, created_at, body, search_text, metadata, search_key)
     select $1, $5, place.parent_id, 'message', $6::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = $1 and r.parent_id is null)
@@ -36,17 +36,17 @@ with place as (
            end,
            place.depth, $7::integer, place.path_tokens + $7::integer,
            case when place.in_prefix and $6::text in ('system', 'developer') then $5 else place.prefix_id end,
-           $8, $9, $10, $11, $12
+           $8, $9, $10, $11, $12, $13::text
     from place
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model
+    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, search_key
 ), touched as (
     update conversations c
-    set head_id = case when $13::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, $9),
+    set head_id = case when $14::boolean then inserted.id else c.head_id end, updated_at = greatest(c.updated_at, $9),
         message_count = c.message_count + 1
     from inserted
     where c.id = $1
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model from inserted nodes
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.search_key from inserted nodes
 `
 
 type AppendMessageParams struct {
@@ -62,6 +62,7 @@ type AppendMessageParams struct {
 	Body           []byte
 	SearchText     pgtype.Text
 	Metadata       []byte
+	SearchKey      string
 	MoveHead       bool
 }
 
@@ -87,6 +88,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.Body,
 		arg.SearchText,
 		arg.Metadata,
+		arg.SearchKey,
 		arg.MoveHead,
 	)
 	var i AppendMessageRow
@@ -110,6 +112,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		&i.Node.PriorSummaryID,
 		&i.Node.KeptIds,
 		&i.Node.Model,
+		&i.Node.SearchKey,
 	)
 	return i, err
 }
@@ -134,6 +137,7 @@ type CopyNodesParams struct {
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
+	SearchKey        pgtype.Text
 }
 
 const countSiblings = `-- name: CountSiblings :one
@@ -166,12 +170,12 @@ with recursive run as (
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.search_key from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
     where run.role = 'tool'
 )
 select run.role, coalesce(n.body -> 'tool_calls', 'null')::json as tool_calls, (coalesce(n.body ->> 'tool_call_id', ''))::text as tool_call_id
 from run
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.search_key from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
 order by run.position
 `
 
@@ -212,7 +216,7 @@ func (q *Queries) GetCalls(ctx context.Context, arg GetCallsParams) ([]GetCallsR
 }
 
 const getNode = `-- name: GetNode :one
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.search_key,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
@@ -256,6 +260,7 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 		&i.Node.PriorSummaryID,
 		&i.Node.KeptIds,
 		&i.Node.Model,
+		&i.Node.SearchKey,
 		&i.SiblingCount,
 	)
 	return i, err
@@ -299,7 +304,7 @@ func (q *Queries) ListBodySums(ctx context.Context, arg ListBodySumsParams) ([]L
 }
 
 const listChildren = `-- name: ListChildren :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.search_key
 from nodes n
 where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index > $3::integer
 order by n.sibling_index
@@ -353,6 +358,7 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.SearchKey,
 		); err != nil {
 			return nil, err
 		}
@@ -365,10 +371,10 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 }
 
 const listMessages = `-- name: ListMessages :many
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.search_key
 from conversations c
 cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.search_key from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
 where c.id = $2 and c.tenant_id = $3
 order by wanted.position
 `
@@ -413,6 +419,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.SearchKey,
 		); err != nil {
 			return nil, err
 		}
@@ -474,7 +481,7 @@ func (q *Queries) ListPlaces(ctx context.Context, conversationID pgtype.UUID) ([
 }
 
 const listRoots = `-- name: ListRoots :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.search_key
 from nodes n
 where n.conversation_id = $1 and n.parent_id is null and n.sibling_index > $2::integer
 order by n.sibling_index
@@ -520,6 +527,7 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRoo
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
+			&i.Node.SearchKey,
 		); err != nil {
 			return nil, err
 		}

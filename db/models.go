@@ -79,4 +79,5 @@ type Node struct {
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
+	SearchKey        pgtype.Text
 }

@@ -51,6 +51,7 @@ const (
 	DefaultMaxConversation   = 64 << 20
 	DefaultMaxReads          = 8
 	DefaultMaxImports        = 8
+	DefaultMaxSearches       = 4
 )
 
 // Config says what a Server serves, and to whom.
@@ -82,6 +83,7 @@ type Config struct {
 	MaxImportBytes    int64         // of a file to import; 0 is DefaultMaxImportBytes
 	MaxReads          int           // trees and exports under way, each of which holds a connection to the database; 0 is DefaultMaxReads
 	MaxImports        int           // imports under way; 0 is DefaultMaxImports
+	MaxSearches       int           // searches under way, each of which holds a connection to the database; 0 is DefaultMaxSearches
 	MaxConversation   int64         // bytes of one conversation in such a file, which is held in memory several times over; 0 is DefaultMaxConversation
 	RateLimit         float64       // requests of one key in a second, in the long run; 0 is any number
 	RateBurst         int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
@@ -95,16 +97,17 @@ type Config struct {
 
 // A Server is the HTTP API. It is an http.Handler.
 type Server struct {
-	cfg     Config
-	echo    *echo.Echo
-	handler http.Handler     // echo, in a span where there is tracing
-	routes  map[string]route // by echo's pattern
-	hosts   []string         // AllowedHosts in lower case
-	log     *slog.Logger
-	metrics *metrics
-	buckets *buckets
-	reads   *gate // of trees and exports
-	imports *gate
+	cfg      Config
+	echo     *echo.Echo
+	handler  http.Handler     // echo, in a span where there is tracing
+	routes   map[string]route // by echo's pattern
+	hosts    []string         // AllowedHosts in lower case
+	log      *slog.Logger
+	metrics  *metrics
+	buckets  *buckets
+	reads    *gate // of trees and exports
+	imports  *gate
+	searches *gate
 }
 
 // New makes a Server. It fails where Store or Keys is missing, or where the
@@ -140,6 +143,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MaxImports == 0 {
 		cfg.MaxImports = DefaultMaxImports
 	}
+	if cfg.MaxSearches == 0 {
+		cfg.MaxSearches = DefaultMaxSearches
+	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping
 	}
@@ -162,6 +168,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route), buckets: newBuckets(cfg.RateLimit, cfg.RateBurst),
 		reads: newGate("trees and exports", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
+		searches: newGate("searches", cfg.MaxSearches),
 	}
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))

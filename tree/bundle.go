@@ -91,7 +91,7 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	if err := s.roomFor(im.stored, messageCount(im.rows)); err != nil {
 		return Imported{}, err
 	}
-	if _, err := s.q.CopyNodes(ctx, im.rows); err != nil {
+	if err := s.copyNodes(ctx, im.rows); err != nil {
 		return Imported{}, err
 	}
 	return result, im.settleHead(ctx, b.HeadID, n.CreatedAt)

@@ -18,7 +18,7 @@ import (
 const DefaultTenant = "default"
 
 // A Store reads and writes one tenant's conversations. It holds no state but
-// its handle, and is safe for use by several goroutines where that is (a pool
+// its handle and about how many messages a tenant has, and is safe for use by several goroutines where that is (a pool
 // is, a connection or a transaction isn't).
 type Store struct {
 	h       db.Handle
@@ -27,6 +27,9 @@ type Store struct {
 	counter tokens.Counter
 	hook    AppendHook
 	limits  Limits
+	sizes   *sizes
+
+	searchTimeout time.Duration
 }
 
 // An Option sets up a Store.
@@ -60,7 +63,7 @@ func WithAppendHook(h AppendHook) Option {
 // or a transaction. Over a transaction its writes are the caller's to commit;
 // a method that fails has then changed nothing, and the transaction goes on.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k()}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), sizes: newSizes(), searchTimeout: SearchTimeout}
 	for _, o := range opts {
 		o(s)
 	}

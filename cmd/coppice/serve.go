@@ -127,6 +127,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		MaxImportBytes:    cmd.MaxImportBytes,
 		MaxConversation:   cmd.MaxConversation,
 		MaxReads:          max(int(cmd.MaxConns)/2, 1), // so that slow readers leave connections to others
+		MaxSearches:       max(int(cmd.MaxConns)/4, 1),
 		RateLimit:         cmd.RateLimit,
 		RateBurst:         int(cmd.RateBurst),
 		Ready:             func(ctx context.Context) error { return checkSchema(ctx, d.pool) },

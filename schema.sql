@@ -53,6 +53,9 @@ create table nodes (
     kept_ids           uuid[],             -- folded messages that stay verbatim in its body, oldest first
     model              text,               -- what wrote it
     origin             json,               -- where text of it came in from outside: {imported_at, format, first_imported_at?, merged?}; null where none did
+    -- messages only
+    search_key         text,               -- what its entries in nodes_search begin with: 8 characters of its tenant's hash, so that a search reads
+                                           -- no other tenant's, and a letter that says how many bits of a word's hash follow
 
     primary key (conversation_id, id),
     constraint nodes_parent foreign key (conversation_id, parent_id) references nodes (conversation_id, id),
@@ -60,7 +63,7 @@ create table nodes (
     constraint nodes_kind check (kind in ('message', 'summary')),
     constraint nodes_role check (role in ('system', 'developer', 'user', 'assistant', 'tool')),
     constraint nodes_message check (kind <> 'message' or
-        (sibling_index is not null and last_summarized_id is null and prior_summary_id is null and kept_ids is null and model is null)),
+        (sibling_index is not null and search_key is not null and last_summarized_id is null and prior_summary_id is null and kept_ids is null and model is null)),
     constraint nodes_summary check (kind <> 'summary' or
         (sibling_index is null and parent_id is not null and last_summarized_id is not null and kept_ids is not null and model is not null
          and not pinned and role = 'user')),
@@ -79,12 +82,28 @@ create unique index nodes_roots on nodes (conversation_id, sibling_index) where 
 -- For the check that a message about to go is no summary's cutoff.
 create index nodes_cutoffs on nodes (conversation_id, last_summarized_id) where last_summarized_id is not null;
 
--- Full text, without stemming so that it serves every language. search_text
--- stands in where content is not one plain string of a bounded size. New words
--- wait in a list of at most so many kB, which every search reads, and which the
--- append that finds it full moves into the index.
-create index nodes_search on nodes using gin (to_tsvector('simple', coalesce(search_text, body ->> 'content')))
-    with (gin_pending_list_limit = 512) where kind = 'message';
+-- An entry of nodes_search: the key of nodes.search_key, and of a word's hash
+-- as many bits as the key's last letter says, two for each letter after a. With
+-- whole words in it, the index of many small tenants would be larger than what
+-- they said.
+create function search_entry(key text, word text) returns text
+    language sql immutable strict parallel safe
+    return key || to_hex((hashtext(word) & 16777215) >> (24 - 2 * (ascii(right(key, 1)) - 97)));
+
+-- The entries of a text's words, of the first 65536 if it has more: Postgres
+-- doesn't check here that they stay below 1 MiB. Words aren't stemmed, so that
+-- every language is served. The cost keeps the planner from making entries
+-- where it can look them up.
+create function search_entries(key text, said text) returns tsvector
+    language sql immutable strict parallel safe cost 10000
+    return array_to_tsvector(array(
+        select search_entry(key, word) from unnest(tsvector_to_array(to_tsvector('simple', said))) word limit 65536));
+
+-- Full text: messages that may have a word, to be looked at. search_text stands
+-- in where content is not one plain string of a bounded size. No list of entries
+-- that wait (fastupdate), as every search would read what others wrote.
+create index nodes_search on nodes using gin (search_entries(search_key, coalesce(search_text, body ->> 'content')))
+    with (fastupdate = off) where kind = 'message';
 
 -- One row for every compaction that ran, whatever came of it. It names nodes
 -- without foreign keys, because it outlives them.

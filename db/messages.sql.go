@@ -28,7 +28,7 @@ with place as (
       and not exists (select from nodes d where d.conversation_id = $1 and d.id = $5)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
-                       pinned, created_at, body, search_text, metadata)
+                       pinned, created_at, body, search_text, metadata, search_key)
     select $1, $5, place.parent_id, 'message', $6::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = $1 and r.parent_id is null)
@@ -36,18 +36,18 @@ with place as (
            end,
            place.depth, $7::integer, place.path_tokens + $7::integer,
            case when place.in_prefix and $6::text in ('system', 'developer') then $5 else place.prefix_id end,
-           $8, $9, $10, $11, $12
+           $8, $9, $10, $11, $12, $13::text
     from place
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin
+    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key
 ), touched as (
     update conversations c
-    set head_id = case when $13::boolean and ($14::uuid is null or c.head_id = $14) then inserted.id else c.head_id end,
+    set head_id = case when $14::boolean and ($15::uuid is null or c.head_id = $15) then inserted.id else c.head_id end,
         updated_at = greatest(c.updated_at, $9),
         message_count = c.message_count + 1
     from inserted
     where c.id = $1
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin from inserted nodes
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key from inserted nodes
 `
 
 type AppendMessageParams struct {
@@ -63,6 +63,7 @@ type AppendMessageParams struct {
 	Body           []byte
 	SearchText     pgtype.Text
 	Metadata       []byte
+	SearchKey      string
 	MoveHead       bool
 	ExpectedHead   pgtype.UUID
 }
@@ -90,6 +91,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.Body,
 		arg.SearchText,
 		arg.Metadata,
+		arg.SearchKey,
 		arg.MoveHead,
 		arg.ExpectedHead,
 	)
@@ -115,6 +117,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		&i.Node.KeptIds,
 		&i.Node.Model,
 		&i.Node.Origin,
+		&i.Node.SearchKey,
 	)
 	return i, err
 }
@@ -140,6 +143,7 @@ type CopyNodesParams struct {
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
 	Origin           []byte
+	SearchKey        pgtype.Text
 }
 
 const countSiblings = `-- name: CountSiblings :one
@@ -172,12 +176,12 @@ with recursive run as (
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
     where run.role = 'tool'
 )
 select run.role, coalesce(n.body -> 'tool_calls', 'null')::json as tool_calls, (coalesce(n.body ->> 'tool_call_id', ''))::text as tool_call_id
 from run
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
 order by run.position
 `
 
@@ -218,7 +222,7 @@ func (q *Queries) GetCalls(ctx context.Context, arg GetCallsParams) ([]GetCallsR
 }
 
 const getNode = `-- name: GetNode :one
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
@@ -263,19 +267,20 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 		&i.Node.KeptIds,
 		&i.Node.Model,
 		&i.Node.Origin,
+		&i.Node.SearchKey,
 		&i.SiblingCount,
 	)
 	return i, err
 }
 
 const getNodes = `-- name: GetNodes :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
        end, 0)::integer as sibling_count
 from unnest($2::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
 order by wanted.position
 `
 
@@ -320,6 +325,7 @@ func (q *Queries) GetNodes(ctx context.Context, arg GetNodesParams) ([]GetNodesR
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
+			&i.Node.SearchKey,
 			&i.SiblingCount,
 		); err != nil {
 			return nil, err
@@ -370,7 +376,7 @@ func (q *Queries) ListBodySums(ctx context.Context, arg ListBodySumsParams) ([]L
 }
 
 const listChildren = `-- name: ListChildren :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key
 from nodes n
 where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index > $3::integer
 order by n.sibling_index
@@ -425,6 +431,7 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
+			&i.Node.SearchKey,
 		); err != nil {
 			return nil, err
 		}
@@ -437,10 +444,10 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 }
 
 const listMessages = `-- name: ListMessages :many
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key
 from conversations c
 cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
 where c.id = $2 and c.tenant_id = $3
 order by wanted.position
 `
@@ -486,6 +493,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
+			&i.Node.SearchKey,
 		); err != nil {
 			return nil, err
 		}
@@ -547,7 +555,7 @@ func (q *Queries) ListPlaces(ctx context.Context, conversationID pgtype.UUID) ([
 }
 
 const listRoots = `-- name: ListRoots :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key
 from nodes n
 where n.conversation_id = $1 and n.parent_id is null and n.sibling_index > $2::integer
 order by n.sibling_index
@@ -594,6 +602,7 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRoo
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
+			&i.Node.SearchKey,
 		); err != nil {
 			return nil, err
 		}

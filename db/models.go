@@ -83,4 +83,5 @@ type Node struct {
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
 	Origin           []byte
+	SearchKey        pgtype.Text
 }

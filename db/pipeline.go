@@ -26,7 +26,7 @@ func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node,
 	var n Node
 	err := results.QueryRow().Scan(
 		&n.ConversationID, &n.ID, &n.ParentID, &n.Kind, &n.Role, &n.SiblingIndex, &n.Depth, &n.Tokens, &n.PathTokens, &n.PrefixID,
-		&n.Pinned, &n.CreatedAt, &n.Body, &n.SearchText, &n.Metadata, &n.LastSummarizedID, &n.PriorSummaryID, &n.KeptIds, &n.Model, &n.Origin)
+		&n.Pinned, &n.CreatedAt, &n.Body, &n.SearchText, &n.Metadata, &n.LastSummarizedID, &n.PriorSummaryID, &n.KeptIds, &n.Model, &n.Origin, &n.SearchKey)
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
@@ -35,7 +35,7 @@ func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (Node,
 
 func appendArgs(arg AppendMessageParams) []any {
 	return []any{arg.ConversationID, arg.ParentID, arg.TenantID, arg.MostMessages, arg.ID, arg.Role, arg.Tokens,
-		arg.Pinned, arg.CreatedAt, arg.Body, arg.SearchText, arg.Metadata, arg.MoveHead, arg.ExpectedHead}
+		arg.Pinned, arg.CreatedAt, arg.Body, arg.SearchText, arg.Metadata, arg.SearchKey, arg.MoveHead, arg.ExpectedHead}
 }
 
 // StreamTreeRows is StreamTree row by row, for trees that are not to be held

@@ -12,17 +12,89 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const searchConversation = `-- name: SearchConversation :many
+const beginSearch = `-- name: BeginSearch :one
 
+select q.words::text as words, querytree(q.words)::text as positive,
+       coalesce(found.quoted, '{}')::text[] as quoted, coalesce(found.terms, '{}')::text[] as terms, coalesce(found.entries, '{}')::text[] as entries,
+       set_config('statement_timeout', least(q.timeout_ms, nullif(extract(epoch from current_setting('statement_timeout')::interval) * 1000, 0))::integer::text, true)::text as statement_timeout,
+       set_config('enable_seqscan', 'off', true)::text as enable_seqscan,
+       set_config('work_mem', '64MB', true)::text as work_mem
+from (select websearch_to_tsquery('simple', $1::text) as words, $2::text as tenant_key, $3::integer as levels, $4::integer as timeout_ms) q
+cross join lateral (
+    select array_agg(term.quoted) as quoted, array_agg(term.word) as terms,
+           array_agg((select string_agg(quote_literal(search_entry(q.tenant_key || chr(97 + length), term.word)), ' | ') from generate_series(0, q.levels - 1) length)) as entries
+    from (
+        select distinct m[1] as quoted, replace(replace(m[1], '''''', ''''), repeat(chr(92), 2), chr(92)) as word
+        from regexp_matches(querytree(q.words), '''((?:[^'']|'''')*)''', 'g') m) term) found
+`
+
+type BeginSearchParams struct {
+	Query     string
+	TenantKey string
+	Levels    int32
+	TimeoutMs int32
+}
+
+type BeginSearchRow struct {
+	Words            string
+	Positive         string
+	Quoted           []string
+	Terms            []string
+	Entries          []string
+	StatementTimeout string
+	EnableSeqscan    string
+	WorkMem          string
+}
+
+// A search has three steps, in a transaction that is rolled back, so that its
+// settings end with it: BeginSearch reads the query, SearchConversation or
+// SearchTenant finds a page of hits, and DescribeHits says what they are.
+// The query as Postgres reads it, the part of it that an index can find, which
+// has no negations ('T' where a message that has none of its words may match),
+// and each word of that part with the entries under which the tenant's messages
+// may have it, one for every length of hash. Words are quoted as in the query.
+//
+// With the settings of the transaction: its statements end in time; whatever the
+// tables hold, a plan doesn't read the rows of others; and what an index finds is
+// remembered by rows, as rows of others are read where pages are.
+func (q *Queries) BeginSearch(ctx context.Context, arg BeginSearchParams) (BeginSearchRow, error) {
+	row := q.db.QueryRow(ctx, beginSearch,
+		arg.Query,
+		arg.TenantKey,
+		arg.Levels,
+		arg.TimeoutMs,
+	)
+	var i BeginSearchRow
+	err := row.Scan(
+		&i.Words,
+		&i.Positive,
+		&i.Quoted,
+		&i.Terms,
+		&i.Entries,
+		&i.StatementTimeout,
+		&i.EnableSeqscan,
+		&i.WorkMem,
+	)
+	return i, err
+}
+
+const countMessages = `-- name: CountMessages :one
+select coalesce(sum(message_count), 0)::bigint from conversations where tenant_id = $1
+`
+
+// Of a tenant, in as many rows as it has conversations.
+func (q *Queries) CountMessages(ctx context.Context, tenantID string) (int64, error) {
+	row := q.db.QueryRow(ctx, countMessages, tenantID)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const describeHits = `-- name: DescribeHits :many
 with recursive hit as (
     select n.conversation_id, n.id, n.created_at
-    from conversations c
-    join nodes n on n.conversation_id = $2 and n.kind = 'message'
-    where c.id = $2 and c.tenant_id = $3
-      and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', $1::text)
-      and (n.created_at, n.id) < ($4::timestamptz, $5::uuid)
-    order by n.created_at desc, n.id desc
-    limit $6
+    from (select ($2::uuid[])[i] as conversation_id, ($3::uuid[])[i] as id from generate_subscripts($3::uuid[], 1) i) wanted
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 ), below as (
     -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
@@ -30,7 +102,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.search_key from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id
@@ -59,56 +131,41 @@ with recursive hit as (
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, leaf.id as leaf_id, c.title,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count,
-       ts_headline('simple', coalesce(nodes.search_text, nodes.body ->> 'content'), websearch_to_tsquery('simple', $1::text),
-                   'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
+       end, 0)::integer as sibling_count
 from leaf
-join conversations c on c.id = leaf.conversation_id
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+join conversations c on c.id = leaf.conversation_id and c.tenant_id = $1
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
 order by nodes.created_at desc, nodes.id desc
 `
 
-type SearchConversationParams struct {
-	Query           string
-	ConversationID  pgtype.UUID
+type DescribeHitsParams struct {
 	TenantID        string
-	BeforeCreatedAt time.Time
-	BeforeID        pgtype.UUID
-	RowLimit        int32
+	ConversationIds []pgtype.UUID
+	Ids             []pgtype.UUID
 }
 
-type SearchConversationRow struct {
+type DescribeHitsRow struct {
 	Node         Node
 	LeafID       pgtype.UUID
 	Title        string
 	SiblingCount int32
-	Snippet      string
 }
 
-// The two searches differ in one line. They are two because a plan for one
-// conversation and a plan for a tenant's all have little in common.
-// Newest first. leaf_id is the newest leaf below a hit: the branch to open.
-// Finding it costs what lies below the hits.
-func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversationParams) ([]SearchConversationRow, error) {
-	rows, err := q.db.Query(ctx, searchConversation,
-		arg.Query,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.BeforeCreatedAt,
-		arg.BeforeID,
-		arg.RowLimit,
-	)
+// leaf_id is the newest leaf below a hit: the branch to open. Finding it costs
+// what lies below the hits.
+func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]DescribeHitsRow, error) {
+	rows, err := q.db.Query(ctx, describeHits, arg.TenantID, arg.ConversationIds, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []SearchConversationRow
+	var items []DescribeHitsRow
 	for rows.Next() {
-		var i SearchConversationRow
+		var i DescribeHitsRow
 		if err := rows.Scan(
 			&i.Node.ConversationID,
 			&i.Node.ID,
@@ -130,10 +187,10 @@ func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversation
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
+			&i.Node.SearchKey,
 			&i.LeafID,
 			&i.Title,
 			&i.SiblingCount,
-			&i.Snippet,
 		); err != nil {
 			return nil, err
 		}
@@ -145,90 +202,212 @@ func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversation
 	return items, nil
 }
 
-const searchTenant = `-- name: SearchTenant :many
-with recursive hit as (
-    select n.conversation_id, n.id, n.created_at
+const findConversations = `-- name: FindConversations :many
+with candidate as materialized (
+    select n.conversation_id, array_agg(n.id) as ids
+    from nodes n
+    where n.kind = 'message'
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($4::text)::tsquery
+    group by n.conversation_id
+), place as materialized (
+    select c.id, candidate.ids, strpos(lower(c.title), lower($5::text)) > 0 as titled
     from conversations c
-    join nodes n on n.conversation_id = c.id and n.kind = 'message'
-    where c.tenant_id = $2
-      and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', $1::text)
-      and (n.created_at, n.id) < ($3::timestamptz, $4::uuid)
-    order by n.created_at desc, n.id desc
-    limit $5
-), below as (
-    -- What lies below each hit, down to the next hit: no message is walked twice.
-    select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
-    from hit
-    union all
-    select below.conversation_id, below.hit_id, child.id, child.created_at
-    from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
-    where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
-), link as materialized (
-    select below.conversation_id, below.hit_id, below.id as lower_id
-    from below
-    join hit on hit.conversation_id = below.conversation_id and hit.id = below.id
-    where below.id <> below.hit_id
-), reach as (
-    -- A hit, and the hits below it.
-    select hit.conversation_id, hit.id as hit_id, hit.id as lower_id
-    from hit
-    union
-    select reach.conversation_id, reach.hit_id, link.lower_id
-    from reach
-    join link on link.conversation_id = reach.conversation_id and link.hit_id = reach.lower_id
-), ending as materialized (
-    select below.conversation_id, below.hit_id, below.id, below.created_at
-    from below
-    left join lateral (
-        select child.id from nodes child
-        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
-        limit 1) child on true
-    where child.id is null
-), leaf as (
-    select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
-    from reach
-    join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
-    order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
+    left join candidate on candidate.conversation_id = c.id
+    where c.tenant_id = $6
+      and (c.updated_at, c.id) < ($7::timestamptz, $8::uuid)
+      and (candidate.ids is not null or strpos(lower(c.title), lower($5::text)) > 0)
+    order by c.updated_at desc, c.id desc
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, leaf.id as leaf_id, c.title,
-       coalesce(case when nodes.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count,
-       ts_headline('simple', coalesce(nodes.search_text, nodes.body ->> 'content'), websearch_to_tsquery('simple', $1::text),
-                   'StartSel="", StopSel="", MinWords=12, MaxWords=32')::text as snippet
-from leaf
-join conversations c on c.id = leaf.conversation_id
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
-order by nodes.created_at desc, nodes.id desc
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from place
+join lateral (
+    select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c
+    where c.id = place.id
+      and (place.titled or exists (
+          select from unnest(place.ids) candidate_id
+          join lateral (
+              select from (
+                  select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+                  where n.conversation_id = place.id and n.id = candidate_id offset 0) said
+              cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
+              where case when exists (select from unnest($1::text[]) term where strpos(lower.text, term) > 0)
+                  then to_tsvector('simple', said.text) @@ ($2::text)::tsquery end
+              offset 0) match on true))
+    offset 0) c on true
+limit $3
+`
+
+type FindConversationsParams struct {
+	Terms           []string
+	Words           string
+	RowLimit        int32
+	Entries         string
+	Query           string
+	TenantID        string
+	BeforeUpdatedAt time.Time
+	BeforeID        pgtype.UUID
+}
+
+// ListConversations, of those whose title contains the words, case aside, or a
+// message of which matches them. Both are looked at from the one touched last
+// on, until the page is full; what the index finds of each, one after the other.
+func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsParams) ([]Conversation, error) {
+	rows, err := q.db.Query(ctx, findConversations,
+		arg.Terms,
+		arg.Words,
+		arg.RowLimit,
+		arg.Entries,
+		arg.Query,
+		arg.TenantID,
+		arg.BeforeUpdatedAt,
+		arg.BeforeID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Conversation
+	for rows.Next() {
+		var i Conversation
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Title,
+			&i.Metadata,
+			&i.Settings,
+			&i.HeadID,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.MessageCount,
+			&i.SourceConversationID,
+			&i.SourceMessageID,
+			&i.SourceRequest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const searchConversation = `-- name: SearchConversation :many
+with candidate as materialized (
+    select n.conversation_id, n.id, n.created_at
+    from nodes n
+    where n.conversation_id = $1 and n.kind = 'message'
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($5::text)::tsquery
+      and (n.created_at, n.id) < ($6::timestamptz, $7::uuid)
+)
+select candidate.conversation_id, candidate.id
+from (select conversation_id, id, created_at from candidate order by candidate.created_at desc, candidate.id desc) candidate
+join lateral (
+    select from (
+        select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+        where n.conversation_id = $1 and n.id = candidate.id offset 0) said
+    cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
+    where case when exists (select from unnest($2::text[]) term where strpos(lower.text, term) > 0)
+        then to_tsvector('simple', said.text) @@ ($3::text)::tsquery end
+    offset 0) match on true
+limit $4
+`
+
+type SearchConversationParams struct {
+	ConversationID  pgtype.UUID
+	Terms           []string
+	Words           string
+	RowLimit        int32
+	Entries         string
+	BeforeCreatedAt time.Time
+	BeforeID        pgtype.UUID
+}
+
+type SearchConversationRow struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+}
+
+// Newest first. The index finds messages that may match. Whether they do is
+// looked up from the newest on, only until the page is full, and their words are
+// only taken apart where one is found in their text.
+func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversationParams) ([]SearchConversationRow, error) {
+	rows, err := q.db.Query(ctx, searchConversation,
+		arg.ConversationID,
+		arg.Terms,
+		arg.Words,
+		arg.RowLimit,
+		arg.Entries,
+		arg.BeforeCreatedAt,
+		arg.BeforeID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SearchConversationRow
+	for rows.Next() {
+		var i SearchConversationRow
+		if err := rows.Scan(&i.ConversationID, &i.ID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const searchTenant = `-- name: SearchTenant :many
+with candidate as materialized (
+    select n.conversation_id, n.id, n.created_at
+    from nodes n
+    where n.kind = 'message'
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($5::text)::tsquery
+      and (n.created_at, n.id) < ($6::timestamptz, $7::uuid)
+)
+select candidate.conversation_id, candidate.id
+from (select conversation_id, id, created_at from candidate order by candidate.created_at desc, candidate.id desc) candidate
+join lateral (
+    select from (
+        select coalesce(n.search_text, n.body ->> 'content') as text from conversations c
+        join nodes n on n.conversation_id = c.id and n.id = candidate.id
+        where c.id = candidate.conversation_id and c.tenant_id = $1 offset 0) said
+    cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
+    where case when exists (select from unnest($2::text[]) term where strpos(lower.text, term) > 0)
+        then to_tsvector('simple', said.text) @@ ($3::text)::tsquery end
+    offset 0) match on true
+limit $4
 `
 
 type SearchTenantParams struct {
-	Query           string
 	TenantID        string
+	Terms           []string
+	Words           string
+	RowLimit        int32
+	Entries         string
 	BeforeCreatedAt time.Time
 	BeforeID        pgtype.UUID
-	RowLimit        int32
 }
 
 type SearchTenantRow struct {
-	Node         Node
-	LeafID       pgtype.UUID
-	Title        string
-	SiblingCount int32
-	Snippet      string
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
 }
 
-// Across conversations, so this is the one query of nodes that Citus sends to
-// every shard.
+// The same across conversations, so this is the one query of nodes that Citus
+// sends to every shard. The tenant is compared as well as its key: a key is a
+// hash.
 func (q *Queries) SearchTenant(ctx context.Context, arg SearchTenantParams) ([]SearchTenantRow, error) {
 	rows, err := q.db.Query(ctx, searchTenant,
-		arg.Query,
 		arg.TenantID,
+		arg.Terms,
+		arg.Words,
+		arg.RowLimit,
+		arg.Entries,
 		arg.BeforeCreatedAt,
 		arg.BeforeID,
-		arg.RowLimit,
 	)
 	if err != nil {
 		return nil, err
@@ -237,32 +416,7 @@ func (q *Queries) SearchTenant(ctx context.Context, arg SearchTenantParams) ([]S
 	var items []SearchTenantRow
 	for rows.Next() {
 		var i SearchTenantRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.SearchText,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.LeafID,
-			&i.Title,
-			&i.SiblingCount,
-			&i.Snippet,
-		); err != nil {
+		if err := rows.Scan(&i.ConversationID, &i.ID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -25,22 +25,6 @@ where tenant_id = @tenant_id
 order by updated_at desc, id desc
 limit @row_limit;
 
--- name: FindConversations :many
--- The same, of conversations whose title contains the words, case aside, or a
--- message of which matches them. The messages are found first, by their index.
-with matching as (
-    select distinct n.conversation_id
-    from nodes n
-    where n.kind = 'message'
-      and to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) @@ websearch_to_tsquery('simple', @query::text)
-)
-select c.* from conversations c
-where c.tenant_id = @tenant_id
-  and (c.updated_at, c.id) < (@before_updated_at::timestamptz, @before_id::uuid)
-  and (strpos(lower(c.title), lower(@query::text)) > 0 or c.id in (select m.conversation_id from matching m))
-order by c.updated_at desc, c.id desc
-limit @row_limit;
-
 -- name: UpdateConversation :one
 -- Null leaves a column as it is. It runs after LockConversation, so that a
 -- prune can't delete the message that becomes the head; a head that is no

@@ -19,7 +19,7 @@ with place as (
       and not exists (select from nodes d where d.conversation_id = @conversation_id and d.id = @id)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
-                       pinned, created_at, body, search_text, metadata)
+                       pinned, created_at, body, search_text, metadata, search_key)
     select @conversation_id, @id, place.parent_id, 'message', @role::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
@@ -27,7 +27,7 @@ with place as (
            end,
            place.depth, @tokens::integer, place.path_tokens + @tokens::integer,
            case when place.in_prefix and @role::text in ('system', 'developer') then @id else place.prefix_id end,
-           @pinned, @created_at, @body, sqlc.narg(search_text), sqlc.narg(metadata)
+           @pinned, @created_at, @body, sqlc.narg(search_text), sqlc.narg(metadata), @search_key::text
     from place
     returning *
 ), touched as (
@@ -114,9 +114,9 @@ where conversation_id = @conversation_id;
 
 -- name: CopyNodes :copyfrom
 insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin)
+                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key)
 values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
-        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin);
+        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key);
 
 -- name: TouchConversation :exec
 -- After LockConversation. Null leaves the head where it is.

@@ -71,6 +71,7 @@ const (
 	CodeModelTimeout          Code = "model_timeout"
 	CodeModelUnavailable      Code = "model_unavailable"
 	CodeNoActiveHead          Code = "no_active_head"
+	CodeNoTermToFind          Code = "no_term_to_find"
 	CodeNotReady              Code = "not_ready"
 	CodeOpenToolCalls         Code = "open_tool_calls"
 	CodeParentIsSummary       Code = "parent_is_summary"
@@ -82,6 +83,7 @@ const (
 	CodeReplyStopped          Code = "reply_stopped"
 	CodeRequestCanceled       Code = "request_canceled"
 	CodeRouteNotFound         Code = "route_not_found"
+	CodeSearchTimeout         Code = "search_timeout"
 	CodeShuttingDown          Code = "shutting_down"
 	CodeSummaryNotFound       Code = "summary_not_found"
 	CodeTimeout               Code = "timeout"
@@ -91,6 +93,7 @@ const (
 	CodeTooManyMessages       Code = "too_many_messages"
 	CodeTooManyReplies        Code = "too_many_replies"
 	CodeTooManyStreams        Code = "too_many_streams"
+	CodeTooManyTerms          Code = "too_many_terms"
 	CodeToolCallAnswered      Code = "tool_call_answered"
 	CodeToolCallNotFound      Code = "tool_call_not_found"
 	CodeUnexpectedToolCallID  Code = "unexpected_tool_call_id"
@@ -210,6 +213,8 @@ func (e Code) Valid() bool {
 		return true
 	case CodeNoActiveHead:
 		return true
+	case CodeNoTermToFind:
+		return true
 	case CodeNotReady:
 		return true
 	case CodeOpenToolCalls:
@@ -232,6 +237,8 @@ func (e Code) Valid() bool {
 		return true
 	case CodeRouteNotFound:
 		return true
+	case CodeSearchTimeout:
+		return true
 	case CodeShuttingDown:
 		return true
 	case CodeSummaryNotFound:
@@ -249,6 +256,8 @@ func (e Code) Valid() bool {
 	case CodeTooManyReplies:
 		return true
 	case CodeTooManyStreams:
+		return true
+	case CodeTooManyTerms:
 		return true
 	case CodeToolCallAnswered:
 		return true
@@ -356,6 +365,7 @@ type ChainMessage = MessageParts
 // | `model_timeout` | 504 | The answer took too long. What came until then is stored. |
 // | `model_unavailable` | 502 | The model's provider can't be reached, or broke off. What came until then is stored. |
 // | `no_active_head` | 404 | The conversation has no message yet, so `active` stands for nothing. |
+// | `no_term_to_find` | 400 | The search only says which words must not occur. Add one that must. |
 // | `not_ready` | 503 | The database doesn't answer, or its schema isn't the program's. |
 // | `open_tool_calls` | 400 | Other calls of the assistant message have no result yet. The detail names them. |
 // | `parent_is_summary` | 400 | Nothing can be appended to a summary. |
@@ -367,6 +377,7 @@ type ChainMessage = MessageParts
 // | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
 // | `request_canceled` | 499 | For the log: the client went away. |
 // | `route_not_found` | 404 | There is nothing at this path. |
+// | `search_timeout` | 503 | The search took over 5 seconds. Add a word that fewer messages have, or look in one conversation. |
 // | `shutting_down` | 503 | The server is about to stop. Send the request again. |
 // | `summary_not_found` | 404 | The conversation has no summary with this id. |
 // | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
@@ -375,7 +386,8 @@ type ChainMessage = MessageParts
 // | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
 // | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 // | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
+// | `too_many_streams` | 429 | As many trees and exports, imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
+// | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
 // | `tool_call_answered` | 400 | The call has its result on this branch. |
 // | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 // | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
@@ -731,6 +743,7 @@ type Problem struct {
 	// | `model_timeout` | 504 | The answer took too long. What came until then is stored. |
 	// | `model_unavailable` | 502 | The model's provider can't be reached, or broke off. What came until then is stored. |
 	// | `no_active_head` | 404 | The conversation has no message yet, so `active` stands for nothing. |
+	// | `no_term_to_find` | 400 | The search only says which words must not occur. Add one that must. |
 	// | `not_ready` | 503 | The database doesn't answer, or its schema isn't the program's. |
 	// | `open_tool_calls` | 400 | Other calls of the assistant message have no result yet. The detail names them. |
 	// | `parent_is_summary` | 400 | Nothing can be appended to a summary. |
@@ -742,6 +755,7 @@ type Problem struct {
 	// | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
 	// | `request_canceled` | 499 | For the log: the client went away. |
 	// | `route_not_found` | 404 | There is nothing at this path. |
+	// | `search_timeout` | 503 | The search took over 5 seconds. Add a word that fewer messages have, or look in one conversation. |
 	// | `shutting_down` | 503 | The server is about to stop. Send the request again. |
 	// | `summary_not_found` | 404 | The conversation has no summary with this id. |
 	// | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
@@ -750,7 +764,8 @@ type Problem struct {
 	// | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
 	// | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
 	// | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-	// | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
+	// | `too_many_streams` | 429 | As many trees and exports, imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
+	// | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
 	// | `tool_call_answered` | 400 | The call has its result on this branch. |
 	// | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
 	// | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
@@ -899,7 +914,7 @@ type ListConversationsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Query Keep only conversations whose title contains this, case aside, or one of whose messages matches it, in the
-	// syntax of `/v1/search`.
+	// syntax and with the limits of `/v1/search`.
 	Query *string `form:"query,omitempty" json:"query,omitempty"`
 }
 

@@ -87,7 +87,7 @@ func appendSQL(b *testing.B, conn *pgxpool.Conn, conversationID, parent uuid.UUI
 	key := func(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 	_, err := db.AppendInTurn(context.Background(), conn.Conn(), db.AppendMessageParams{
 		ConversationID: key(conversationID), ParentID: key(parent), TenantID: tree.DefaultTenant, ID: key(id), Role: "user",
-		Tokens: 20, CreatedAt: time.Now(), Body: []byte(`{"role":"user","content":"` + benchText + `"}`), MoveHead: true,
+		Tokens: 20, CreatedAt: time.Now(), Body: []byte(`{"role":"user","content":"` + benchText + `"}`), SearchKey: db.SearchKey(tree.DefaultTenant, 1000, len(benchText)), MoveHead: true,
 	})
 	if err != nil {
 		b.Fatal(err)

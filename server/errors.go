@@ -117,6 +117,7 @@ var kinds = []struct {
 	{tree.ErrInvalid, http.StatusBadRequest},
 	{tree.ErrTooLarge, http.StatusRequestEntityTooLarge},
 	{tree.ErrLimit, http.StatusForbidden},
+	{tree.ErrTimeout, http.StatusServiceUnavailable},
 }
 
 // toProblem is the one place where errors become answers. What it doesn't know

@@ -53,7 +53,7 @@ func treeCodes(t *testing.T) map[string][]int {
 	// What AddSummary and Import refuse, which have no route, and fields that
 	// the server checks before.
 	unreachable := []string{"invalid_cutoff", "invalid_summary", "missing_id", "missing_model", "reserved_member"}
-	statusOf := map[string]int{"invalid": 400, "tooLarge": 413, "conflict": 409, "ErrNotFound": 404, "ErrConflict": 409, "ErrInvalid": 400, "ErrTooLarge": 413, "ErrLimit": 403}
+	statusOf := map[string]int{"invalid": 400, "tooLarge": 413, "conflict": 409, "ErrNotFound": 404, "ErrConflict": 409, "ErrInvalid": 400, "ErrTooLarge": 413, "ErrLimit": 403, "ErrTimeout": 503}
 	files, err := os.ReadDir("../tree")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 // A gate lets so many requests through at a time, and of those no more than
 // half for one tenant. Others wait for theirs to end: most end soon, and only
-// clients that are slow on purpose fill it.
+// clients that are slow, or ask for much, on purpose fill it.
 type gate struct {
 	what      string // for people
 	slots     chan struct{}
@@ -95,9 +95,10 @@ func (g *gate) full(ctx context.Context) error {
 	return problemf(CodeTooManyStreams, "", "As many %s are under way as may be, and none ended in time. Send the request again.", g.what)
 }
 
-// admit has requests wait that hold on to something while their client reads
-// or writes at its own pace: a tree or an export to a connection of the
-// database, an import to memory.
+// admit has requests wait that hold on to something for as long as their client
+// makes them: a tree or an export to a connection of the database while it is
+// read, an import to memory while it is written, a search to a connection while
+// it looks for what may be many words in many messages.
 func (s *Server) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var g *gate
@@ -106,6 +107,8 @@ func (s *Server) admit(next echo.HandlerFunc) echo.HandlerFunc {
 			g = s.reads
 		case strings.HasSuffix(path, "/imports"):
 			g = s.imports
+		case path == "/v1/search", path == "/v1/conversations" && c.QueryParam("query") != "":
+			g = s.searches
 		default:
 			return next(c)
 		}

@@ -55,6 +55,7 @@ const (
 	DefaultMaxImports        = 8
 	DefaultMaxStreams        = 64
 	DefaultFailureLimit      = 10
+	DefaultMaxSearches       = 4
 )
 
 // Config says what a Server serves, and to whom.
@@ -87,6 +88,7 @@ type Config struct {
 	MaxReads              int           // trees and exports under way, each of which holds a connection to the database; 0 is DefaultMaxReads
 	DropImportedSummaries bool          // leave the summaries of imported files out, whatever a request says
 	MaxImports            int           // imports under way; 0 is DefaultMaxImports
+	MaxSearches           int           // searches under way, each of which holds a connection to the database; 0 is DefaultMaxSearches
 	MaxConversation       int64         // bytes of one conversation in such a file, which is held in memory several times over; 0 is DefaultMaxConversation
 	MaxStreams            int           // streams of replies that a key has open; 0 is DefaultMaxStreams
 	FailureLimit          float64       // requests without a good key of one address in a second, in the long run, and ten times as many at once; 0 is DefaultFailureLimit, less is any number
@@ -113,6 +115,7 @@ type Server struct {
 	strangers *buckets[netip.Addr] // of addresses that send no good key
 	reads     *gate                // of trees and exports
 	imports   *gate
+	searches  *gate
 	streams   *quota // of replies
 	readiness readiness
 }
@@ -156,6 +159,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.FailureLimit == 0 {
 		cfg.FailureLimit = DefaultFailureLimit
 	}
+	if cfg.MaxSearches == 0 {
+		cfg.MaxSearches = DefaultMaxSearches
+	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping
 	}
@@ -180,6 +186,7 @@ func New(cfg Config) (*Server, error) {
 		cfg:       cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route),
 		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota(cfg.MaxStreams),
 		reads: newGate("trees and exports", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
+		searches: newGate("searches", cfg.MaxSearches),
 	}
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))

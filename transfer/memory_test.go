@@ -98,7 +98,9 @@ func TestMemoryProcess(t *testing.T) {
 // nowhere takes what Import would store.
 type nowhere struct{}
 
-func (nowhere) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) { return former, nil }
+func (nowhere) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
+	return former, nil
+}
 
 func (nowhere) Import(_ context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
 	return make([]tree.Imported, len(in)), nil

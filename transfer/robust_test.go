@@ -14,6 +14,8 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -85,6 +87,10 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 type refusing struct{ err error }
 
 func (r refusing) Import(context.Context, ...tree.Bundle) ([]tree.Imported, error) { return nil, r.err }
+
+func (refusing) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
+	return former, nil
+}
 
 func gzipped(t *testing.T, text string) string {
 	t.Helper()

@@ -65,10 +65,14 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 			return Message{}, false, err
 		}
 	}
+	key, err := s.searchKey(ctx, d.Body, d.search)
+	if err != nil {
+		return Message{}, false, err
+	}
 	stored, err := s.insert(ctx, db.AppendMessageParams{
 		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
-		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, MoveHead: !o.keepHead, ExpectedHead: toUUID(o.from),
+		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key, MoveHead: !o.keepHead, ExpectedHead: toUUID(o.from),
 		MostMessages: int32(s.limits.MessagesPerConversation),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -298,7 +302,7 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 		out[i] = fromMessage(db.Node(rows[i]), index)
 		index = 1
 	}
-	if _, err := s.q.CopyNodes(ctx, rows); err != nil {
+	if err := s.copyNodes(ctx, rows); err != nil {
 		return nil, err
 	}
 	last := drafts[len(drafts)-1]

@@ -124,7 +124,7 @@ func (im *importer) copy(ctx context.Context) error {
 	if err := im.s.roomFor(im.stored, im.messages); err != nil {
 		return err
 	}
-	_, err := im.s.q.CopyNodes(ctx, im.rows)
+	err := im.s.copyNodes(ctx, im.rows)
 	clear(im.rows)
 	im.rows, im.waiting = im.rows[:0], 0
 	return err

@@ -139,7 +139,7 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 // matches it in full text, in the syntax of Search.
 //
 // A page without a query costs its rows; with one, the tenant's conversations
-// and the messages that match.
+// and the messages that may match. It ends like a Search that takes too long.
 func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Page[Conversation], err error) {
 	defer wrap(&err, nil, "Conversations(%+v)", p)
 	limit, after, err := p.timed("conversations", s.tenant, query)
@@ -155,8 +155,12 @@ func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Pa
 			TenantID: s.tenant, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
 		})
 	} else {
-		rows, err = s.q.FindConversations(ctx, db.FindConversationsParams{
-			TenantID: s.tenant, Query: query, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
+		err = s.searching(ctx, query, func(s *Store, q sought) error {
+			rows, err = s.q.FindConversations(ctx, db.FindConversationsParams{
+				TenantID: s.tenant, Query: query, Terms: q.terms, Words: q.words, Entries: q.entries,
+				BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
+			})
+			return err
 		})
 	}
 	if err != nil {

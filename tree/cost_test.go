@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -116,8 +117,8 @@ func skewed(t *testing.T, pool *pgxpool.Pool, s *tree.Store) (uuid.UUID, []uuid.
 	for _, fill := range []string{
 		`insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
 		 select gen_random_uuid(), 'default', '', '{}', '{}', now(), now() from generate_series(1, 10000)`,
-		`insert into nodes (conversation_id, id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
-		 select c.id, gen_random_uuid(), 'message', 'user', i, 0, 10, 10, false, now(), '{"role":"user","content":"x"}'
+		`insert into nodes (conversation_id, id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body, search_key)
+		 select c.id, gen_random_uuid(), 'message', 'user', i, 0, 10, 10, false, now(), '{"role":"user","content":"x"}', '` + db.SearchKey(tree.DefaultTenant, 40_000, 30) + `'
 		 from conversations c, generate_series(1, 4) i`,
 	} {
 		if _, err := pool.Exec(t.Context(), fill); err != nil {

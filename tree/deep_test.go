@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -33,11 +34,11 @@ func TestDeepLine(t *testing.T) {
 	start := time.Now()
 	// As AppendChain would, minus the way through the client.
 	if _, err := pool.Exec(ctx, `
-		insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
+		insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body, search_key)
 		select $1, md5('node' || i)::uuid, case when i > 0 then md5('node' || (i - 1))::uuid end, 'message', 'user', 1, i, 4, 4 * (i + 1), false,
 		       '2026-01-01'::timestamptz + i * interval '1 second',
-		       case when i < 60 then '{"role":"user","content":"needle"}' else '{"role":"user","content":"deep"}' end::json
-		from generate_series(0, $2::integer - 1) i`, c.ID, n); err != nil {
+		       case when i < 60 then '{"role":"user","content":"needle"}' else '{"role":"user","content":"deep"}' end::json, $3
+		from generate_series(0, $2::integer - 1) i`, c.ID, n, db.SearchKey(tree.DefaultTenant, int64(n), 100)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pool.Exec(ctx, "analyze nodes"); err != nil {

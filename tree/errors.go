@@ -15,12 +15,13 @@ var (
 	ErrInvalid  = errors.New("invalid")   // the input can't be stored as it is
 	ErrTooLarge = errors.New("too large") // the input is over a limit
 	ErrLimit    = errors.New("no room")   // the tenant has as much as it may; see Limits
+	ErrTimeout  = errors.New("too long")  // the work was given up; see SearchTimeout
 )
 
 // An Error tells a caller what to mend. Detail is made for people and names
 // no other tenant's data; Code is stable, for programs.
 type Error struct {
-	Kind   error  // ErrNotFound, ErrConflict, ErrInvalid, ErrTooLarge or ErrLimit
+	Kind   error  // ErrNotFound, ErrConflict, ErrInvalid, ErrTooLarge, ErrLimit or ErrTimeout
 	Code   string // such as "parent_not_found"
 	Field  string // the input it is about, as a path such as "messages[2].content"; "" for none
 	Detail string // one or two sentences: what is wrong and how to mend it

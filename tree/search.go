@@ -2,23 +2,39 @@ package tree
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
 )
 
-const maxQueryBytes = 1000
+// Limits of a search.
+const (
+	maxQueryBytes = 1000
+	MaxTerms      = 16              // different words in a query
+	SearchTimeout = 5 * time.Second // of each of a search's two statements
+)
 
 // Search finds messages by their words, newest first, in one conversation or,
 // where conversationID is uuid.Nil, in all of the tenant's. The query is in
 // the syntax of web searches: words must all occur, "quoted words" stand
 // together, or is or, -word must not occur. Words are compared whole and case
-// aside, without stemming.
+// aside, without stemming. A query of more than MaxTerms different words, or one
+// that any message without them would match, is an ErrInvalid, a search that
+// takes longer than SearchTimeout an ErrTimeout.
 //
-// Each hit names the newest leaf below it, the branch to open; finding those
-// walks what lies below the hits, at about 200,000 messages a second.
+// It reads the tenant's messages that may have the words, newest first, until
+// the page is full. Each hit names the newest leaf below it, the branch to open;
+// finding those walks what lies below the hits, at about 200,000 messages a
+// second.
 func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UUID, p Paging) (_ Page[Hit], err error) {
 	defer wrap(&err, nil, "Search(conversation %s, %+v)", conversationID, p)
 	limit, before, err := p.timed("search", s.tenant, conversationID.String(), query)
@@ -31,38 +47,145 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 	if strings.TrimSpace(query) == "" {
 		return Page[Hit]{}, invalid("empty_query", "query", "Say which words to look for.")
 	}
-	var rows []db.SearchTenantRow
-	if conversationID == uuid.Nil {
-		rows, err = s.q.SearchTenant(ctx, db.SearchTenantParams{
-			TenantID: s.tenant, Query: query, BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
-		})
-	} else {
-		rows, err = s.searchConversation(ctx, query, conversationID, before, limit)
-	}
+	var out []Hit
+	err = s.searching(ctx, query, func(s *Store, q sought) error {
+		if conversationID != uuid.Nil {
+			if _, err := s.Conversation(ctx, conversationID); err != nil {
+				return err
+			}
+		}
+		if len(q.terms) == 0 {
+			return nil
+		}
+		out, err = s.hits(ctx, q, conversationID, before, limit)
+		return err
+	})
 	if err != nil {
 		return Page[Hit]{}, err
+	}
+	return paged(out, limit, before, func(h Hit) cursor { return timed(h.Message.CreatedAt, h.Message.ID) }), nil
+}
+
+// hits gives one more than limit, if there is one.
+func (s *Store) hits(ctx context.Context, q sought, conversationID uuid.UUID, before cursor, limit int) ([]Hit, error) {
+	var which db.DescribeHitsParams
+	which.TenantID = s.tenant
+	add := func(conversationID, id pgtype.UUID) {
+		which.ConversationIds, which.Ids = append(which.ConversationIds, conversationID), append(which.Ids, id)
+	}
+	if conversationID != uuid.Nil {
+		rows, err := s.q.SearchConversation(ctx, db.SearchConversationParams{
+			ConversationID: toUUID(conversationID), Terms: q.terms, Words: q.words, Entries: q.entries,
+			BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			add(row.ConversationID, row.ID)
+		}
+	} else {
+		rows, err := s.q.SearchTenant(ctx, db.SearchTenantParams{
+			TenantID: s.tenant, Terms: q.terms, Words: q.words, Entries: q.entries,
+			BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			add(row.ConversationID, row.ID)
+		}
+	}
+	if len(which.Ids) == 0 {
+		return nil, nil
+	}
+	rows, err := s.q.DescribeHits(ctx, which)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]Hit, len(rows))
 	for i, row := range rows {
 		out[i] = Hit{
 			Message: fromMessage(row.Node, row.SiblingCount), LeafID: uuid.UUID(row.LeafID.Bytes),
-			Title: row.Title, Snippet: row.Snippet,
+			Title: row.Title,
+		}
+		if i < limit { // the one over it is not shown
+			out[i].Snippet = snippet(searchedText(row.Node), q.terms)
 		}
 	}
-	return paged(out, limit, before, func(h Hit) cursor { return timed(h.Message.CreatedAt, h.Message.ID) }), nil
+	return out, nil
 }
 
-func (s *Store) searchConversation(ctx context.Context, query string, id uuid.UUID, before cursor, limit int) ([]db.SearchTenantRow, error) {
-	if _, err := s.Conversation(ctx, id); err != nil {
-		return nil, err
+// sought is what a query looks for.
+type sought struct {
+	words   string   // the query as Postgres reads it, a tsquery
+	entries string   // those of the index that a message which matches has, a tsquery
+	terms   []string // words of which it has one at least; none where the query has no word
+}
+
+// searching runs f with what a query looks for, in a transaction with a short
+// timeout and plans that read nothing of other tenants. It is rolled back, as f
+// only reads, so that a caller's transaction keeps the settings that it had.
+func (s *Store) searching(ctx context.Context, query string, f func(*Store, sought) error) (err error) {
+	tx, err := s.h.Begin(ctx)
+	if err != nil {
+		return err
 	}
-	rows, err := s.q.SearchConversation(ctx, db.SearchConversationParams{
-		ConversationID: toUUID(id), TenantID: s.tenant, Query: query,
-		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
+	defer func() {
+		if rollback := tx.Rollback(ctx); err == nil {
+			err = rollback
+		}
+		var state *pgconn.PgError
+		if errors.As(err, &state) && state.Code == "57014" { // query_canceled
+			err = &Error{Kind: ErrTimeout, Code: "search_timeout", Field: "query",
+				Detail: fmt.Sprintf("The search took longer than %s. Add a word that fewer messages have, or look in one conversation.", s.searchTimeout)}
+		}
+	}()
+	s = s.over(tx)
+	row, err := s.q.BeginSearch(ctx, db.BeginSearchParams{
+		Query: query, TenantKey: db.TenantKey(s.tenant), Levels: db.SearchLevels, TimeoutMs: int32(s.searchTimeout.Milliseconds()),
 	})
-	out := make([]db.SearchTenantRow, len(rows))
-	for i, row := range rows {
-		out[i] = db.SearchTenantRow(row)
+	if err != nil {
+		return err
 	}
-	return out, err
+	q, err := toSought(row)
+	if err != nil {
+		return err
+	}
+	return f(s, q)
+}
+
+var (
+	quotedWord = regexp.MustCompile(`'(?:[^']|'')*'`)
+	phraseStep = regexp.MustCompile(`<(?:-|\d+)>`)
+)
+
+// toSought checks a query and makes that of the index from it: each word becomes
+// the entries that may stand for it, and words that stand together such as both
+// occur.
+func toSought(row db.BeginSearchRow) (sought, error) {
+	all := quotedWord.FindAllString(row.Words, -1)
+	slices.Sort(all)
+	if n := len(slices.Compact(all)); n > MaxTerms {
+		return sought{}, invalid("too_many_terms", "query", "The query has %d different words, and %d is the most. Leave some out.", n, MaxTerms)
+	}
+	if row.Positive == "T" {
+		return sought{}, invalid("no_term_to_find", "query", "The query only says what must not occur, which most messages match. Add a word that must.")
+	}
+	entries := make(map[string]string, len(row.Quoted))
+	for i, quoted := range row.Quoted {
+		entries["'"+quoted+"'"] = "( " + row.Entries[i] + " )"
+	}
+	var b strings.Builder
+	rest := row.Positive
+	for rest != "" {
+		at := quotedWord.FindStringIndex(rest)
+		if at == nil {
+			at = []int{len(rest), len(rest)}
+		}
+		b.WriteString(phraseStep.ReplaceAllString(rest[:at[0]], "&"))
+		b.WriteString(entries[rest[at[0]:at[1]]])
+		rest = rest[at[1]:]
+	}
+	return sought{words: row.Words, entries: b.String(), terms: row.Terms}, nil
 }

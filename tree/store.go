@@ -20,7 +20,7 @@ import (
 const DefaultTenant = "default"
 
 // A Store reads and writes one tenant's conversations. It holds no state but
-// its handle and the installation's secret, and is safe for use by several goroutines where that is (a pool
+// its handle, the installation's secret and about how many messages a tenant has, and is safe for use by several goroutines where that is (a pool
 // is, a connection or a transaction isn't).
 type Store struct {
 	h       db.Handle
@@ -30,6 +30,9 @@ type Store struct {
 	hook    AppendHook
 	limits  Limits
 	secret  *secret
+	sizes   *sizes
+
+	searchTimeout time.Duration
 }
 
 // An Option sets up a Store.
@@ -73,7 +76,7 @@ func WithAppendHook(h AppendHook) Option {
 // or a transaction. Over a transaction its writes are the caller's to commit;
 // a method that fails has then changed nothing, and the transaction goes on.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret)}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), searchTimeout: SearchTimeout}
 	for _, o := range opts {
 		o(s)
 	}

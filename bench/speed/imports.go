@@ -119,6 +119,7 @@ func (f importFile) rows(c *corpus) (chats [][]any, nodes []db.CopyNodesParams) 
 			nodes = append(nodes, db.CopyNodesParams{
 				ConversationID: key(id), ID: key(own), ParentID: key(parent), Kind: string(tree.KindMessage), Role: string(role),
 				SiblingIndex: pgtype.Int4{Int32: 1, Valid: true}, Depth: int32(i), Tokens: int32(t.tokens), PathTokens: sum, CreatedAt: now, Body: t.body,
+				SearchKey: searchKey(f.conversations*f.messages, t),
 			})
 			parent = own
 		}
@@ -132,8 +133,8 @@ var chatColumns = []string{"id", "tenant_id", "title", "metadata", "settings", "
 const (
 	insertChat = `insert into conversations (id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-	insertNode = `insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
-		values ($1, $2, $3, 'message', $4, 1, $5, $6, $7, false, $8, $9)`
+	insertNode = `insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body, search_key)
+		values ($1, $2, $3, 'message', $4, 1, $5, $6, $7, false, $8, $9, $10)`
 )
 
 // insert stores such a file by prepared inserts, a pipeline and a commit for
@@ -149,7 +150,7 @@ func (p *plain) insert(ctx context.Context, f importFile, c *corpus) error {
 		b.ExecPrepared(name, args, binaryFormat, binaryFormat)
 		for _, n := range nodes[i*f.messages : (i+1)*f.messages] {
 			name, args, err := p.bind(ctx, db.Statement{SQL: insertNode, Args: []any{
-				n.ConversationID, n.ID, n.ParentID, n.Role, n.Depth, n.Tokens, n.PathTokens, n.CreatedAt, n.Body}})
+				n.ConversationID, n.ID, n.ParentID, n.Role, n.Depth, n.Tokens, n.PathTokens, n.CreatedAt, n.Body, n.SearchKey}})
 			if err != nil {
 				return err
 			}

@@ -131,6 +131,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		DropImportedSummaries: cmd.ImportSummaries == "drop",
 		MaxConversation:       cmd.MaxConversation,
 		MaxReads:              max(int(cmd.MaxConns)/2, 1), // so that slow readers leave connections to others
+		MaxSearches:           max(int(cmd.MaxConns)/4, 1),
 		MaxStreams:            cmd.MaxStreams,
 		FailureLimit:          cmp.Or(cmd.FailureLimit, -1),
 		RateLimit:             cmd.RateLimit,

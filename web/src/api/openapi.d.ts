@@ -515,7 +515,8 @@ export interface paths {
          * Find messages by their words
          * @description In one conversation, or in all of the tenant's. Newest first. Words must all occur; `"quoted words"` stand
          *     together; `or` is or; `-word` must not occur. Words are compared whole and case aside, in any language, without
-         *     stemming.
+         *     stemming. A query has 16 different words at most, and one that must occur at least. A search takes 5 seconds
+         *     at most, and one tenant's searches take turns.
          */
         get: operations["search"];
         put?: never;
@@ -561,12 +562,13 @@ export interface paths {
         /**
          * Read conversations from a file
          * @description An export of ChatGPT, Claude, LibreChat, Open WebUI, Chatbot UI or Coppice, OASST trees, sessions of Claude Code,
-         *     Pi, SWE-agent or tau-bench, or lists of chat-completions messages; also as a zip archive. The body is the file as
-         *     it is, of any content type but multipart, of 1 GiB at most, unpacked, and 64 MiB for one
-         *     conversation of it, unless the server is set up otherwise.
+         *     Codex, Pi, SWE-agent or tau-bench, or lists of chat-completions messages; also as a zip archive or gzip file, in
+         *     UTF-8, UTF-16 or UTF-32. The body is the file as it is, of any content type but multipart, of 1 GiB at most,
+         *     unpacked, and 64 MiB for one conversation of it, unless the server is set up otherwise.
          *
-         *     A file comes in as far as it is sound, and the answer names what was repaired or left out. Importing it again
-         *     adds nothing, so a request that broke off is safe to send again.
+         *     A file comes in as far as it is sound, and the answer names what was repaired or left out: a conversation that is
+         *     no sound JSON stays out, and those behind it come in. Importing it again adds nothing, so a request that broke
+         *     off is safe to send again.
          */
         post: operations["createImport"];
         delete?: never;
@@ -1454,6 +1456,7 @@ export interface components {
          *     | `model_timeout` | 504 | The answer took too long. What came until then is stored. |
          *     | `model_unavailable` | 502 | The model's provider can't be reached, or broke off. What came until then is stored. |
          *     | `no_active_head` | 404 | The conversation has no message yet, so `active` stands for nothing. |
+         *     | `no_term_to_find` | 400 | The search only says which words must not occur. Add one that must. |
          *     | `not_ready` | 503 | The database doesn't answer, or its schema isn't the program's. |
          *     | `open_tool_calls` | 400 | Other calls of the assistant message have no result yet. The detail names them. |
          *     | `parent_is_summary` | 400 | Nothing can be appended to a summary. |
@@ -1465,6 +1468,7 @@ export interface components {
          *     | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
          *     | `request_canceled` | 499 | For the log: the client went away. |
          *     | `route_not_found` | 404 | There is nothing at this path. |
+         *     | `search_timeout` | 503 | The search took over 5 seconds. Add a word that fewer messages have, or look in one conversation. |
          *     | `shutting_down` | 503 | The server is about to stop. Send the request again. |
          *     | `summary_not_found` | 404 | The conversation has no summary with this id. |
          *     | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
@@ -1473,7 +1477,8 @@ export interface components {
          *     | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
          *     | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
          *     | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-         *     | `too_many_streams` | 429 | As many trees and exports, or imports, are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
+         *     | `too_many_streams` | 429 | As many trees and exports, imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
+         *     | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
          *     | `tool_call_answered` | 400 | The call has its result on this branch. |
          *     | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
          *     | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
@@ -1486,7 +1491,7 @@ export interface components {
          *     | `wrong_type` | 400 | A member is of another JSON type than it should be. |
          * @enum {string}
          */
-        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "shutting_down" | "summary_not_found" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "tool_call_answered" | "tool_call_not_found" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
+        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "shutting_down" | "summary_not_found" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
     };
     responses: {
         /** @description A page of messages. */
@@ -1560,7 +1565,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /**
                  * @description Keep only conversations whose title contains this, case aside, or one of whose messages matches it, in the
-                 *     syntax of `/v1/search`.
+                 *     syntax and with the limits of `/v1/search`.
                  */
                 query?: string;
             };
@@ -2312,7 +2317,11 @@ export interface operations {
     createImport: {
         parameters: {
             query?: {
-                /** @description The format's name, where it isn't to be recognized from the content. */
+                /**
+                 * @description The format's name, where it isn't to be recognized from the content: `chatgpt`, `claude`, `librechat`,
+                 *     `openwebui`, `swe-agent`, `chatbot-ui`, `oasst`, `coppice`, `codex`, `claude-code`, `pi`, `tau-bench` or
+                 *     `messages`.
+                 */
                 format?: string;
                 /** @description Read and report, but store nothing. */
                 dry_run?: boolean;

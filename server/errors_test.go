@@ -6,7 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,18 +46,23 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
-// treeCodes finds the codes of package tree that can reach a client, with the
-// statuses of their kinds.
+// treeCodes finds the codes of packages tree and chat that can reach a client,
+// with the statuses of their kinds. All of chat's are invalid input.
 func treeCodes(t *testing.T) map[string][]int {
 	t.Helper()
 	// What AddSummary and Import refuse, which have no route, and fields that
 	// the server checks before.
 	unreachable := []string{"invalid_cutoff", "invalid_summary", "missing_id", "missing_model", "reserved_member"}
 	statusOf := map[string]int{"invalid": 400, "tooLarge": 413, "conflict": 409, "ErrNotFound": 404, "ErrConflict": 409, "ErrInvalid": 400, "ErrTooLarge": 413, "ErrLimit": 403, "ErrTimeout": 503}
-	files, err := os.ReadDir("../tree")
+	files, err := filepath.Glob("../tree/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	chat, err := filepath.Glob("../chat/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, chat...)
 	codes := map[string][]int{}
 	add := func(code, kind string) {
 		if !slices.Contains(unreachable, code) {
@@ -65,16 +70,19 @@ func treeCodes(t *testing.T) map[string][]int {
 		}
 	}
 	for _, f := range files {
-		if strings.HasSuffix(f.Name(), "_test.go") {
+		if strings.HasSuffix(f, "_test.go") {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), "../tree/"+f.Name(), nil, 0)
+		parsed, err := parser.ParseFile(token.NewFileSet(), f, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
+				if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "wrong" {
+					add(unquoted(t, n.Args[0].(*ast.BasicLit)), "invalid")
+				}
 				name, ok := n.Fun.(*ast.Ident)
 				if !ok || name.Name != "invalid" && name.Name != "tooLarge" {
 					break
@@ -88,7 +96,7 @@ func treeCodes(t *testing.T) map[string][]int {
 					}
 				}
 			case *ast.CompositeLit:
-				code, kind := "", ""
+				code, kind := "", "invalid"
 				for _, e := range n.Elts {
 					kv, ok := e.(*ast.KeyValueExpr)
 					if !ok {

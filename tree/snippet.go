@@ -5,8 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // A snippet has so many words and bytes at most, and of both so many before the
@@ -21,11 +21,10 @@ func searchedText(n db.Node) string {
 	if n.SearchText.Valid {
 		return n.SearchText.String
 	}
-	content := rawjson.Member(n.Body, "content")
-	if len(content) == 0 || content[0] != '"' {
-		return ""
+	if m := chat.Read(n.Body); m.Plain {
+		return m.Text()
 	}
-	return rawjson.String(content)
+	return ""
 }
 
 // mostHits is how many places of a text a snippet is chosen among.

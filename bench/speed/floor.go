@@ -52,7 +52,7 @@ func viewSQL(ctx context.Context, pool *pgxpool.Pool, conversation, head uuid.UU
 	var r db.GetViewRow
 	_, err = pgx.ForEachRow(rows, []any{
 		&r.Part, &r.ID, &r.ParentID, &r.Role, &r.Depth, &r.Tokens, &r.PathTokens, &r.Pinned, &r.CreatedAt, &r.Body, &r.CallIds,
-		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Metadata, &r.Settings,
+		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Origin, &r.Metadata, &r.Settings,
 	}, func() error {
 		bytes += len(r.Body)
 		return nil

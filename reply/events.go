@@ -222,7 +222,11 @@ func (l *events) after(id int) (found []Event) {
 			ToolCalls: l.calls[from.calls:to.calls:to.calls],
 		}})
 	}
-	if last := len(l.marks) + 2; l.end != nil && id < last {
+	last := len(l.marks) + 2
+	if l.started == nil { // it failed before
+		last = 1
+	}
+	if l.end != nil && id < last {
 		found = append(found, Event{ID: last, End: l.end})
 	}
 	return found

@@ -101,6 +101,20 @@ func TestNextReadsOnWhereAReaderLeft(t *testing.T) {
 	}
 }
 
+// Ids have no gap, also where a reply fails before it starts.
+func TestEndWithoutAStartIsTheFirstEvent(t *testing.T) {
+	t.Parallel()
+	l := newEvents()
+	l.change(func() { l.end = &End{Status: StatusFailed} })
+	events, err := l.Next(t.Context(), 0)
+	if err != nil || len(events) != 1 || events[0].ID != 1 || events[0].End == nil {
+		t.Fatalf("events %+v, %v", events, err)
+	}
+	if events, err := l.Next(t.Context(), 1); !errors.Is(err, ErrEnded) {
+		t.Errorf("after the end come %+v, %v", events, err)
+	}
+}
+
 // readTo reads to the end. It leaves and comes back in the middle of what a
 // call gave, after as many events as leave says.
 func readTo(l *events, leave []int, want string, seen *sync.Map) error {

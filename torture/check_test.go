@@ -30,6 +30,7 @@ func newScene() *scene {
 	for _, m := range [][3]string{{"s", "", "system"}, {"u1", "s", "user"}, {"a1", "u1", "assistant"}, {"a1'", "u1", "assistant"}, {"u2", "a1", "user"}, {"a2", "u2", "assistant"}} {
 		s.send(m[0], m[1], m[2])
 		s.c.acknowledge(s.message(m[0]))
+		s.message(m[0]).tokens = 9
 		s.show(m[0])
 	}
 	s.id["sum"] = uuid.New()

@@ -183,15 +183,9 @@ func checkSummary(path []*message, ctx contextAnswer, text string) (found []find
 			wrong("cover", "it keeps %s, and doesn't show %v", id, path[i].mark)
 		}
 	}
-	_, kept, _ := strings.Cut(text, "<coppice-kept>")
-	for _, m := range path[prefix : cutoff+1] {
-		if !m.pinned {
-			continue
-		}
-		pins++
-		if !slices.Contains(ctx.Summary.Kept, m.id) || !strings.Contains(kept, m.content) {
-			wrong("pin", "it folds %s (%v), which is pinned, and doesn't keep it", m.id, m.mark)
-		}
+	lost, pins := lostPins(path[:cutoff+1], prefix, ctx.Summary.Kept, text)
+	for _, m := range lost {
+		wrong("pin", "it folds %s (%v), which is pinned, and doesn't keep it", m.id, m.mark)
 	}
 	named := readNaming(text)
 	if !named.ours || ctx.Summary.Model != summaryModel {
@@ -214,4 +208,41 @@ func checkSummary(path []*message, ctx contextAnswer, text string) (found []find
 		wrong("leak", "its writer saw %v, which don't stand above its anchor", strangers)
 	}
 	return found, pins, ctx.Summary.Prior != uuid.Nil && !named.gaps
+}
+
+// lostPins gives the pinned messages that a summary should keep and doesn't, and
+// counts those that it should. Where all of them fit the budget for pinned
+// messages, each is to be kept word for word; where they don't, the newest is
+// to be kept, if only a part of it. folded is the branch up to the cutoff.
+func lostPins(folded []*message, prefix int, kept []uuid.UUID, text string) (lost []*message, pins int) {
+	var pinned []*message
+	left := serverWindow
+	for _, m := range folded[:prefix] {
+		left -= m.tokens
+	}
+	// Half of what the trigger (0.75 of what the prefix leaves), less the shares of
+	// the tail (0.2), of the user's messages (0.05) and of the summary (1/8), leaves.
+	budget := 3 * left / 16
+	for _, m := range folded[prefix:] {
+		if m.pinned {
+			pinned = append(pinned, m)
+			budget -= m.tokens + 20 // the tags around it
+		}
+	}
+	_, verbatim, _ := strings.Cut(text, "<coppice-kept>")
+	for i, m := range pinned {
+		switch {
+		case budget >= 0 && m.tokens > 0:
+			pins++
+			if !slices.Contains(kept, m.id) || !strings.Contains(verbatim, m.content) {
+				lost = append(lost, m)
+			}
+		case i == len(pinned)-1:
+			pins++
+			if !slices.Contains(kept, m.id) {
+				lost = append(lost, m)
+			}
+		}
+	}
+	return lost, pins
 }

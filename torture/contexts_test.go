@@ -123,6 +123,16 @@ func TestCheckContext(t *testing.T) {
 		}, "cover"},
 		{"a pinned message is kept", func(s *scene, _ *contextAnswer) { s.message("u1").pinned = true }, ""},
 		{"a folded message that is pinned isn't kept", func(s *scene, _ *contextAnswer) { s.message("a1").pinned = true }, "pin"},
+		{"the older one of two pinned messages isn't kept, which there is no room for", func(s *scene, ctx *contextAnswer) {
+			s.message("u1").pinned, s.message("a1").pinned = true, true
+			s.message("u1").tokens = 300
+			ctx.Summary.Kept = []uuid.UUID{s.id["a1"]}
+			ctx.put(1, naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}}.String()+"<coppice-kept>"+s.text["a1"])
+		}, ""},
+		{"the newest pinned message isn't kept", func(s *scene, ctx *contextAnswer) {
+			s.message("u1").pinned, s.message("a1").pinned = true, true
+			s.message("u1").tokens = 300
+		}, "pin"},
 		{"a pinned message is kept, but not word for word", func(s *scene, ctx *contextAnswer) {
 			s.message("u1").pinned = true
 			ctx.put(1, naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}}.String()+"<coppice-kept>"+s.text["u1"][:15])

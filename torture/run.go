@@ -59,6 +59,9 @@ const servers = 2
 func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	r, err := start(ctx, cfg)
 	if err != nil {
+		if ctx.Err() != nil { // what it killed says less
+			err = ctx.Err()
+		}
 		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
 	}
 	defer r.stop()
@@ -206,6 +209,9 @@ func (r *run) addProgram(number int) error {
 	r.programs = append(r.programs, p)
 	return nil
 }
+
+// serverWindow is what serverFlags leave available for a context, in tokens.
+const serverWindow = 1200 - 200
 
 // serverFlags make small windows, so that branches are compacted often, and
 // short timeouts, so that faults end within the run.

@@ -60,7 +60,11 @@ func newDataDir(t *testing.T) string {
 			}
 		}
 	}
-	return filepath.Join(dir, "data")
+	data := filepath.Join(dir, "data")
+	t.Cleanup(func() { // a killed server's Postgres ends a moment after it, and may still write
+		eventually(t, "the end of the server in "+data, func() bool { return os.RemoveAll(data) == nil })
+	})
+	return data
 }
 
 // command prepares a run of the program in an environment of its own.

@@ -32,12 +32,14 @@ const memoryOf = "COPPICE_TEST_MEMORY_OF"
 // whatever the conversation is, with every format. Each is measured in a
 // process of its own, by the heap that the process ever had of the operating
 // system.
+// Two shapes of each are always tried, and all with COPPICE_TEST_MEMORY, as CI
+// does.
 func TestImportMemory(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
 	for _, s := range samples {
 		for _, shape := range slices.Sorted(maps.Keys(s.shapes(0))) {
-			if testing.Short() && !strings.HasPrefix(shape, "many elements") && !strings.HasPrefix(shape, "as many") {
+			if os.Getenv("COPPICE_TEST_MEMORY") == "" && !strings.HasPrefix(shape, "many elements") && !strings.HasPrefix(shape, "as many") {
 				continue
 			}
 			t.Run(s.format+"/"+shape, func(t *testing.T) {

@@ -8,7 +8,7 @@
 //
 // The faults stand in cmd/mutants/faults, and load.go says how they are
 // written. The exit code is 1 if a fault is missed, doesn't build, or is out of
-// date.
+// date, or if its tests never end.
 package main
 
 import (

@@ -79,6 +79,7 @@ func run(ctx context.Context, args []string) (bool, error) {
 	for _, f := range chosen {
 		r := b.try(ctx, f)
 		if ctx.Err() != nil {
+			table(os.Stdout, results)
 			return false, ctx.Err()
 		}
 		fmt.Fprintf(os.Stderr, "%-10s %s (%s)\n", r.outcome, f.name, r.took.Round(time.Second))

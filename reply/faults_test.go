@@ -213,22 +213,34 @@ func TestCallsThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// The database may be away for a moment when the answer is there.
+// The database may be away for a moment when the answer is there: its connections
+// are gone, and then it refuses to store anything twice.
 func TestDatabaseThatBlinks(t *testing.T) {
 	t.Parallel()
 	var f *fixture
 	f = serve(t, nil, &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
-		_, err := f.pool.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
+		_, err := f.pool.Exec(ctx, `
+			create sequence tries;
+			create function blink() returns trigger language plpgsql as $$
+			begin
+				if nextval('tries') < 3 then
+					raise sqlstate '57P01';
+				end if;
+				return new;
+			end $$;
+			create trigger blink before insert on nodes for each row execute function blink();
+			select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
 		if err == nil {
-			_, err = f.pool.Exec(ctx, "select pg_terminate_backend(pg_backend_pid())")
-			if err != nil {
-				err = nil // that was the point
-			}
+			_, _ = f.pool.Exec(ctx, "select pg_terminate_backend(pg_backend_pid())") // which fails
 		}
 		return llmtest.Response("Kept."), err
 	}})
 	id, head := f.conversation(t)
 	if e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head})); e.Status != StatusCompleted || textOf(t, e.Message) != "Kept." {
 		t.Errorf("%+v", e)
+	}
+	var tries int
+	if err := f.pool.QueryRow(t.Context(), "select last_value from tries").Scan(&tries); err != nil || tries != 3 {
+		t.Errorf("the answer was stored at try %d, %v; want the third", tries, err)
 	}
 }

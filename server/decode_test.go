@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 func TestParseObject(t *testing.T) {
@@ -28,6 +30,18 @@ func TestParseObject(t *testing.T) {
 		got, err := parseObject([]byte(text))
 		if err != nil || !slices.EqualFunc(got, want, func(a, b member) bool { return a.name == b.name && string(a.value) == string(b.value) }) {
 			t.Errorf("%s: %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// TestBodyNesting has bodies nest as deep as a chain's metadata may, and one
+// level more: what no part of the tree checks is bounded, too.
+func TestBodyNesting(t *testing.T) {
+	t.Parallel()
+	for levels, refused := range map[int]bool{tree.MaxNesting + 3: false, tree.MaxNesting + 4: true, 100_000: true} {
+		_, err := parseObject([]byte(`{"a":` + deep(levels-1) + `}`))
+		if (err != nil) != refused || refused && toProblem(err).Code != CodeTooDeep {
+			t.Errorf("a body of %d levels: %v, refused should be %t", levels, err, refused)
 		}
 	}
 }

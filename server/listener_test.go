@@ -172,9 +172,16 @@ func (l *listener) next() (serverEvent, error) {
 	return e, nil
 }
 
+// bounded ends a stream that is read for too long: one that never ends by
+// itself then fails its test, and not the package by its timeout.
+func (l *listener) bounded() *time.Timer {
+	return time.AfterFunc(time.Minute, func() { l.res.Body.Close() })
+}
+
 // toEnd reads to the end of the stream, which must come after the reply's.
 func (l *listener) toEnd() serverEvent {
 	l.t.Helper()
+	defer l.bounded().Stop()
 	for {
 		_, err := l.next()
 		if errors.Is(err, io.EOF) && l.end != nil {
@@ -189,6 +196,7 @@ func (l *listener) toEnd() serverEvent {
 // until reads until the text has so many bytes.
 func (l *listener) until(n int) {
 	l.t.Helper()
+	defer l.bounded().Stop()
 	for len(l.text) < n {
 		if _, err := l.next(); err != nil {
 			l.t.Fatalf("the stream ended with %v after %q", err, l.text)

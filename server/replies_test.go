@@ -145,8 +145,12 @@ func TestResume(t *testing.T) {
 				left := random.IntN(8000)
 				l.body.Reset(io.LimitReader(l.res.Body, int64(left)))
 				for l.end == nil {
+					before := l.last
 					if _, err := l.next(); err != nil {
 						break
+					}
+					if l.last > before+1 {
+						t.Errorf("event %d came after event %d", l.last, before)
 					}
 				}
 				cut()
@@ -157,6 +161,9 @@ func TestResume(t *testing.T) {
 						t.Errorf("after %d cuts the text has %d bytes, stored are %d, want %d", cuts, len(text), len(m.Content), len(want))
 					}
 					return
+				}
+				if t.Failed() || cuts == 10_000 {
+					t.Fatalf("after %d cuts and %d events the reply has not ended", cuts, last)
 				}
 				r = request{method: "GET", path: fill(own.Replace(conversationPathOf) + fmt.Sprintf("/replies/{{round %d}}/events", round))}
 				if last > 0 {

@@ -170,6 +170,7 @@ func TestSignsOfLife(t *testing.T) {
 	a := newAPI(t, withModels(nil, m), func(c *Config) { c.Heartbeat = 10 * time.Millisecond; c.RequestTimeout = time.Second })
 	plant(t, a.store, "c")
 	l := a.listen(t.Context(), ask(replyPathOf, ""))
+	silence := l.bounded()
 	for signs, start := 0, time.Now(); signs < 5 || time.Since(start) < 1500*time.Millisecond; signs++ { // longer than any request may take
 		for {
 			e, err := l.next()
@@ -181,6 +182,7 @@ func TestSignsOfLife(t *testing.T) {
 			}
 		}
 	}
+	silence.Stop()
 	m.pieces <- "Yes."
 	close(m.pieces)
 	if end := l.toEnd(); end.name != "reply.completed" || l.text != "Yes." {

@@ -195,6 +195,39 @@ func TestModelThatIgnoresItsContext(t *testing.T) {
 	}
 }
 
+// A model has its own timeout, and no more than what the caller's time leaves
+// beside the digest.
+func TestModelsTimeIsBounded(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	for _, test := range []struct {
+		name    string
+		timeout time.Duration
+	}{
+		{"a model that is quicker than the caller", time.Minute},
+		{"a caller that is quicker than the model", 100 * time.Hour},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		t.Cleanup(cancel)
+		end, _ := ctx.Deadline()
+		calls := 0
+		model := &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
+			calls++
+			deadline, _ := ctx.Deadline()
+			if left, leaves := time.Until(deadline), end.Sub(deadline); left > test.timeout || leaves < reserve {
+				t.Errorf("%s: the call may take %s and leaves %s, want %s at most and %s at least", test.name, left, leaves, test.timeout, reserve)
+			}
+			return llmtest.Response(written), nil
+		}}
+		s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: 100_000, Timeout: test.timeout}}})
+		id := conversation(t, store)
+		k, err := s.Compact(ctx, id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
+		if err != nil || k.Outcome != tree.OutcomeSaved || calls != 1 {
+			t.Errorf("%s: %s after %d calls, %v", test.name, k.Outcome, calls, err)
+		}
+	}
+}
+
 // Without a digest, failure leaves history as it was, and a record.
 func TestEveryModelFails(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@
 //
 // The faults stand in cmd/mutants/faults, and load.go says how they are
 // written. The exit code is 1 if a fault is missed, doesn't build, or is out of
-// date.
+// date, or if its tests never end.
 package main
 
 import (
@@ -79,6 +79,7 @@ func run(ctx context.Context, args []string) (bool, error) {
 	for _, f := range chosen {
 		r := b.try(ctx, f)
 		if ctx.Err() != nil {
+			table(os.Stdout, results)
 			return false, ctx.Err()
 		}
 		fmt.Fprintf(os.Stderr, "%-10s %s (%s)\n", r.outcome, f.name, r.took.Round(time.Second))

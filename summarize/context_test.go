@@ -284,3 +284,18 @@ func (c countedConn) Read(p []byte) (int, error) {
 	c.read.Add(int64(n))
 	return n, err
 }
+
+// A context that doesn't fit shows as many of the newest messages as its budget
+// has tokens for, and the last one whatever it costs.
+func TestContextShowsWhatFits(t *testing.T) {
+	t.Parallel()
+	tail, costs := make([]tree.PathMessage, 4), []int{5, 7, 11, 13}
+	for i := range tail {
+		tail[i].Role = tree.RoleUser
+	}
+	for budget, want := range map[int]int{100: 0, 36: 0, 35: 1, 31: 1, 30: 2, 24: 2, 23: 3, 13: 3, 12: 3, 0: 3, -1: 3} {
+		if got := fit(tail, costs, budget); got != want {
+			t.Errorf("of messages that cost %v, a budget of %d shows those from %d on, want %d", costs, budget, got, want)
+		}
+	}
+}

@@ -120,6 +120,10 @@ func TestSummaryWithinItsBytes(t *testing.T) {
 	if body, _ := wrapWithin(strings.Repeat("x", 2<<20), said(3, "Be brief."), mostSummaryBytes); len(body) < 2<<20 {
 		t.Error("the summary's own text was cut, which nobody would know")
 	}
+	n := compose(answer{text: written}, &Plan{Kept: make([]Kept, 2)}, said(2, strings.Repeat(`"`, 400_000)), quarters{})
+	if len(n.Body) > mostSummaryBytes {
+		t.Errorf("the summary that is to be stored has %d bytes, and %d are the most", len(n.Body), mostSummaryBytes)
+	}
 }
 
 // hundredth counts few tokens, so that a text that no row holds is no too long

@@ -152,6 +152,11 @@ func TestContextWindow(t *testing.T) {
 		t.Errorf("an unknown model: %+v", p)
 	}
 	a.refused(400, CodeUnknownModel, request{method: "GET", path: fill(contextPath + "?model=")})
+	for _, query := range []string{"?max_context_tokens=50000&reserved_tokens=50000", "?reserved_tokens=128000", "?model=small&reserved_tokens=8001"} {
+		if p := a.refused(400, CodeInvalidSetting, request{method: "GET", path: fill(contextPath + query)}); deref(p.Field) != "reserved_tokens" {
+			t.Errorf("%s: %+v", query, p)
+		}
+	}
 }
 
 // A fork has the settings of its source, unless it brings its own.

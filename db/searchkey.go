@@ -22,18 +22,16 @@ const SearchLevels = 13
 // length of a word's hash. The index has one entry for each hash that a tenant's
 // messages have, and Postgres some 60 bytes for each entry. With whole words in
 // it, a tenant of few messages would take more for them than for what was said.
-// So the hash is longer the more the tenant has said, which is about how many
-// messages it has, were all as long as this one: an entry then has some hundreds of
-// messages, and a search looks at the text of those that have all of its entries.
-// A tenant that has said much has few words left to say, and gets the whole hash.
+// So the hash is longer the more the tenant has said: how many messages it has,
+// times how long they are in the mean. An entry then has some tens of messages,
+// and a search looks at the text of those that have all of its entries. The
+// length of the message itself would spread a tenant's messages over many lengths
+// of hash, each with entries of its own.
 //
 // Any length is found again. A wrong one costs room, or time.
-func SearchKey(tenantID string, messages int64, textBytes int) string {
-	const usual, many = 2000, 8192 // bytes of a message; of so many, most words come again
-	said := max(1, uint64(messages)*uint64(textBytes)/usual)
-	level := (bits.Len64(said) - 1) / 2
-	if said >= many {
-		level = SearchLevels - 1
-	}
+func SearchKey(tenantID string, messages int64, meanBytes int) string {
+	const usual = 700 // bytes for which a hash more is worth its room
+	said := max(1, uint64(messages)*uint64(meanBytes)/usual)
+	level := min(SearchLevels-1, (bits.Len64(said)-1)/2)
 	return TenantKey(tenantID) + string(rune('a'+level))
 }

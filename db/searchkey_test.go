@@ -30,7 +30,7 @@ func TestSearchKey(t *testing.T) {
 		messages int64
 		bytes    int
 		want     byte
-	}{{0, 0, 'a'}, {1, 100, 'a'}, {1, 8000, 'b'}, {100, 2000, 'd'}, {8191, 2000, 'g'}, {8192, 2000, 'm'}, {1 << 40, 1 << 18, 'm'}} {
+	}{{0, 0, 'a'}, {1, 100, 'a'}, {1, 2800, 'b'}, {100, 2000, 'e'}, {8191, 1400, 'g'}, {8192, 1400, 'h'}, {1<<24 - 1, 700, 'l'}, {1 << 24, 700, 'm'}, {1 << 40, 1 << 18, 'm'}} {
 		if got := db.SearchKey("default", test.messages, test.bytes); len(got) != 9 || got[8] != test.want || got[:8] != db.TenantKey("default") {
 			t.Errorf("%d messages of %d bytes: %s, want … %c", test.messages, test.bytes, got, test.want)
 		}

@@ -22,7 +22,7 @@ func appendParams(conversation, parent uuid.UUID, t text, role tree.Role) (uuid.
 	id := uuid.Must(uuid.NewV7())
 	return id, db.AppendMessageParams{
 		ConversationID: key(conversation), ParentID: key(parent), TenantID: tree.DefaultTenant, ID: key(id), Role: string(role),
-		Tokens: int32(t.tokens), CreatedAt: time.Now(), Body: t.body, SearchKey: searchKey(1_000_000, t).String, MoveHead: true,
+		Tokens: int32(t.tokens), CreatedAt: time.Now(), Body: t.body, SearchKey: searchKey(1_000_000).String, MoveHead: true,
 	}
 }
 

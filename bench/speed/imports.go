@@ -119,7 +119,7 @@ func (f importFile) rows(c *corpus) (chats [][]any, nodes []db.CopyNodesParams) 
 			nodes = append(nodes, db.CopyNodesParams{
 				ConversationID: key(id), ID: key(own), ParentID: key(parent), Kind: string(tree.KindMessage), Role: string(role),
 				SiblingIndex: pgtype.Int4{Int32: 1, Valid: true}, Depth: int32(i), Tokens: int32(t.tokens), PathTokens: sum, CreatedAt: now, Body: t.body,
-				SearchKey: searchKey(f.conversations*f.messages, t),
+				SearchKey: searchKey(f.conversations * f.messages),
 			})
 			parent = own
 		}

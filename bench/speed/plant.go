@@ -117,7 +117,7 @@ func (c *chat) sayText(parent *spot, role tree.Role, t text) (*spot, error) {
 	return s, c.add(db.CopyNodesParams{
 		ConversationID: key(c.id), ID: key(s.id), ParentID: key(s.parent), Kind: string(tree.KindMessage), Role: string(role),
 		SiblingIndex: pgtype.Int4{Int32: index, Valid: true}, Depth: s.depth, Tokens: int32(t.tokens), PathTokens: s.pathTokens,
-		PrefixID: key(s.prefix), CreatedAt: c.clock, Body: t.body, SearchKey: searchKey(c.stored, t),
+		PrefixID: key(s.prefix), CreatedAt: c.clock, Body: t.body, SearchKey: searchKey(c.stored),
 	})
 }
 
@@ -211,8 +211,8 @@ func (p *planter) flush() error {
 type planted struct{ id, head uuid.UUID }
 
 // searchKey is that of a message among so many.
-func searchKey(messages int, t text) pgtype.Text {
-	return pgtype.Text{String: db.SearchKey(tree.DefaultTenant, int64(messages), len(t.body)), Valid: true}
+func searchKey(messages int) pgtype.Text {
+	return pgtype.Text{String: db.SearchKey(tree.DefaultTenant, int64(messages), meanBytes), Valid: true}
 }
 
 func key(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil} }

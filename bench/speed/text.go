@@ -38,6 +38,7 @@ const (
 	userWords      = 40
 	assistantWords = 160
 	wordSpread     = 2.2 // one message in six is so many times longer than half of them
+	meanBytes      = 857 // of a body, which comes of these
 
 	mostRepeated = 0.55 // share of a long text's words that were said before, in a phrase that comes again
 	repeatedHalf = 80   // words, after which it is half of that

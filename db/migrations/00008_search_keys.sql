@@ -24,21 +24,23 @@ create function search_entries(key text, said text) returns tsvector
 drop index nodes_search;
 alter table nodes add column search_key text;
 
+-- The hash is as long as what the tenant has said is worth.
 create temporary table search_keys on commit drop as
-    select c.id, left(encode(sha256(convert_to(c.tenant_id, 'UTF8')), 'base64'), 8) as tenant_key,
-           sum(c.message_count) over (partition by c.tenant_id) as messages
-    from conversations c;
+    select c.id, left(encode(sha256(convert_to(c.tenant_id, 'UTF8')), 'base64'), 8)
+           || chr(97 + least(12, floor(log(4, greatest(1, floor(sum(said.bytes) over (partition by c.tenant_id) / 700))))::integer)) as key
+    from conversations c
+    left join (
+        select n.conversation_id, sum(octet_length(coalesce(n.search_text, n.body ->> 'content', ''))) as bytes
+        from nodes n where n.kind = 'message' group by n.conversation_id) said on said.conversation_id = c.id;
 alter table search_keys add primary key (id);
 analyze search_keys;
 
-create function pg_temp.search_key(conversation uuid, said text) returns text
+create function pg_temp.search_key(conversation uuid) returns text
     language sql stable
-    as $$ select k.tenant_key || chr(97 + case when k.messages * octet_length(said) / 2000 >= 8192 then 12
-                  else floor(ln(greatest(1, k.messages * octet_length(said) / 2000)) / ln(4))::integer end)
-          from pg_temp.search_keys k where k.id = conversation $$;
+    as $$ select k.key from pg_temp.search_keys k where k.id = conversation $$;
 
 alter table nodes alter column search_key type text
-    using case when kind = 'message' then pg_temp.search_key(conversation_id, coalesce(search_text, body ->> 'content', '')) end;
+    using case when kind = 'message' then pg_temp.search_key(conversation_id) end;
 drop function pg_temp.search_key;
 
 alter table nodes drop constraint nodes_message;

@@ -409,7 +409,7 @@ func TestDigestHasItsTurn(t *testing.T) {
 	})
 	cfg.NoDigest = false
 	s := service(t, store, cfg)
-	s.EnsureFits(t.Context(), id, head.ID, Window{}, 2*time.Second)
+	s.EnsureFits(t.Context(), id, head.ID, Window{}, 12*time.Second)
 	if c := contextOf(t, s, id, head.ID); !c.Complete || c.Summary.Model != OfflineDigest {
 		t.Errorf("before a reply: %s", c.Status)
 	}
@@ -419,7 +419,7 @@ func TestDigestHasItsTurn(t *testing.T) {
 		return ctx.Err()
 	})
 	cfg.NoDigest = false
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	k, err := service(t, store, cfg).Compact(ctx, id, head.ID, TriggerRequest, &Demand{})
 	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != OfflineDigest || !strings.Contains(k.Reason, "ask again") {

@@ -120,7 +120,7 @@ func conflictOfKey(err error, derived bool) error {
 		return err
 	}
 	return &problem{code: CodeIDConflict, field: "Idempotency-Key", cause: err,
-		detail: "The key was used for something else before. Send the same content as then, or another key."}
+		detail: "The key was used before, for something else or for what was changed or deleted since. Send another key."}
 }
 
 // checkQuery refuses query strings that say a thing twice or that the database

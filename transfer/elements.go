@@ -32,8 +32,7 @@ func eachElement(in *input, each func(place string, raw json.RawMessage) error) 
 	case err != nil:
 		return err
 	case first == '[':
-		in.take(1)
-		return in.elements(each)
+		return in.arrays(each)
 	}
 	for i := 1; ; i++ {
 		place := fmt.Sprintf("element %d", i)
@@ -44,6 +43,26 @@ func eachElement(in *input, each func(place string, raw json.RawMessage) error) 
 		}
 		if err := in.element(place, each); err != nil {
 			return err
+		}
+	}
+}
+
+// arrays reads the elements of an array, and of others that stand behind it, as
+// in files that somebody put together. What else stands there is left out.
+func (in *input) arrays(each func(place string, raw json.RawMessage) error) error {
+	for {
+		in.take(1)
+		if err := in.elements(each); err != nil {
+			return err
+		}
+		switch next, err := in.space(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return in.readError("the file", err)
+		case next != '[':
+			in.note(Note{LeftOut, KindSyntax, "", fmt.Sprintf("byte %d", in.at), "what stands behind the end of the array"})
+			return nil
 		}
 	}
 }

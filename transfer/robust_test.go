@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -301,5 +302,24 @@ func TestImportCountsRepeatsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, "counts", count(report), "claude: 1 conversations, 2 messages, 0 branch points, 1 leaves\nrepaired duplicate: 1")
+	}
+}
+
+// Arrays that stand one behind the other are read, and what else stands behind
+// an array is named.
+func TestImportReadsOnBehindAnArray(t *testing.T) {
+	t.Parallel()
+	one := `[{"uuid":"a","name":"A","chat_messages":[{"uuid":"1","sender":"human","text":"One."}]}]`
+	two := `[{"uuid":"b","name":"B","chat_messages":[{"uuid":"2","sender":"human","text":"Two."}]}]`
+	for _, test := range []struct {
+		in   string
+		want int
+		note bool
+	}{{one, 1, false}, {one + two, 2, false}, {one + "\n" + two + "\n", 2, false}, {one + ` {"a":1}`, 1, true}, {one + " junk", 1, true}} {
+		report, err := Import(t.Context(), nil, strings.NewReader(test.in), Options{DryRun: true})
+		noted := slices.ContainsFunc(report.Notes, func(n Note) bool { return n.Detail == "what stands behind the end of the array" })
+		if err != nil || report.Conversations != test.want || noted != test.note {
+			t.Errorf("%s: %d conversations, %v, %v", test.in, report.Conversations, report.Notes, err)
+		}
 	}
 }

@@ -146,6 +146,7 @@ func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Pa
 	if err != nil {
 		return Page[Conversation]{}, err
 	}
+	query = inOneLine(query)
 	if err := checkText(query, "query", maxQueryBytes); err != nil {
 		return Page[Conversation]{}, err
 	}

@@ -27,7 +27,8 @@ const (
 // where conversationID is uuid.Nil, in all of the tenant's. The query is in
 // the syntax of web searches: words must all occur, "quoted words" stand
 // together, or is or, -word must not occur. Words are compared whole and case
-// aside, without stemming. A query of more than MaxTerms different words, or one
+// aside, without stemming; "quoted words" see the first 256 places of a word and
+// the first 16,383 words of a message, as far as Postgres counts. A query of more than MaxTerms different words, or one
 // that any message without them would match, is an ErrInvalid, a search that
 // takes longer than SearchTimeout an ErrTimeout.
 //
@@ -41,6 +42,7 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 	if err != nil {
 		return Page[Hit]{}, err
 	}
+	query = inOneLine(query)
 	if err := checkText(query, "query", maxQueryBytes); err != nil {
 		return Page[Hit]{}, err
 	}
@@ -188,4 +190,9 @@ func toSought(row db.BeginSearchRow) (sought, error) {
 		rest = rest[at[1]:]
 	}
 	return sought{words: row.Words, entries: b.String(), terms: row.Terms}, nil
+}
+
+// inOneLine takes tabs and line ends, which a pasted query has, for blanks.
+func inOneLine(query string) string {
+	return strings.NewReplacer("\t", " ", "\r", " ", "\n", " ").Replace(query)
 }

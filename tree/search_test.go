@@ -447,3 +447,15 @@ func TestSearchFindsAllThatIsStored(t *testing.T) {
 		}
 	}
 }
+
+// A query that was pasted with its line ends is one of the same words.
+func TestSearchTakesPastedLines(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	want := mustAppend(t, s, c.ID, uuid.Nil, user("A zebra has a number."))
+	page, err := s.Search(t.Context(), "zebra\r\n\tnumber", uuid.Nil, tree.Paging{})
+	if err != nil || len(page.Data) != 1 || page.Data[0].Message.ID != want.ID {
+		t.Errorf("found %+v, %v", page.Data, err)
+	}
+}

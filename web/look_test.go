@@ -175,7 +175,7 @@ func TestLook(t *testing.T) {
 	}
 
 	b := newTab(t, s, path, size(360, 740), touch)
-	b.until(`document.querySelector('.message.last')`)
+	b.until(`document.querySelector('.message.last') && matchMedia('(max-width: 719px)').matches && !document.querySelector('.side')`)
 	b.view("narrow")
 	b.click(".branch-head button", "Map")
 	b.until(`document.querySelector('.map-item')`)

@@ -136,6 +136,33 @@ func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	}
 }
 
+// In a window of a few hundred tokens a fold of a few dozen makes the branch fit,
+// and it is done when it is needed, not with a later message.
+func TestSmallWindow(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	for _, window := range []int{180, 200, 250, 400} {
+		for _, sentences := range []int{2, 5, 15} {
+			settings := Defaults()
+			settings.MaxContextTokens, settings.ReservedTokens = window, 0
+			s := service(t, store, Config{Settings: settings})
+			id := conversation(t, store)
+			head := tree.Message{}
+			for i := range 40 {
+				text := fmt.Sprintf("Number %d. ", i) + strings.Repeat("It is so. ", sentences)
+				head = add(t, store, id, head.ID, string(messageBody([]string{"user", "assistant"}[i%2], text)))
+				k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c := contextOf(t, s, id, head.ID); !c.Complete {
+					t.Fatalf("message %d of a window of %d: %s, after %s: %s", i, window, c.Status, k.Outcome, k.Reason)
+				}
+			}
+		}
+	}
+}
+
 // long gives a branch that takes many calls of a summarizer with a small window,
 // and the settings and the summarizer for it. The model's n-th call is told to
 // each.

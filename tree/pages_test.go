@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -27,7 +28,7 @@ func TestCursorOfAnotherLength(t *testing.T) {
 			"Compactions":   func() error { _, err := s.Compactions(t.Context(), c.ID, p); return err },
 			"Search":        func() error { _, err := s.Search(t.Context(), "x", c.ID, p); return err },
 		} {
-			if err := list(); !errors.Is(err, tree.ErrInvalid) {
+			if err := list(); !errors.Is(err, fault.Invalid) {
 				t.Errorf("%s with a cursor of %d bytes: %v, want ErrInvalid", name, length, err)
 			}
 		}

@@ -24,8 +24,14 @@ func TestCursorOfAnotherLength(t *testing.T) {
 	for name, list := range map[string]func(tree.Paging) (string, error){
 		"Conversations": func(p tree.Paging) (string, error) { l, err := s.Conversations(t.Context(), "", p); return l.Next, err },
 		"Branches":      func(p tree.Paging) (string, error) { l, err := s.Branches(t.Context(), c.ID, p); return l.Next, err },
-		"Children":      func(p tree.Paging) (string, error) { l, err := s.Children(t.Context(), c.ID, root.ID, p); return l.Next, err },
-		"Transcript":    func(p tree.Paging) (string, error) { l, err := s.Transcript(t.Context(), c.ID, last.ID, p); return l.Next, err },
+		"Children": func(p tree.Paging) (string, error) {
+			l, err := s.Children(t.Context(), c.ID, root.ID, p)
+			return l.Next, err
+		},
+		"Transcript": func(p tree.Paging) (string, error) {
+			l, err := s.Transcript(t.Context(), c.ID, last.ID, p)
+			return l.Next, err
+		},
 	} {
 		cursor, err := list(tree.Paging{Limit: 1})
 		if err != nil || cursor == "" {

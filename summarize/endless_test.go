@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
@@ -34,26 +36,27 @@ func TestFaults(t *testing.T) {
 	pool := dbtest.New(t)
 	asked := func(query string) error {
 		_, err := pool.Exec(ctx, query)
+		db.Wrap(&err, "asked")
 		return fmt.Errorf("wrapped: %w", err)
 	}
 	for _, test := range []struct {
 		ctx  context.Context
 		err  error
-		want Fault
+		want Trouble
 	}{
-		{ctx, nil, FaultNone},
-		{ctx, fmt.Errorf("wrapped: %w", &tree.Error{Kind: tree.ErrNotFound}), FaultGone},
-		{ctx, fmt.Errorf("wrapped: %w", &tree.Error{Kind: tree.ErrTooLarge}), FaultRefused},
-		{ctx, asked("select 1/0"), FaultRefused},
-		{ctx, asked("select 'x'::json"), FaultRefused},
-		{ctx, asked("select * from away"), FaultAway},
-		{ctx, asked("do $$ begin raise sqlstate '40001'; end $$"), FaultAway},
-		{ctx, asked("do $$ begin raise sqlstate '55P03'; end $$"), FaultAway},
-		{ctx, asked("do $$ begin raise sqlstate '57P01'; end $$"), FaultAway},
-		{ctx, context.DeadlineExceeded, FaultAway}, // of a connection that wasn't to be had
-		{ended, context.Canceled, FaultEnded},
+		{ctx, nil, TroubleNone},
+		{ctx, fmt.Errorf("wrapped: %w", &fault.Error{Kind: fault.NotFound}), TroubleGone},
+		{ctx, fmt.Errorf("wrapped: %w", &fault.Error{Kind: fault.TooLarge}), TroubleRefused},
+		{ctx, asked("select 1/0"), TroubleRefused},
+		{ctx, asked("select 'x'::json"), TroubleRefused},
+		{ctx, asked("select * from away"), TroubleAway},
+		{ctx, asked("do $$ begin raise sqlstate '40001'; end $$"), TroubleAway},
+		{ctx, asked("do $$ begin raise sqlstate '55P03'; end $$"), TroubleAway},
+		{ctx, asked("do $$ begin raise sqlstate '57P01'; end $$"), TroubleAway},
+		{ctx, context.DeadlineExceeded, TroubleAway}, // of a connection that wasn't to be had
+		{ended, context.Canceled, TroubleEnded},
 	} {
-		if got := FaultOf(test.ctx, test.err); got != test.want {
+		if got := TroubleOf(test.ctx, test.err); got != test.want {
 			t.Errorf("%v is of kind %d, want %d", test.err, got, test.want)
 		}
 	}
@@ -209,7 +212,7 @@ func TestStepsStay(t *testing.T) {
 		return nil
 	})
 	s := service(t, store, cfg)
-	if _, err := s.compact(ctx, id, head.ID, order{trigger: TriggerAppend}); FaultOf(ctx, err) != FaultEnded {
+	if _, err := s.compact(ctx, id, head.ID, order{trigger: TriggerAppend}); TroubleOf(ctx, err) != TroubleEnded {
 		t.Fatalf("the job that was killed ended in %v", err)
 	}
 	saved := func() (ks []tree.Compaction) {

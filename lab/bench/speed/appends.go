@@ -29,7 +29,7 @@ func (s *session) append(ctx context.Context, r *rig) error {
 		return err
 	}
 	places := map[string][]place{}
-	for _, name := range []string{nameCoppice, nameSQL, namePrepared, nameBare, nameLoadAll, nameOneRow} {
+	for _, name := range []string{nameCoppice, nameSQL, namePrepared, nameBare, nameLoadAll, nameOneRow, nameBefore} {
 		for range most {
 			c := p.chat()
 			line, err := c.grow(nil, lineLength)
@@ -51,12 +51,7 @@ func (s *session) append(ctx context.Context, r *rig) error {
 		}
 	}
 	// What HTTP costs by itself.
-	nothing, err := r.compare(ctx, s.pace, "a request that does nothing", []task{{coppice: func(c *client) job {
-		return func(context.Context) (int, error) {
-			answer, err := c.do("GET", "/healthz", nil, 200)
-			return len(answer), err
-		}
-	}}})
+	nothing, err := r.compare(ctx, s.pace, "a request that does nothing", []task{{coppice: get("/healthz"), before: get("/healthz")}})
 	if err != nil {
 		return err
 	}

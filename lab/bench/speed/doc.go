@@ -8,7 +8,8 @@
 // send it ("sql"), and as pgbench does with -M prepared, from plain connections
 // in a tight loop that decodes nothing ("prepared"). A third floor is a server
 // in a process of its own that does nothing but send these statements
-// ("net/http", [Bare]): what it adds to them is what any server in Go does.
+// ("net/http", [Bare]): what it adds to them is what any server in Go does. An
+// earlier program can be measured as well, on the same database ("before").
 // Beside them stand two common designs on the same messages, each at its best,
 // without a server in between: messages in a table, of which a conversation is
 // loaded whole and walked in memory ("load all"), and a conversation as one row

@@ -31,25 +31,27 @@ func (s *session) imports(ctx context.Context, r *rig) error {
 			return err
 		})
 	}
-	c, err := r.compare(ctx, s.pace, fmt.Sprintf("import %d conversations of %d messages", f.conversations, f.messages), []task{{
-		coppice: func(c *client) job {
-			return func(context.Context) (int, error) {
-				body, err := f.text(own)
-				if err != nil {
-					return 0, err
-				}
-				answer, err := c.do("POST", "/v1/imports?format=oasst", body, 200)
-				if err != nil {
-					return 0, err
-				}
-				var report struct{ Added int }
-				if err := json.Unmarshal(answer, &report); err != nil || report.Added != f.conversations*f.messages {
-					return 0, fmt.Errorf("%d messages added: %w: %s", report.Added, err, answer)
-				}
-				return len(body), nil
+	post := func(c *client) job {
+		return func(context.Context) (int, error) {
+			body, err := f.text(own)
+			if err != nil {
+				return 0, err
 			}
-		},
-		sql: sql,
+			answer, err := c.do("POST", "/v1/imports?format=oasst", body, 200)
+			if err != nil {
+				return 0, err
+			}
+			var report struct{ Added int }
+			if err := json.Unmarshal(answer, &report); err != nil || report.Added != f.conversations*f.messages {
+				return 0, fmt.Errorf("%d messages added: %w: %s", report.Added, err, answer)
+			}
+			return len(body), nil
+		}
+	}
+	c, err := r.compare(ctx, s.pace, fmt.Sprintf("import %d conversations of %d messages", f.conversations, f.messages), []task{{
+		coppice: post,
+		before:  post,
+		sql:     sql,
 		prepared: func(p *plain) job {
 			return func(ctx context.Context) (int, error) { return 0, p.insert(ctx, f, own) }
 		},

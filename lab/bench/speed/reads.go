@@ -2,12 +2,10 @@ package speed
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/google/uuid"
-
-	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // context measures the contexts of branches of which a summary of the offline
@@ -46,17 +44,9 @@ func (s *session) context(ctx context.Context, r *rig) error {
 	if err := p.close(); err != nil {
 		return err
 	}
-	service, err := summarize.New(tree.New(r.pool), summarize.Config{})
-	if err != nil {
-		return err
-	}
 	for _, b := range branches {
-		k, err := service.Compact(ctx, b.id, b.head, summarize.TriggerRequest, &summarize.Demand{KeepRecentMessages: b.tail})
-		if err != nil {
+		if err := r.compact(b.planted, b.tail); err != nil {
 			return err
-		}
-		if k.Outcome != tree.OutcomeSaved {
-			return fmt.Errorf("compaction %s: %s", k.Outcome, k.Reason)
 		}
 		if err := copyToDesigns(ctx, r.pool, b.id); err != nil {
 			return err
@@ -71,6 +61,26 @@ func (s *session) context(ctx context.Context, r *rig) error {
 			return err
 		}
 		s.add(c)
+	}
+	return nil
+}
+
+// compact has the server fold all of a branch but its newest messages.
+func (r *rig) compact(at planted, tail int) error {
+	c, err := r.client(0)
+	if err != nil {
+		return err
+	}
+	answer, err := c.do("POST", fmt.Sprintf("/v1/conversations/%s/branches/%s/compactions", at.id, at.head), fmt.Appendf(nil, `{"keep_recent_messages":%d}`, tail), 201)
+	if err != nil {
+		return err
+	}
+	var made struct{ Outcome, Reason string }
+	if err := json.Unmarshal(answer, &made); err != nil {
+		return err
+	}
+	if made.Outcome != "saved" {
+		return fmt.Errorf("compaction %s: %s", made.Outcome, made.Reason)
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ type Host struct {
 	Serve func(ctx context.Context, url string) (*Server, error)
 	// ServeBare starts a server of Bare, likewise.
 	ServeBare func(ctx context.Context, url string) (*Server, error)
+	// ServeBefore starts a server of an earlier program, likewise. Nil measures
+	// none.
+	ServeBefore func(ctx context.Context, url string) (*Server, error)
 }
 
 // A rig is a database with its server, and the ways past the server.
@@ -39,9 +42,13 @@ type rig struct {
 	addr   string
 	bare   *Server // nil until serveBare
 
-	clients     []*client
-	bareClients []*client
-	plains      []*plain
+	before      *Server // of an earlier program; nil for none
+	beforeMeter *serverMeter
+
+	clients       []*client
+	bareClients   []*client
+	beforeClients []*client
+	plains        []*plain
 }
 
 // ServerConns is how many connections a server opens by default, and so how
@@ -68,26 +75,33 @@ func newRig(ctx context.Context, host Host) (_ *rig, err error) {
 		return nil, err
 	}
 	r.addr = r.server.Addr
-	r.meter, err = newServerMeter(ctx, r.addr, r.server.PID)
+	if r.meter, err = newServerMeter(ctx, r.addr, r.server.PID); err != nil || host.ServeBefore == nil {
+		return r, err
+	}
+	if r.before, err = host.ServeBefore(ctx, r.url); err != nil {
+		return nil, err
+	}
+	r.beforeMeter, err = newServerMeter(ctx, r.before.Addr, r.before.PID)
 	return r, err
 }
 
 func (r *rig) close() error {
-	for _, c := range slices.Concat(r.clients, r.bareClients) {
+	for _, c := range slices.Concat(r.clients, r.bareClients, r.beforeClients) {
 		c.close()
 	}
 	for _, p := range r.plains {
 		p.close()
 	}
-	if r.meter != nil {
-		r.meter.close()
+	for _, m := range []*serverMeter{r.meter, r.beforeMeter} {
+		if m != nil {
+			m.close()
+		}
 	}
 	var err error
-	if r.bare != nil {
-		err = r.bare.Stop()
-	}
-	if r.server != nil {
-		err = errors.Join(err, r.server.Stop())
+	for _, s := range []*Server{r.bare, r.before, r.server} {
+		if s != nil {
+			err = errors.Join(err, s.Stop())
+		}
 	}
 	if r.pool != nil {
 		r.pool.Close()
@@ -138,6 +152,7 @@ const (
 	nameBare     = "net/http"
 	nameLoadAll  = "load all"
 	nameOneRow   = "one row"
+	nameBefore   = "before"
 )
 
 // A task is one kind of work, for a worker: what each variant does of it. A
@@ -149,12 +164,14 @@ type task struct {
 	bare     func(*client) job // the same as coppice, of another server
 	loadAll  job
 	oneRow   job
+	before   func(*client) job // the same as coppice, of an earlier program
 }
 
 // variants sets the variants up that the tasks of all workers have.
 func (r *rig) variants(ctx context.Context, tasks []task) ([]variant, error) {
 	out := []variant{{name: nameCoppice, cost: r.meter}, {name: nameSQL, cost: ownMeter{}}, {name: namePrepared, cost: ownMeter{}},
-		{name: nameBare, cost: noMeter{}}, {name: nameLoadAll, cost: ownMeter{}}, {name: nameOneRow, cost: ownMeter{}}}
+		{name: nameBare, cost: noMeter{}}, {name: nameLoadAll, cost: ownMeter{}}, {name: nameOneRow, cost: ownMeter{}},
+		{name: nameBefore, cost: r.beforeMeter}}
 	for i, t := range tasks {
 		if t.coppice != nil {
 			c, err := r.client(i)
@@ -177,6 +194,13 @@ func (r *rig) variants(ctx context.Context, tasks []task) ([]variant, error) {
 			}
 			out[3].jobs = append(out[3].jobs, t.bare(c))
 		}
+		if t.before != nil && r.before != nil {
+			c, err := dialed(&r.beforeClients, r.before.Addr, i)
+			if err != nil {
+				return nil, err
+			}
+			out[6].jobs = append(out[6].jobs, t.before(c))
+		}
 		for at, do := range map[int]job{1: t.sql, 4: t.loadAll, 5: t.oneRow} {
 			if do != nil {
 				out[at].jobs = append(out[at].jobs, do)
@@ -198,7 +222,7 @@ func (r *rig) compare(ctx context.Context, p pace, name string, tasks []task) (C
 	if err != nil {
 		return Comparison{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return compare(ctx, p, name, variants, nameSQL, namePrepared, nameBare)
+	return compare(ctx, p, name, variants, nameSQL, namePrepared, nameBare, nameBefore)
 }
 
 // Tasks on a branch.
@@ -237,6 +261,7 @@ func (r *rig) contextTask(at planted, tail int, wide, designs bool) task {
 	t := task{
 		coppice: get(path),
 		bare:    get(path),
+		before:  get(path),
 		sql:     func(ctx context.Context) (int, error) { return viewSQL(ctx, r.pool, conversation, head, budget) },
 		prepared: func(p *plain) job {
 			return func(ctx context.Context) (int, error) { return p.view(ctx, conversation, head, budget) }
@@ -269,6 +294,7 @@ func (r *rig) transcriptTask(at planted, limit int, designs bool) task {
 	t := task{
 		coppice: get(path),
 		bare:    get(path),
+		before:  get(path),
 		sql:     func(ctx context.Context) (int, error) { return pageSQL(ctx, r.pool, conversation, head, limit) },
 		prepared: func(p *plain) job {
 			return func(ctx context.Context) (int, error) { return p.page(ctx, conversation, head, limit) }
@@ -294,6 +320,7 @@ func (r *rig) treeTask(conversation uuid.UUID) task {
 	}
 	return task{
 		coppice:  get(path),
+		before:   get(path),
 		sql:      func(ctx context.Context) (int, error) { return treeSQL(ctx, r.pool, conversation) },
 		prepared: func(p *plain) job { return func(ctx context.Context) (int, error) { return p.tree(ctx, conversation) } },
 		loadAll:  by(loadAll),
@@ -342,6 +369,7 @@ func (r *rig) appendTask(next func(variant string) *place, say func() (text, tre
 	t := task{
 		coppice: post(nameCoppice),
 		bare:    post(nameBare),
+		before:  post(nameBefore),
 		sql:     by(nameSQL, appendSQL),
 		prepared: func(c *plain) job {
 			return func(ctx context.Context) (int, error) {

@@ -14,6 +14,7 @@ import (
 type speedFlags struct {
 	outputFlags
 	siteFlags
+	Before          string        `type:"existingfile" placeholder:"FILE" help:"An earlier coppice program, to be measured by turns with this one. It serves the same database, so it must know that schema."`
 	Rounds          int           `default:"30" placeholder:"N" help:"How often each variant has its turn (${default})."`
 	Slice           time.Duration `default:"150ms" placeholder:"DURATION" help:"How long a turn takes (${default})."`
 	LargestDatabase int           `default:"5000000" placeholder:"N" help:"How many messages the largest database of growth has (${default})."`
@@ -64,11 +65,15 @@ func (f *speedFlags) measure(ctx context.Context, out *printer, axes []string, p
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	host := speed.Host{Database: s.database, Serve: s.serve(s.program), ServeBare: s.serveBare}
 	if f.PprofAddr != "" {
-		s.serveArgs = []string{"--pprof-addr", f.PprofAddr}
+		host.Serve = s.serve(s.program, "--pprof-addr", f.PprofAddr)
+	}
+	if f.Before != "" {
+		host.ServeBefore = s.serve(f.Before)
 	}
 	return speed.Run(ctx, speed.Config{
-		Host: speed.Host{Database: s.database, Serve: s.serve, ServeBare: s.serveBare},
+		Host: host,
 		Seed: f.Seed, Rounds: f.Rounds, Slice: f.Slice, LargestDatabase: f.LargestDatabase, Axes: axes, Quick: f.Quick, Remark: out.Remark,
 	}, parts...)
 }

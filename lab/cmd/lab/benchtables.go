@@ -36,27 +36,28 @@ func writeComparison(out *printer, c speed.Comparison) {
 	}
 	out.Line("%s", title)
 	out.Line("")
-	const bareColumn = 7
-	beside := false // net/http was measured as well
-	rows := [][]string{{"", "p50 ms", "p99 ms", "a second", "p50 / sql", "a second / sql", "p50 / prepared", "p50 / net/http", "KB", "allocations", "KB allocated", "CPU ms"}}
+	rows := [][]string{{"", "p50 ms", "p99 ms", "a second", "p50 / sql", "a second / sql", "p50 / prepared", "p50 / net/http", "p50 / before", "KB", "allocations", "KB allocated", "CPU ms"}}
 	for _, r := range c.Results {
-		sql, prepared, bare := r.Ratios["sql"], r.Ratios["prepared"], r.Ratios["net/http"]
+		sql, prepared, bare, before := r.Ratios["sql"], r.Ratios["prepared"], r.Ratios["net/http"], r.Ratios["before"]
 		allocs, allocated, cpu := thousands(int(max(r.Allocs, 0))), fmt.Sprintf("%.1f", max(r.AllocBytes, 0)/1000), ""
 		switch r.Name {
-		case "coppice":
+		case "coppice", "before":
 			cpu = fmt.Sprintf("%.2f", max(r.CPU, 0))
 		case "net/http": // nobody asks that process
-			beside, allocs, allocated = true, "", ""
+			allocs, allocated = "", ""
 		}
 		rows = append(rows, []string{
 			r.Name, latency(r.P50), latency(r.P99), thousands(int(r.PerSecond + 0.5)),
-			spread(sql.P50), spread(sql.PerSecond), spread(prepared.P50), spread(bare.P50),
+			spread(sql.P50), spread(sql.PerSecond), spread(prepared.P50), spread(bare.P50), spread(before.P50),
 			fmt.Sprintf("%.1f", r.Bytes/1000), allocs, allocated, cpu,
 		})
 	}
-	for i := range rows {
-		if !beside {
-			rows[i] = slices.Delete(rows[i], bareColumn, bareColumn+1)
+	for _, name := range []string{"before", "net/http"} { // those that weren't measured
+		if !slices.ContainsFunc(c.Results, func(r speed.Result) bool { return r.Name == name }) {
+			column := slices.Index(rows[0], "p50 / "+name)
+			for i := range rows {
+				rows[i] = slices.Delete(rows[i], column, column+1)
+			}
 		}
 	}
 	out.Table(rows)

@@ -43,12 +43,12 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// arguments splits a command line. Files in /tmp, which the reader makes, are
+// arguments splits a command line. FILE and files in /tmp, which the reader makes, are
 // made here.
 func arguments(t *testing.T, line string) (args []string) {
 	t.Helper()
 	for _, arg := range strings.Fields(line) {
-		if strings.HasPrefix(arg, "/tmp/") {
+		if strings.HasPrefix(arg, "/tmp/") || arg == "FILE" {
 			arg = filepath.Join(t.TempDir(), filepath.Base(arg))
 			if err := os.WriteFile(arg, nil, 0o600); err != nil {
 				t.Fatal(err)

@@ -150,8 +150,13 @@ func TestBenchCache(t *testing.T) {
 func TestBenchSpeed(t *testing.T) {
 	url := dbtest.URL(t)
 	var report speed.Report
-	if err := json.Unmarshal([]byte(mustRun(t, append([]string{"bench", "tree", "--quick", "--json"}, siteArgs(t, url)...)...)), &report); err != nil {
+	args := append([]string{"bench", "tree", "--quick", "--json"}, siteArgs(t, url)...)
+	program := args[slices.Index(args, "--program")+1]
+	if err := json.Unmarshal([]byte(mustRun(t, append(args, "--before", program)...)), &report); err != nil {
 		t.Fatal(err)
+	}
+	if results := report.Parts["tree"].Comparisons[0].Results; results[0].Ratios["before"].P50.Median <= 0 || results[len(results)-1].Name != "before" {
+		t.Errorf("not measured beside an earlier program: %+v", results)
 	}
 	if part := report.Parts["tree"]; len(part.Comparisons) != 1 || len(report.Parts) != 1 || report.Machine.Postgres == "" {
 		t.Errorf("%+v", report)

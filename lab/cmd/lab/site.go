@@ -46,13 +46,12 @@ func cacheDir() string {
 // A site is where speed is measured: databases that are made for it and dropped
 // after it, and servers in processes of their own.
 type site struct {
-	dir       string           // for logs, for the private Postgres, and for a program that is built
-	program   string           // the coppice program
-	url       string           // of a database that is left alone
-	private   *embedded.Server // nil where a URL was given
-	serveArgs []string         // of servers, besides those they need
-	made      []string         // databases
-	servers   []*speed.Server
+	dir     string           // for logs, for the private Postgres, and for a program that is built
+	program string           // the coppice program
+	url     string           // of a database that is left alone
+	private *embedded.Server // nil where a URL was given
+	made    []string         // databases
+	servers []*speed.Server
 }
 
 const (
@@ -155,9 +154,13 @@ func withDatabaseName(given, name string) (string, error) {
 	return u.String(), nil
 }
 
-// serve starts the program as a server, with its default settings.
-func (s *site) serve(ctx context.Context, databaseURL string) (*speed.Server, error) {
-	return s.start(ctx, s.command(s.program, databaseURL, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, s.serveArgs...)...))
+// serve gives a function that starts a program as a server, with its default
+// settings but for those given.
+func (s *site) serve(program string, settings ...string) func(context.Context, string) (*speed.Server, error) {
+	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, settings...)
+	return func(ctx context.Context, databaseURL string) (*speed.Server, error) {
+		return s.start(ctx, s.command(program, databaseURL, args...))
+	}
 }
 
 // serveBare starts the server that others are compared with, which is this

@@ -37,7 +37,8 @@ var arrows = map[string][]string{
 	"internal/rawjson": {},
 	"db":               {},
 	"db/embedded":      {},
-	"db/dbtest":        {"db", "db/embedded"},
+	"db/migrate":       {"db"},
+	"db/dbtest":        {"db", "db/embedded", "db/migrate"},
 	"torture":          {"db", "db/embedded", "llm/llmtest"},
 }
 
@@ -51,10 +52,10 @@ var testCode = []string{"db/dbtest", "llm/llmtest", "torture", "cmd/torture", "c
 var owners = map[string][]string{
 	"flag":                         {}, // settings come from cmd/ as values
 	"github.com/alecthomas/kong":   {},
-	"github.com/jackc/pgx":         {"bench/speed", "db", "db/embedded", "keys", "summarize", "tree"},
+	"github.com/jackc/pgx":         {"bench/speed", "db", "db/embedded", "db/migrate", "keys", "summarize", "tree"},
 	"github.com/labstack/echo":     {"server"},
 	"github.com/openai/openai-go":  {"llm"},
-	"github.com/pressly/goose":     {"db"},
+	"github.com/pressly/goose":     {"db/migrate"},
 	"github.com/tiktoken-go":       {},
 	"testing":                      {},
 	"github.com/testcontainers":    {},
@@ -122,6 +123,23 @@ func TestProgramHasNoTestCode(t *testing.T) {
 	for pkg := range strings.FieldsSeq(string(out)) {
 		if slices.ContainsFunc(unwanted, func(root string) bool { return within(pkg, root) }) {
 			t.Errorf("the program contains %s", pkg)
+		}
+	}
+}
+
+// A program that only stores conversations carries nothing that migrates a
+// database or runs jobs.
+func TestTreeIsLight(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "./tree").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		for _, root := range []string{"github.com/pressly/goose", "github.com/riverqueue", module + "/db/migrate"} {
+			if within(pkg, root) {
+				t.Errorf("package tree needs %s", pkg)
+			}
 		}
 	}
 }

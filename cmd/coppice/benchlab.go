@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/bench/speed"
-	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/db/migrate"
 )
 
 // A benchLab is where speed is measured: databases that are made for it and
@@ -104,7 +104,7 @@ func (l *benchLab) database(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, _, err = db.Migrate(ctx, url)
+	_, _, err = migrate.Up(ctx, url)
 	return url, err
 }
 

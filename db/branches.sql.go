@@ -170,7 +170,7 @@ const getTranscript = `-- name: GetTranscript :many
 with recursive path as (
     select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, 1 as position
     from conversations c
-    join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
     where c.id = $1 and c.tenant_id = $3
     union all
     select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, path.position + 1
@@ -209,7 +209,8 @@ type GetTranscriptRow struct {
 	SiblingCount int32
 }
 
-// From @head_id towards the root, @row_limit messages at most. The cost is that
+// From @head_id, or the active head where that is null, towards the root,
+// @row_limit messages at most. The cost is that
 // of the page, wherever on the path it lies. A page's cursor is the parent of
 // its last message, which is where the next page's walk starts. The walk
 // carries the messages along, as GetView's does.

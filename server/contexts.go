@@ -36,9 +36,9 @@ func (s *Server) checkSettings(settings jsonObject) error {
 }
 
 // parseBranch reads the ids of a conversation and of a head in it.
-func (h handlers) parseBranch(ctx context.Context, conversation, head string) (conversationID, headID uuid.UUID, err error) {
+func parseBranch(conversation, head string) (conversationID, headID uuid.UUID, err error) {
 	if conversationID, err = parseID(conversation, "conversation_id"); err == nil {
-		headID, err = parseHead(ctx, h.store(ctx), conversationID, head)
+		headID, err = parseHead(head)
 	}
 	return conversationID, headID, err
 }
@@ -48,7 +48,7 @@ func (h handlers) GetContext(ctx context.Context, r GetContextRequestObject) (Ge
 	if err != nil {
 		return nil, err
 	}
-	id, head, err := h.parseBranch(ctx, r.ConversationID, r.HeadID)
+	id, head, err := parseBranch(r.ConversationID, r.HeadID)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (h handlers) modelWindow(model string) (int, error) {
 }
 
 func (h handlers) ExplainBranch(ctx context.Context, r ExplainBranchRequestObject) (ExplainBranchResponseObject, error) {
-	id, head, err := h.parseBranch(ctx, r.ConversationID, r.HeadID)
+	id, head, err := parseBranch(r.ConversationID, r.HeadID)
 	if err != nil {
 		return nil, err
 	}

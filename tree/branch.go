@@ -48,10 +48,5 @@ func (s *Store) streamBranch(ctx context.Context, conversationID, headID uuid.UU
 	if err := rows.Err(); err != nil || found {
 		return err
 	}
-	if headID == uuid.Nil {
-		if _, err := s.Head(ctx, conversationID); err != nil {
-			return err
-		}
-	}
-	return s.noBranch(ctx, conversationID, Paging{})
+	return s.noBranch(ctx, conversationID, headID, Paging{})
 }

@@ -127,9 +127,10 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 // puts each next page before what it has. A page costs the same wherever it
 // lies on the path.
 //
-// A cursor belongs to the branch whose first page gave it, and to no other. A
-// headID of uuid.Nil stands for that branch, whichever it is: so a reader of
-// the active branch can go on when another one has become active.
+// A headID of uuid.Nil is the active head. A cursor belongs to the branch whose
+// first page gave it, and to no other; with a headID of uuid.Nil it stands for
+// that branch, so that a reader of the active branch can go on when another one
+// has become active.
 func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer wrap(&err, nil, "Transcript(%s, head %s)", conversationID, headID)
 	limit, from, err := p.page("transcript", s.tenant, conversationID.String())
@@ -150,7 +151,10 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 		return Page[Message]{}, err
 	}
 	if len(rows) == 0 {
-		return Page[Message]{}, s.noBranch(ctx, conversationID, p)
+		return Page[Message]{}, s.noBranch(ctx, conversationID, headID, p)
+	}
+	if start == uuid.Nil {
+		branch = int64(digest(uuid.UUID(rows[0].ID.Bytes).String()))
 	}
 	page := Page[Message]{Data: make([]Message, len(rows))}
 	for i, row := range rows {
@@ -171,13 +175,16 @@ func fromTranscript(conversationID uuid.UUID, row db.GetTranscriptRow) Message {
 	}, row.SiblingCount)
 }
 
-// noBranch tells why a transcript has no row.
-func (s *Store) noBranch(ctx context.Context, conversationID uuid.UUID, p Paging) error {
-	if _, err := s.Conversation(ctx, conversationID); err != nil {
+// noBranch tells why a branch has no row.
+func (s *Store) noBranch(ctx context.Context, conversationID, headID uuid.UUID, p Paging) error {
+	_, err := s.Conversation(ctx, conversationID)
+	switch {
+	case err != nil:
 		return err
-	}
-	if p.Cursor != "" {
+	case p.Cursor != "":
 		return errCursor
+	case headID == uuid.Nil:
+		return errNoActiveHead
 	}
 	return errMessageNotFound
 }

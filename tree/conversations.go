@@ -127,10 +127,14 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 		return uuid.Nil, err
 	}
 	if c.HeadID == uuid.Nil {
-		return uuid.Nil, &Error{Kind: ErrNotFound, Code: "no_active_head",
-			Detail: "The conversation has no message yet, so no branch is active. Append one first."}
+		return uuid.Nil, errNoActiveHead
 	}
 	return c.HeadID, nil
+}
+
+var errNoActiveHead = &Error{
+	Kind: ErrNotFound, Code: "no_active_head",
+	Detail: "The conversation has no message yet, so no branch is active. Append one first.",
 }
 
 // Conversations lists conversations, the one in which something was last said

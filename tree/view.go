@@ -86,7 +86,8 @@ const (
 // branch that doesn't fit.
 const reach = 4
 
-// View reads the branch that ends in headID, from the head up to the cutoff of
+// View reads the branch that ends in headID, or in the active head where that is
+// uuid.Nil, from the head up to the cutoff of
 // the applicable summary, to the prefix, or until the tail has more than budget
 // tokens: the message that passes the budget is the first of Tail. A budget
 // that ends before a summary is met doesn't lose it: the walk goes on to look
@@ -100,7 +101,8 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	for _, opt := range opts {
 		opt(&o)
 	}
-	v := View{ConversationID: conversationID, HeadID: headID}
+	v := View{ConversationID: conversationID}
+	deepest := -1         // depth of the head, which is the deepest message read
 	read, folded := 0, 0  // rows; messages of the branch up to the cutoff, or in the prefix
 	var bodies *db.Bodies // of this View alone
 	memory := o.memory
@@ -127,6 +129,9 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 			Depth: int(row.Depth), CreatedAt: row.CreatedAt.UTC(),
 		}}
 		m.Calls, m.Answers = callsOf(row)
+		if row.Part != partSummary && m.Depth > deepest {
+			v.HeadID, deepest = m.ID, m.Depth
+		}
 		switch row.Part {
 		case partPrefix:
 			v.Prefix = append(v.Prefix, m)
@@ -151,7 +156,7 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 		return View{}, err
 	}
 	if read == 0 {
-		return View{}, s.noBranch(ctx, conversationID, Paging{})
+		return View{}, s.noBranch(ctx, conversationID, headID, Paging{})
 	}
 	if len(memory.tail) > 0 {
 		if v.Tail = memory.tail; o.memory == nil {

@@ -80,6 +80,7 @@ func (s *Service) over(store *tree.Store) *Service {
 type Window struct {
 	MaxContextTokens int  // 0: as the settings say
 	ReservedTokens   *int // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
+	BesideTokens     int  // reserved besides, for what the model reads beside the context
 }
 
 func (w Window) over(s Settings) (Settings, error) {
@@ -92,6 +93,9 @@ func (w Window) over(s Settings) (Settings, error) {
 	}
 	if w.ReservedTokens != nil {
 		s.ReservedTokens = *w.ReservedTokens
+	}
+	if s.ReservedTokens >= 0 && w.BesideTokens > 0 {
+		s.ReservedTokens = min(s.ReservedTokens+w.BesideTokens, math.MaxInt32)
 	}
 	switch {
 	case s.MaxContextTokens < 1 || s.MaxContextTokens > math.MaxInt32:
@@ -132,8 +136,14 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 	return build(v, settings, s.cascade.count), nil
 }
 
-// windowOf gives the settings that hold for a view: the server's, the
-// conversation's over them, and the caller's window over both.
+// SettingsOf returns the settings that hold for a conversation: the server's, the
+// conversation's over them, and the caller's window over both. A window that
+// can't be is a *SettingsError.
+func (s *Service) SettingsOf(c tree.Conversation, w Window) (Settings, error) {
+	return s.windowOf(tree.View{ConversationID: c.ID, Settings: c.Settings}, w)
+}
+
+// windowOf is SettingsOf for a view.
 func (s *Service) windowOf(v tree.View, w Window) (Settings, error) {
 	settings := s.settings
 	if !isEmptyObject(v.Settings) {

@@ -3,6 +3,7 @@ package tree
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -80,6 +81,16 @@ func partTokens(kind string, bytes int) int {
 		return imageTokens
 	}
 	return messageTokens + bytes/bytesPerToken
+}
+
+// Cost returns what a message of this body costs in a context, in tokens. A body
+// that can't be stored is an ErrInvalid or ErrTooLarge.
+func (s *Store) Cost(body json.RawMessage) (int, error) {
+	m, err := parseBody(body)
+	if err != nil {
+		return 0, fmt.Errorf("tree.Cost: %w", err)
+	}
+	return costOf(m, s.counter), nil
 }
 
 // costOf is what a message costs in a context, in tokens.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -52,18 +51,13 @@ func (h handlers) GetContext(ctx context.Context, r GetContextRequestObject) (Ge
 	if err != nil {
 		return nil, err
 	}
-	memory := memories.Get().(*tree.Memory)
-	defer memories.Put(memory) // when the context's JSON is written
-	c, err := h.contexts(ctx).Context(ctx, id, head, w, tree.Into(memory))
+	c, err := h.contexts(ctx).Context(ctx, id, head, w)
 	if err != nil {
 		return nil, err
 	}
 	buffer := buffers.Get().(*[]byte)
 	return answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}, nil
 }
-
-// memories are those that contexts are read into.
-var memories = sync.Pool{New: func() any { return tree.NewMemory() }}
 
 // parseWindow reads what the query says of the window. Its size in tokens wins
 // over the model's name, which is then not even looked up: so a client can use

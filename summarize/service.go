@@ -112,16 +112,15 @@ func (w Window) over(s Settings) (Settings, error) {
 // that fills the smaller one takes a second query.
 //
 // A headID of uuid.Nil is the active head, here and in the other methods. A head
-// that is no message of the conversation is a tree.ErrNotFound, a window that can't be a *SettingsError. Options are for the View that the
-// context is made of: with tree.Into it holds as long as that.
-func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window, opts ...tree.ViewOption) (_ Context, err error) {
+// that is no message of the conversation is a tree.ErrNotFound, a window that can't be a *SettingsError.
+func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window) (_ Context, err error) {
 	defer wrap(&err, "Context(%s, head %s)", conversationID, headID)
 	settings, err := w.over(s.settings)
 	if err != nil {
 		return Context{}, err
 	}
 	read := settings.Budget().Available
-	v, err := s.store.View(ctx, conversationID, headID, int64(read), opts...)
+	v, err := s.store.View(ctx, conversationID, headID, int64(read))
 	if err != nil {
 		return Context{}, err
 	}
@@ -129,7 +128,7 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 		return Context{}, err
 	}
 	if available := settings.Budget().Available; v.Above > 0 && available > read {
-		if v, err = s.store.View(ctx, conversationID, v.HeadID, int64(available), opts...); err != nil {
+		if v, err = s.store.View(ctx, conversationID, v.HeadID, int64(available)); err != nil {
 			return Context{}, err
 		}
 	}

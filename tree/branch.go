@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -27,26 +26,20 @@ func (s *Store) Branch(ctx context.Context, conversationID, headID uuid.UUID, li
 }
 
 func (s *Store) streamBranch(ctx context.Context, conversationID, headID uuid.UUID, limit int, yield func(Message, error) bool) error {
-	rows, err := db.StreamBranchRows(ctx, s.h, db.StreamBranchParams{
-		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, RowLimit: int32(limit),
-	})
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	found := false
-	for rows.Next() {
-		found = true
-		row, err := pgx.RowToStructByPos[db.GetTranscriptRow](rows)
+	for row, err := range db.StreamBranch(ctx, s.h, db.StreamBranchParams{
+		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, RowLimit: int32(limit),
+	}) {
 		if err != nil {
 			return err
 		}
-		if !yield(fromTranscript(conversationID, row), nil) {
+		found = true
+		if !yield(fromTranscript(conversationID, db.GetTranscriptRow(row)), nil) {
 			return nil
 		}
 	}
-	if err := rows.Err(); err != nil || found {
-		return err
+	if found {
+		return nil
 	}
 	return s.noBranch(ctx, conversationID, headID, Paging{})
 }

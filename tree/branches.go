@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -208,13 +207,7 @@ func (s *Store) stream(ctx context.Context, conversationID uuid.UUID, preview in
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
 		return err
 	}
-	rows, err := db.StreamTreeRows(ctx, s.h, db.StreamTreeParams{ConversationID: toUUID(conversationID), Preview: int32(preview)})
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		row, err := pgx.RowToStructByPos[db.StreamTreeRow](rows)
+	for row, err := range db.StreamTree(ctx, s.h, db.StreamTreeParams{ConversationID: toUUID(conversationID), Preview: int32(preview)}) {
 		if err != nil {
 			return err
 		}
@@ -222,7 +215,7 @@ func (s *Store) stream(ctx context.Context, conversationID uuid.UUID, preview in
 			return nil
 		}
 	}
-	return rows.Err()
+	return nil
 }
 
 func fromSkeleton(row db.StreamTreeRow) Node {

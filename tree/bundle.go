@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -370,13 +369,7 @@ func (s *Store) Export(ctx context.Context, conversationID uuid.UUID) (_ Convers
 }
 
 func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func(BundleNode, error) bool) error {
-	rows, err := db.StreamNodeRows(ctx, s.h, toUUID(conversationID))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		row, err := pgx.RowToStructByPos[db.Node](rows)
+	for row, err := range db.StreamNodes(ctx, s.h, toUUID(conversationID)) {
 		if err != nil {
 			return err
 		}
@@ -392,5 +385,5 @@ func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func
 			return nil
 		}
 	}
-	return rows.Err()
+	return nil
 }

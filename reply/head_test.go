@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -53,47 +54,44 @@ func TestRefusedRequests(t *testing.T) {
 		code, field string
 		detail      []string
 	}{
-		"assistant head":           {Request{HeadID: answer}, ErrInvalid, "head_not_answerable", "head_id", []string{"an assistant message"}},
-		"system head":              {Request{HeadID: system}, ErrInvalid, "head_not_answerable", "head_id", []string{"a system message"}},
-		"calls":                    {Request{HeadID: calls}, ErrInvalid, "head_not_answerable", "head_id", nil},
-		"open calls":               {Request{HeadID: one}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_2"`}},
-		"message that leaves open": {Request{HeadID: calls, Messages: bodies(result("call_2"))}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
-		"message of an assistant":  {Request{HeadID: user, Messages: spoken("assistant", "A wood.")}, ErrInvalid, "head_not_answerable", "message.role", []string{"role assistant"}},
-		"message of the system":    {Request{HeadID: user, Messages: spoken("system", "Be long.")}, ErrInvalid, "head_not_answerable", "message.role", nil},
-		"message of nobody":        {Request{HeadID: user, Messages: spoken("human", "Hm?")}, tree.ErrInvalid, "invalid_role", "message.role", nil},
-		"blank message":            {Request{HeadID: user, Messages: spoken("user", " ")}, tree.ErrInvalid, "empty_content", "message.content", nil},
-		"result of no call":        {Request{HeadID: user, Messages: bodies(result("call_1"))}, tree.ErrInvalid, "tool_call_not_found", "message.tool_call_id", nil},
-		"result again":             {Request{HeadID: one, Messages: bodies(result("call_1"))}, tree.ErrInvalid, "tool_call_answered", "message.tool_call_id", nil},
-		"result as a root":         {Request{HeadID: user, ParentID: &root, Messages: bodies(result("call_1"))}, tree.ErrInvalid, "tool_call_not_found", "message.tool_call_id", nil},
-		"messages that leave open": {Request{HeadID: root, ParentID: &root, Messages: bodies(`{"role":"user","content":"Hm?"}`, twoCalls, result("call_2"))}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
-		"messages of an assistant": {Request{HeadID: user, Messages: bodies(`{"role":"user","content":"Hm?"}`, `{"role":"assistant","content":"A wood."}`)}, ErrInvalid, "head_not_answerable", "messages[1].role", nil},
-		"results again":            {Request{HeadID: calls, Messages: bodies(result("call_1"), result("call_2"), result("call_1"))}, tree.ErrInvalid, "tool_call_answered", "messages[2].tool_call_id", nil},
-		"results and a user's":     {Request{HeadID: calls, Messages: bodies(result("call_1"), `{"role":"user","content":""}`)}, tree.ErrInvalid, "empty_content", "messages[1].content", nil},
-		"absent parent of several": {Request{HeadID: uuid.New(), Messages: bodies(result("x"), `{"role":"user","content":"Hm?"}`)}, tree.ErrNotFound, "parent_not_found", "head_id", nil},
-		"too many messages":        {Request{HeadID: user, Messages: make([]tree.NewMessage, tree.MaxChain+1)}, tree.ErrTooLarge, "chain_too_long", "messages", nil},
-		"blank instructions":       {Request{HeadID: user, Instructions: " \n"}, ErrInvalid, "empty_content", "instructions", nil},
-		"odd instructions":         {Request{HeadID: user, Instructions: "\xff"}, ErrInvalid, "invalid_utf8", "instructions", nil},
-		"endless instructions":     {Request{HeadID: user, Instructions: strings.Repeat("trees ", 200_000), Messages: spoken("user", "Hm?")}, ErrInvalid, "message_too_large", "instructions", nil},
-		"long instructions":        {Request{HeadID: user, Instructions: strings.Repeat("trees ", 150_000), Messages: spoken("user", "Hm?")}, ErrInvalid, "invalid_parameter", "instructions", []string{"tokens"}},
-		"unknown model":            {Request{HeadID: user, Model: "gpt-5"}, ErrInvalid, "unknown_model", "model", []string{`"offline"`}},
-		"absent head":              {Request{HeadID: uuid.New()}, tree.ErrNotFound, "message_not_found", "", nil},
-		"absent parent":            {Request{HeadID: uuid.New(), Messages: spoken("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "head_id", nil},
-		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Messages: spoken("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "message.parent_id", nil},
-		"absent conversation":      {Request{ConversationID: uuid.New(), HeadID: user}, tree.ErrNotFound, "conversation_not_found", "", nil},
-		"no message":               {Request{ConversationID: empty.ID}, tree.ErrNotFound, "no_active_head", "", nil},
+		"assistant head":           {Request{HeadID: answer}, fault.Invalid, "head_not_answerable", "head_id", []string{"an assistant message"}},
+		"system head":              {Request{HeadID: system}, fault.Invalid, "head_not_answerable", "head_id", []string{"a system message"}},
+		"calls":                    {Request{HeadID: calls}, fault.Invalid, "head_not_answerable", "head_id", nil},
+		"open calls":               {Request{HeadID: one}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_2"`}},
+		"message that leaves open": {Request{HeadID: calls, Messages: bodies(result("call_2"))}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
+		"message of an assistant":  {Request{HeadID: user, Messages: spoken("assistant", "A wood.")}, fault.Invalid, "head_not_answerable", "message.role", []string{"role assistant"}},
+		"message of the system":    {Request{HeadID: user, Messages: spoken("system", "Be long.")}, fault.Invalid, "head_not_answerable", "message.role", nil},
+		"message of nobody":        {Request{HeadID: user, Messages: spoken("human", "Hm?")}, fault.Invalid, "invalid_role", "message.role", nil},
+		"blank message":            {Request{HeadID: user, Messages: spoken("user", " ")}, fault.Invalid, "empty_content", "message.content", nil},
+		"result of no call":        {Request{HeadID: user, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"result again":             {Request{HeadID: one, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_answered", "message.tool_call_id", nil},
+		"result as a root":         {Request{HeadID: user, ParentID: &root, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"messages that leave open": {Request{HeadID: root, ParentID: &root, Messages: bodies(`{"role":"user","content":"Hm?"}`, twoCalls, result("call_2"))}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
+		"messages of an assistant": {Request{HeadID: user, Messages: bodies(`{"role":"user","content":"Hm?"}`, `{"role":"assistant","content":"A wood."}`)}, fault.Invalid, "head_not_answerable", "messages[1].role", nil},
+		"results again":            {Request{HeadID: calls, Messages: bodies(result("call_1"), result("call_2"), result("call_1"))}, fault.Invalid, "tool_call_answered", "messages[2].tool_call_id", nil},
+		"results and a user's":     {Request{HeadID: calls, Messages: bodies(result("call_1"), `{"role":"user","content":""}`)}, fault.Invalid, "empty_content", "messages[1].content", nil},
+		"absent parent of several": {Request{HeadID: uuid.New(), Messages: bodies(result("x"), `{"role":"user","content":"Hm?"}`)}, fault.NotFound, "parent_not_found", "head_id", nil},
+		"too many messages":        {Request{HeadID: user, Messages: make([]tree.NewMessage, tree.MaxChain+1)}, fault.TooLarge, "chain_too_long", "messages", nil},
+		"blank instructions":       {Request{HeadID: user, Instructions: " \n"}, fault.Invalid, "empty_content", "instructions", nil},
+		"odd instructions":         {Request{HeadID: user, Instructions: "\xff"}, fault.Invalid, "invalid_utf8", "instructions", nil},
+		"endless instructions":     {Request{HeadID: user, Instructions: strings.Repeat("trees ", 200_000), Messages: spoken("user", "Hm?")}, fault.TooLarge, "message_too_large", "instructions", nil},
+		"long instructions":        {Request{HeadID: user, Instructions: strings.Repeat("trees ", 150_000), Messages: spoken("user", "Hm?")}, fault.Invalid, "invalid_parameter", "instructions", []string{"tokens"}},
+		"unknown model":            {Request{HeadID: user, Model: "gpt-5"}, fault.Invalid, "unknown_model", "model", []string{`"offline"`}},
+		"absent head":              {Request{HeadID: uuid.New()}, fault.NotFound, "message_not_found", "", nil},
+		"absent parent":            {Request{HeadID: uuid.New(), Messages: spoken("user", "Hm?")}, fault.NotFound, "parent_not_found", "head_id", nil},
+		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Messages: spoken("user", "Hm?")}, fault.NotFound, "parent_not_found", "message.parent_id", nil},
+		"absent conversation":      {Request{ConversationID: uuid.New(), HeadID: user}, fault.NotFound, "conversation_not_found", "", nil},
+		"no message":               {Request{ConversationID: empty.ID}, fault.NotFound, "no_active_head", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.req.ConversationID == uuid.Nil {
 				test.req.ConversationID = id
 			}
 			_, _, err := f.Start(t.Context(), test.req)
-			var own *Error
-			var fromTree *tree.Error
+			var known *fault.Error
 			code, field := "", ""
-			if errors.As(err, &own) {
-				code, field = own.Code, own.Field
-			} else if errors.As(err, &fromTree) {
-				code, field = fromTree.Code, fromTree.Field
+			if errors.As(err, &known) {
+				code, field = known.Code, known.Field
 			}
 			if !errors.Is(err, test.kind) || code != test.code || field != test.field {
 				t.Fatalf("%v: code %q, field %q; want %q, %q of kind %q", err, code, field, test.code, test.field, test.kind)
@@ -236,13 +234,13 @@ func TestModelErrors(t *testing.T) {
 		llm.ErrInvalid, llm.ErrAuth, llm.ErrRateLimited, llm.ErrUnavailable, llm.ErrTimeout, llm.ErrBadResponse, llm.ErrPromptTooLong, llm.ErrAnswerTooLong,
 	} {
 		err := modelError(&llm.Error{Kind: kind, Model: "m", Detail: "the detail"})
-		var own *Error
-		if !errors.As(err, &own) || !errors.Is(err, ErrModel) || !errors.Is(err, kind) || seen[own.Code] || !strings.Contains(own.Detail, "the detail. ") {
+		var own *fault.Error
+		if !errors.As(err, &own) || own.Kind != kindOf(own.Code) || !errors.Is(err, kind) || seen[own.Code] || !strings.Contains(own.Detail, "the detail. ") {
 			t.Errorf("%v: %v", kind, err)
 			continue
 		}
 		seen[own.Code] = true
-		if knownCode(own.Code) != own.Code {
+		if kind, code := knownFault(own.Code); code != own.Code || kind != own.Kind {
 			t.Errorf("%s is not known", own.Code)
 		}
 	}
@@ -307,7 +305,7 @@ func TestFoldedHead(t *testing.T) {
 
 	fold(answer)
 	_, _, err = f.Start(t.Context(), Request{ConversationID: id, HeadID: answer})
-	wantError(t, err, ErrInvalid, "head_not_answerable", "an assistant message")
+	wantError(t, err, fault.Invalid, "head_not_answerable", "an assistant message")
 
 	// A result alone, without its call, no model would take.
 	fold(result)

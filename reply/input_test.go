@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -60,7 +61,7 @@ func TestSeveralMessages(t *testing.T) {
 			if started {
 				t.Errorf("%s, %s: another reply began", name, change)
 			}
-			wantError(t, err, ErrConflict, "id_conflict")
+			wantError(t, err, fault.Conflict, "id_conflict")
 		}
 	}
 	if n := f.messages(t); n != before {

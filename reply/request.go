@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -57,12 +58,13 @@ const prepareTimeout = 30 * time.Second
 //
 // Where a reply of the request's id runs or ended lately, or its answer is
 // stored, that one is given and started is false; where it answers something
-// else, that is an ErrConflict. Two requests of different ids make two siblings.
+// else, that is a fault.Conflict. Two requests of different ids make two siblings.
 //
-// A request that can't be met is an ErrInvalid, or an error of package tree;
-// with ErrBusy or ErrClosed, and with an ErrInvalid, nothing was changed.
+// A request that can't be met is a fault.Invalid, or an error of package tree.
+// After a fault.TooMany, a fault.Unavailable of the code shutting_down and a
+// fault.Invalid of this package, nothing was changed.
 func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started bool, err error) {
-	defer wrap(&err, "Start(%s, head %s)", req.ConversationID, req.HeadID)
+	defer fault.Wrap(&err, "reply.Start(%s, head %s)", req.ConversationID, req.HeadID)
 	model, err := s.model(req.Model)
 	if err != nil {
 		return nil, false, err
@@ -123,7 +125,7 @@ func (s *Service) model(name string) (llm.Model, error) {
 			return m, nil
 		}
 	}
-	return nil, invalid("unknown_model", "model", "This server has no model of this name to answer with. It has %s.", quotedList(s.Models()))
+	return nil, fault.New(fault.Invalid, "unknown_model", "model", "This server has no model of this name to answer with. It has %s.", quotedList(s.Models()))
 }
 
 // earlier looks for the reply that an earlier request of the same id made.
@@ -133,7 +135,7 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 	}
 	// Of one that ended, what is stored counts: it may have been pruned since.
 	m, err := s.store.Message(ctx, req.ConversationID, req.ID)
-	if errors.Is(err, tree.ErrNotFound) {
+	if errors.Is(err, fault.NotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -147,7 +149,7 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 	for i, given := range req.Messages {
 		ids[i] = given.ID
 	}
-	if p.messages, err = s.store.Messages(ctx, req.ConversationID, ids); err != nil && !errors.Is(err, tree.ErrNotFound) {
+	if p.messages, err = s.store.Messages(ctx, req.ConversationID, ids); err != nil && !errors.Is(err, fault.NotFound) {
 		return nil, err
 	}
 	if !p.serves(req) {
@@ -273,7 +275,7 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 	switch _, missing := s.store.Message(ctx, c.ID, req.Messages[n-1].ID); {
 	case missing == nil: // stored by an earlier try
 		return s.store.RoomFor(c, answer)
-	case !errors.Is(missing, tree.ErrNotFound):
+	case !errors.Is(missing, fault.NotFound):
 		return missing
 	}
 	return err
@@ -289,7 +291,7 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 		}
 	}
 	if err := s.checkMessages(ctx, a, parent); err != nil {
-		return inMessage(err, field, len(given))
+		return err
 	}
 	var options []tree.AppendOption
 	if a.request.KeepHead {
@@ -309,20 +311,19 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 	return nil
 }
 
-// inMessage puts the field of an error of the tree's where the request has it.
+// inMessage puts the field of a refusal of the tree's where the request has it.
 func inMessage(err error, parentField string, messages int) error {
-	var e *tree.Error
-	if !errors.As(err, &e) {
+	if !fault.Refused(err) {
 		return err
 	}
-	below := *e
+	e := *fault.Of(err)
 	switch {
-	case below.Field == "parent_id":
-		below.Field = parentField
-	case below.Field != "" && messages == 1:
-		below.Field = "message." + below.Field
+	case e.Field == "parent_id":
+		e.Field = parentField
+	case e.Field != "" && messages == 1:
+		e.Field = "message." + e.Field
 	}
-	return &below
+	return &e
 }
 
 // instruct makes a message of the request's instructions, and keeps room for it
@@ -333,19 +334,20 @@ func (s *Service) instruct(a *assignment, c tree.Conversation) error {
 		return nil
 	}
 	if !utf8.ValidString(text) {
-		return invalid("invalid_utf8", "instructions", "They are not valid UTF-8.")
+		return fault.New(fault.Invalid, "invalid_utf8", "instructions", "They are not valid UTF-8.")
 	}
 	body, err := json.Marshal(map[string]string{"role": string(tree.RoleSystem), "content": text})
 	if err != nil {
 		return err
 	}
 	a.instructions = body
-	var refused *tree.Error
-	if a.window.BesideTokens, err = s.store.Cost(body); errors.As(err, &refused) {
-		return invalid(refused.Code, "instructions", "%s", refused.Detail)
+	if a.window.BesideTokens, err = s.store.Cost(body); err != nil {
+		refused := *fault.Of(err)
+		refused.Field = "instructions"
+		return &refused
 	}
 	if _, err := s.contexts.SettingsOf(c, a.window); err != nil {
-		return invalid("invalid_parameter", "instructions",
+		return fault.New(fault.Invalid, "invalid_parameter", "instructions",
 			"They have %d tokens, which leaves no room in the model's window. Shorten them.", a.window.BesideTokens)
 	}
 	return nil

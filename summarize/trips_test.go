@@ -3,12 +3,12 @@ package summarize_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -100,8 +100,7 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 			}
 		}
 		for conversation, code := range map[uuid.UUID]string{empty.ID: "no_active_head", uuid.New(): "conversation_not_found"} {
-			var e *tree.Error
-			if _, err := test.read(t.Context(), conversation, uuid.Nil); !errors.As(err, &e) || e.Code != code {
+			if _, err := test.read(t.Context(), conversation, uuid.Nil); err == nil || fault.Of(err).Code != code {
 				t.Errorf("%s: %v, want %s", name, err, code)
 			}
 		}

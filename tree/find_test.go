@@ -2,13 +2,13 @@ package tree_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -156,9 +156,8 @@ func TestBranch(t *testing.T) {
 
 // codeOf is the code of an error that says what to mend.
 func codeOf(err error) string {
-	var e *tree.Error
-	if errors.As(err, &e) {
-		return e.Code
+	if err == nil {
+		return ""
 	}
-	return ""
+	return fault.Of(err).Code
 }

@@ -1,3 +1,10 @@
+-- Here and in the other files, `join lateral (select … from nodes … offset 0)` looks
+-- a node up by an id that another row gives. `offset 0` keeps the subquery apart, so
+-- that it stays a look-up in the primary key. Without it Postgres merges it into
+-- the join. Where most conversations are small it then believes that this one is
+-- small, too, and reads the whole conversation at each step of a walk
+-- (TestReadsOnlyWhatItGives counts the rows).
+
 -- name: GetTranscript :many
 -- From @head_id, or the active head where that is null, towards the root,
 -- @row_limit messages at most. The cost is that

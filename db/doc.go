@@ -6,8 +6,8 @@
 // a transaction that has, so that another tenant's row reads as no row. And
 // every term that reads nodes names conversation_id, the recursive term of a
 // walk included, so that a plan stays in one conversation's part of the index
-// and, on Citus, on one shard. What `offset 0` is for stands at the top of
-// queries/branches.sql.
+// and, on Citus, on one shard. What `offset 0` is for stands at
+// GetTranscript in queries/branches.sql.
 package db
 
 import (

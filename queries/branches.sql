@@ -1,16 +1,16 @@
--- Here and in the other files, `join lateral (select … from nodes … offset 0)` looks
--- a node up by an id that another row gives. `offset 0` keeps the subquery apart, so
--- that it stays a look-up in the primary key. Without it Postgres merges it into
--- the join. Where most conversations are small it then believes that this one is
--- small, too, and reads the whole conversation at each step of a walk
--- (TestReadsOnlyWhatItGives counts the rows).
-
 -- name: GetTranscript :many
 -- From @head_id, or the active head where that is null, towards the root,
 -- @row_limit messages at most. The cost is that
 -- of the page, wherever on the path it lies. A page's cursor is the parent of
 -- its last message, which is where the next page's walk starts. The walk
 -- carries the messages along, as GetView's does.
+--
+-- Here and in the other queries, "join lateral (select … from nodes … offset 0)"
+-- looks a node up by an id that another row gives. "offset 0" keeps the subquery
+-- apart, so that it stays a look-up in the primary key. Without it Postgres merges
+-- the subquery into the join. Where most conversations are small it then takes
+-- this one for small, too, and reads the whole conversation at each step of a walk
+-- (TestReadsOnlyWhatItGives counts the rows).
 with recursive path as (
     select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, 1 as position
     from conversations c

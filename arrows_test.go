@@ -43,7 +43,8 @@ var arrows = map[string][]string{
 	"internal/rawjson": {},
 	"db":               {"fault"},
 	"db/embedded":      {"fault"},
-	"db/dbtest":        {"db", "db/embedded"},
+	"db/migrate":       {"db"},
+	"db/dbtest":        {"db", "db/embedded", "db/migrate"},
 }
 
 // testCode are the packages that exist for tests: they may do what tests may,
@@ -59,11 +60,11 @@ const lab = "lab"
 var owners = map[string][]string{
 	"flag":                        {}, // settings come from cmd/ as values
 	"github.com/alecthomas/kong":  {},
-	"github.com/jackc/pgx":        {"db", "db/embedded", "keys", "summarize/jobs", "tree"},
+	"github.com/jackc/pgx":        {"db", "db/embedded", "db/migrate", "keys", "summarize/jobs", "tree"},
 	"github.com/labstack/echo":    {"server"},
 	"github.com/openai/openai-go": {"llm"},
-	"github.com/pressly/goose":    {"db"},
-	"github.com/riverqueue/river": {"db", "db/migrate", "summarize/jobs"},
+	"github.com/pressly/goose":    {"db/migrate"},
+	"github.com/riverqueue/river": {"db/migrate", "summarize/jobs"},
 	"github.com/tiktoken-go":      {},
 	"testing":                     {},
 	"github.com/testcontainers":   {},
@@ -190,6 +191,23 @@ func TestProgramHasNoTestCode(t *testing.T) {
 	for pkg := range strings.FieldsSeq(string(out)) {
 		if slices.ContainsFunc(unwanted, func(root string) bool { return within(pkg, root) }) {
 			t.Errorf("the program contains %s", pkg)
+		}
+	}
+}
+
+// A program that only stores conversations carries nothing that migrates a
+// database or runs jobs.
+func TestTreeIsLight(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "./tree").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		for _, root := range []string{"github.com/pressly/goose", "github.com/riverqueue", module + "/db/migrate"} {
+			if within(pkg, root) {
+				t.Errorf("package tree needs %s", pkg)
+			}
 		}
 	}
 }

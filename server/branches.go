@@ -38,14 +38,11 @@ func (h handlers) GetTranscript(ctx context.Context, r GetTranscriptRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	store := h.store(ctx)
-	head := uuid.Nil // that of the cursor
-	if r.HeadID != "active" || p.Cursor == "" {
-		if head, err = parseHead(ctx, store, id, r.HeadID); err != nil {
-			return nil, err
-		}
+	head, err := parseHead(r.HeadID)
+	if err != nil {
+		return nil, err
 	}
-	list, err := store.Transcript(ctx, id, head, p)
+	list, err := h.store(ctx).Transcript(ctx, id, head, p)
 	if err != nil {
 		return nil, err
 	}

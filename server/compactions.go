@@ -13,7 +13,7 @@ func (h handlers) CreateCompaction(ctx context.Context, r CreateCompactionReques
 	if err != nil {
 		return nil, err
 	}
-	id, head, err := h.parseBranch(ctx, r.ConversationID, r.HeadID)
+	id, head, err := parseBranch(r.ConversationID, r.HeadID)
 	if err != nil {
 		return nil, err
 	}

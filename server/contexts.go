@@ -9,13 +9,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // contexts is the part of the service that the request may see.
@@ -29,9 +27,9 @@ func (s *Server) checkSettings(settings jsonObject) error {
 }
 
 // parseBranch reads the ids of a conversation and of a head in it.
-func (h handlers) parseBranch(ctx context.Context, conversation, head string) (conversationID, headID uuid.UUID, err error) {
+func parseBranch(conversation, head string) (conversationID, headID uuid.UUID, err error) {
 	if conversationID, err = parseID(conversation, "conversation_id"); err == nil {
-		headID, err = parseHead(ctx, h.store(ctx), conversationID, head)
+		headID, err = parseHead(head)
 	}
 	return conversationID, headID, err
 }
@@ -41,22 +39,17 @@ func (h handlers) GetContext(ctx context.Context, r GetContextRequestObject) (Ge
 	if err != nil {
 		return nil, err
 	}
-	id, head, err := h.parseBranch(ctx, r.ConversationID, r.HeadID)
+	id, head, err := parseBranch(r.ConversationID, r.HeadID)
 	if err != nil {
 		return nil, err
 	}
-	memory := memories.Get().(*tree.Memory)
-	defer memories.Put(memory) // when the context's JSON is written
-	c, err := h.contexts(ctx).Context(ctx, id, head, w, tree.Into(memory))
+	c, err := h.contexts(ctx).Context(ctx, id, head, w)
 	if err != nil {
 		return nil, err
 	}
 	buffer := buffers.Get().(*[]byte)
 	return answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}, nil
 }
-
-// memories are those that contexts are read into.
-var memories = sync.Pool{New: func() any { return tree.NewMemory() }}
 
 // parseWindow reads what the query says of the window. Its size in tokens wins
 // over the model's name, which is then not even looked up: so a client can use
@@ -102,7 +95,7 @@ func (h handlers) modelWindow(model string) (int, error) {
 }
 
 func (h handlers) ExplainBranch(ctx context.Context, r ExplainBranchRequestObject) (ExplainBranchResponseObject, error) {
-	id, head, err := h.parseBranch(ctx, r.ConversationID, r.HeadID)
+	id, head, err := parseBranch(r.ConversationID, r.HeadID)
 	if err != nil {
 		return nil, err
 	}

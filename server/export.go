@@ -46,7 +46,10 @@ func exportMarkdown(ctx context.Context, store *tree.Store, id uuid.UUID, headID
 	}
 	head := c.HeadID
 	if headID != nil {
-		if head, err = parseHead(ctx, store, id, *headID); err != nil {
+		if head, err = parseHead(*headID); err == nil && head == uuid.Nil {
+			head, err = store.Head(ctx, id)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

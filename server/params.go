@@ -45,10 +45,11 @@ func parsePath(conversation, message string) (conversationID, messageID uuid.UUI
 	return conversationID, messageID, err
 }
 
-// parseHead reads a head's id, or looks up which one is active.
-func parseHead(ctx context.Context, store *tree.Store, conversationID uuid.UUID, s string) (uuid.UUID, error) {
+// parseHead reads a head's id. That of the active head is uuid.Nil, which stands
+// for it in the packages below.
+func parseHead(s string) (uuid.UUID, error) {
 	if s == "active" {
-		return store.Head(ctx, conversationID)
+		return uuid.Nil, nil
 	}
 	return parseID(s, "head_id")
 }

@@ -129,7 +129,7 @@ func readReplyMessage(raw json.RawMessage, req *reply.Request) error {
 		req.ParentID = &id
 	}
 	m, err := readMessage(o, "message")
-	req.Message = &m
+	req.Messages = []tree.NewMessage{m}
 	return err
 }
 
@@ -258,8 +258,8 @@ func startedJSON(s *reply.Started) ([]byte, error) {
 		return nil, err
 	}
 	data := fmt.Appendf(nil, `{"message_id":"%s","parent_id":"%s","model":%s`, s.MessageID, s.ParentID, model)
-	if s.Message != nil {
-		data = s.Message.AppendJSON(append(data, `,"message":`...))
+	if n := len(s.Messages); n > 0 {
+		data = s.Messages[n-1].AppendJSON(append(data, `,"message":`...))
 	}
 	return append(append(append(data, `,"context":`...), rest...), '}'), nil
 }

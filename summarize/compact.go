@@ -93,6 +93,7 @@ func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID,
 		if k, goal, err = s.step(ctx, conversationID, headID, o, goal, &r); err != nil {
 			return r, err
 		}
+		headID = k.HeadID // another branch may have become active
 		if k.Outcome == tree.OutcomeNothingToDo && len(r.steps) > 0 {
 			return r, nil // what was left of the goal isn't worth a step
 		}

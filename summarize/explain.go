@@ -68,7 +68,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	}
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
-		ConversationID: conversationID, HeadID: headID, Summaries: []ExplainedSummary{}, Settings: settings,
+		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, Settings: settings,
 		TokensToTrigger: b.Trigger - used, Plan: explainPlan(l.plan), Automatic: automatic == "", Reason: string(automatic),
 		Usage: Usage{
 			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
@@ -82,7 +82,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	if err != nil {
 		return Explanation{}, err
 	}
-	onBranch, err := s.store.SummariesOnBranch(ctx, conversationID, headID)
+	onBranch, err := s.store.SummariesOnBranch(ctx, conversationID, v.HeadID)
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -127,11 +127,13 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 		return uuid.Nil, err
 	}
 	if c.HeadID == uuid.Nil {
-		return uuid.Nil, fault.New(fault.NotFound, "no_active_head", "",
-			"The conversation has no message yet, so no branch is active. Append one first.")
+		return uuid.Nil, errNoActiveHead
 	}
 	return c.HeadID, nil
 }
+
+var errNoActiveHead = fault.New(fault.NotFound, "no_active_head", "",
+	"The conversation has no message yet, so no branch is active. Append one first.")
 
 // Conversations lists conversations, the one in which something was last said
 // or pruned first. A query

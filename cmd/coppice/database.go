@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -90,9 +91,9 @@ func openPrivate(ctx context.Context, f *databaseFlags, config db.Config, log *s
 func passing(err error) time.Duration {
 	var inUse *embedded.InUseError
 	var unreachable *unreachableError
-	var older *olderSchemaError
+	var older *db.SchemaOlderError
 	switch {
-	case errors.As(err, &inUse), errors.As(err, &unreachable), errors.Is(err, errNoSchema):
+	case errors.As(err, &inUse), errors.As(err, &unreachable), errors.Is(err, db.ErrNoSchema):
 		return openPatience
 	case errors.As(err, &older):
 		return migratePatience
@@ -107,7 +108,7 @@ func connect(ctx context.Context, config db.Config, log *slog.Logger) (*database
 		return nil, &unreachableError{config.URL, err}
 	}
 	d := &database{pool: pool, url: config.URL, log: log}
-	if err := checkSchema(ctx, pool); err != nil {
+	if err := db.CheckSchema(ctx, pool); err != nil {
 		d.close()
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func startPrivate(ctx context.Context, f *databaseFlags, config db.Config, resta
 			d.close()
 		}
 	}()
-	if _, _, err := migrate(ctx, d.url, log); err != nil {
+	if _, _, err := migrateSchema(ctx, d.url, log); err != nil {
 		return nil, err
 	}
 	config.URL = d.url
@@ -158,10 +159,10 @@ func startPrivate(ctx context.Context, f *databaseFlags, config db.Config, resta
 	return d, nil
 }
 
-// migrate brings the schema up to date and returns its version before and
+// migrateSchema brings the schema up to date and returns its version before and
 // after.
-func migrate(ctx context.Context, url string, log *slog.Logger) (before, after int64, err error) {
-	before, after, err = db.Migrate(ctx, url)
+func migrateSchema(ctx context.Context, url string, log *slog.Logger) (before, after int64, err error) {
+	before, after, err = migrate.Up(ctx, url)
 	var notParsed *pgconn.ParseConfigError
 	var notConnected *pgconn.ConnectError
 	if errors.As(err, &notParsed) || errors.As(err, &notConnected) {

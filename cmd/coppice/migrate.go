@@ -31,7 +31,7 @@ func (cmd *migrateCommand) Run(ctx context.Context, out *console, logs *logFlags
 		defer d.awaitOthers(ctx, out)
 		url = d.url
 	}
-	before, after, err := migrate(ctx, url, log)
+	before, after, err := migrateSchema(ctx, url, log)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		FailureLimit:          cmp.Or(cmd.FailureLimit, -1),
 		RateLimit:             cmd.RateLimit,
 		RateBurst:             int(cmd.RateBurst),
-		Ready:                 func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
+		Ready:                 func(ctx context.Context) error { return db.CheckSchema(ctx, d.pool) },
 		Registry:              watch.registry,
 		Tracing:               tracing.tracer(),
 		Logger:                log,
@@ -173,7 +173,7 @@ func (cmd *serveCommand) openDatabase(ctx context.Context, t tracing, log *slog.
 	if config.URL == "" {
 		return startPrivate(ctx, &cmd.databaseFlags, config, true, log)
 	}
-	if _, _, err := migrate(ctx, config.URL, log); err != nil {
+	if _, _, err := migrateSchema(ctx, config.URL, log); err != nil {
 		return nil, err
 	}
 	d, err := connect(ctx, config, log)

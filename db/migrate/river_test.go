@@ -1,4 +1,4 @@
-package db_test
+package migrate_test
 
 import (
 	"os"
@@ -25,7 +25,7 @@ order by 1`
 // what River makes.
 func TestRiversTableIsAsDescribed(t *testing.T) {
 	t.Parallel()
-	described, err := os.ReadFile("river.sql")
+	described, err := os.ReadFile("../river.sql")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,17 +2,12 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"regexp"
 	"strings"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
@@ -125,7 +120,6 @@ var kinds = []struct {
 func toProblem(err error) Problem {
 	var own *problem
 	var fromTree *tree.Error
-	var fromEcho *echo.HTTPError
 	var setting *summarize.SettingsError
 	var demand *summarize.DemandError
 	var fromReply *reply.Error
@@ -151,8 +145,6 @@ func toProblem(err error) Problem {
 		return answerOf(CodeRequestCanceled, "The client went away.")
 	case errors.Is(err, context.DeadlineExceeded):
 		return answerOf(CodeTimeout, "The request took too long and was given up. If it was to change something, send it again with the same id.")
-	case errors.As(err, &fromEcho):
-		return fromRouter(fromEcho)
 	}
 	return fromDatabase(err)
 }
@@ -190,39 +182,6 @@ func titleOf(code Code) string {
 	return strings.ToUpper(title[:1]) + title[1:]
 }
 
-// fromRouter takes what echo and the generated code refuse by themselves.
-func fromRouter(err *echo.HTTPError) Problem {
-	switch err.Code {
-	case http.StatusNotFound:
-		return answerOf(CodeRouteNotFound, "There is nothing at this path. /openapi.yaml describes what there is.")
-	case http.StatusMethodNotAllowed:
-		return answerOf(CodeMethodNotAllowed, "The path doesn't take this method. The header Allow says which it takes.")
-	case http.StatusBadRequest:
-		return fromBinding(fmt.Sprint(err.Message))
-	}
-	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")
-}
-
-// bindingErrors are what the generated code says of parameters that it can't
-// bind, with their names.
-var bindingErrors = regexp.MustCompile(`^(Invalid format|Expected one value) for(?: parameter)? ([A-Za-z_-]+)`)
-
-// fromBinding says the same as an answer does.
-func fromBinding(said string) Problem {
-	m := bindingErrors.FindStringSubmatch(said)
-	switch {
-	case m == nil:
-		return answerOf(CodeInvalidParameter, "A parameter can't be read. /openapi.yaml describes all of them.")
-	case m[1] == "Expected one value":
-		return fieldAnswer(CodeInvalidParameter, m[2], "The header stands more than once. Send it once.")
-	case strings.HasSuffix(said, "is required"):
-		return fieldAnswer(CodeInvalidParameter, m[2], fmt.Sprintf("The parameter is required. Add ?%s= and a value.", m[2]))
-	case strings.HasSuffix(m[2], "_id"): // empty, as nothing else of a path is refused
-		return fieldAnswer(CodeInvalidID, m[2], "The path has no id here. Ids are UUIDs such as 01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa.")
-	}
-	return fieldAnswer(CodeInvalidParameter, m[2], "The parameter can't be read. /openapi.yaml describes its form.")
-}
-
 // fromDatabase takes errors of the database, which it knows by their SQLSTATE,
 // and all others.
 func fromDatabase(err error) Problem {
@@ -247,40 +206,4 @@ func fromDatabase(err error) Problem {
 		return answerOf(CodeDatabaseUnavailable, "The database doesn't answer. If the request was to change something, send it again with the same id.")
 	}
 	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")
-}
-
-// fail answers a request with the problem that an error is. An answer that has
-// begun can't turn into one: its connection is cut, lest it pass for a whole
-// answer.
-func (s *Server) fail(err error, c echo.Context) {
-	p := toProblem(err)
-	ctx := c.Request().Context()
-	var silent *stalled                                                     // for which net/http cancels the request, too
-	if errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &silent) { // whatever broke then broke because of that
-		p = toProblem(context.Cause(ctx))
-	}
-	callOf(ctx).note(err, p)
-	if c.Response().Committed {
-		panic(http.ErrAbortHandler)
-	}
-	body, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // a struct of strings
-	}
-	h := c.Response().Header()
-	h.Del("Content-Length")
-	h.Del("Content-Disposition")
-	h.Set("Content-Type", "application/problem+json")
-	switch p.Status {
-	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="coppice"`)
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		if h.Get("Retry-After") == "" {
-			h.Set("Retry-After", "1")
-		}
-	}
-	c.Response().WriteHeader(p.Status)
-	if _, err := c.Response().Write(body); err != nil {
-		s.log.LogAttrs(ctx, slog.LevelDebug, "the client went away before its answer", slog.Any("error", err))
-	}
 }

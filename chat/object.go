@@ -15,9 +15,29 @@ import (
 func Members(object json.RawMessage) []Member {
 	members := make([]Member, 0, 8)
 	for name, value := range rawjson.Members(object) {
-		members = append(members, Member{string(rawjson.Name(name)), value})
+		members = append(members, Member{known(rawjson.Name(name)), value})
 	}
 	return members
+}
+
+// known is a name as a string, which takes no memory of its own where it is one
+// that messages have.
+func known(name []byte) string {
+	switch string(name) {
+	case "role":
+		return "role"
+	case "content":
+		return "content"
+	case "tool_calls":
+		return "tool_calls"
+	case "tool_call_id":
+		return "tool_call_id"
+	case "id":
+		return "id"
+	case "parent_id":
+		return "parent_id"
+	}
+	return string(name)
 }
 
 // AppendObject appends the JSON object of these members, their values as they

@@ -20,23 +20,28 @@ type appendBody struct {
 
 // read tells the two apart by the member "messages".
 func (b *appendBody) read(o object) error {
-	var to destination
-	var list json.RawMessage
-	var one messageBody
+	var in struct { // in one piece of memory
+		to   destination
+		one  messageBody
+		list json.RawMessage
+	}
+	var space [maxFields]field
+	fields := in.to.fields(space[:0])
 	if _, b.chain = o.get("messages"); b.chain {
-		if err := o.bind("", append(to.fields(), field{"messages", true, &list})); err != nil {
-			return err
-		}
-	} else if err := o.bind("", append(to.fields(), one.fields()...)); err != nil {
+		fields = append(fields, field{"messages", true, &in.list})
+	} else {
+		fields = in.one.fields(fields)
+	}
+	if err := o.bind("", fields); err != nil {
 		return err
 	}
-	if err := to.read(b); err != nil {
+	if err := in.to.read(b); err != nil {
 		return err
 	}
 	if b.chain {
-		return b.readChain(list)
+		return b.readChain(in.list)
 	}
-	m, err := one.message("")
+	m, err := in.one.message("")
 	b.messages = []tree.NewMessage{m}
 	return err
 }
@@ -51,7 +56,8 @@ func (b *appendBody) readChain(list json.RawMessage) error {
 			return problemf(CodeWrongType, path, "A message must be a JSON object.")
 		}
 		var m messageBody
-		if err := object(chat.Members(element)).bind(path, m.fields()); err != nil {
+		var space [maxFields]field
+		if err := object(chat.Members(element)).bind(path, m.fields(space[:0])); err != nil {
 			return err
 		}
 		message, err := m.message(path)
@@ -69,8 +75,8 @@ type destination struct {
 	moveHead *bool
 }
 
-func (d *destination) fields() []field {
-	return []field{{"parent_id", true, &d.parentID}, {"move_head", false, &d.moveHead}}
+func (d *destination) fields(before []field) []field {
+	return append(before, field{"parent_id", true, &d.parentID}, field{"move_head", false, &d.moveHead})
 }
 
 func (d *destination) read(b *appendBody) (err error) {
@@ -106,9 +112,11 @@ type messageBody struct {
 	said     [len(said)]json.RawMessage
 }
 
-func (m *messageBody) fields() []field {
-	fields := make([]field, 0, len(said)+4)
-	fields = append(fields, field{"id", false, &m.id}, field{"pinned", false, &m.pinned}, field{"metadata", false, &m.metadata})
+// maxFields is how many fields a message has, with its destination.
+const maxFields = len(said) + 5
+
+func (m *messageBody) fields(before []field) []field {
+	fields := append(before, field{"id", false, &m.id}, field{"pinned", false, &m.pinned}, field{"metadata", false, &m.metadata})
 	for i, name := range said {
 		fields = append(fields, field{name, name == "role", &m.said[i]})
 	}

@@ -113,9 +113,9 @@ var bodies = map[string][]field{
 	"NewConversation":    new(newConversation).fields(),
 	"ConversationUpdate": new(conversationUpdate).fields(),
 	"NewCompaction":      new(newCompaction).fields(),
-	"NewMessage":         append(new(destination).fields(), new(messageBody).fields()...),
-	"NewChain":           append(new(destination).fields(), field{"messages", true, nil}),
-	"ChainMessage":       new(messageBody).fields(),
+	"NewMessage":         new(messageBody).fields(new(destination).fields(nil)),
+	"NewChain":           append(new(destination).fields(nil), field{"messages", true, nil}),
+	"ChainMessage":       new(messageBody).fields(nil),
 	"NewReply":           new(newReply).fields(nil),
 	"ReplyMessage":       new(replyMessage).fields(),
 }

@@ -37,7 +37,7 @@ type replyMessage struct {
 }
 
 func (m *replyMessage) fields() []field {
-	return append(m.messageBody.fields(), field{"parent_id", false, &m.parentID})
+	return m.messageBody.fields([]field{{"parent_id", false, &m.parentID}})
 }
 
 func (b *newReply) fields(message *json.RawMessage) []field {

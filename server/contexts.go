@@ -11,21 +11,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // checkSettings refuses a conversation's settings that can't stand.
 func (r *Request) checkSettings(settings jsonObject) error {
-	err := r.server.cfg.Contexts.CheckSettings(json.RawMessage(settings))
-	var e *summarize.SettingsError
-	switch {
-	case !errors.As(err, &e):
-		return err
-	case e.Setting == "":
-		return problemf(CodeInvalidSetting, "settings", "%s", e.Reason)
-	}
-	return problemf(CodeInvalidSetting, "settings."+clip(e.Setting), "%s", e.Reason)
+	return r.server.cfg.Contexts.CheckSettings(json.RawMessage(settings))
 }
 
 func getContext(r *Request) (Answer, error) {
@@ -116,7 +109,7 @@ func getSummary(r *Request) (Answer, error) {
 	body = append(body[:len(body)-1], `,"prior":`...)
 	withPrior, _, err := r.appendSummary(body, id, priorID)
 	switch {
-	case priorID == uuid.Nil, errors.Is(err, tree.ErrNotFound): // none, or deleted since
+	case priorID == uuid.Nil, errors.Is(err, fault.NotFound): // none, or deleted since
 		withPrior = append(body, "null"...)
 	case err != nil:
 		return nil, err

@@ -51,7 +51,7 @@ func getReadiness(r *Request) (Answer, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	if err := r.server.readiness.check(ctx, r.server.cfg.Ready); err != nil {
-		return nil, &problem{code: CodeNotReady, detail: "The database doesn't answer, or not with the schema that this program needs. The server's log tells more.", cause: err}
+		return nil, problemf(CodeNotReady, "", "The database doesn't answer, or not with the schema that this program needs. The server's log tells more.").From(err)
 	}
 	return getHealth(r)
 }

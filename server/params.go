@@ -94,8 +94,8 @@ func conflictOfKey(err error, derived bool) error {
 	if !derived || err == nil || toProblem(err).Code != CodeIDConflict {
 		return err
 	}
-	return &problem{code: CodeIDConflict, field: idempotencyKey, cause: err,
-		detail: "The key was used before, for something else or for what was changed or deleted since. Send another key."}
+	return problemf(CodeIDConflict, idempotencyKey,
+		"The key was used before, for something else or for what was changed or deleted since. Send another key.").From(err)
 }
 
 // parseQuery reads the query string. It refuses one that can't be compared with

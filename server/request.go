@@ -202,14 +202,14 @@ func (r *Request) ReadJSON() ([]byte, error) {
 	case asError(err, &over):
 		return nil, tooLarge(most)
 	}
-	return nil, &problem{code: CodeIncompleteBody, detail: endedEarly("body", err) + " Send the request again.", cause: err}
+	return nil, problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("body", err)).From(err)
 }
 
 func tooLarge(most int64) error {
 	return problemf(CodeBodyTooLarge, "", "The body has over %d bytes, which is the most this server takes. Send a chain in several pieces.", most)
 }
 
-var errNoBody = &problem{code: CodeMissingBody, detail: "The request needs a body: a JSON object."}
+var errNoBody = problemf(CodeMissingBody, "", "The request needs a body: a JSON object.")
 
 // checkEncoding refuses compressed bodies: their size says nothing of what is
 // in them.

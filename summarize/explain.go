@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -50,7 +51,7 @@ type ExplainedPlan struct {
 // would do. A head of uuid.Nil is the active one. It reads the whole path, so it
 // costs what the path is long.
 func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
-	defer wrap(&err, "Explain(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.Explain(%s, head %s)", conversationID, headID)
 	if headID == uuid.Nil {
 		if headID, err = s.store.Head(ctx, conversationID); err != nil {
 			return Explanation{}, err
@@ -134,7 +135,7 @@ func explainPlan(p *Plan) *ExplainedPlan {
 // Summary gives the text of a summary as its writer gave it, without what a
 // context puts around it.
 func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, text string, err error) {
-	defer wrap(&err, "Summary(%s, %s)", conversationID, id)
+	defer fault.Wrap(&err, "summarize.Summary(%s, %s)", conversationID, id)
 	summary, err := s.store.Summary(ctx, conversationID, id)
 	return summary, unwrapSummary(json.RawMessage(summary.Body)), err
 }

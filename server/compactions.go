@@ -18,7 +18,8 @@ func (b *newCompaction) fields() []field {
 func (b *newCompaction) read(o object) error { return o.bind("", b.fields()) }
 
 func createCompaction(r *Request) (Answer, error) {
-	demand, err := r.body.(*newCompaction).demand()
+	b := r.body.(*newCompaction)
+	demand, err := summarize.NewDemand(b.keepRecentMessages, b.instructions, b.lookAhead)
 	if err != nil {
 		return nil, err
 	}
@@ -31,22 +32,6 @@ func createCompaction(r *Request) (Answer, error) {
 		return nil, err
 	}
 	return answerCreated(k, k.Outcome == tree.OutcomeSaved, conversationPath(id)+"/summaries/"+k.SummaryID.String())
-}
-
-// demand is what the compaction is asked for with. Nothing is fine: the service
-// checks the rest.
-func (b *newCompaction) demand() (*summarize.Demand, error) {
-	d := &summarize.Demand{
-		KeepRecentMessages: deref(b.keepRecentMessages), Instructions: deref(b.instructions),
-		LookAhead: summarize.LookAhead(deref(b.lookAhead)),
-	}
-	switch { // what the service takes for left out
-	case b.keepRecentMessages != nil && d.KeepRecentMessages == 0:
-		return nil, problemf(CodeInvalidDemand, "keep_recent_messages", "It must be 1 or more: the last message is never folded.")
-	case b.lookAhead != nil && d.LookAhead == "":
-		return nil, problemf(CodeInvalidDemand, "look_ahead", "It must be %s or %s.", summarize.LookAheadRecent, summarize.LookAheadNone)
-	}
-	return d, nil
 }
 
 func listCompactions(r *Request) (Answer, error) {

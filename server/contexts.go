@@ -16,11 +16,6 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// checkSettings refuses a conversation's settings that can't stand.
-func (r *Request) checkSettings(settings jsonObject) error {
-	return r.server.cfg.Contexts.CheckSettings(json.RawMessage(settings))
-}
-
 func getContext(r *Request) (Answer, error) {
 	w, err := r.window()
 	if err != nil {

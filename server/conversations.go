@@ -22,9 +22,6 @@ func (b *newConversation) read(o object) error { return o.bind("", b.fields()) }
 // Scope is the route with the ids in it, from which an id derives.
 func (r *Request) newConversation(scope string) (n tree.NewConversation, derived bool, err error) {
 	b := r.body.(*newConversation)
-	if err := r.checkSettings(b.settings); err != nil {
-		return n, false, err
-	}
 	n = tree.NewConversation{Title: deref(b.title), Metadata: json.RawMessage(b.metadata), Settings: json.RawMessage(b.settings)}
 	n.ID, derived, err = r.newID(b.id, scope)
 	return n, derived, err
@@ -86,9 +83,6 @@ func updateConversation(r *Request) (Answer, error) {
 	}
 	head, err := parseOptionalID(b.headID, "head_id")
 	if err != nil {
-		return nil, err
-	}
-	if err := r.checkSettings(b.settings); err != nil {
 		return nil, err
 	}
 	c, err := r.Store().UpdateConversation(r.Context(), id, tree.ConversationUpdate{

@@ -195,6 +195,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.defaultContexts(); err != nil {
 		return nil, err
 	}
+	cfg.Store = cfg.Store.CheckingSettings(cfg.Contexts.CheckSettings)
 	if err := cfg.defaultReplies(); err != nil {
 		return nil, err
 	}

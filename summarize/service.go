@@ -110,8 +110,8 @@ func (w Window) over(s Settings) (Settings, error) {
 //
 // A head of uuid.Nil is the active one. A head that is no message of the
 // conversation is a fault.NotFound, a window that can't be a fault.Invalid.
-// Options are for the View that the
-// context is made of: with tree.Into it holds as long as that.
+// Options are for the View that the context is made of: with tree.Into it holds
+// as long as that.
 func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window, opts ...tree.ViewOption) (_ Context, err error) {
 	defer fault.Wrap(&err, "summarize.Context(%s, head %s)", conversationID, headID)
 	settings, err := w.over(s.settings)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,9 +26,15 @@ var arrows = map[string][]string{
 	"web":              {},
 	"chat":             {"fault", "internal/rawjson"},
 	"reply":            {"chat", "fault", "llm", "summarize", "tree"},
-	"summarize":        {"db", "fault", "llm", "tokens", "tree"},
+	"summarize":        {"chat", "fault", "llm", "summarize/digest", "summarize/prompt", "tokens", "tree"},
+	"summarize/digest": {"summarize/prompt", "tokens", "tree"},
+	"summarize/jobs":   {"db", "fault", "summarize", "tree"},
+	"summarize/prompt": {"chat", "tokens", "tree"},
 	"llm":              {},
 	"llm/llmtest":      {"llm"},
+
+	"summarize/prompt/prompttest": {"transfer", "tree"},
+
 	"transfer":         {"fault", "internal/rawjson", "tree"},
 	"tree":             {"chat", "db", "fault", "tokens"},
 	"keys":             {"db", "fault"},
@@ -41,7 +48,7 @@ var arrows = map[string][]string{
 
 // testCode are the packages that exist for tests: they may do what tests may,
 // and are never linked into the program.
-var testCode = []string{"db/dbtest", "llm/llmtest"}
+var testCode = []string{"db/dbtest", "llm/llmtest", "summarize/prompt/prompttest"}
 
 // lab is the folder of benchmarks and attacks, a module of its own. It knows the
 // product, and nothing of the product knows it.
@@ -52,10 +59,11 @@ const lab = "lab"
 var owners = map[string][]string{
 	"flag":                        {}, // settings come from cmd/ as values
 	"github.com/alecthomas/kong":  {},
-	"github.com/jackc/pgx":        {"db", "db/embedded", "keys", "summarize", "tree"},
+	"github.com/jackc/pgx":        {"db", "db/embedded", "keys", "summarize/jobs", "tree"},
 	"github.com/labstack/echo":    {"server"},
 	"github.com/openai/openai-go": {"llm"},
 	"github.com/pressly/goose":    {"db"},
+	"github.com/riverqueue/river": {"db", "db/migrate", "summarize/jobs"},
 	"github.com/tiktoken-go":      {},
 	"testing":                     {},
 	"github.com/testcontainers":   {},
@@ -228,6 +236,11 @@ func TestProblems(t *testing.T) {
 		{"server", "import \"log/slog\"\nfunc F(log *slog.Logger) { log.Info(\"x\", slog.Int(\"a\", 1)) }", ""},
 		{"tree", dbs + "\nfunc New(h db.Handle) *Store { return nil }", ""},
 		{"tree", dbs + "\nfunc Of(h db.Handle) *Store { return nil }", "shows db.Handle in Of"},
+		{"tree", pgx + "\nfunc Append(tx pgx.Tx) {}", "shows pgx.Tx in Append"},
+		{"summarize/jobs", pgx + "\nfunc New(tx pgx.Tx) {}", ""},
+		{"summarize/jobs", `import "github.com/riverqueue/river"`, ""},
+		{"summarize", `import "github.com/riverqueue/river/rivertype"`, "may not import github.com/riverqueue/river/rivertype"},
+		{"cmd/coppice", `import "github.com/riverqueue/river"`, "may not import github.com/riverqueue/river"},
 		{"tree", dbs + "\nfunc (s *Store) Node() db.Node { return db.Node{} }", "shows db.Node in Node"},
 		{"tree", dbs + "\nfunc (s *store) Node() db.Node { return db.Node{} }", ""},
 		{"tree", dbs + "\nfunc f() db.Node { return db.Node{} }", ""},
@@ -264,7 +277,7 @@ func problems(pkg string, file *ast.File) (found []string) {
 	imports := map[string]string{} // by the name they have in the file
 	for _, spec := range file.Imports {
 		target := strings.Trim(spec.Path.Value, `"`)
-		name := path.Base(target)
+		name := path.Base(majorVersion.ReplaceAllString(target, ""))
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
@@ -294,12 +307,12 @@ func problems(pkg string, file *ast.File) (found []string) {
 	ast.FileExports(file)
 	for _, decl := range file.Decls {
 		for name, node := range exported(decl) {
-			if strings.HasPrefix(name, "New") && (pkg == "tree" || pkg == "keys") {
+			if strings.HasPrefix(name, "New") && slices.Contains([]string{"keys", "summarize/jobs", "tree"}, pkg) {
 				continue // the constructors take the database
 			}
 			for used := range selectors(node) {
-				if imports[used.pkg] == module+"/db" {
-					report("shows db.%s in %s", used.name, name)
+				if target := imports[used.pkg]; target == module+"/db" || within(target, "github.com/jackc/pgx") {
+					report("shows %s.%s in %s", used.pkg, used.name, name)
 				}
 			}
 		}
@@ -307,12 +320,15 @@ func problems(pkg string, file *ast.File) (found []string) {
 	return found
 }
 
+// majorVersion ends the path of a module, and isn't the name of its package.
+var majorVersion = regexp.MustCompile(`/v\d+$`)
+
 // mayImport tells whether a package may import a foreign one.
 func mayImport(pkg, target string) bool {
 	for root, by := range owners {
 		if within(target, root) {
 			return slices.Contains(by, pkg) || slices.Contains(testCode, pkg) ||
-				within(pkg, "cmd") && root != "testing"
+				within(pkg, "cmd") && root != "testing" && root != "github.com/riverqueue/river"
 		}
 	}
 	return true

@@ -28,12 +28,12 @@ func (cmd *compactCommand) Help() string {
 func (cmd *compactCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
 		store, log := d.store(cmd.Tenant), logs.logger(out.errors, slog.LevelWarn)
-		summarizers, err := cmd.summarizers()
+		models, err := cmd.summaryModels()
 		if err != nil {
 			return err
 		}
 		cmd.announce(log)
-		contexts, err := newContexts(store, &cmd.settingsFlags, summarizers, log)
+		contexts, err := newContexts(store, &cmd.settingsFlags, models, log)
 		if err != nil {
 			return err
 		}

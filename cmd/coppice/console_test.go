@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,53 +19,6 @@ import (
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-func TestOneLine(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		text  string
-		width int
-		want  string
-	}{
-		{"", 10, ""},
-		{"short", 10, "short"},
-		{"exactly te", 10, "exactly te"},
-		{"a word too many", 10, "a word to…"},
-		{"cut at a blank here", 10, "cut at a…"},
-		{"two\nlines\tand\r\n tabs", 40, "two lines and tabs"},
-		{"日本語のテキスト", 7, "日本語…"},
-		{"日本語のテキスト", 8, "日本語…"},
-		{"👩‍👩‍👧‍👦👩‍👩‍👧‍👦", 3, "👩‍👩‍👧‍👦…"},
-		{"\x1b]0;title\x07bell", 40, "�]0;title�bell"},
-		{"left\u202eright", 40, "left�right"},
-		{"anything", 0, ""},
-		{"anything", 1, "…"},
-	}
-	for _, tt := range tests {
-		if got := oneLine(tt.text, tt.width); got != tt.want {
-			t.Errorf("oneLine(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
-		}
-	}
-}
-
-func TestCount(t *testing.T) {
-	t.Parallel()
-	tests := map[string]string{
-		count(0, "message"):       "0 messages",
-		count(1, "leaf"):          "1 leaf",
-		count(2, "leaf"):          "2 leaves",
-		count(3, "summary"):       "3 summaries",
-		count(1000, "message"):    "1,000 messages",
-		count(1234567, "message"): "1,234,567 messages",
-		thousands(-123456):        "-123,456",
-		thousands(-1234567):       "-1,234,567",
-	}
-	for got, want := range tests {
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
 
 func TestJSONList(t *testing.T) {
 	t.Parallel()
@@ -166,24 +116,5 @@ func TestStartsID(t *testing.T) {
 		if got := startsID(id, text); got != want {
 			t.Errorf("startsID(%q) = %v", text, got)
 		}
-	}
-}
-
-// Without a terminal progress is a line now and then, and nothing for what is
-// done quickly.
-func TestProgressLines(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
-	p := newProgress(&console{Writer: bufio.NewWriter(&b), errors: &b}, "big.json", 4_000_000)
-	p.read(1_000_000)
-	if b.Len() > 0 {
-		t.Errorf("at once it says %q", b.String())
-	}
-	p.shown = time.Now().Add(-2 * progressInterval)
-	p.read(2_000_000)
-	p.read(3_000_000)
-	p.end()
-	if want := "big.json: read 2.0 MB of 4.0 MB, 50%\n"; b.String() != want {
-		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -212,7 +213,7 @@ func (d *database) closePool(ctx context.Context) {
 
 // awaitOthers closes the pool and returns when no other command is connected to
 // the private Postgres that this one is about to stop, or when ctx is done.
-func (d *database) awaitOthers(ctx context.Context, out *console) {
+func (d *database) awaitOthers(ctx context.Context, out *terminal.Console) {
 	if d.private == nil {
 		return
 	}
@@ -245,13 +246,13 @@ func (d *database) awaitOthers(ctx context.Context, out *console) {
 }
 
 // withDatabase runs a command on its database.
-func withDatabase(ctx context.Context, f *databaseFlags, out *console, logs *logFlags, do func(*database) error) error {
+func withDatabase(ctx context.Context, f *databaseFlags, out *terminal.Console, logs *logFlags, do func(*database) error) error {
 	slow := time.AfterFunc(slowStart, func() {
 		if f.DatabaseURL == "" {
 			out.Remark("Starting the private Postgres. The first time, this may include fetching it.")
 		}
 	})
-	d, err := openDatabase(ctx, f, logs.logger(out.errors, slog.LevelWarn))
+	d, err := openDatabase(ctx, f, logs.logger(out.Errors, slog.LevelWarn))
 	slow.Stop()
 	if err != nil {
 		return err

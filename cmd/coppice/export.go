@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -37,7 +38,7 @@ func (cmd *exportCommand) check() error {
 	return nil
 }
 
-func (cmd *exportCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	if err := cmd.check(); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (cmd *exportCommand) Run(ctx context.Context, out *console, logs *logFlags)
 		return writeFile(cmd.Output, func(w io.Writer) error {
 			n, err := cmd.export(ctx, store, ids, w)
 			if err == nil {
-				out.Remark("Exported %s to %s.", count(n, "conversation"), cmd.Output)
+				out.Remark("Exported %s to %s.", terminal.Count(n, "conversation"), cmd.Output)
 			}
 			return err
 		})

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/internal/terminal"
 )
 
 type migrateCommand struct {
@@ -13,8 +14,8 @@ type migrateCommand struct {
 	outputFlags
 }
 
-func (cmd *migrateCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	log := logs.logger(out.errors, slog.LevelWarn)
+func (cmd *migrateCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	log := logs.logger(out.Errors, slog.LevelWarn)
 	url := cmd.DatabaseURL
 	if url == "" {
 		server, err := embedded.Start(ctx, embedded.Config{DataDir: cmd.DataDir, CacheDir: cmd.CacheDir, Logger: log})
@@ -36,7 +37,7 @@ func (cmd *migrateCommand) Run(ctx context.Context, out *console, logs *logFlags
 		return err
 	}
 	if cmd.JSON {
-		return out.JSON(struct {
+		return printJSON(out, struct {
 			Before int64 `json:"before"`
 			After  int64 `json:"after"`
 		}{before, after})

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -146,5 +147,5 @@ func (e *unreachableError) Error() string {
 	case errors.Is(e.err, context.DeadlineExceeded):
 		reason = "it took too long"
 	}
-	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, oneLine(reason, 300), mend)
+	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, terminal.OneLine(reason, 300), mend)
 }

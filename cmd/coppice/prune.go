@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/term"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -26,7 +27,7 @@ func (cmd *pruneCommand) Help() string {
 	return `Deletes a message with all that stands below it, for good. Of a summary, it deletes that one node, which undoes its compaction: the summary before it applies again.`
 }
 
-func (cmd *pruneCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *pruneCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
 		store := d.store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
@@ -47,7 +48,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 			return err
 		}
 		if cmd.JSON {
-			return out.JSON(pruned)
+			return printJSON(out, pruned)
 		}
 		head := "no message is left"
 		if pruned.HeadID != uuid.Nil {
@@ -64,11 +65,11 @@ type subtree struct{ messages, summaries int }
 func (s subtree) String() string {
 	switch {
 	case s.messages == 0:
-		return count(s.summaries, "summary")
+		return terminal.Count(s.summaries, "summary")
 	case s.summaries == 0:
-		return count(s.messages, "message")
+		return terminal.Count(s.messages, "message")
 	}
-	return count(s.messages, "message") + " and " + count(s.summaries, "summary")
+	return terminal.Count(s.messages, "message") + " and " + terminal.Count(s.summaries, "summary")
 }
 
 // findNode finds the message or summary that a person means, by its id or the
@@ -113,11 +114,11 @@ func countBelow(nodes []tree.Node, root uuid.UUID) (s subtree) {
 
 // ask asks a person to agree. Where nobody can answer, it is an error that says
 // how to do without.
-func ask(ctx context.Context, out *console, question string) error {
+func ask(ctx context.Context, out *terminal.Console, question string) error {
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return usagef("nobody can be asked here: give --yes. %s", question)
 	}
-	fmt.Fprintf(out.errors, "%s [y/N] ", question)
+	fmt.Fprintf(out.Errors, "%s [y/N] ", question)
 	answer := make(chan string, 1)
 	go func() { // a read of a terminal can't be called off
 		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -27,7 +28,7 @@ func (cmd *replayCommand) Help() string {
 All is rebuilt from the database. metadata.json says what can't be, because it was deleted. Where the summary is an extract made offline, the prompt is the one that a model would have been given.`
 }
 
-func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	families, err := cmd.families()
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags)
 	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
 		store := d.store(cmd.Tenant)
-		contexts, err := newContexts(store, new(settingsFlags), nil, logs.logger(out.errors, slog.LevelWarn))
+		contexts, err := newContexts(store, new(settingsFlags), nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags)
 			}
 			r.report(out)
 		}
-		out.Remark("Wrote %s to %s.", count(len(list.Data), "compaction"), cmd.Out)
+		out.Remark("Wrote %s to %s.", terminal.Count(len(list.Data), "compaction"), cmd.Out)
 		return nil
 	})
 }
@@ -101,12 +102,12 @@ type replayed struct {
 
 // report says on standard output what the compaction was, and shows two
 // summaries of it side by side.
-func (r *replayed) report(out *console) {
+func (r *replayed) report(out *terminal.Console) {
 	what := string(r.Outcome) + ": " + r.Reason
 	if r.Outcome == tree.OutcomeSaved {
 		what += " By " + r.Compaction.Model + "."
 	}
-	out.Line("%s  %s", out.bold(fmt.Sprintf("%d  %s", r.number, r.Compaction.ID)), what)
+	out.Line("%s  %s", out.Bold(fmt.Sprintf("%d  %s", r.number, r.Compaction.ID)), what)
 	for _, missing := range r.Missing {
 		out.Line("   %s", missing)
 	}
@@ -117,7 +118,7 @@ func (r *replayed) report(out *console) {
 		return
 	}
 	out.Line("")
-	for _, line := range r.sideBySide(out.width) {
+	for _, line := range r.sideBySide(out.Width) {
 		out.Line("%s", line)
 	}
 	out.Line("")
@@ -136,7 +137,7 @@ func (r *replayed) sideBySide(width int) []string {
 	if name == "" {
 		name = "nothing"
 	}
-	return columns("saved, by "+name+"\n\n"+left, "again, by "+r.model+"\n\n"+right, width)
+	return terminal.Columns("saved, by "+name+"\n\n"+left, "again, by "+r.model+"\n\n"+right, width)
 }
 
 func lastFailure(attempts []summarize.Attempt) error {
@@ -150,5 +151,5 @@ func lastFailure(attempts []summarize.Attempt) error {
 
 // folder names a compaction's folder, so that they stand in order.
 func (r *replayed) folder() string {
-	return fmt.Sprintf("%03d-%s-%s", r.number, r.Outcome, r.Compaction.ID.String()[:idLength([]uuid.UUID{r.Compaction.ID})])
+	return fmt.Sprintf("%03d-%s-%s", r.number, r.Outcome, r.Compaction.ID.String()[:terminal.IDLength([]uuid.UUID{r.Compaction.ID})])
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -127,5 +128,5 @@ func title(c tree.Conversation) string {
 	if c.Title == "" {
 		return "untitled"
 	}
-	return oneLine(c.Title, 1000)
+	return terminal.OneLine(c.Title, 1000)
 }

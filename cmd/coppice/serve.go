@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -47,9 +48,9 @@ type serveCommand struct {
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
 }
 
-func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	collectLess()
-	log := logs.logger(out.errors, slog.LevelInfo)
+	log := logs.logger(out.Errors, slog.LevelInfo)
 	tracing, err := startTracing(ctx, log)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -17,7 +18,7 @@ type showCommand struct {
 	Head         string `arg:"" optional:"" default:"active" help:"Message that the branch ends in: its id, the start of its id, or active."`
 }
 
-func (cmd *showCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
 		store := d.store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
@@ -46,7 +47,7 @@ func (cmd *showCommand) Run(ctx context.Context, out *console, logs *logFlags) e
 	})
 }
 
-func writeTranscriptJSON(out *console, span span) error {
+func writeTranscriptJSON(out *terminal.Console, span span) error {
 	list := jsonList{w: out}
 	for m, err := range span.messages() {
 		if err != nil {
@@ -59,16 +60,16 @@ func writeTranscriptJSON(out *console, span span) error {
 	return list.end(span.oldest.Next)
 }
 
-func writeTranscript(out *console, c tree.Conversation, head tree.Message, span span) error {
-	out.Line("%s  %s", out.bold(title(c)), out.dim(c.ID.String()))
+func writeTranscript(out *terminal.Console, c tree.Conversation, head tree.Message, span span) error {
+	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
 	active := ""
 	if head.ID == c.HeadID {
 		active = ", active"
 	}
-	out.Line("branch %s%s: %s, %s", head.ID, active, count(head.Depth+1, "message"), count(int(head.PathTokens), "token"))
+	out.Line("branch %s%s: %s, %s", head.ID, active, terminal.Count(head.Depth+1, "message"), terminal.Count(int(head.PathTokens), "token"))
 	if above := span.oldest.Data[0].Depth; above > 0 {
 		out.Line("")
-		out.Line("%s", out.dim("… "+count(above, "message")+" above …"))
+		out.Line("%s", out.Dim("… "+terminal.Count(above, "message")+" above …"))
 	}
 	for m, err := range span.messages() {
 		if err != nil {
@@ -80,11 +81,11 @@ func writeTranscript(out *console, c tree.Conversation, head tree.Message, span 
 }
 
 // writeMessage prints a message under a line that says whose it is.
-func writeMessage(out *console, m tree.Message) {
+func writeMessage(out *terminal.Console, m tree.Message) {
 	said := chat.Read(m.Body)
 	head := []string{string(m.Role)}
 	if said.Name != nil && *said.Name != "" {
-		head[0] += " " + oneLine(*said.Name, 100)
+		head[0] += " " + terminal.OneLine(*said.Name, 100)
 	}
 	if m.Siblings.Count > 1 {
 		head = append(head, fmt.Sprintf("‹%d/%d›", m.Siblings.Index, m.Siblings.Count))
@@ -93,10 +94,10 @@ func writeMessage(out *console, m tree.Message) {
 		head = append(head, "pinned")
 	}
 	if id := said.Answers(); id != "" {
-		head = append(head, "answers "+oneLine(id, 100))
+		head = append(head, "answers "+terminal.OneLine(id, 100))
 	}
 	out.Line("")
-	out.Line("%s  %s", out.bold("── "+strings.Join(head, " ")), out.dim(clock(m.CreatedAt)))
+	out.Line("%s  %s", out.Bold("── "+strings.Join(head, " ")), out.Dim(clock(m.CreatedAt)))
 	for _, part := range linesOf(said) {
 		out.Line("%s", part)
 	}
@@ -107,7 +108,7 @@ func writeMessage(out *console, m tree.Message) {
 func linesOf(m *chat.Message) []string {
 	var out []string
 	add := func(text string) {
-		if text = strings.TrimRight(printable(text), "\n"); text != "" {
+		if text = strings.TrimRight(terminal.Printable(text), "\n"); text != "" {
 			out = append(out, text)
 		}
 	}

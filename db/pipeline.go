@@ -48,3 +48,8 @@ func StreamTreeRows(ctx context.Context, h Handle, arg StreamTreeParams) (pgx.Ro
 func StreamNodeRows(ctx context.Context, h Handle, conversationID pgtype.UUID) (pgx.Rows, error) {
 	return h.Query(ctx, streamNodes, conversationID)
 }
+
+// StreamBranchRows is StreamBranch row by row.
+func StreamBranchRows(ctx context.Context, h Handle, arg StreamBranchParams) (pgx.Rows, error) {
+	return h.Query(ctx, streamBranch, arg.ConversationID, arg.HeadID, arg.TenantID, arg.RowLimit)
+}

@@ -154,17 +154,21 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 	}
 	page := Page[Message]{Data: make([]Message, len(rows))}
 	for i, row := range rows {
-		page.Data[i] = fromMessage(db.Node{
-			ConversationID: toUUID(conversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, SiblingIndex: row.SiblingIndex,
-			Depth: row.Depth, Tokens: row.Tokens, PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt,
-			Body: row.Body, Metadata: row.Metadata,
-		}, row.SiblingCount)
+		page.Data[i] = fromTranscript(conversationID, row)
 	}
 	slices.Reverse(page.Data)
 	if oldest := page.Data[0]; oldest.ParentID != uuid.Nil {
 		page.Next = cursor{from.list, branch, oldest.ParentID}.String()
 	}
 	return page, nil
+}
+
+func fromTranscript(conversationID uuid.UUID, row db.GetTranscriptRow) Message {
+	return fromMessage(db.Node{
+		ConversationID: toUUID(conversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, SiblingIndex: row.SiblingIndex,
+		Depth: row.Depth, Tokens: row.Tokens, PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt,
+		Body: row.Body, Metadata: row.Metadata,
+	}, row.SiblingCount)
 }
 
 // noBranch tells why a transcript has no row.

@@ -1,0 +1,57 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// Branch streams the last limit messages of the branch that ends in headID, the
+// oldest first; a limit of 0 is the whole branch. A headID of uuid.Nil is the
+// active head. The first error ends the sequence.
+//
+// It is one query, and the program's memory doesn't grow with the branch. While
+// the sequence is read a connection is in use; over a transaction nothing else
+// may run until it ends.
+func (s *Store) Branch(ctx context.Context, conversationID, headID uuid.UUID, limit int) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		if err := s.streamBranch(ctx, conversationID, headID, limit, yield); err != nil {
+			yield(Message{}, fmt.Errorf("tree.Branch(%s, head %s): %w", conversationID, headID, err))
+		}
+	}
+}
+
+func (s *Store) streamBranch(ctx context.Context, conversationID, headID uuid.UUID, limit int, yield func(Message, error) bool) error {
+	rows, err := db.StreamBranchRows(ctx, s.h, db.StreamBranchParams{
+		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, RowLimit: int32(limit),
+	})
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	found := false
+	for rows.Next() {
+		found = true
+		row, err := pgx.RowToStructByPos[db.GetTranscriptRow](rows)
+		if err != nil {
+			return err
+		}
+		if !yield(fromTranscript(conversationID, row), nil) {
+			return nil
+		}
+	}
+	if err := rows.Err(); err != nil || found {
+		return err
+	}
+	if headID == uuid.Nil {
+		if _, err := s.Head(ctx, conversationID); err != nil {
+			return err
+		}
+	}
+	return s.noBranch(ctx, conversationID, Paging{})
+}

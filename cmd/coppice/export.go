@@ -65,8 +65,7 @@ func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *
 // find gives the ids of what is to be exported.
 func (cmd *exportCommand) find(ctx context.Context, store *tree.Store) (ids []uuid.UUID, err error) {
 	if cmd.All {
-		err = eachConversation(ctx, store, func(c tree.Conversation) { ids = append(ids, c.ID) })
-		return ids, err
+		return allConversations(ctx, store)
 	}
 	for _, name := range cmd.Conversations {
 		c, err := findConversation(ctx, store, name)
@@ -76,6 +75,23 @@ func (cmd *exportCommand) find(ctx context.Context, store *tree.Store) (ids []uu
 		ids = append(ids, c.ID)
 	}
 	return ids, nil
+}
+
+// allConversations gives the ids of a tenant's conversations, the one updated
+// last first.
+func allConversations(ctx context.Context, store *tree.Store) (ids []uuid.UUID, err error) {
+	for p := (tree.Paging{Limit: tree.MaxPage}); ; {
+		page, err := store.Conversations(ctx, "", p)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range page.Data {
+			ids = append(ids, c.ID)
+		}
+		if p.Cursor = page.Next; p.Cursor == "" {
+			return ids, nil
+		}
+	}
 }
 
 // export writes the conversations and returns how many.
@@ -116,11 +132,7 @@ func (cmd *exportCommand) markdown(ctx context.Context, store *tree.Store, id uu
 			return err
 		}
 	}
-	span, err := spanBranch(ctx, store, id, head, 0)
-	if err != nil {
-		return err
-	}
-	return transfer.Markdown(w, c, span.messages())
+	return transfer.Markdown(w, c, store.Branch(ctx, id, head, 0))
 }
 
 // writeFile writes a file that is there whole or not at all. What is no

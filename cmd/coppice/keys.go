@@ -162,3 +162,17 @@ func keyJSON(k keys.Key, secret string) any {
 		RevokedAt  *time.Time `json:"revoked_at"`
 	}{k.ID, k.TenantID, k.Name, secret, k.CreatedAt, orNull(k.LastUsedAt), orNull(k.RevokedAt)}
 }
+
+// minPrefix is how many characters of an id one has to give.
+const minPrefix = 4
+
+// startsID tells whether text is the start of an id, which may be written
+// without dashes.
+func startsID(id uuid.UUID, text string) bool {
+	if len(text) < minPrefix {
+		return false
+	}
+	text = strings.ToLower(text)
+	whole := id.String()
+	return strings.HasPrefix(whole, text) || strings.HasPrefix(strings.ReplaceAll(whole, "-", ""), text)
+}

@@ -34,11 +34,15 @@ func (cmd *pruneCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 		if err != nil {
 			return err
 		}
-		n, below, err := findNode(ctx, store, c.ID, cmd.Node)
+		n, err := findNode(ctx, store, c.ID, cmd.Node)
 		if err != nil {
 			return err
 		}
 		if !cmd.Yes {
+			below, err := countBelow(ctx, store, c.ID, n)
+			if err != nil {
+				return err
+			}
 			if err := ask(ctx, out, "Delete "+below.String()+" of "+title(c)+", "+n.String()+" and what stands below it?"); err != nil {
 				return err
 			}
@@ -73,32 +77,29 @@ func (s subtree) String() string {
 }
 
 // findNode finds the message or summary that a person means, by its id or the
-// start of it, and counts what stands below. It reads the whole tree.
-func findNode(ctx context.Context, store *tree.Store, conversationID uuid.UUID, name string) (uuid.UUID, subtree, error) {
-	var nodes []tree.Node
-	var found []uuid.UUID
-	for n, err := range store.Tree(ctx, conversationID, 0) {
-		if err != nil {
-			return uuid.Nil, subtree{}, err
-		}
-		nodes = append(nodes, n)
-		if startsID(n.ID, name) {
-			found = append(found, n.ID)
-		}
+// start of it.
+func findNode(ctx context.Context, store *tree.Store, conversationID uuid.UUID, name string) (uuid.UUID, error) {
+	found, err := store.FindNodes(ctx, conversationID, name)
+	if err != nil {
+		return uuid.Nil, err
 	}
 	switch len(found) {
 	case 0:
-		return uuid.Nil, subtree{}, fmt.Errorf("no message or summary of the conversation has an id that starts with %q: coppice tree --json %s has them all", name, conversationID)
+		return uuid.Nil, fmt.Errorf("no message or summary of the conversation has an id that starts with %q: coppice tree --json %s has them all", name, conversationID)
 	case 1:
-		return found[0], countBelow(nodes, found[0]), nil
+		return found[0].ID, nil
 	}
-	return uuid.Nil, subtree{}, fmt.Errorf("%q fits %d messages and summaries: give more of the id", name, len(found))
+	return uuid.Nil, fmt.Errorf("%q fits %s messages and summaries: give more of the id", name, several(len(found)))
 }
 
-// countBelow counts in nodes that come with parents before children.
-func countBelow(nodes []tree.Node, root uuid.UUID) (s subtree) {
+// countBelow counts what stands at and below a node. It reads the whole tree,
+// in which parents come before children.
+func countBelow(ctx context.Context, store *tree.Store, conversationID, root uuid.UUID) (s subtree, err error) {
 	in := map[uuid.UUID]bool{}
-	for _, n := range nodes {
+	for n, err := range store.Tree(ctx, conversationID, 0) {
+		if err != nil {
+			return s, err
+		}
 		if n.ID != root && !in[n.ParentID] {
 			continue
 		}
@@ -109,7 +110,7 @@ func countBelow(nodes []tree.Node, root uuid.UUID) (s subtree) {
 			s.messages++
 		}
 	}
-	return s
+	return s, nil
 }
 
 // ask asks a person to agree. Where nobody can answer, it is an error that says

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/terminal"
@@ -36,20 +39,39 @@ func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 		if err != nil {
 			return err
 		}
-		span, err := spanBranch(ctx, store, c.ID, head, cmd.Limit)
+		branch := store.Branch(ctx, c.ID, head, cmd.Limit)
+		switch {
+		case !cmd.JSON:
+			return writeTranscript(out, c, last, branch)
+		case cmd.Limit == 0:
+			return writeTranscriptJSON(out, branch)
+		}
+		page, err := lastMessages(ctx, store, c.ID, head, cmd.Limit)
 		if err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return writeTranscriptJSON(out, span)
-		}
-		return writeTranscript(out, c, last, span)
+		return writePage(out, page)
 	})
 }
 
-func writeTranscriptJSON(out *terminal.Console, span span) error {
+// lastMessages gives the end of a branch as one page, with the cursor that
+// leads on.
+func lastMessages(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, limit int) (all tree.Page[tree.Message], err error) {
+	for {
+		page, err := store.Transcript(ctx, conversationID, headID, tree.Paging{Limit: min(limit-len(all.Data), tree.MaxPage), Cursor: all.Next})
+		if err != nil {
+			return all, err
+		}
+		all.Data, all.Next = append(page.Data, all.Data...), page.Next
+		if all.Next == "" || len(all.Data) == limit {
+			return all, nil
+		}
+	}
+}
+
+func writeTranscriptJSON(out *terminal.Console, branch iter.Seq2[tree.Message, error]) error {
 	list := jsonList{w: out}
-	for m, err := range span.messages() {
+	for m, err := range branch {
 		if err != nil {
 			return err
 		}
@@ -57,24 +79,26 @@ func writeTranscriptJSON(out *terminal.Console, span span) error {
 			return err
 		}
 	}
-	return list.end(span.oldest.Next)
+	return list.end("")
 }
 
-func writeTranscript(out *terminal.Console, c tree.Conversation, head tree.Message, span span) error {
+func writeTranscript(out *terminal.Console, c tree.Conversation, head tree.Message, branch iter.Seq2[tree.Message, error]) error {
 	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
 	active := ""
 	if head.ID == c.HeadID {
 		active = ", active"
 	}
 	out.Line("branch %s%s: %s, %s", head.ID, active, terminal.Count(head.Depth+1, "message"), terminal.Count(int(head.PathTokens), "token"))
-	if above := span.oldest.Data[0].Depth; above > 0 {
-		out.Line("")
-		out.Line("%s", out.Dim("… "+terminal.Count(above, "message")+" above …"))
-	}
-	for m, err := range span.messages() {
+	first := true
+	for m, err := range branch {
 		if err != nil {
 			return err
 		}
+		if first && m.Depth > 0 {
+			out.Line("")
+			out.Line("%s", out.Dim("… "+terminal.Count(m.Depth, "message")+" above …"))
+		}
+		first = false
 		writeMessage(out, m)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -26,8 +27,8 @@ func (cmd *compactCommand) Help() string {
 }
 
 func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store, log := d.store(cmd.Tenant), logs.logger(out.Errors, slog.LevelWarn)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store, log := d.Store(cmd.Tenant), logs.logger(out.Errors, slog.LevelWarn)
 		summarizers, err := cmd.summarizers()
 		if err != nil {
 			return err

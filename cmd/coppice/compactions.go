@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -15,8 +16,8 @@ type compactionsCommand struct {
 }
 
 func (cmd *compactionsCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/transfer"
@@ -69,10 +70,10 @@ func TestExplain(t *testing.T) {
 		{importError(t, `[{"uuid":"a","name":"A","chat_messages":[`), "claude: the file is cut off: it ends in the middle of element 1, at byte 41; export or copy it again"},
 		{fmt.Errorf("db.Migrate: %w", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{fmt.Errorf("tree.Import: %w", unsentError{syscall.EPIPE}), "the connection to the database broke under this command. What it had finished is kept; run it again"},
-		{&unreachableError{"postgres://ada:secret@db.example:5432/x", context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
-		{&unreachableError{"postgres://ada:secret@db.example/x", &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
-		{&unreachableError{"postgres://ada:secret@db.example/x", fmt.Errorf("db.Migrate: %w", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},
-		{&unreachableError{"postgres://ada:secret@db.example/x", errors.New("db.Open: odd")}, "the database server db.example:5432 doesn't answer (odd): check --database-url, or the variable DATABASE_URL"},
+		{&app.UnreachableError{URL: "postgres://ada:secret@db.example:5432/x", Err: context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
+		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
+		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: fmt.Errorf("db.Migrate: %w", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},
+		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: errors.New("db.Open: odd")}, "the database server db.example:5432 doesn't answer (odd): check --database-url, or the variable DATABASE_URL"},
 	}
 	for _, tt := range tests {
 		if got := explain(tt.err); got != tt.want {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
@@ -36,8 +37,8 @@ func (cmd *contextCommand) Run(ctx context.Context, out *terminal.Console, logs 
 	if err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err
@@ -71,14 +72,13 @@ func (cmd *contextCommand) window() (w summarize.Window, err error) {
 	case cmd.Window > 0 || cmd.Model == "":
 		return w, nil
 	}
-	families, err := cmd.families()
-	if err != nil {
+	if err := cmd.check(); err != nil {
 		return w, err
 	}
-	known := []string(nil)
-	if w.MaxContextTokens, known = windowOf(families)(cmd.Model); known != nil {
+	w.MaxContextTokens, err = app.Models{Windows: cmd.ModelWindow}.Window(cmd.Model)
+	if unknown := (*app.UnknownModelError)(nil); errors.As(err, &unknown) {
 		err = usagef("the window of the model %q is not known: give it by --window. Known are the models whose names begin with %s",
-			cmd.Model, strings.Join(known, ", "))
+			cmd.Model, strings.Join(unknown.Known, ", "))
 	}
 	return w, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -23,8 +24,8 @@ func (cmd *explainCommand) Help() string {
 }
 
 func (cmd *explainCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err

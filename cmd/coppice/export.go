@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
@@ -42,8 +43,8 @@ func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	if err := cmd.check(); err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		ids, err := cmd.find(ctx, store)
 		if err != nil {
 			return err

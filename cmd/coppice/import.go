@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
@@ -30,8 +31,8 @@ func (cmd *importCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	if cmd.DryRun {
 		return cmd.importFiles(ctx, out, nil)
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		return cmd.importFiles(ctx, out, d.store(cmd.Tenant))
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		return cmd.importFiles(ctx, out, d.Store(cmd.Tenant))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/keys"
 )
@@ -29,8 +30,8 @@ func (cmd *keysCreateCommand) Run(ctx context.Context, out *terminal.Console, lo
 	if strings.TrimSpace(cmd.Name) == "" {
 		return usagef("the name is empty: say what the key is for, so that you know it when you revoke it")
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		all := keys.New(d.pool)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		all := d.Keys()
 		closed, err := all.Any(ctx)
 		if err != nil {
 			return err
@@ -59,8 +60,8 @@ type keysListCommand struct {
 }
 
 func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		list, err := keys.New(d.pool).List(ctx, cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		list, err := d.Keys().List(ctx, cmd.Tenant)
 		if err != nil {
 			return err
 		}
@@ -103,8 +104,8 @@ type keysRevokeCommand struct {
 }
 
 func (cmd *keysRevokeCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		all := keys.New(d.pool)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		all := d.Keys()
 		id, err := findKey(ctx, all, cmd.ID)
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
@@ -68,7 +69,7 @@ func explain(err error) string {
 		version     *embedded.VersionError
 		usage       *usageError
 		answer      *pgconn.PgError
-		unreachable *unreachableError
+		unreachable *app.UnreachableError
 		path        *fs.PathError
 		file        *transfer.FileError
 	)
@@ -84,7 +85,7 @@ func explain(err error) string {
 	case errors.Is(err, embedded.ErrNoPostgres):
 		return embedded.ErrNoPostgres.Error()
 	case errors.As(err, &unreachable):
-		return unreachable.Error()
+		return unreachableProblem(unreachable)
 	case errors.As(err, &file), errors.Is(err, transfer.ErrFormat): // its end too is one that wasn't expected, and not the database's
 		return fileProblem(err)
 	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
@@ -114,20 +115,13 @@ func connectionBroke(err error) bool {
 
 // origin is what functions of this program put before an error: their name,
 // with arguments.
-var origin = regexp.MustCompile(`^((db|embedded|keys|llm|summarize|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
+var origin = regexp.MustCompile(`^((app|db|embedded|keys|llm|summarize|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
 
-// An unreachableError says that the database could not be opened.
-type unreachableError struct {
-	url string
-	err error
-}
-
-func (e *unreachableError) Unwrap() error { return e.err }
-
-// Error names the server, and never the password.
-func (e *unreachableError) Error() string {
+// unreachableProblem names the database server that can't be reached, and never
+// the password.
+func unreachableProblem(e *app.UnreachableError) string {
 	const mend = "check --database-url, or the variable DATABASE_URL"
-	config, err := pgconn.ParseConfig(e.url)
+	config, err := pgconn.ParseConfig(e.URL)
 	if err != nil {
 		return "the database URL can't be read: give it as postgres://user:password@host/database, by --database-url or the variable DATABASE_URL"
 	}
@@ -135,16 +129,16 @@ func (e *unreachableError) Error() string {
 		answer *pgconn.PgError
 		name   *net.DNSError
 		dial   *net.OpError
-		reason = origin.ReplaceAllString(e.err.Error(), "")
+		reason = origin.ReplaceAllString(e.Err.Error(), "")
 	)
 	switch {
-	case errors.As(e.err, &answer):
+	case errors.As(e.Err, &answer):
 		return fmt.Sprintf("the database server %s:%d refuses the connection: %s: %s", config.Host, config.Port, answer.Message, mend)
-	case errors.As(e.err, &name):
+	case errors.As(e.Err, &name):
 		reason = name.Err
-	case errors.As(e.err, &dial):
+	case errors.As(e.Err, &dial):
 		reason = dial.Err.Error()
-	case errors.Is(e.err, context.DeadlineExceeded):
+	case errors.Is(e.Err, context.DeadlineExceeded):
 		reason = "it took too long"
 	}
 	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, terminal.OneLine(reason, 300), mend)

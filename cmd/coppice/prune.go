@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/term"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -28,8 +29,8 @@ func (cmd *pruneCommand) Help() string {
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -29,16 +30,16 @@ All is rebuilt from the database. metadata.json says what can't be, because it w
 }
 
 func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	families, err := cmd.families()
-	if err != nil {
+	if err := cmd.check(); err != nil {
 		return err
 	}
+	models := cmd.models()
 	again, err := cmd.again()
 	if err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		contexts, err := newContexts(store, new(settingsFlags), nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err
@@ -56,7 +57,7 @@ func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		slices.Reverse(list.Data) // the oldest is the first
 		for i, k := range list.Data {
 			r := replayed{Compaction: k, number: i + 1, model: cmd.Model}
-			window, _ := windowOf(families)(k.Model) // 0, for any, where it isn't known
+			window, _ := models.Window(k.Model) // 0, for any, where it isn't known
 			if r.Replayed, err = contexts.Replay(ctx, k, window); err != nil {
 				return err
 			}
@@ -84,11 +85,11 @@ func (cmd *replayCommand) again() (*summarize.Summarizer, error) {
 		return nil, nil
 	case cmd.Model == summarize.OfflineDigest:
 		return new(summarize.Summarizer), nil
-	case !cmd.reachable():
+	case !cmd.models().Reachable():
 		return nil, usagef("--model %s needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key", cmd.Model)
 	}
-	s, err := cmd.summarizer(cmd.Model)
-	return &s, err
+	s, err := cmd.models().Summarizer(cmd.Model)
+	return &s, modelUsage(err)
 }
 
 // A replayed compaction is one that is to be written.

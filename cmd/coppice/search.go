@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -19,8 +20,8 @@ type searchCommand struct {
 }
 
 func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		var in uuid.UUID
 		if cmd.Conversation != "" {
 			c, err := findConversation(ctx, store, cmd.Conversation)

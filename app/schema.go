@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -28,23 +28,24 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	switch {
 	case have == 0:
-		return errNoSchema
+		return ErrNoSchema
 	case have < want:
-		return &olderSchemaError{have, want}
+		return &OlderSchemaError{have, want}
 	case have > want:
 		return fmt.Errorf("%w (the schema is version %d, the program's %d)", db.ErrSchemaNewer, have, want)
 	}
 	return nil
 }
 
-var errNoSchema = errors.New("the database has no Coppice schema yet: run coppice migrate on it, or coppice serve")
+// ErrNoSchema tells that nobody has migrated the database yet.
+var ErrNoSchema = errors.New("the database has no Coppice schema yet: run coppice migrate on it, or coppice serve")
 
-// An olderSchemaError says that migrations are missing.
-type olderSchemaError struct{ have, want int64 }
+// An OlderSchemaError tells that the database lacks migrations.
+type OlderSchemaError struct{ Have, Want int64 }
 
-func (e *olderSchemaError) Error() string {
+func (e *OlderSchemaError) Error() string {
 	return fmt.Sprintf("the database's schema is version %d, and this program needs %d: run coppice migrate on it. "+
-		"If an older coppice serve runs on it, stop that first", e.have, e.want)
+		"If an older coppice serve runs on it, stop that first", e.Have, e.Want)
 }
 
 // newestMigration is the schema version that the program is made for.

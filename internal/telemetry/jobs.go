@@ -1,4 +1,4 @@
-package main
+package telemetry
 
 import (
 	"context"
@@ -77,13 +77,13 @@ func (c *jobCollector) jobs() *summarize.Jobs {
 	return c.last
 }
 
-// newJobAttempts makes the counter of what attempts at jobs came to.
-func newJobAttempts(registry *prometheus.Registry) (observe func(summarize.JobOutcome), err error) {
+// JobAttempts adds the counter of what attempts at jobs came to.
+func (t *Telemetry) JobAttempts() (observe func(summarize.JobOutcome), err error) {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "coppice_job_attempts_total", Help: "Attempts at background jobs by this server, by what came of them.",
 	}, []string{"outcome"})
 	for _, outcome := range summarize.JobOutcomes() {
 		attempts.WithLabelValues(string(outcome))
 	}
-	return func(o summarize.JobOutcome) { attempts.WithLabelValues(string(o)).Inc() }, registry.Register(attempts)
+	return func(o summarize.JobOutcome) { attempts.WithLabelValues(string(o)).Inc() }, t.register(attempts)
 }

@@ -20,7 +20,7 @@ const module = "github.com/coppice-chat/coppice"
 // arrows says which packages of this module a package may import. Those in cmd/
 // may import all but test code. A new package needs a line here.
 var arrows = map[string][]string{
-	"app":                {"db", "db/embedded", "internal/telemetry", "keys", "llm", "reply", "server", "summarize", "tree"},
+	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "reply", "server", "summarize", "tree"},
 	"internal/telemetry": {"llm", "reply", "summarize"},
 	"bench":              {"summarize", "tokens", "transfer", "tree"},
 	"bench/speed":        {"db", "summarize", "tokens", "tree"}, // its floors are the SQL itself
@@ -40,7 +40,8 @@ var arrows = map[string][]string{
 	"internal/terminal":  {"tree"},
 	"db":                 {},
 	"db/embedded":        {},
-	"db/dbtest":          {"db", "db/embedded"},
+	"db/migrate":         {"db"},
+	"db/dbtest":          {"db", "db/embedded", "db/migrate"},
 	"torture":            {"db", "db/embedded", "llm/llmtest"},
 }
 
@@ -54,10 +55,10 @@ var testCode = []string{"db/dbtest", "llm/llmtest", "torture", "cmd/torture", "c
 var owners = map[string][]string{
 	"flag":                         {}, // settings come from cmd/ as values
 	"github.com/alecthomas/kong":   {},
-	"github.com/jackc/pgx":         {"app", "bench/speed", "db", "db/embedded", "internal/telemetry", "keys", "summarize", "tree"},
+	"github.com/jackc/pgx":         {"app", "bench/speed", "db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "summarize", "tree"},
 	"github.com/labstack/echo":     {"server"},
 	"github.com/openai/openai-go":  {"llm"},
-	"github.com/pressly/goose":     {"app", "db"},
+	"github.com/pressly/goose":     {"db/migrate"},
 	"github.com/tiktoken-go":       {},
 	"testing":                      {},
 	"github.com/testcontainers":    {},
@@ -125,6 +126,23 @@ func TestProgramHasNoTestCode(t *testing.T) {
 	for pkg := range strings.FieldsSeq(string(out)) {
 		if slices.ContainsFunc(unwanted, func(root string) bool { return within(pkg, root) }) {
 			t.Errorf("the program contains %s", pkg)
+		}
+	}
+}
+
+// A program that only stores conversations carries nothing that migrates a
+// database or runs jobs.
+func TestTreeIsLight(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "./tree").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		for _, root := range []string{"github.com/pressly/goose", "github.com/riverqueue", module + "/db/migrate"} {
+			if within(pkg, root) {
+				t.Errorf("package tree needs %s", pkg)
+			}
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (c *Coppice) wire(cfg Config, models []llm.Model) error {
 	s := cfg.Server
 	s.Store, s.Keys, s.Contexts, s.Replies = c.store, c.keys, c.contexts, c.replies
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
-	s.Ready = func(ctx context.Context) error { return checkSchema(ctx, pool) }
+	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)
 	if s.MaxReads == 0 {
 		s.MaxReads = max(conns/2, 1) // so that slow readers leave connections to others

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
@@ -105,7 +106,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestJoinDatabase(t *testing.T) {
 	t.Parallel()
 	empty := app.DatabaseConfig{URL: dbtest.Empty(t)}
-	if _, err := app.JoinDatabase(t.Context(), empty, nil); !errors.Is(err, app.ErrNoSchema) {
+	if _, err := app.JoinDatabase(t.Context(), empty, nil); !errors.Is(err, db.ErrNoSchema) {
 		t.Fatalf("without a schema: %v", err)
 	}
 	d, err := app.OpenDatabase(t.Context(), empty, nil)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
@@ -160,9 +161,9 @@ func orNone(log *slog.Logger) *slog.Logger {
 func passing(err error) time.Duration {
 	var inUse *embedded.InUseError
 	var unreachable *UnreachableError
-	var older *OlderSchemaError
+	var older *db.SchemaOlderError
 	switch {
-	case errors.As(err, &inUse), errors.As(err, &unreachable), errors.Is(err, ErrNoSchema):
+	case errors.As(err, &inUse), errors.As(err, &unreachable), errors.Is(err, db.ErrNoSchema):
 		return joinPatience
 	case errors.As(err, &older):
 		return migratePatience
@@ -181,12 +182,12 @@ func (d *Database) connect(ctx context.Context, cfg DatabaseConfig) (err error) 
 	if err != nil {
 		return &UnreachableError{d.url, err}
 	}
-	return checkSchema(ctx, d.pool)
+	return db.CheckSchema(ctx, d.pool)
 }
 
 // migrate brings the schema up to date.
 func (d *Database) migrate(ctx context.Context) (err error) {
-	d.before, d.after, err = db.Migrate(ctx, d.url)
+	d.before, d.after, err = migrate.Up(ctx, d.url)
 	var notParsed *pgconn.ParseConfigError
 	var notConnected *pgconn.ConnectError
 	if errors.As(err, &notParsed) || errors.As(err, &notConnected) {

@@ -94,7 +94,7 @@ type Worker struct {
 }
 
 // NewWorker makes a Worker. The database must have River's tables, which
-// db.Migrate makes.
+// migrate.Up makes.
 func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker, error) {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = 2

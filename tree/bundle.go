@@ -112,6 +112,11 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 const (
 	rowsAtOnce = 1000
 	textAtOnce = 1 << 20
+
+	// What is less is stored within the bound of any statement, so it is spared
+	// the two round trips that lift the bound.
+	rowsInTime = 100
+	textInTime = 64 << 10
 )
 
 // copy stores the rows that wait.
@@ -124,7 +129,13 @@ func (im *importer) copy(ctx context.Context) error {
 	if err := im.s.roomFor(im.stored, im.messages); err != nil {
 		return err
 	}
-	err := im.s.copyNodes(ctx, im.rows)
+	store := func() error { return im.s.copyNodes(ctx, im.rows) }
+	var err error
+	if len(im.rows) > rowsInTime || im.waiting > textInTime {
+		err = im.s.patiently(ctx, store)
+	} else {
+		err = store()
+	}
 	clear(im.rows)
 	im.rows, im.waiting = im.rows[:0], 0
 	return err

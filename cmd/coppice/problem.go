@@ -115,7 +115,7 @@ func connectionBroke(err error) bool {
 
 // origin is what functions of this program put before an error: their name,
 // with arguments.
-var origin = regexp.MustCompile(`^((app|db|embedded|keys|llm|summarize|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
+var origin = regexp.MustCompile(`^((app|db|embedded|keys|llm|migrate|summarize|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
 
 // unreachableProblem names the database server that can't be reached, and never
 // the password.

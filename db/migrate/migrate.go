@@ -1,4 +1,7 @@
-package db
+// Package migrate brings the schema of a database up to date: that of the tree,
+// by goose, and that of the background jobs, by River. Package db, which reads
+// and writes the tables, imports neither.
+package migrate
 
 import (
 	"context"
@@ -16,13 +19,15 @@ import (
 	"github.com/pressly/goose/v3/lock"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/coppice-chat/coppice/db"
 )
 
 //go:embed migrations/*.sql
 var files embed.FS
 
-// Migrations are the schema's steps, one SQL file each, in order.
-func Migrations() fs.FS {
+// Files returns the schema's steps, one SQL file each, in order.
+func Files() fs.FS {
 	sub, err := fs.Sub(files, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
@@ -30,30 +35,26 @@ func Migrations() fs.FS {
 	return sub
 }
 
-// ErrSchemaNewer tells that the database was migrated by a later version of
-// the program.
-var ErrSchemaNewer = errors.New("the database's schema is newer than this program: install the version that migrated it, or a later one")
-
 // ErrEncoding tells that the database holds another encoding than UTF8, in
 // which not every message can be stored.
 var ErrEncoding = errors.New("the database's encoding is not UTF8: create it with `create database … encoding 'UTF8' template template0`")
 
-// Migrate brings the schema of the database at url up to date and returns its
+// Up brings the schema of the database at url up to date and returns its
 // version before and after. Several programs may call it at once: one works,
 // the others wait for it. A schema newer than the program is an
-// ErrSchemaNewer, a database of another encoding than UTF8 an ErrEncoding; both
+// [db.ErrSchemaNewer], a database of another encoding than UTF8 an ErrEncoding; both
 // stay as they are.
-func Migrate(ctx context.Context, url string) (before, after int64, err error) {
+func Up(ctx context.Context, url string) (before, after int64, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("db.Migrate: %w", err)
+			err = fmt.Errorf("migrate.Up: %w", err)
 		}
 	}()
 	conf, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return 0, 0, err
 	}
-	if !choosesExecMode(url) {
+	if !db.ChoosesExecMode(url) {
 		// What is prepared on one connection of a pooler isn't on the next, and
 		// doesn't outlive a change of its tables either.
 		conf.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -68,7 +69,7 @@ func Migrate(ctx context.Context, url string) (before, after int64, err error) {
 		return 0, 0, err
 	}
 	defer unlock()
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, Migrations())
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, Files())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -78,7 +79,7 @@ func Migrate(ctx context.Context, url string) (before, after int64, err error) {
 	}
 	sources := provider.ListSources()
 	if before > sources[len(sources)-1].Version {
-		return before, before, ErrSchemaNewer
+		return before, before, db.ErrSchemaNewer
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return before, before, err

@@ -1,4 +1,4 @@
-package db_test
+package migrate_test
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -36,7 +37,7 @@ var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8, 8: 8}
 // it: nothing of it changes, and everything reads, writes and works on.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
-	versions, err := fs.Glob(db.Migrations(), "*.sql")
+	versions, err := fs.Glob(migrate.Files(), "*.sql")
 	if err != nil || len(versions) == 0 {
 		t.Fatalf("migrations: %v, %v", versions, err)
 	}
@@ -51,7 +52,7 @@ func TestUpgrade(t *testing.T) {
 			makeOld(t, url, version)
 			was := rows(t, url, nil)
 			columns := columnsOf(t, url)
-			if before, after, err := db.Migrate(t.Context(), url); err != nil || before != version || after != latest(t) {
+			if before, after, err := migrate.Up(t.Context(), url); err != nil || before != version || after != latest(t) {
 				t.Fatalf("from %d to %d, %v; want from %d to %d", before, after, err, version, latest(t))
 			}
 			for table, want := range was {
@@ -92,7 +93,7 @@ func makeOld(t *testing.T, url string, version int64) {
 	}
 	conn := stdlib.OpenDB(*conf)
 	defer conn.Close()
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, db.Migrations())
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, migrate.Files())
 	if err != nil {
 		t.Fatal(err)
 	}

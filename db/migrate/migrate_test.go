@@ -1,8 +1,10 @@
-package db_test
+package migrate_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -16,12 +18,13 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/db/migrate"
 )
 
 // schema.sql is what people and sqlc read, the migrations are what runs.
 func TestMigrationsMakeTheSchema(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../schema.sql")
+	text, err := os.ReadFile("../../schema.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +47,12 @@ func TestMigrationsMakeTheSchema(t *testing.T) {
 func TestMigrateTwice(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	before, after, err := db.Migrate(t.Context(), url)
+	before, after, err := migrate.Up(t.Context(), url)
 	if err != nil || before != 0 || after != latest(t) {
 		t.Fatalf("from %d to %d, %v; want from 0 to %d", before, after, err, latest(t))
 	}
 	once := describe(t, url)
-	before, after, err = db.Migrate(t.Context(), url)
+	before, after, err = migrate.Up(t.Context(), url)
 	if err != nil || before != latest(t) || after != latest(t) {
 		t.Fatalf("again: from %d to %d, %v; want %d", before, after, err, latest(t))
 	}
@@ -64,7 +67,7 @@ func TestMigrateConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if _, after, err := db.Migrate(t.Context(), url); err != nil || after != latest(t) {
+			if _, after, err := migrate.Up(t.Context(), url); err != nil || after != latest(t) {
 				t.Errorf("to %d, %v", after, err)
 			}
 		})
@@ -83,7 +86,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after, err := db.Migrate(t.Context(), url)
+	before, after, err := migrate.Up(t.Context(), url)
 	if !errors.Is(err, db.ErrSchemaNewer) || before != newer || after != newer {
 		t.Fatalf("from %d to %d, %v; want %d, ErrSchemaNewer", before, after, err, newer)
 	}
@@ -92,7 +95,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 func TestMigrateReportsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://[", "postgres://localhost:1/nowhere?connect_timeout=5"} {
-		if _, _, err := db.Migrate(t.Context(), url); err == nil || !strings.HasPrefix(err.Error(), "db.Migrate: ") {
+		if _, _, err := migrate.Up(t.Context(), url); err == nil || !strings.HasPrefix(err.Error(), "migrate.Up: ") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -109,7 +112,7 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 	}
 	conn := stdlib.OpenDB(*conf)
 	defer conn.Close()
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, db.Migrations())
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, migrate.Files())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +122,7 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 	if left := describe(t, url); len(left) > 0 {
 		t.Errorf("left over: %q", left)
 	}
-	if _, _, err := db.Migrate(t.Context(), url); err != nil {
+	if _, _, err := migrate.Up(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
 	if again := describe(t, url); !slices.Equal(again, up) {
@@ -130,7 +133,7 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 // latest is the version that the migrations lead to.
 func latest(t *testing.T) (version int64) {
 	t.Helper()
-	files, err := fs.Glob(db.Migrations(), "*.sql")
+	files, err := fs.Glob(migrate.Files(), "*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,4 +156,57 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
+}
+
+// A database in which a message in Chinese couldn't be stored is refused before
+// anything is.
+func TestMigrateRefusesOtherEncodings(t *testing.T) {
+	t.Parallel()
+	admin := connect(t, dbtest.Empty(t))
+	name := "coppice_latin_" + strings.ToLower(rand.Text())
+	if _, err := admin.Exec(t.Context(), "create database "+name+" encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C' template template0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec(context.Background(), "drop database "+name+" with (force)"); err != nil {
+			t.Error(err)
+		}
+	})
+	config := admin.Config().Copy()
+	url := fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s", config.Host, config.Port, config.User, config.Password, name)
+	if _, _, err := migrate.Up(t.Context(), url); !errors.Is(err, migrate.ErrEncoding) {
+		t.Errorf("migrating SQL_ASCII: %v", err)
+	}
+}
+
+// The queries are made for the newest version, and a database of any other one
+// is told from it.
+func TestCheckSchema(t *testing.T) {
+	t.Parallel()
+	if latest(t) != db.SchemaVersion {
+		t.Errorf("db.SchemaVersion is %d, the newest migration %d", db.SchemaVersion, latest(t))
+	}
+	empty := connect(t, dbtest.Empty(t))
+	if err := db.CheckSchema(t.Context(), empty); !errors.Is(err, db.ErrNoSchema) {
+		t.Errorf("an empty database: %v", err)
+	}
+	conn := connect(t, dbtest.URL(t))
+	if err := db.CheckSchema(t.Context(), conn); err != nil {
+		t.Errorf("a migrated database: %v", err)
+	}
+	set := func(version int) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), "update goose_db_version set version_id = $1 where id = (select max(id) from goose_db_version)", version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(db.SchemaVersion + 1)
+	if err := db.CheckSchema(t.Context(), conn); !errors.Is(err, db.ErrSchemaNewer) {
+		t.Errorf("a newer schema: %v", err)
+	}
+	set(1)
+	var older *db.SchemaOlderError
+	if err := db.CheckSchema(t.Context(), conn); !errors.As(err, &older) || older.Have != db.SchemaVersion-1 || older.Want != db.SchemaVersion {
+		t.Errorf("an older schema: %v", err)
+	}
 }

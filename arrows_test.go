@@ -21,11 +21,11 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here.
 var arrows = map[string][]string{
 	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "reply", "server", "summarize", "tree"},
-	"internal/telemetry": {"llm", "reply", "summarize"},
+	"internal/telemetry": {"llm", "reply", "summarize", "tree"},
 	"bench":              {"summarize", "tokens", "transfer", "tree"},
 	"bench/speed":        {"db", "summarize", "tokens", "tree"}, // its floors are the SQL itself
 	"bench/plot":         {},
-	"server":             {"internal/rawjson", "keys", "reply", "summarize", "transfer", "tree", "web"},
+	"server":             {"internal/rawjson", "internal/telemetry", "keys", "reply", "summarize", "transfer", "tree", "web"},
 	"web":                {},
 	"chat":               {"internal/rawjson"},
 	"reply":              {"chat", "llm", "summarize", "tree"},

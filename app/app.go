@@ -163,7 +163,7 @@ func (c *Coppice) wire(cfg Config, models []llm.Model) error {
 	if err != nil {
 		return fmt.Errorf("app.Open: %w", err)
 	}
-	metrics, err := server.NewCompactionMetrics(t.Registry)
+	metrics, err := telemetry.NewCompactions(t.Registry)
 	if err != nil {
 		return err
 	}

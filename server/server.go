@@ -32,6 +32,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -272,4 +273,17 @@ func (s *Server) routeOf(c echo.Context) route {
 		return r
 	}
 	return route{pattern: "none", api: true}
+}
+
+// defaultContexts makes the service that a program didn't bring.
+func (cfg *Config) defaultContexts() error {
+	if cfg.Contexts != nil {
+		return nil
+	}
+	m, err := telemetry.NewCompactions(cfg.Registry)
+	if err != nil {
+		return err
+	}
+	cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Observe: m.Observe})
+	return err
 }

@@ -260,6 +260,23 @@ func TestImportStops(t *testing.T) {
 	}
 }
 
+// A run that is stopped while the store has a batch stores nothing more of it,
+// though the batch is to be taken one by one.
+func TestImportStopsWithinABatch(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	store := storeFunc(func(context.Context, []tree.Bundle) error {
+		calls++
+		cancel()
+		return &tree.Error{Kind: tree.ErrInvalid, Code: "invalid_body", Detail: "No."}
+	})
+	const file = `[{"uuid": "a", "chat_messages": [{"uuid": "1", "sender": "human", "text": "hi"}]}, {"uuid": "b", "chat_messages": [{"uuid": "2", "sender": "human", "text": "ho"}]}]`
+	if _, err := Import(ctx, store, strings.NewReader(file), Options{}); !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("error %v, and the store was called %d times, want once", err, calls)
+	}
+}
+
 func TestImportZip(t *testing.T) {
 	t.Parallel()
 	conversation := func(id string) string {

@@ -38,6 +38,7 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -46,8 +47,9 @@ import (
 //
 // Contexts, Jobs, Replies and Server are the configurations of those packages.
 // What a part takes of another one, such as its store, its logger or its metrics,
-// Open fills in; what stands there is ignored. Contexts.Summarizers and
-// Replies.Models are asked after those that Models names.
+// Open fills in; what stands there is ignored. Contexts.Summarizer
+// writes summaries where Models names no model for them, and Replies.Models
+// answer besides those that Models names.
 type Config struct {
 	Database DatabaseConfig
 	Models   Models
@@ -59,7 +61,7 @@ type Config struct {
 	// answers; the reserve shrinks with it unless KeepReserve is set.
 	KeepWindow, KeepReserve bool
 
-	Jobs summarize.WorkerConfig // an ID of "" is made of the host's name and DataDir or Address
+	Jobs jobs.Config // an ID of "" is made of the host's name and DataDir or Address
 	// Address is where clients reach this Coppice, as HOST:PORT. It names the
 	// Coppice among those on a database; "" is a new name at each start, with which
 	// jobs that a killed program left are taken up some minutes later.
@@ -82,7 +84,7 @@ type Coppice struct {
 	keys     *keys.Keys
 	contexts *summarize.Service
 	replies  *reply.Service
-	worker   *summarize.Worker
+	worker   *jobs.Worker
 	server   *server.Server
 	log      *slog.Logger
 	started  atomic.Bool
@@ -123,41 +125,42 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 	return c, nil
 }
 
-// fill completes what can be known without the database, and makes the models
-// that answer.
-func (cfg *Config) fill() ([]llm.Model, error) {
+// clients are those of the models that Config.Models names.
+type clients struct {
+	summaries []summarize.Model
+	replies   []llm.Model
+}
+
+// fill completes what can be known without the database, and makes the clients of
+// the models.
+func (cfg *Config) fill() (m clients, err error) {
 	families, err := cfg.Models.Families()
 	if err != nil {
-		return nil, err
+		return m, err
 	}
 	if cfg.Contexts.Settings == (summarize.Settings{}) {
 		cfg.Contexts.Settings = summarize.Defaults()
 	}
 	keep := cfg.KeepWindow || cfg.Contexts.Settings.MaxContextTokens != summarize.Defaults().MaxContextTokens
-	models, err := cfg.Models.repliers(keep)
-	if err != nil {
-		return nil, err
+	if m.replies, err = cfg.Models.repliers(keep); err != nil {
+		return m, err
 	}
+	m.replies = append(m.replies, cfg.Replies.Models...)
 	cfg.Replies.Families, cfg.Server.ModelWindow = families, windowOf(families)
 	if keep {
 		cfg.Replies.Families = llm.Families{} // the settings' window holds, whatever is known of the models
 	} else {
-		cfg.Contexts.Settings = fitWindow(cfg.Contexts.Settings, cfg.KeepReserve, models, families)
+		cfg.Contexts.Settings = fitWindow(cfg.Contexts.Settings, cfg.KeepReserve, m.replies, families)
 	}
-	summarizers, err := cfg.Models.Summarizers()
-	if err != nil {
-		return nil, err
+	if len(m.replies) == 0 {
+		m.replies = []llm.Model{llm.Offline(offlinePause)}
 	}
-	cfg.Contexts.Summarizers = append(summarizers, cfg.Contexts.Summarizers...)
-	models = append(models, cfg.Replies.Models...)
-	if len(models) == 0 {
-		models = []llm.Model{llm.Offline(offlinePause)}
-	}
-	return models, nil
+	m.summaries, err = cfg.Models.SummaryModels()
+	return m, err
 }
 
 // wire makes the parts over the database.
-func (c *Coppice) wire(cfg Config, models []llm.Model) error {
+func (c *Coppice) wire(cfg Config, models clients) error {
 	pool := c.db.pool
 	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version)
 	if err != nil {
@@ -168,8 +171,11 @@ func (c *Coppice) wire(cfg Config, models []llm.Model) error {
 		return err
 	}
 	cfg.Contexts.Observe, cfg.Contexts.Tracing, cfg.Contexts.Logger = metrics.Observe, cfg.Tracing, cfg.Logger
-	for i, s := range cfg.Contexts.Summarizers {
-		cfg.Contexts.Summarizers[i].Model = t.Model(s.Model)
+	for i, m := range models.summaries {
+		models.summaries[i].Model = t.Model(m.Model)
+	}
+	if len(models.summaries) > 0 {
+		cfg.Contexts.Summarizer = summarize.Cascade{Models: models.summaries}
 	}
 	if c.contexts, err = summarize.New(tree.New(pool), cfg.Contexts); err != nil {
 		return err
@@ -182,7 +188,7 @@ func (c *Coppice) wire(cfg Config, models []llm.Model) error {
 
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
 	cfg.Replies.Models = nil
-	for _, m := range models {
+	for _, m := range models.replies {
 		cfg.Replies.Models = append(cfg.Replies.Models, t.Model(m))
 	}
 	if c.replies, err = reply.New(cfg.Replies); err != nil {
@@ -208,21 +214,14 @@ func (c *Coppice) wire(cfg Config, models []llm.Model) error {
 }
 
 // newWorker makes the worker, which doesn't work yet.
-func (c *Coppice) newWorker(cfg Config, t *telemetry.Telemetry) (_ *summarize.Worker, err error) {
+func (c *Coppice) newWorker(cfg Config, t *telemetry.Telemetry) (_ *jobs.Worker, err error) {
 	if cfg.Jobs.ID == "" {
 		if cfg.Jobs.ID, err = workerID(cfg.Database, cfg.Address); err != nil {
 			return nil, err
 		}
 	}
-	cfg.Jobs.PollOnly, cfg.Jobs.Logger = db.Pooled(c.db.pool), cfg.Logger
-	if cfg.Jobs.Observe, err = t.JobAttempts(); err != nil {
-		return nil, err
-	}
-	worker, err := summarize.NewWorker(c.db.pool, c.contexts, cfg.Jobs)
-	if err != nil {
-		return nil, err
-	}
-	return worker, t.Jobs(worker, cfg.Logger)
+	cfg.Jobs.PollOnly, cfg.Jobs.Logger, cfg.Jobs.Registry = db.Pooled(c.db.pool), cfg.Logger, t.Registry
+	return jobs.New(c.db.pool, c.contexts, cfg.Jobs)
 }
 
 // Store gives the default tenant's conversations; ForTenant gives another's.

@@ -82,14 +82,14 @@ func windowOf(families llm.Families) func(model string) (tokens int, known []str
 	}
 }
 
-// Summarizers makes the clients of Summaries, in order; none where no model can
+// SummaryModels makes the clients of Summaries, in order; none where no model can
 // be reached.
-func (m Models) Summarizers() (all []summarize.Summarizer, err error) {
+func (m Models) SummaryModels() (all []summarize.Model, err error) {
 	if !m.Reachable() {
 		return nil, nil
 	}
 	for _, name := range m.Summaries {
-		s, err := m.Summarizer(name)
+		s, err := m.SummaryModel(name)
 		if err != nil {
 			return nil, err
 		}
@@ -98,14 +98,14 @@ func (m Models) Summarizers() (all []summarize.Summarizer, err error) {
 	return all, nil
 }
 
-// Summarizer makes a client of one model that writes summaries.
-func (m Models) Summarizer(name string) (summarize.Summarizer, error) {
+// SummaryModel makes a client of one model that writes summaries.
+func (m Models) SummaryModel(name string) (summarize.Model, error) {
 	window, err := m.Window(name)
 	if err != nil {
-		return summarize.Summarizer{}, err
+		return summarize.Model{}, err
 	}
 	model, err := m.client(name)
-	return summarize.Summarizer{Model: model, Window: window, Timeout: m.SummaryTimeout}, err
+	return summarize.Model{Model: model, Window: window, Timeout: m.SummaryTimeout}, err
 }
 
 // repliers makes the clients of Replies; none where no model can be reached. A

@@ -35,8 +35,8 @@ func TestFitWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(models) != max(1, len(test.models)) {
-			t.Errorf("%v: %d models answer", test.models, len(models))
+		if len(models.replies) != max(1, len(test.models)) {
+			t.Errorf("%v: %d models answer", test.models, len(models.replies))
 		}
 		got := cfg.Contexts.Settings
 		if err := got.Validate(); err != nil || got.MaxContextTokens != test.window || got.ReservedTokens != test.reserved {

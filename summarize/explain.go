@@ -2,11 +2,11 @@ package summarize
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -130,5 +130,5 @@ func explainPlan(p *Plan) *ExplainedPlan {
 func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, text string, err error) {
 	defer wrap(&err, "Summary(%s, %s)", conversationID, id)
 	summary, err := s.store.Summary(ctx, conversationID, id)
-	return summary, unwrapSummary(json.RawMessage(summary.Body)), err
+	return summary, prompt.Unwrap(summary.Body), err
 }

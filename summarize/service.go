@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -18,24 +19,27 @@ import (
 // Config sets a Service up. The zero value works: default settings, no model,
 // hence the offline digest.
 type Config struct {
-	Settings    Settings              // of the server; the zero value stands for Defaults
-	Summarizers []Summarizer          // asked one after the other
-	NoDigest    bool                  // where every summarizer fails, don't fall back on the offline digest
-	Counter     tokens.Counter        // nil: o200k, as package tree counts
-	Logger      *slog.Logger          // nil: none. Records hold counts and ids, never text
-	Observe     func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
-	Tracing     trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
+	Settings   Settings              // of the server; the zero value stands for Defaults
+	Summarizer Summarizer            // asked first, such as a Cascade; nil for the offline digest alone
+	NoDigest   bool                  // where the summarizer fails, don't fall back on the offline digest
+	Counter    tokens.Counter        // nil: o200k, as package tree counts
+	Logger     *slog.Logger          // nil: none. Records hold counts and ids, never text
+	Observe    func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
+	Tracing    trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
 }
 
 // A Service gives contexts and compacts branches. It is safe for use by
 // several goroutines, and holds nothing between calls but its configuration.
 type Service struct {
-	store    *tree.Store
-	settings Settings
-	cascade  cascade
-	log      *slog.Logger
-	observe  func(tree.Compaction)
-	tracer   trace.Tracer
+	store      *tree.Store
+	settings   Settings
+	summarizer Summarizer // nil for none
+	digest     digest.Summarizer
+	noDigest   bool
+	count      tokens.Counter
+	log        *slog.Logger
+	observe    func(tree.Compaction)
+	tracer     trace.Tracer
 }
 
 // New makes a Service over a store. Settings that can't stand are a
@@ -60,8 +64,8 @@ func New(store *tree.Store, cfg Config) (*Service, error) {
 		cfg.Observe = func(tree.Compaction) {}
 	}
 	return &Service{
-		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName),
-		cascade: cascade{summarizers: cfg.Summarizers, noDigest: cfg.NoDigest, count: cfg.Counter},
+		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
+		summarizer: cfg.Summarizer, digest: digest.Summarizer{Counter: cfg.Counter}, noDigest: cfg.NoDigest,
 	}, nil
 }
 
@@ -129,7 +133,7 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 			return Context{}, err
 		}
 	}
-	return build(v, settings, s.cascade.count), nil
+	return build(v, settings, s.count), nil
 }
 
 // windowOf gives the settings that hold for a view: the server's, the

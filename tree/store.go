@@ -57,13 +57,14 @@ type AppendHook interface {
 	// its last message.
 	Stored(conversationID, parentID, id uuid.UUID, tokens, messages int)
 
-	// Appended is called with the last message stored and its transaction. Its
-	// error undoes the append. The function that it gives, nil for none, is
-	// called after the commit.
+	// Appended is called with the last message stored and a Store over the
+	// append's transaction, which ctx carries (db.TxOf). Its error undoes the
+	// append. The function that it gives, nil for none, is called after the
+	// commit.
 	//
 	// In a transaction of the caller's there is no call after the commit, because
 	// nobody knows whether it comes.
-	Appended(ctx context.Context, tx pgx.Tx, s *Store, m Message) (committed func(), err error)
+	Appended(ctx context.Context, s *Store, m Message) (committed func(), err error)
 }
 
 // WithAppendHook calls h with appends. An append that h wants takes a

@@ -29,12 +29,12 @@ func (cmd *compactCommand) Help() string {
 func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store, log := d.Store(cmd.Tenant), logs.logger(out.Errors, slog.LevelWarn)
-		summarizers, err := cmd.summarizers()
+		models, err := cmd.summaryModels()
 		if err != nil {
 			return err
 		}
 		cmd.announce(log)
-		contexts, err := newContexts(store, &cmd.settingsFlags, summarizers, log)
+		contexts, err := newContexts(store, &cmd.settingsFlags, models, log)
 		if err != nil {
 			return err
 		}

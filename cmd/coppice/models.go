@@ -40,12 +40,12 @@ func (f *modelFlags) models() app.Models {
 	}
 }
 
-// summarizers makes the cascade; nil where no model can be asked.
-func (f *modelFlags) summarizers() ([]summarize.Summarizer, error) {
+// summaryModels are the models that write summaries; nil where none can be asked.
+func (f *modelFlags) summaryModels() ([]summarize.Model, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	all, err := f.models().Summarizers()
+	all, err := f.models().SummaryModels()
 	return all, modelUsage(err)
 }
 

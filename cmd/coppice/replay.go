@@ -12,6 +12,8 @@ import (
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -62,7 +64,7 @@ func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *
 				return err
 			}
 			if again != nil && len(r.Input.Fold) > 0 {
-				rewritten, err := contexts.Rewrite(ctx, r.Replayed, *again)
+				rewritten, err := contexts.Rewrite(ctx, r.Replayed, again)
 				if err != nil {
 					return err
 				}
@@ -79,17 +81,17 @@ func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *
 }
 
 // again is the summarizer of --model, nil where none is asked for.
-func (cmd *replayCommand) again() (*summarize.Summarizer, error) {
+func (cmd *replayCommand) again() (summarize.Summarizer, error) {
 	switch {
 	case cmd.Model == "":
 		return nil, nil
-	case cmd.Model == summarize.OfflineDigest:
-		return new(summarize.Summarizer), nil
+	case cmd.Model == digest.Name:
+		return digest.Summarizer{}, nil
 	case !cmd.models().Reachable():
 		return nil, usagef("--model %s needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key", cmd.Model)
 	}
-	s, err := cmd.models().Summarizer(cmd.Model)
-	return &s, modelUsage(err)
+	m, err := cmd.models().SummaryModel(cmd.Model)
+	return summarize.Cascade{Models: []summarize.Model{m}}, modelUsage(err)
 }
 
 // A replayed compaction is one that is to be written.
@@ -141,7 +143,7 @@ func (r *replayed) sideBySide(width int) []string {
 	return terminal.Columns("saved, by "+name+"\n\n"+left, "again, by "+r.model+"\n\n"+right, width)
 }
 
-func lastFailure(attempts []summarize.Attempt) error {
+func lastFailure(attempts []prompt.Attempt) error {
 	for _, a := range slices.Backward(attempts) {
 		if a.Error != "" {
 			return errors.New(a.Error)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/jobs"
 )
 
 // settingsFlags say how long contexts are and when branches are compacted. A
@@ -89,12 +90,12 @@ type workerFlags struct {
 }
 
 // config is what the flags say of background jobs.
-func (f *workerFlags) config() (config summarize.WorkerConfig, err error) {
+func (f *workerFlags) config() (config jobs.Config, err error) {
 	switch {
 	case f.CompactionWorkers < 0:
 		return config, usagef("--compaction-workers is negative: give 0 for none")
 	case len(f.ServerID) > app.MaxWorkerID:
 		return config, usagef("--server-id has over %d characters", app.MaxWorkerID)
 	}
-	return summarize.WorkerConfig{ID: f.ServerID, Concurrency: cmp.Or(f.CompactionWorkers, -1)}, nil
+	return jobs.Config{ID: f.ServerID, Concurrency: cmp.Or(f.CompactionWorkers, -1)}, nil
 }

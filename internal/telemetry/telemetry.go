@@ -8,7 +8,6 @@
 package telemetry
 
 import (
-	"log/slog"
 	"runtime"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/reply"
-	"github.com/coppice-chat/coppice/summarize"
 )
 
 // A Telemetry has the figures of one Coppice, and gives its parts what they
@@ -60,11 +58,6 @@ func (t *Telemetry) Model(m llm.Model) llm.Model {
 // Replies adds the figures of replies.
 func (t *Telemetry) Replies(s *reply.Service) error {
 	return t.register(replyCollector{s})
-}
-
-// Jobs adds the figures of the background jobs that a worker sees.
-func (t *Telemetry) Jobs(worker *summarize.Worker, log *slog.Logger) error {
-	return t.register(&jobCollector{count: worker.Jobs, log: log})
 }
 
 // newBuildInfo is always 1, and tells by its labels which program runs.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -32,7 +33,7 @@ func TestCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v: ours %.2f %%, a sliding window %.2f %%", r, r.Ours.Percent(), r.Sliding.Percent())
-	if turns != 260 || r.Messages != 521 || r.Compactions < 3 || r.Model != summarize.OfflineDigest {
+	if turns != 260 || r.Messages != 521 || r.Compactions < 3 || r.Model != digest.Name {
 		t.Errorf("%d turns; %+v", turns, r)
 	}
 	if r.Ours.Percent() < 95 {

@@ -316,8 +316,8 @@ func problems(pkg string, file *ast.File) (found []string) {
 	ast.FileExports(file)
 	for _, decl := range file.Decls {
 		for name, node := range exported(decl) {
-			if strings.HasPrefix(name, "New") && slices.Contains([]string{"keys", "summarize/jobs", "tree"}, pkg) {
-				continue // the constructors take the database
+			if strings.HasPrefix(name, "New") && slices.Contains([]string{"internal/telemetry", "keys", "summarize/jobs", "tree"}, pkg) {
+				continue // the constructors take the database, or make what it is given
 			}
 			for used := range selectors(node) {
 				if target := imports[used.pkg]; target == module+"/db" || within(target, "github.com/jackc/pgx") {

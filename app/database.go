@@ -177,7 +177,7 @@ func (d *Database) connect(ctx context.Context, cfg DatabaseConfig) (err error) 
 		cfg.MaxConns = DefaultMaxConns
 	}
 	d.pool, err = db.Open(ctx, db.Config{
-		URL: d.url, MaxConns: cfg.MaxConns, StatementTimeout: cfg.StatementTimeout, Tracer: telemetry.StatementTracer(cfg.Tracing),
+		URL: d.url, MaxConns: cfg.MaxConns, StatementTimeout: cfg.StatementTimeout, Tracer: telemetry.NewStatementTracer(cfg.Tracing),
 	})
 	if err != nil {
 		return &UnreachableError{d.url, err}

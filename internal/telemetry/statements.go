@@ -14,10 +14,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// StatementTracer makes spans of statements, batches, copies, and waits for
+// NewStatementTracer makes spans of statements, batches, copies, and waits for
 // connections, inside requests and jobs that are traced. Without a provider it
 // is nil.
-func StatementTracer(provider trace.TracerProvider) pgx.QueryTracer {
+func NewStatementTracer(provider trace.TracerProvider) pgx.QueryTracer {
 	if provider == nil {
 		return nil
 	}

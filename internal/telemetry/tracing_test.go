@@ -57,7 +57,7 @@ func TestStatementSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf.ConnConfig.Tracer = StatementTracer(provider)
+	conf.ConnConfig.Tracer = NewStatementTracer(provider)
 	pool, err := pgxpool.NewWithConfig(t.Context(), conf)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestTracedLog(t *testing.T) {
 	}
 	plain := slog.New(slog.DiscardHandler)
 	none := Tracing{}.Provider()
-	if none != nil || TracedLogger(plain, none) != plain || StatementTracer(none) != nil {
+	if none != nil || TracedLogger(plain, none) != plain || NewStatementTracer(none) != nil {
 		t.Error("what isn't traced is wrapped all the same")
 	}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"time"
@@ -37,7 +38,7 @@ func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout tim
 	patience := shutdownTimeout
 	select {
 	case err := <-ended:
-		return err
+		return fmt.Errorf("serving %s: %w", l.Addr(), err)
 	case <-c.db.Lost():
 		failure = c.db.lossError()
 		patience = min(patience, lostPatience)

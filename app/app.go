@@ -22,7 +22,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -164,7 +163,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	pool := c.db.pool
 	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version)
 	if err != nil {
-		return fmt.Errorf("app.Open: %w", err)
+		return err
 	}
 	metrics, err := telemetry.NewCompactions(t.Registry)
 	if err != nil {

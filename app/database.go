@@ -83,7 +83,7 @@ func OpenDatabase(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (_ 
 	}()
 	if cfg.URL == "" {
 		if cfg.DataDir == "" {
-			return nil, errors.New("app.OpenDatabase: give the URL of a Postgres, or a DataDir for a private one")
+			return nil, errors.New("give the URL of a Postgres, or a DataDir for a private one")
 		}
 		d.private, err = embedded.Start(ctx, embedded.Config{DataDir: cfg.DataDir, CacheDir: cfg.CacheDir, Restart: cfg.Restart, Logger: log})
 		if err != nil {

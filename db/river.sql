@@ -7,7 +7,7 @@ create table river_job (
     id            bigserial       primary key,
     state         river_job_state not null default 'available',
     attempt       smallint        not null default 0,
-    max_attempts  smallint        not null,
+    max_attempts  smallint        not null default 25,
     attempted_at  timestamptz,
     created_at    timestamptz     not null default now(),
     finalized_at  timestamptz,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -20,7 +21,7 @@ type Check struct {
 // Check looks whether the settings ask for a compaction of a branch. It reads
 // through the store that it is given, which may be over a transaction.
 func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID) (c Check, err error) {
-	defer wrap(&err, "Check(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.Check(%s, head %s)", conversationID, headID)
 	l, err := s.over(store).look(ctx, conversationID, headID, order{trigger: TriggerAppend}, uuid.Nil)
 	if err != nil {
 		return c, err
@@ -49,9 +50,9 @@ type Progress struct {
 
 // CompactDue compacts a branch if the settings ask for it, in as many steps as
 // there is time for. Steps that are done stay, whatever comes after them. Its
-// errors are those of the database and of ctx: see FaultOf.
+// errors are those of the database and of ctx: see TroubleOf.
 func (s *Service) CompactDue(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
-	defer wrap(&err, "CompactDue(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.CompactDue(%s, head %s)", conversationID, headID)
 	r, err := s.compact(ctx, conversationID, headID, order{trigger: TriggerAppend, insists: round.Insists, until: round.Until})
 	if err != nil {
 		return p, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -53,7 +54,7 @@ func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 // The database isn't held while a model is called. It takes as long as the
 // summarizers do, each bounded by its timeout, and ends before a deadline of ctx.
 func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
-	defer wrap(&err, "Compact(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.Compact(%s, head %s)", conversationID, headID)
 	r, err := s.compact(ctx, conversationID, headID, order{trigger: t, demand: d})
 	if err != nil {
 		return tree.Compaction{}, err
@@ -141,7 +142,7 @@ func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, o 
 	}
 	k.Duration = time.Since(start)
 	recorded, err := s.store.RecordCompaction(ctx, k, d.summary)
-	if d.summary != nil && FaultOf(ctx, err) == FaultRefused {
+	if d.summary != nil && TroubleOf(ctx, err) == TroubleRefused {
 		refused(&k, err)
 		r.final = true
 		recorded, err = s.store.RecordCompaction(ctx, k, nil)

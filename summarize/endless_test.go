@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
@@ -34,26 +36,27 @@ func TestFaults(t *testing.T) {
 	pool := dbtest.New(t)
 	asked := func(query string) error {
 		_, err := pool.Exec(ctx, query)
+		db.Wrap(&err, "asked")
 		return fmt.Errorf("wrapped: %w", err)
 	}
 	for _, test := range []struct {
 		ctx  context.Context
 		err  error
-		want Fault
+		want Trouble
 	}{
-		{ctx, nil, FaultNone},
-		{ctx, fmt.Errorf("wrapped: %w", &tree.Error{Kind: tree.ErrNotFound}), FaultGone},
-		{ctx, fmt.Errorf("wrapped: %w", &tree.Error{Kind: tree.ErrTooLarge}), FaultRefused},
-		{ctx, asked("select 1/0"), FaultRefused},
-		{ctx, asked("select 'x'::json"), FaultRefused},
-		{ctx, asked("select * from away"), FaultAway},
-		{ctx, asked("do $$ begin raise sqlstate '40001'; end $$"), FaultAway},
-		{ctx, asked("do $$ begin raise sqlstate '55P03'; end $$"), FaultAway},
-		{ctx, asked("do $$ begin raise sqlstate '57P01'; end $$"), FaultAway},
-		{ctx, context.DeadlineExceeded, FaultAway}, // of a connection that wasn't to be had
-		{ended, context.Canceled, FaultEnded},
+		{ctx, nil, TroubleNone},
+		{ctx, fmt.Errorf("wrapped: %w", &fault.Error{Kind: fault.NotFound}), TroubleGone},
+		{ctx, fmt.Errorf("wrapped: %w", &fault.Error{Kind: fault.TooLarge}), TroubleRefused},
+		{ctx, asked("select 1/0"), TroubleRefused},
+		{ctx, asked("select 'x'::json"), TroubleRefused},
+		{ctx, asked("select * from away"), TroubleAway},
+		{ctx, asked("do $$ begin raise sqlstate '40001'; end $$"), TroubleAway},
+		{ctx, asked("do $$ begin raise sqlstate '55P03'; end $$"), TroubleAway},
+		{ctx, asked("do $$ begin raise sqlstate '57P01'; end $$"), TroubleAway},
+		{ctx, context.DeadlineExceeded, TroubleAway}, // of a connection that wasn't to be had
+		{ended, context.Canceled, TroubleEnded},
 	} {
-		if got := FaultOf(test.ctx, test.err); got != test.want {
+		if got := TroubleOf(test.ctx, test.err); got != test.want {
 			t.Errorf("%v is of kind %d, want %d", test.err, got, test.want)
 		}
 	}
@@ -136,6 +139,33 @@ func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	}
 }
 
+// In a window of a few hundred tokens a fold of a few dozen makes the branch fit,
+// and it is done when it is needed, not with a later message.
+func TestSmallWindow(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	for _, window := range []int{180, 200, 250, 400} {
+		for _, sentences := range []int{2, 5, 15} {
+			settings := Defaults()
+			settings.MaxContextTokens, settings.ReservedTokens = window, 0
+			s := service(t, store, Config{Settings: settings})
+			id := conversation(t, store)
+			head := tree.Message{}
+			for i := range 40 {
+				text := fmt.Sprintf("Number %d. ", i) + strings.Repeat("It is so. ", sentences)
+				head = add(t, store, id, head.ID, string(messageBody([]string{"user", "assistant"}[i%2], text)))
+				k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c := contextOf(t, s, id, head.ID); !c.Complete {
+					t.Fatalf("message %d of a window of %d: %s, after %s: %s", i, window, c.Status, k.Outcome, k.Reason)
+				}
+			}
+		}
+	}
+}
+
 // long gives a branch that takes many calls of a summarizer with a small window,
 // and the settings and the summarizer for it. The model's n-th call is told to
 // each.
@@ -182,7 +212,7 @@ func TestStepsStay(t *testing.T) {
 		return nil
 	})
 	s := service(t, store, cfg)
-	if _, err := s.compact(ctx, id, head.ID, order{trigger: TriggerAppend}); FaultOf(ctx, err) != FaultEnded {
+	if _, err := s.compact(ctx, id, head.ID, order{trigger: TriggerAppend}); TroubleOf(ctx, err) != TroubleEnded {
 		t.Fatalf("the job that was killed ended in %v", err)
 	}
 	saved := func() (ks []tree.Compaction) {

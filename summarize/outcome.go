@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -83,31 +84,31 @@ func whyNone(attempts []prompt.Attempt) string {
 	return fmt.Sprintf("No summarizer gave a summary. The last, %s: %s.", last.Model, last.Error)
 }
 
-// A Fault is what an error of a compaction says of the next attempt. What models
+// Trouble is what an error of a compaction says of the next attempt. What models
 // do wrong is no error: it is an outcome, and the branch backs off.
-type Fault int
+type Trouble int
 
-// The faults.
+// Kinds of Trouble.
 const (
-	FaultNone    Fault = iota
-	FaultGone          // the branch is no longer there
-	FaultRefused       // what was to be stored can't be, and never will
-	FaultEnded         // the caller's time is over, or it went away
-	FaultAway          // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
+	TroubleNone    Trouble = iota
+	TroubleGone            // the branch is no longer there
+	TroubleRefused         // what was to be stored can't be, and never will
+	TroubleEnded           // the caller's time is over, or it went away
+	TroubleAway            // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
 )
 
-// FaultOf tells them apart. An error of the caller's time has the same name as
+// TroubleOf tells the kinds apart. An error of the caller's time has the same name as
 // that of a connection which took too long, but only with ctx at its end.
-func FaultOf(ctx context.Context, err error) Fault {
+func TroubleOf(ctx context.Context, err error) Trouble {
 	switch {
 	case err == nil:
-		return FaultNone
+		return TroubleNone
 	case ctx.Err() != nil:
-		return FaultEnded
-	case errors.Is(err, tree.ErrNotFound):
-		return FaultGone
-	case tree.Refused(err):
-		return FaultRefused
+		return TroubleEnded
+	case errors.Is(err, fault.NotFound):
+		return TroubleGone
+	case fault.Refused(err), errors.Is(err, fault.Permanent):
+		return TroubleRefused
 	}
-	return FaultAway
+	return TroubleAway
 }

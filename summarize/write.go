@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
@@ -41,7 +42,7 @@ func (d *draft) take(l look, n int) {
 // fails: the draft says so.
 func (s *Service) write(ctx context.Context, l look, o order, id uuid.UUID) (d draft, err error) {
 	defer func() {
-		if errors.Is(err, tree.ErrNotFound) {
+		if errors.Is(err, fault.NotFound) {
 			d.gone, err = true, nil
 		}
 	}()

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/google/uuid"
@@ -21,7 +20,8 @@ import (
 func (s *Store) Branch(ctx context.Context, conversationID, headID uuid.UUID, limit int) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		if err := s.streamBranch(ctx, conversationID, headID, limit, yield); err != nil {
-			yield(Message{}, fmt.Errorf("tree.Branch(%s, head %s): %w", conversationID, headID, err))
+			db.Wrap(&err, "tree.Branch(%s, head %s)", conversationID, headID)
+			yield(Message{}, err)
 		}
 	}
 }

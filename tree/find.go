@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 const (
@@ -28,10 +29,10 @@ const (
 // error. It reads the tenant's conversations, or one where the name is a whole
 // id.
 func (s *Store) FindConversation(ctx context.Context, name string) (_ []Conversation, err error) {
-	defer wrap(&err, nil, "FindConversation")
+	defer db.Wrap(&err, "tree.FindConversation")
 	if id, err := uuid.Parse(name); err == nil {
 		c, err := s.Conversation(ctx, id)
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, fault.NotFound) {
 			return []Conversation{c}, err
 		}
 	}
@@ -63,7 +64,7 @@ func (s *Store) FindConversation(ctx context.Context, name string) (_ []Conversa
 // beginning of one, as FindConversation takes it, in the order of their ids. No
 // node is no error. It costs what it gives.
 func (s *Store) FindNodes(ctx context.Context, conversationID uuid.UUID, beginning string) (_ []Node, err error) {
-	defer wrap(&err, nil, "FindNodes(%s)", conversationID)
+	defer db.Wrap(&err, "tree.FindNodes(%s)", conversationID)
 	first, last := idsFrom(beginning)
 	if id, err := uuid.Parse(beginning); err == nil {
 		first, last = toUUID(id), toUUID(id)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -156,7 +157,7 @@ func TestBranch(t *testing.T) {
 
 // codeOf is the code of an error that says what to mend.
 func codeOf(err error) string {
-	var e *tree.Error
+	var e *fault.Error
 	if errors.As(err, &e) {
 		return e.Code
 	}

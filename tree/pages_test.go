@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -46,8 +47,8 @@ func TestCursorOfAnotherLength(t *testing.T) {
 		}
 		for _, length := range []int{1, 7, 8, 16, 23, 25, 31, 33, 1000} {
 			other := append(raw[:min(length, len(raw)):len(raw)], make([]byte, max(0, length-len(raw)))...)
-			if _, err := list(tree.Paging{Cursor: base64.RawURLEncoding.EncodeToString(other)}); !errors.Is(err, tree.ErrInvalid) {
-				t.Errorf("%s with its cursor at %d bytes: %v, want ErrInvalid", name, length, err)
+			if _, err := list(tree.Paging{Cursor: base64.RawURLEncoding.EncodeToString(other)}); !errors.Is(err, fault.Invalid) {
+				t.Errorf("%s with its cursor at %d bytes: %v, want fault.Invalid", name, length, err)
 			}
 		}
 	}

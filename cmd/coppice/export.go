@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
@@ -108,7 +109,7 @@ func (cmd *exportCommand) export(ctx context.Context, store *tree.Store, ids []u
 			}
 			err = cmd.markdown(ctx, store, id, w)
 		}
-		if cmd.All && errors.Is(err, tree.ErrNotFound) {
+		if cmd.All && errors.Is(err, fault.NotFound) {
 			continue // deleted since the list was read
 		}
 		if err != nil {

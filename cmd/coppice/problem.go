@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"regexp"
 	"strings"
 	"syscall"
 
@@ -16,9 +15,8 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // report prints what went wrong, for people, and returns the exit code.
@@ -64,20 +62,19 @@ func usagef(format string, args ...any) error {
 // people it leaves out where in the program it arose.
 func explain(err error) string {
 	var (
-		input       *tree.Error
+		known       *fault.Error
 		inUse       *embedded.InUseError
 		version     *embedded.VersionError
 		usage       *usageError
 		answer      *pgconn.PgError
 		unreachable *app.UnreachableError
 		path        *fs.PathError
-		file        *transfer.FileError
 	)
 	switch {
 	case errors.As(err, &usage):
 		return usage.text
-	case errors.As(err, &input):
-		return input.Error()
+	case errors.As(err, &known) && known.Err == nil:
+		return known.Reason()
 	case errors.As(err, &inUse):
 		return inUse.Error()
 	case errors.As(err, &version):
@@ -86,8 +83,8 @@ func explain(err error) string {
 		return embedded.ErrNoPostgres.Error()
 	case errors.As(err, &unreachable):
 		return unreachableProblem(unreachable)
-	case errors.As(err, &file), errors.Is(err, transfer.ErrFormat): // its end too is one that wasn't expected, and not the database's
-		return fileProblem(err)
+	case fault.Refused(err): // such as a file whose end too is one that wasn't expected, and not the database's
+		return reason(err)
 	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
 		return "the database was shut down under this command. What it had finished is kept; run it again"
 	case connectionBroke(err):
@@ -95,16 +92,15 @@ func explain(err error) string {
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return path.Path + ": there is no such file"
 	}
-	return origin.ReplaceAllString(err.Error(), "")
+	return reason(err)
 }
 
-// fileProblem says what is wrong with a file that is imported.
-func fileProblem(err error) string {
-	text := origin.ReplaceAllString(err.Error(), "")
-	if errors.Is(err, transfer.ErrFormat) {
-		text = strings.TrimSuffix(text, ": "+transfer.ErrFormat.Error()) // what stands before it says so
+// reason is an error's text without the calls that failed.
+func reason(err error) string {
+	if known, ok := err.(*fault.Error); ok {
+		return known.Reason()
 	}
-	return text
+	return err.Error()
 }
 
 // connectionBroke tells whether the connection to the database broke: amid an
@@ -112,10 +108,6 @@ func fileProblem(err error) string {
 func connectionBroke(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err)
 }
-
-// origin is what functions of this program put before an error: their name,
-// with arguments.
-var origin = regexp.MustCompile(`^((app|db|embedded|keys|llm|migrate|summarize|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
 
 // unreachableProblem names the database server that can't be reached, and never
 // the password.
@@ -129,17 +121,17 @@ func unreachableProblem(e *app.UnreachableError) string {
 		answer *pgconn.PgError
 		name   *net.DNSError
 		dial   *net.OpError
-		reason = origin.ReplaceAllString(e.Err.Error(), "")
+		why    = reason(e.Err)
 	)
 	switch {
 	case errors.As(e.Err, &answer):
 		return fmt.Sprintf("the database server %s:%d refuses the connection: %s: %s", config.Host, config.Port, answer.Message, mend)
 	case errors.As(e.Err, &name):
-		reason = name.Err
+		why = name.Err
 	case errors.As(e.Err, &dial):
-		reason = dial.Err.Error()
+		why = dial.Err.Error()
 	case errors.Is(e.Err, context.DeadlineExceeded):
-		reason = "it took too long"
+		why = "it took too long"
 	}
-	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, terminal.OneLine(reason, 300), mend)
+	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, terminal.OneLine(why, 300), mend)
 }

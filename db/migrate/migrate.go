@@ -45,11 +45,7 @@ var ErrEncoding = errors.New("the database's encoding is not UTF8: create it wit
 // [db.ErrSchemaNewer], a database of another encoding than UTF8 an ErrEncoding; both
 // stay as they are.
 func Up(ctx context.Context, url string) (before, after int64, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("migrate.Up: %w", err)
-		}
-	}()
+	defer db.Wrap(&err, "migrate.Up")
 	conf, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return 0, 0, err

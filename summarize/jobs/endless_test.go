@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -208,10 +209,10 @@ func TestRefusedAppendGrantsNoRoom(t *testing.T) {
 
 	store, _ := queueOn(t, pool)
 	add(t, store, id, short.ID, string(body)) // looks, and knows the room there
-	if _, _, err := store.Append(t.Context(), id, short.ID, tree.NewMessage{ID: tip.ID, Body: body}); !errors.Is(err, tree.ErrConflict) {
+	if _, _, err := store.Append(t.Context(), id, short.ID, tree.NewMessage{ID: tip.ID, Body: body}); !errors.Is(err, fault.Conflict) {
 		t.Fatalf("an append with another message's id: %v", err)
 	}
-	if _, _, err := store.AppendChain(t.Context(), id, short.ID, []tree.NewMessage{{Body: body}, {ID: tip.ID, Body: body}}); !errors.Is(err, tree.ErrConflict) {
+	if _, _, err := store.AppendChain(t.Context(), id, short.ID, []tree.NewMessage{{Body: body}, {ID: tip.ID, Body: body}}); !errors.Is(err, fault.Conflict) {
 		t.Fatalf("a chain with another message's id: %v", err)
 	}
 	tx, err := pool.Begin(t.Context())

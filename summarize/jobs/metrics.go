@@ -2,12 +2,13 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-chat/coppice/db"
 )
 
 // Counts are the jobs of a database that aren't done, of all servers that share
@@ -26,7 +27,8 @@ type Counts struct {
 func (w *Worker) Count(ctx context.Context) (Counts, error) {
 	row, err := w.queries.CountJobs(ctx)
 	if err != nil {
-		return Counts{}, fmt.Errorf("jobs.Worker.Count: %w", err)
+		db.Wrap(&err, "jobs.Worker.Count")
+		return Counts{}, err
 	}
 	duration := func(seconds float64) time.Duration { return time.Duration(max(0, seconds) * float64(time.Second)) }
 	return Counts{row.Queued, row.Retrying, row.Running, duration(row.OldestQueued), duration(row.OldestRunning)}, nil

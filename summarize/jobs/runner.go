@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -59,7 +60,7 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 		}
 		rest, err := r.complete(ctx, &t, heads, failed)
 		switch {
-		case summarize.FaultOf(ctx, err) == summarize.FaultGone:
+		case summarize.TroubleOf(ctx, err) == summarize.TroubleGone:
 			return river.JobCancel(err) // the conversation is gone, and with it the job
 		case err != nil:
 			return r.ended(ctx, j, err)
@@ -84,9 +85,9 @@ type task struct {
 func (t *task) compact(ctx context.Context, heads []uuid.UUID) (failed, ended error) {
 	for _, head := range heads {
 		p, err := t.branch(ctx, head)
-		switch fault := summarize.FaultOf(ctx, err); {
-		case fault == summarize.FaultGone: // and with it what was to be done
-		case fault != summarize.FaultNone:
+		switch trouble := summarize.TroubleOf(ctx, err); {
+		case trouble == summarize.TroubleGone: // and with it what was to be done
+		case trouble != summarize.TroubleNone:
 			return failed, err
 		case p.More:
 			return failed, goesOn
@@ -117,7 +118,7 @@ func (r *runner) ended(ctx context.Context, j *river.Job[job], err error) error 
 	switch {
 	case err == goesOn, ctx.Err() != nil:
 		return err
-	case summarize.FaultOf(ctx, err) == summarize.FaultRefused:
+	case summarize.TroubleOf(ctx, err) == summarize.TroubleRefused:
 		return err // an attempt: the same again would fail the same
 	}
 	r.w.log.WarnContext(ctx, "a compaction is tried again, as the database failed", "conversation_id", j.Args.ConversationID, "error", err)
@@ -140,6 +141,7 @@ func (r *runner) NextRetry(j *river.Job[job]) time.Time {
 // before and is seen, or finds the job completed and queues the next. Of a job
 // that has failed it only notes what is left to do.
 func (r *runner) complete(ctx context.Context, t *task, tried []uuid.UUID, failed error) (rest []uuid.UUID, err error) {
+	defer db.Wrap(&err, "jobs.complete(%s)", t.Args.ConversationID)
 	rooms := map[uuid.UUID]summarize.Room{}
 	err = pgx.BeginFunc(ctx, r.w.pool, func(tx pgx.Tx) error {
 		queries, store := db.New(tx), tree.New(tx).ForTenant(t.Args.TenantID)
@@ -181,7 +183,7 @@ func (r *runner) complete(ctx context.Context, t *task, tried []uuid.UUID, faile
 func (t *task) outgrown(ctx context.Context, store *tree.Store, rooms map[uuid.UUID]summarize.Room) (leaves []uuid.UUID, err error) {
 	for _, l := range t.done {
 		leaf, err := store.NewestLeaf(ctx, t.Args.ConversationID, l.leaf.ID)
-		if errors.Is(err, tree.ErrNotFound) {
+		if errors.Is(err, fault.NotFound) {
 			continue // pruned since
 		}
 		if err != nil {

@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -54,11 +53,7 @@ type Worker struct {
 // New makes a Worker. The database must have River's tables, which db.Migrate
 // makes.
 func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("jobs.New(%s): %w", cfg.ID, err)
-		}
-	}()
+	defer db.Wrap(&err, "jobs.New(%s)", cfg.ID)
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = 2
 	}
@@ -111,7 +106,8 @@ func (w *Worker) Start(ctx context.Context) error {
 		return nil
 	}
 	if err := w.queries.TakeUpJobs(ctx, w.id); err != nil {
-		return fmt.Errorf("jobs.Worker.Start(%s): %w", w.id, err)
+		db.Wrap(&err, "jobs.Worker.Start(%s)", w.id)
+		return err
 	}
 	return w.river.Start(ctx)
 }

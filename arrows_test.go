@@ -311,7 +311,7 @@ func problems(pkg string, file *ast.File) (found []string) {
 			}
 		}
 	}
-	if within(pkg, "db") || pkg == "bench/speed" {
+	if within(pkg, "db") {
 		return found
 	}
 	ast.FileExports(file)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -24,7 +23,7 @@ import (
 // below the caller's where a traceparent names one. otelhttp gets to see a
 // request without what doesn't belong into a span, and next the request as it
 // came.
-func traced(next http.Handler, tracing trace.TracerProvider) http.Handler {
+func traced(next http.Handler, tracing trace.TracerProvider, serves func(path string) bool) http.Handler {
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		whole := r.Context().Value(wholeRequest{}).(*http.Request).WithContext(r.Context())
 		whole.Body = r.Body // which counts its bytes
@@ -35,7 +34,7 @@ func traced(next http.Handler, tracing trace.TracerProvider) http.Handler {
 		otelhttp.WithPropagators(propagation.TraceContext{}),
 		otelhttp.WithSpanNameFormatter(func(operation string, _ *http.Request) string { return operation })) // until the route is known
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/v1/") {
+		if !serves(r.URL.Path) {
 			next.ServeHTTP(w, r) // probes and the page's files
 			return
 		}
@@ -53,17 +52,17 @@ func traced(next http.Handler, tracing trace.TracerProvider) http.Handler {
 type wholeRequest struct{}
 
 // describe gives a request's span the name of its route, and what it is about.
-func describe(ctx context.Context, c echo.Context, route route, own *call) {
+func describe(ctx context.Context, req *http.Request, r *Request) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
 	}
-	span.SetName(knownMethod(own.method) + " " + route.pattern)
-	span.SetAttributes(attribute.String("http.route", route.pattern), attribute.String("coppice.request_id", own.id))
-	for i, name := range c.ParamNames() {
+	span.SetName(knownMethod(req.Method) + " " + r.route.Pattern)
+	span.SetAttributes(attribute.String("http.route", r.route.Pattern), attribute.String("coppice.request_id", r.id))
+	for i, name := range r.route.ids {
 		// What is no id may be anything.
-		if value := c.ParamValues()[i]; strings.HasSuffix(name, "_id") {
-			if id, err := uuid.Parse(value); err == nil {
+		if strings.HasSuffix(name, "_id") {
+			if id, err := uuid.Parse(r.values[i]); err == nil {
 				span.SetAttributes(attribute.String("coppice."+name, id.String()))
 			}
 		}
@@ -71,16 +70,16 @@ func describe(ctx context.Context, c echo.Context, route route, own *call) {
 }
 
 // conclude adds what is known of a request when it ends.
-func conclude(ctx context.Context, own *call, cut bool) {
+func conclude(ctx context.Context, r *Request, cut bool) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
 	}
-	if own.tenant != "" {
-		span.SetAttributes(attribute.String("coppice.tenant_id", own.tenant))
+	if r.tenant != "" {
+		span.SetAttributes(attribute.String("coppice.tenant_id", r.tenant))
 	}
-	if own.code != "" {
-		span.SetAttributes(attribute.String("error.type", string(own.code)))
+	if r.code != "" {
+		span.SetAttributes(attribute.String("error.type", string(r.code)))
 	}
 	if cut {
 		span.SetAttributes(attribute.Bool("coppice.cut", true))

@@ -42,8 +42,8 @@ type result struct {
 func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 
 // Compact compacts a branch: it plans, has the summary written, and saves it if
-// nothing has overtaken it. The record of what came of it is stored and
-// returned; only the database's failures and ctx's end are errors. With a
+// nothing has overtaken it. A head of uuid.Nil is the active one. The record of
+// what came of it is stored and returned; only the database's failures and ctx's end are errors. With a
 // demand, it folds what may be folded even below the trigger.
 //
 // A branch that is too long for one call of the summarizer is compacted in
@@ -55,6 +55,11 @@ func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 // summarizers do, each bounded by its timeout, and ends before a deadline of ctx.
 func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
 	defer fault.Wrap(&err, "summarize.Compact(%s, head %s)", conversationID, headID)
+	if headID == uuid.Nil {
+		if headID, err = s.store.Head(ctx, conversationID); err != nil {
+			return tree.Compaction{}, err
+		}
+	}
 	r, err := s.compact(ctx, conversationID, headID, order{trigger: t, demand: d})
 	if err != nil {
 		return tree.Compaction{}, err

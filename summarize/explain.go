@@ -48,9 +48,15 @@ type ExplainedPlan struct {
 
 // Explain says which summary applies to a branch, why the others don't, how
 // many tokens are left to the trigger, and what a compaction asked for now
-// would do. It reads the whole path, so it costs what the path is long.
+// would do. A head of uuid.Nil is the active one. It reads the whole path, so it
+// costs what the path is long.
 func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
 	defer fault.Wrap(&err, "summarize.Explain(%s, head %s)", conversationID, headID)
+	if headID == uuid.Nil {
+		if headID, err = s.store.Head(ctx, conversationID); err != nil {
+			return Explanation{}, err
+		}
+	}
 	l, err := s.look(ctx, conversationID, headID, order{demand: &Demand{}}, uuid.Nil)
 	if err != nil {
 		return Explanation{}, err

@@ -112,9 +112,10 @@ func (w Window) over(s Settings) (Settings, error) {
 // the conversation's settings give a larger window than the server's, a branch
 // that fills the smaller one takes a second query.
 //
-// A head that is no message of the conversation is a fault.NotFound, a
-// window that can't be a fault.Invalid. Options are for the View that the
-// context is made of: with tree.Into it holds as long as that.
+// A head of uuid.Nil is the active one. A head that is no message of the
+// conversation is a fault.NotFound, a window that can't be a fault.Invalid.
+// Options are for the View that the context is made of: with tree.Into it holds
+// as long as that.
 func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window, opts ...tree.ViewOption) (_ Context, err error) {
 	defer fault.Wrap(&err, "summarize.Context(%s, head %s)", conversationID, headID)
 	settings, err := w.over(s.settings)
@@ -130,7 +131,7 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 		return Context{}, err
 	}
 	if available := settings.Budget().Available; v.Above > 0 && available > read {
-		if v, err = s.store.View(ctx, conversationID, headID, int64(available), opts...); err != nil {
+		if v, err = s.store.View(ctx, conversationID, v.HeadID, int64(available), opts...); err != nil {
 			return Context{}, err
 		}
 	}

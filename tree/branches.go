@@ -126,14 +126,20 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 // puts each next page before what it has. A page costs the same wherever it
 // lies on the path.
 //
-// A cursor belongs to the branch whose first page gave it, and to no other. A
-// headID of uuid.Nil stands for that branch, whichever it is: so a reader of
-// the active branch can go on when another one has become active.
+// A headID of uuid.Nil stands for the active head. A cursor belongs to the branch
+// whose first page gave it, and to no other: with a cursor uuid.Nil stands for
+// that branch, so that a reader of the active branch can go on when another one
+// has become active.
 func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer db.Wrap(&err, "tree.Transcript(%s, head %s)", conversationID, headID)
 	limit, from, err := p.page("transcript", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Message]{}, err
+	}
+	if headID == uuid.Nil && p.Cursor == "" {
+		if headID, err = s.Head(ctx, conversationID); err != nil {
+			return Page[Message]{}, err
+		}
 	}
 	branch, start := int64(digest(headID.String())), headID
 	if p.Cursor != "" {

@@ -23,6 +23,9 @@ func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Co
 	if n, err = checkNew(n); err != nil {
 		return Conversation{}, false, err
 	}
+	if err := s.checkSettings(n.Settings); err != nil {
+		return Conversation{}, false, err
+	}
 	return s.create(ctx, n, Source{})
 }
 
@@ -190,6 +193,9 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		return Conversation{}, err
 	}
 	if params.Settings, err = checkExtra(u.Settings, "settings"); err != nil {
+		return Conversation{}, err
+	}
+	if err := s.checkSettings(params.Settings); err != nil {
 		return Conversation{}, err
 	}
 	if u.Title == nil && params.Metadata == nil && params.Settings == nil && u.HeadID == uuid.Nil {

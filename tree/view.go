@@ -86,7 +86,8 @@ const (
 // branch that doesn't fit.
 const reach = 4
 
-// View reads the branch that ends in headID, from the head up to the cutoff of
+// View reads the branch that ends in headID, or in the active head where that is
+// uuid.Nil, from the head up to the cutoff of
 // the applicable summary, to the prefix, or until the tail has more than budget
 // tokens: the message that passes the budget is the first of Tail. A budget
 // that ends before a summary is met doesn't lose it: the walk goes on to look
@@ -96,6 +97,11 @@ const reach = 4
 // three budgets' ids more where they don't fit; what lies above costs nothing.
 func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budget int64, opts ...ViewOption) (_ View, err error) {
 	defer db.Wrap(&err, "tree.View(%s, head %s)", conversationID, headID)
+	if headID == uuid.Nil {
+		if headID, err = s.Head(ctx, conversationID); err != nil {
+			return View{}, err
+		}
+	}
 	var o viewOptions
 	for _, opt := range opts {
 		opt(&o)

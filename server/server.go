@@ -131,7 +131,7 @@ type Server struct {
 	nowhere   map[*Surface]*route // of paths at which nothing is
 	hosts     []string            // AllowedHosts in lower case
 	log       *slog.Logger
-	metrics   *metrics
+	metrics   *telemetry.Requests
 	buckets   *buckets[uuid.UUID]  // of keys
 	strangers *buckets[netip.Addr] // of addresses that send no good key
 	reads     *gate                // of trees and exports
@@ -200,7 +200,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.defaultReplies(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(cfg.Registry)
+	m, err := telemetry.NewRequests(cfg.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	s.handler = http.HandlerFunc(s.serve)
 	if cfg.Tracing != nil {
-		s.handler = traced(s.handler, cfg.Tracing, s.serves)
+		s.handler = telemetry.Handler(s.handler, cfg.Tracing, s.serves)
 	}
 	return s, nil
 }

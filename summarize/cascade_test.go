@@ -247,7 +247,7 @@ func TestEveryModelFails(t *testing.T) {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	var attempts []prompt.Attempt
-	if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) != 2 {
+	if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) != 2 || attempts[0].Model != "witness" || attempts[1].Model != "witness" {
 		t.Errorf("each model is asked once: %s", k.Attempts)
 	}
 	after, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})

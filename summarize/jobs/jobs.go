@@ -1,6 +1,6 @@
 // Package jobs runs compactions in the background, through River: a [Worker]
 // queues them in the transactions of the appends that make them due, and servers
-// that share a database share the work. It alone imports River.
+// that share a database share the work. Besides the migrations it alone imports River.
 //
 // What a compaction is, when it is due and what it came to is package summarize's
 // business. What jobs adds is when a job is queued, tried again, handed on or

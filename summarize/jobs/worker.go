@@ -75,10 +75,13 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		config.Workers = workers
 		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}}
 	}
-	if w.river, err = river.NewClient(riverpgxv5.New(pool), config); err != nil || cfg.Registry == nil {
-		return w, err
+	if w.river, err = river.NewClient(riverpgxv5.New(pool), config); err != nil {
+		return nil, err
 	}
-	return w, cfg.Registry.Register(figures)
+	if cfg.Registry != nil {
+		err = cfg.Registry.Register(figures)
+	}
+	return w, err
 }
 
 // timeout is how long a job may take: its slice, and a step after it.

@@ -27,7 +27,7 @@ func appendMessages(r *Request) (Answer, error) {
 		return r.appendChain(id, b, derived, options)
 	}
 	m, created, err := r.Store().Append(r.Context(), id, b.parentID, b.messages[0], options...)
-	r.server.metrics.countAppend(1, created, err)
+	r.server.countAppend(1, created, err)
 	if err != nil {
 		return nil, conflictOfKey(err, derived["id"])
 	}
@@ -36,7 +36,7 @@ func appendMessages(r *Request) (Answer, error) {
 
 func (r *Request) appendChain(id uuid.UUID, b *appendBody, derived map[string]bool, options []tree.AppendOption) (Answer, error) {
 	chain, created, err := r.Store().AppendChain(r.Context(), id, b.parentID, b.messages, options...)
-	r.server.metrics.countAppend(len(chain), created, err)
+	r.server.countAppend(len(chain), created, err)
 	if err != nil {
 		return nil, conflictOfKey(err, derived[deref(toProblem(err).Field)])
 	}

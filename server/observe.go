@@ -68,13 +68,13 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	defer r.coming.end() // also of a request without an answer
 	w.Header().Set("X-Request-Id", r.id)
 
-	s.metrics.inFlight.Inc()
+	s.metrics.InFlight.Inc()
 	defer func() {
 		// A cut connection is an answer that a log should show, too.
 		cut := recover()
 		took := time.Since(start)
-		s.metrics.inFlight.Dec()
-		s.metrics.observe(r.Method, r.route.Pattern, strconv.Itoa(r.answer.sent()), took)
+		s.metrics.InFlight.Dec()
+		s.metrics.Observe(r.Method, r.route.Pattern, strconv.Itoa(r.answer.sent()), took)
 		if cut == nil {
 			r.sendOff()
 		}

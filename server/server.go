@@ -48,6 +48,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -130,7 +131,7 @@ type Server struct {
 	nowhere   map[*Surface]*route // of paths at which nothing is
 	hosts     []string            // AllowedHosts in lower case
 	log       *slog.Logger
-	metrics   *metrics
+	metrics   *telemetry.Requests
 	buckets   *buckets[uuid.UUID]  // of keys
 	strangers *buckets[netip.Addr] // of addresses that send no good key
 	reads     *gate                // of trees and exports
@@ -199,7 +200,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.defaultReplies(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(cfg.Registry)
+	m, err := telemetry.NewRequests(cfg.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	s.handler = http.HandlerFunc(s.serve)
 	if cfg.Tracing != nil {
-		s.handler = traced(s.handler, cfg.Tracing, s.serves)
+		s.handler = telemetry.Handler(s.handler, cfg.Tracing, s.serves)
 	}
 	return s, nil
 }
@@ -241,4 +242,17 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+}
+
+// defaultContexts makes the service that a program didn't bring.
+func (cfg *Config) defaultContexts() error {
+	if cfg.Contexts != nil {
+		return nil
+	}
+	m, err := telemetry.NewCompactions(cfg.Registry)
+	if err != nil {
+		return err
+	}
+	cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Observe: m.Observe})
+	return err
 }

@@ -38,7 +38,7 @@ func (s eventStream) Write(w http.ResponseWriter) error {
 	if s.request.Method == http.MethodHead {
 		return nil
 	}
-	open := s.request.server.metrics.streams
+	open := s.request.server.metrics.Streams
 	open.Inc()
 	defer open.Dec()
 	var out []byte

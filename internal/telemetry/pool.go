@@ -1,30 +1,9 @@
-package main
+package telemetry
 
 import (
-	"runtime"
-
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 )
-
-// newRegistry has the figures of the process and of its connections.
-func newRegistry(d *database) *prometheus.Registry {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(poolCollector{d.pool}, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo())
-	return registry
-}
-
-// newBuildInfo is always 1, and tells by its labels which program runs.
-func newBuildInfo() prometheus.Gauge {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "coppice_build_info", Help: "Always 1; the labels say which program runs.",
-		ConstLabels: prometheus.Labels{"version": readBuildInfo().Version, "go_version": runtime.Version()},
-	})
-	info.Set(1)
-	return info
-}
 
 // A poolCollector gives the metrics of the database's connection pool. They
 // are read when somebody asks, and cost nothing until then.

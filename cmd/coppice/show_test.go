@@ -11,9 +11,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A span gives the last messages of a branch in order, whatever pages they lie
-// on.
-func TestSpan(t *testing.T) {
+// The last messages of a branch are in order, whatever pages they lie on.
+func TestLastMessages(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	store := tree.New(dbtest.New(t))
@@ -41,30 +40,22 @@ func TestSpan(t *testing.T) {
 			ids = append(ids, m.ID)
 		}
 	}
-	for _, limit := range []int{0, 1, 7, tree.MaxPage, tree.MaxPage + 1, 2 * tree.MaxPage, total - 1, total, total + 1} {
-		s, err := spanBranch(ctx, store, c.ID, ids[total-1], limit)
+	for _, limit := range []int{1, 7, tree.MaxPage, tree.MaxPage + 1, 2 * tree.MaxPage, total - 1, total, total + 1} {
+		page, err := lastMessages(ctx, store, c.ID, ids[total-1], limit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := ids
-		if limit > 0 && limit < total {
-			want = ids[total-limit:]
+		want := ids[max(0, total-limit):]
+		if whole := len(want) == total; (page.Next == "") != whole {
+			t.Errorf("limit %d: next cursor %q", limit, page.Next)
 		}
-		if whole := len(want) == total; (s.oldest.Next == "") != whole {
-			t.Errorf("limit %d: next cursor %q", limit, s.oldest.Next)
+		if len(page.Data) != len(want) {
+			t.Fatalf("limit %d: %d messages, want %d", limit, len(page.Data), len(want))
 		}
-		n := 0
-		for m, err := range s.messages() {
-			if err != nil {
-				t.Fatal(err)
+		for i, m := range page.Data {
+			if m.ID != want[i] {
+				t.Fatalf("limit %d: message %d is %s", limit, i, m.ID)
 			}
-			if n >= len(want) || m.ID != want[n] {
-				t.Fatalf("limit %d: message %d is %s", limit, n, m.ID)
-			}
-			n++
-		}
-		if n != len(want) {
-			t.Errorf("limit %d: %d messages, want %d", limit, n, len(want))
 		}
 	}
 }

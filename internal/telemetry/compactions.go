@@ -1,25 +1,24 @@
-package server
+package telemetry
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// CompactionMetrics are the figures of the compactions that a process ran, in
-// the background as well as on demand.
-type CompactionMetrics struct {
+// Compactions are the figures of the compactions that a process ran, in the
+// background as well as on demand.
+type Compactions struct {
 	ran      *prometheus.CounterVec
 	saved    prometheus.Counter
 	spent    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-// NewCompactionMetrics adds the figures to a registry. It fails where they are
-// in it already.
-func NewCompactionMetrics(registry *prometheus.Registry) (*CompactionMetrics, error) {
-	m := &CompactionMetrics{
+// NewCompactions adds the figures to a registry. It fails where they are in it
+// already.
+func NewCompactions(registry *prometheus.Registry) (*Compactions, error) {
+	m := &Compactions{
 		ran: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "coppice_compactions_total", Help: "Compactions that ran, by what came of them.",
 		}, []string{"outcome"}),
@@ -53,7 +52,7 @@ func NewCompactionMetrics(registry *prometheus.Registry) (*CompactionMetrics, er
 
 // Observe counts a compaction that ran. It is the Observe of a
 // summarize.Config.
-func (m *CompactionMetrics) Observe(k tree.Compaction) {
+func (m *Compactions) Observe(k tree.Compaction) {
 	m.ran.WithLabelValues(string(k.Outcome)).Inc()
 	m.duration.WithLabelValues(string(k.Outcome)).Observe(k.Duration.Seconds())
 	m.spent.WithLabelValues("prompt").Add(float64(k.PromptTokens))
@@ -61,17 +60,4 @@ func (m *CompactionMetrics) Observe(k tree.Compaction) {
 	if gain := k.TokensBefore - k.TokensAfter; k.Outcome == tree.OutcomeSaved && gain > 0 {
 		m.saved.Add(float64(gain))
 	}
-}
-
-// defaultContexts makes the service that a program didn't bring.
-func (cfg *Config) defaultContexts() error {
-	if cfg.Contexts != nil {
-		return nil
-	}
-	m, err := NewCompactionMetrics(cfg.Registry)
-	if err != nil {
-		return err
-	}
-	cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Observe: m.Observe})
-	return err
 }

@@ -1,4 +1,4 @@
-package main
+package telemetry
 
 import (
 	"context"
@@ -14,17 +14,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// statementTracer makes spans of statements, batches, copies, and waits for
-// connections, inside requests and jobs that are traced. It is nil where
-// nothing is.
-func (t tracing) statementTracer() pgx.QueryTracer {
-	if t.provider == nil {
+// NewStatementTracer makes spans of statements, batches, copies, and waits for
+// connections, inside requests and jobs that are traced. Without a provider it
+// is nil.
+func NewStatementTracer(provider trace.TracerProvider) pgx.QueryTracer {
+	if provider == nil {
 		return nil
 	}
-	return newStatementTracer(t.provider)
-}
-
-func newStatementTracer(provider trace.TracerProvider) statementTracer {
 	return statementTracer{otelpgx.NewTracer(
 		otelpgx.WithTracerProvider(provider), otelpgx.WithMeterProvider(noop.NewMeterProvider()),
 		otelpgx.WithSpanNameCtxFunc(statementName),

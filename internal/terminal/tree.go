@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"cmp"
@@ -9,16 +9,16 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A drawing is a conversation's tree as rows from top to bottom.
+// A Drawing is a conversation's tree as rows from top to bottom.
 //
 // A straight path stays in one column, however long. At a branch point all
 // children but one open a column to the right, each with all that lies below
 // it, and the one that is left goes on in the column: the child on the active
 // branch, or else the newest. So a row with a mark in a column follows from the
 // mark above it in the same column, or from the row that its line starts at.
-type drawing struct {
+type Drawing struct {
 	rows   []row
-	totals totals
+	Totals Totals
 }
 
 // A row is one node of a drawing.
@@ -32,16 +32,17 @@ type row struct {
 	folded int // for a summary: messages of the branch that it replaces
 }
 
-type totals struct {
+// Totals count what a tree has.
+type Totals struct {
 	messages, summaries, branchPoints, leaves int
 	tokens                                    int64
 }
 
-// draw lays out nodes, which come with parents before children. It takes time
+// Draw lays out nodes, which come with parents before children. It takes time
 // and memory in proportion to them, if branch points are not nested by the
 // thousand.
-func draw(nodes []tree.Node, head uuid.UUID) drawing {
-	var d drawing
+func Draw(nodes []tree.Node, head uuid.UUID) Drawing {
+	var d Drawing
 	index := make(map[uuid.UUID]*tree.Node, len(nodes))
 	children := make(map[uuid.UUID][]*tree.Node, len(nodes))
 	summaries := make(map[uuid.UUID][]*tree.Node)
@@ -50,12 +51,12 @@ func draw(nodes []tree.Node, head uuid.UUID) drawing {
 		index[n.ID] = n
 		if n.Kind == tree.KindSummary {
 			summaries[n.ParentID] = append(summaries[n.ParentID], n)
-			d.totals.summaries++
+			d.Totals.summaries++
 			continue
 		}
 		children[n.ParentID] = append(children[n.ParentID], n)
-		d.totals.messages++
-		d.totals.tokens += int64(n.Tokens)
+		d.Totals.messages++
+		d.Totals.tokens += int64(n.Tokens)
 	}
 	prefixes := prefixLengths(nodes)
 	active := make(map[uuid.UUID]bool)
@@ -108,7 +109,7 @@ func draw(nodes []tree.Node, head uuid.UUID) drawing {
 			stack = append(stack, item{r, ""})
 		}
 		if len(kids) > 1 && parent != uuid.Nil {
-			d.totals.branchPoints++
+			d.Totals.branchPoints++
 		}
 	}
 	open(uuid.Nil, "")
@@ -121,7 +122,7 @@ func draw(nodes []tree.Node, head uuid.UUID) drawing {
 			continue
 		}
 		if top.leaf {
-			d.totals.leaves++
+			d.Totals.leaves++
 		}
 		open(top.node.ID, top.below)
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bufio"
@@ -53,14 +53,14 @@ func plantedID(name string) uuid.UUID {
 
 func drawn(nodes []tree.Node, head uuid.UUID) string {
 	var b bytes.Buffer
-	c := &console{Writer: bufio.NewWriter(&b), width: 80}
-	d := draw(nodes, head)
+	c := &Console{Writer: bufio.NewWriter(&b), Width: 80}
+	d := Draw(nodes, head)
 	ids := make([]uuid.UUID, len(nodes))
 	for i := range nodes {
 		ids[i] = nodes[i].ID
 	}
-	d.write(c, idLength(ids))
-	c.Line("%v", d.totals)
+	d.Write(c, IDLength(ids))
+	c.Line("%v", d.Totals)
 	c.Flush()
 	return b.String()
 }
@@ -115,7 +115,7 @@ func TestDraw(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			golden(t, "draw/"+strings.ReplaceAll(tt.name, " ", "_"), drawn(tt.nodes, plantedID(tt.head)))
+			golden(t, strings.ReplaceAll(tt.name, " ", "_"), drawn(tt.nodes, plantedID(tt.head)))
 		})
 	}
 }
@@ -124,8 +124,8 @@ func TestDrawStyled(t *testing.T) {
 	t.Parallel()
 	nodes := planted("a - user One", "b a assistant Two", "c a assistant Three")
 	var b bytes.Buffer
-	c := &console{Writer: bufio.NewWriter(&b), width: 80, styled: true}
-	draw(nodes, plantedID("c")).write(c, minID)
+	c := &Console{Writer: bufio.NewWriter(&b), Width: 80, Styled: true}
+	Draw(nodes, plantedID("c")).Write(c, minID)
 	c.Flush()
 	for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
 		if !strings.Contains(line, "\x1b[1m●") && !strings.Contains(line, "\x1b[2m") {
@@ -154,7 +154,7 @@ func TestDrawDeep(t *testing.T) {
 			nodes[i].ParentID = nodes[i-2].ID
 		}
 	}
-	d := draw(nodes, nodes[n-2].ID)
+	d := Draw(nodes, nodes[n-2].ID)
 	if len(d.rows) != n {
 		t.Fatalf("%d rows, want %d", len(d.rows), n)
 	}
@@ -189,8 +189,8 @@ func TestIDLength(t *testing.T) {
 		{parse("01998e6c-0000-7000-8000-000000000001", "01998e6c-0000-7000-8000-000000000001"), 8},
 	}
 	for _, tt := range tests {
-		if got := idLength(slices.Clone(tt.ids)); got != tt.want {
-			t.Errorf("idLength(%v) = %d, want %d", tt.ids, got, tt.want)
+		if got := IDLength(slices.Clone(tt.ids)); got != tt.want {
+			t.Errorf("IDLength(%v) = %d, want %d", tt.ids, got, tt.want)
 		}
 	}
 }

@@ -1,41 +1,38 @@
-package main
+package terminal
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/uuid"
-	"github.com/rivo/uniseg"
 
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Columns of a drawing. Rows that lie deeper than maxMarks push theirs to the
-// right.
-const (
-	maxMarks = 44
-	minText  = 16
-)
+// maxMarks bounds the column of marks in a drawing. Rows that lie deeper push
+// their text to the right.
+const maxMarks = 44
 
-// write writes the rows as text: marks, role and place among the siblings;
+// Write writes the rows as text: marks, role and place among the siblings;
 // tokens; the start of the text; and at the end of a branch the id that names
 // it. Of a summary it writes what it folds.
-func (d drawing) write(c *console, idLength int) {
+func (d Drawing) Write(c *Console, idLength int) {
 	marks := 0
 	for _, r := range d.rows {
-		marks = max(marks, uniseg.StringWidth(r.lines)+2+uniseg.StringWidth(r.label()))
+		marks = max(marks, ansi.StringWidth(r.lines)+2+ansi.StringWidth(r.label()))
 	}
 	marks = min(marks, maxMarks)
 	for _, r := range d.rows {
-		left := pad(r.lines+r.mark()+" "+r.label(), marks)
-		tokens := fmt.Sprintf("%7s  ", thousands(int64(r.node.Tokens)))
+		left := Pad(r.lines+r.mark()+" "+r.label(), marks)
+		tokens := fmt.Sprintf("%7s  ", Thousands(r.node.Tokens))
 		id := r.tag(idLength)
-		text := c.width - uniseg.StringWidth(left) - len(tokens) - uniseg.StringWidth(id)
+		text := c.Width - ansi.StringWidth(left) - len(tokens) - ansi.StringWidth(id)
 		if id != "" {
 			text -= 2
 		}
-		preview := oneLine(r.text(idLength), max(text, minText))
+		preview := OneLine(r.text(idLength), max(text, MinText))
 		if id != "" {
 			preview += "  "
 		}
@@ -43,17 +40,17 @@ func (d drawing) write(c *console, idLength int) {
 			tokens = strings.TrimRight(tokens, " ")
 		}
 		if r.active {
-			c.Line("%s%s%s%s", r.styledMarks(c, left), c.dim(tokens), preview, c.bold(id))
+			c.Line("%s%s%s%s", r.styledMarks(c, left), c.Dim(tokens), preview, c.Bold(id))
 		} else {
-			c.Line("%s%s", left, c.dim(tokens+preview+id))
+			c.Line("%s%s", left, c.Dim(tokens+preview+id))
 		}
 	}
 }
 
 // styledMarks makes the marks of an active row bold, and the lines beside them
 // not.
-func (r row) styledMarks(c *console, left string) string {
-	return r.lines + c.bold(strings.TrimPrefix(left, r.lines))
+func (r row) styledMarks(c *Console, left string) string {
+	return r.lines + c.Bold(strings.TrimPrefix(left, r.lines))
 }
 
 func (r row) mark() string {
@@ -69,7 +66,7 @@ func (r row) mark() string {
 // label says what a node is: "assistant ‹2/3›".
 func (r row) label() string {
 	if r.node.Kind == tree.KindSummary {
-		return "folds " + count(r.folded, "message")
+		return "folds " + Count(r.folded, "message")
 	}
 	label := string(r.node.Role)
 	if r.count > 1 {
@@ -84,7 +81,7 @@ func (r row) label() string {
 // text is the start of what a message says, or the range of a summary.
 func (r row) text(idLength int) string {
 	if s := r.node.Summary; s != nil {
-		return "up to " + s.LastSummarizedID.String()[:idLength] + ", " + writerOf(s.Model, s.Origin)
+		return "up to " + s.LastSummarizedID.String()[:idLength] + ", " + Writer(s.Model, s.Origin)
 	}
 	return r.node.Preview
 }
@@ -105,20 +102,20 @@ func (r row) tag(idLength int) string {
 }
 
 // String is the totals as a line.
-func (t totals) String() string {
-	parts := []string{count(t.messages, "message")}
+func (t Totals) String() string {
+	parts := []string{Count(t.messages, "message")}
 	if t.summaries > 0 {
-		parts = append(parts, count(t.summaries, "summary"))
+		parts = append(parts, Count(t.summaries, "summary"))
 	}
-	parts = append(parts, count(t.branchPoints, "branch point"), count(t.leaves, "leaf"), count(int(t.tokens), "token"))
+	parts = append(parts, Count(t.branchPoints, "branch point"), Count(t.leaves, "leaf"), Count(int(t.tokens), "token"))
 	return strings.Join(parts, ", ")
 }
 
 // minID is how many characters of an id are shown at least.
 const minID = 8
 
-// idLength returns how many leading characters tell ids apart.
-func idLength(ids []uuid.UUID) int {
+// IDLength returns how many leading characters tell ids apart.
+func IDLength(ids []uuid.UUID) int {
 	sorted := slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return strings.Compare(string(a[:]), string(b[:])) })
 	n := minID
 	for i := 1; i < len(sorted); i++ {
@@ -134,8 +131,8 @@ func idLength(ids []uuid.UUID) int {
 	return n
 }
 
-// writerOf says what wrote a summary, and whether its text came from outside.
-func writerOf(model string, origin *tree.Origin) string {
+// Writer says what wrote a summary, and whether its text came from outside.
+func Writer(model string, origin *tree.Origin) string {
 	switch {
 	case origin == nil:
 		return model

@@ -1,4 +1,4 @@
-package main
+package telemetry
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,8 +13,8 @@ type modelMetrics struct {
 	duration *prometheus.HistogramVec
 }
 
-func newModelMetrics(registry *prometheus.Registry) (*modelMetrics, error) {
-	m := &modelMetrics{
+func newModelMetrics() *modelMetrics {
+	return &modelMetrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "coppice_model_calls_total", Help: "Calls of models that ended, by what came of them.",
 		}, []string{"model", "outcome"}),
@@ -23,12 +23,6 @@ func newModelMetrics(registry *prometheus.Registry) (*modelMetrics, error) {
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300},
 		}, []string{"model"}),
 	}
-	for _, c := range []prometheus.Collector{m.calls, m.duration} {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
 }
 
 // begin has a model's figures stand at 0 from the start.

@@ -1,10 +1,9 @@
-package main
+package telemetry
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -29,32 +28,33 @@ const (
 	sdkDisabled    = "OTEL_SDK_DISABLED"
 )
 
-// A tracing makes spans and sends them. Its zero value makes none, which costs
+// Tracing makes spans and sends them. Its zero value makes none, which costs
 // nothing.
-type tracing struct{ provider *sdktrace.TracerProvider }
+type Tracing struct{ provider *sdktrace.TracerProvider }
 
-// startTracing begins to trace where OpenTelemetry's variables ask for it. It
-// connects to nobody yet, and a collector that is away only loses its spans.
-func startTracing(ctx context.Context, log *slog.Logger) (tracing, error) {
-	on, err := tracingWanted(os.Getenv)
+// StartTracing begins to trace where OpenTelemetry's variables ask for it; env
+// reads them. It connects to nobody yet, and a collector that is away only loses
+// its spans. A variable that asks for what isn't spoken is a *VariableError.
+func StartTracing(ctx context.Context, env func(string) string, version string, log *slog.Logger) (Tracing, error) {
+	on, err := tracingWanted(env)
 	if err != nil || !on {
-		return tracing{}, err
+		return Tracing{}, err
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return tracing{}, fmt.Errorf("the exporter of traces can't be made: %w. Mend the OTEL_* variables, or set %s=none", err, tracesExporter)
+		return Tracing{}, fmt.Errorf("the exporter of traces can't be made: %w. Mend the OTEL_* variables, or set %s=none", err, tracesExporter)
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(),
-		resource.WithAttributes(semconv.ServiceName("coppice"), semconv.ServiceVersion(readBuildInfo().Version)),
+		resource.WithAttributes(semconv.ServiceName("coppice"), semconv.ServiceVersion(version)),
 		resource.WithFromEnv()) // last, so that it wins
 	if err != nil {
-		return tracing{}, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES can't be read: %w", err)
+		return Tracing{}, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES can't be read: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		log.Warn("traces could not be sent", "error", err)
 	}))
 	log.Info("requests, compactions, replies and statements are traced")
-	return tracing{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
+	return Tracing{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
 }
 
 // tracingWanted tells whether the environment asks for traces, which the
@@ -72,7 +72,7 @@ func tracingWanted(env func(string) string) (bool, error) {
 			return false, nil
 		}
 	default:
-		return false, usagef("%s is %q: give otlp, or none", tracesExporter, exporter)
+		return false, &VariableError{tracesExporter, exporter, "give otlp, or none"}
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		switch protocol := env(name); protocol {
@@ -81,30 +81,36 @@ func tracingWanted(env func(string) string) (bool, error) {
 		case "http/protobuf":
 			return true, nil
 		default:
-			return false, usagef("%s is %q, which is not spoken: give http/protobuf, and the collector's endpoint for it, such as http://localhost:4318", name, protocol)
+			return false, &VariableError{name, protocol, "only http/protobuf is spoken. Give that, and the collector's endpoint for it, such as http://localhost:4318"}
 		}
 	}
 	return true, nil
 }
 
-// tracer gives what makes spans; nil where nothing is traced.
-func (t tracing) tracer() trace.TracerProvider {
+// A VariableError names a variable of the environment that has to be mended.
+type VariableError struct{ Name, Value, Mend string }
+
+func (e *VariableError) Error() string { return fmt.Sprintf("%s is %q: %s", e.Name, e.Value, e.Mend) }
+
+// Provider gives what makes spans; nil where nothing is traced.
+func (t Tracing) Provider() trace.TracerProvider {
 	if t.provider == nil {
 		return nil
 	}
 	return t.provider
 }
 
-// logger gives a logger whose lines name the trace they belong to.
-func (t tracing) logger(log *slog.Logger) *slog.Logger {
-	if t.provider == nil {
+// TracedLogger gives a logger whose lines name the trace they belong to. Without
+// a provider it is the same logger.
+func TracedLogger(log *slog.Logger, provider trace.TracerProvider) *slog.Logger {
+	if provider == nil {
 		return log
 	}
 	return slog.New(tracedLog{log.Handler()})
 }
 
-// stop sends the spans that haven't been sent yet.
-func (t tracing) stop(log *slog.Logger) {
+// Stop sends the spans that haven't been sent yet.
+func (t Tracing) Stop(log *slog.Logger) {
 	if t.provider == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// A progress shows how far a file is read: as a bar on a terminal, and
-// elsewhere as a line now and then, for what takes long.
-type progress struct {
-	out   *console
+// A Progress shows how far a file is read: as a bar on a terminal, and
+// elsewhere as a line now and then, for a file that takes long.
+type Progress struct {
+	out   *Console
 	bar   *progressbar.ProgressBar // nil: lines
 	name  string
 	size  int64 // -1 where it isn't known
@@ -21,12 +21,13 @@ type progress struct {
 // progressInterval is the time between two lines.
 const progressInterval = 5 * time.Second
 
-func newProgress(out *console, name string, size int64) *progress {
-	p := &progress{out: out, name: name, size: size, shown: time.Now()}
-	if out.progress {
+// Progress begins to show how far a file is read. A size of -1 is not known.
+func (out *Console) Progress(name string, size int64) *Progress {
+	p := &Progress{out: out, name: name, size: size, shown: time.Now()}
+	if out.Interactive {
 		p.bar = progressbar.NewOptions64(size,
-			progressbar.OptionSetDescription(oneLine(filepath.Base(name), 30)),
-			progressbar.OptionSetWriter(out.errors),
+			progressbar.OptionSetDescription(OneLine(filepath.Base(name), 30)),
+			progressbar.OptionSetWriter(out.Errors),
 			progressbar.OptionShowBytes(true),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionThrottle(100*time.Millisecond),
@@ -36,8 +37,8 @@ func newProgress(out *console, name string, size int64) *progress {
 	return p
 }
 
-// read says that n bytes are read. A zip archive may read some twice.
-func (p *progress) read(n int64) {
+// Read tells that n bytes are read. A zip archive may read some twice.
+func (p *Progress) Read(n int64) {
 	if p.size >= 0 {
 		n = min(n, p.size)
 	}
@@ -56,8 +57,8 @@ func (p *progress) read(n int64) {
 	}
 }
 
-// end takes the bar away.
-func (p *progress) end() {
+// End takes the bar away.
+func (p *Progress) End() {
 	if p.bar != nil {
 		_ = p.bar.Exit()
 		_ = p.bar.Clear()

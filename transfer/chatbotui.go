@@ -11,20 +11,33 @@ import (
 // Chatbot UI exports: one object with a list of conversations, none of which
 // branches, and the folders and prompts that they were kept with.
 
-func detectChatbotUI(s shape) bool {
+// Format reads Chatbot UI's exports.
+type formatChatbotUI struct{}
+
+// Name implements format.Format.
+func (formatChatbotUI) Name() string { return "chatbot-ui" }
+
+// Marks implements format.Format.
+func (formatChatbotUI) Marks() []string {
+	return []string{"history", "folders", "prompts"}
+}
+
+// Recognizes implements format.Format.
+func (formatChatbotUI) Recognizes(s shape) bool {
 	return s.is("history", "[")
 }
 
-func parseChatbotUI(in *input, emit func(Conversation) error, note func(Note)) error {
+// Parse implements format.Format.
+func (formatChatbotUI) Parse(in *input, emit func(Conversation) error) error {
 	other := func(name string, raw json.RawMessage) {
 		if n := counting(raw); n > 0 {
-			note(Note{LeftOut, KindMetadata, "", cutNote(name), counted(n, clip(strings.TrimSuffix(name, "s"))) + ", part of no conversation"})
+			in.note(Note{LeftOut, KindMetadata, "", cutNote(name), counted(n, clip(strings.TrimSuffix(name, "s"))) + ", part of no conversation"})
 		}
 	}
 	return eachElementIn(in, "history", func(place string, raw json.RawMessage) error {
 		o := objectOf(raw)
 		if o == nil {
-			note(Note{LeftOut, KindConversation, "", "history, " + place, "it is no object, so no conversation"})
+			in.note(Note{LeftOut, KindConversation, "", "history, " + place, "it is no object, so no conversation"})
 			return nil
 		}
 		c := in.begin(len(raw))

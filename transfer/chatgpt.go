@@ -12,16 +12,29 @@ import (
 // ChatGPT data exports: an array of conversations, each with a mapping from
 // node ids to nodes.
 
-func detectChatGPT(s shape) bool {
+// Format reads ChatGPT's data exports.
+type formatChatGPT struct{}
+
+// Name implements format.Format.
+func (formatChatGPT) Name() string { return "chatgpt" }
+
+// Marks implements format.Format.
+func (formatChatGPT) Marks() []string {
+	return []string{"mapping", "current_node", "conversation_id", "create_time", "update_time"}
+}
+
+// Recognizes implements format.Format.
+func (formatChatGPT) Recognizes(s shape) bool {
 	return s.is("mapping", "{") || s.has("create_time", "conversation_id") || s.has("create_time", "current_node")
 }
 
-func parseChatGPT(in *input, emit func(Conversation) error, note func(Note)) error {
+// Parse implements format.Format.
+func (formatChatGPT) Parse(in *input, emit func(Conversation) error) error {
 	return eachElement(in, func(place string, raw json.RawMessage) error {
 		c := in.begin(len(raw))
 		o := objectOf(raw)
 		if o == nil {
-			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
+			in.note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
 			return nil
 		}
 		c.readTitle(o["title"])
@@ -29,7 +42,7 @@ func parseChatGPT(in *input, emit func(Conversation) error, note func(Note)) err
 			c.SourceID = o.key("id")
 		}
 		if m := o["mapping"]; len(m) == 0 || m[0] != '{' {
-			note(Note{LeftOut, KindConversation, c.name(), place, "the conversation has no mapping, so no messages"})
+			in.note(Note{LeftOut, KindConversation, c.name(), place, "the conversation has no mapping, so no messages"})
 			return nil
 		}
 		if c.SourceID == "" {
@@ -88,6 +101,9 @@ type chatgptGraph struct {
 	nodes []*chatgptNode
 	byID  map[string]*chatgptNode
 }
+
+// maxSkipped is how many nodes above one are passed over.
+const maxSkipped = 100
 
 type chatgptNode struct {
 	id, parent string
@@ -222,7 +238,7 @@ func (n *chatgptNode) above(g *chatgptGraph) *chatgptNode { return g.byID[n.pare
 // thoughtsAbove gives what the model thought right before the message.
 func (g *chatgptGraph) thoughtsAbove(n *chatgptNode) (thoughts []string) {
 	up := n.above(g)
-	for range maxReach {
+	for range maxSkipped {
 		if up == nil || !up.skipped {
 			break
 		}
@@ -266,7 +282,7 @@ func (n *chatgptNode) makeCall(recipient string) {
 // joined to the first, where that has no other branch below it.
 func (g *chatgptGraph) answer(n *chatgptNode) {
 	up, alone := n.above(g), true
-	for range maxReach {
+	for range maxSkipped {
 		if up == nil {
 			return
 		}

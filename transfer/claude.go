@@ -13,16 +13,29 @@ import (
 // messages. Official exports are flat; what people save from the program's own
 // answers names each message's parent.
 
-func detectClaude(s shape) bool {
+// Format reads the exports of Claude.ai.
+type formatClaude struct{}
+
+// Name implements format.Format.
+func (formatClaude) Name() string { return "claude" }
+
+// Marks implements format.Format.
+func (formatClaude) Marks() []string {
+	return []string{"uuid", "name", "chat_messages", "created_at", "updated_at", "account"}
+}
+
+// Recognizes implements format.Format.
+func (formatClaude) Recognizes(s shape) bool {
 	return s.has("chat_messages") || s.has("uuid", "name", "created_at")
 }
 
-func parseClaude(in *input, emit func(Conversation) error, note func(Note)) error {
+// Parse implements format.Format.
+func (formatClaude) Parse(in *input, emit func(Conversation) error) error {
 	return eachElement(in, func(place string, raw json.RawMessage) error {
 		c := in.begin(len(raw))
 		o := objectOf(raw)
 		if o == nil {
-			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
+			in.note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
 			return nil
 		}
 		c.readTitle(o["name"])
@@ -32,7 +45,7 @@ func parseClaude(in *input, emit func(Conversation) error, note func(Note)) erro
 			if o.isList("docs") || o.has("prompt_template") {
 				what = "it is a project, and no conversation"
 			}
-			note(Note{LeftOut, KindConversation, c.name(), place, what})
+			in.note(Note{LeftOut, KindConversation, c.name(), place, what})
 			return nil
 		}
 		if c.SourceID == "" {

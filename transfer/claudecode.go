@@ -32,17 +32,30 @@ import (
 // A later line may hang under any before it, so a file is read to its end
 // before the first conversation is emitted. A file is one session, seldom two.
 
-func detectClaudeCode(s shape) bool {
+// Format reads Claude Code's sessions.
+type formatClaudeCode struct{}
+
+// Name implements format.Format.
+func (formatClaudeCode) Name() string { return "claude-code" }
+
+// Marks implements format.Format.
+func (formatClaudeCode) Marks() []string {
+	return []string{"parentUuid", "sessionId", "isSidechain", "uuid", "message.role", "message.content"}
+}
+
+// Recognizes implements format.Format.
+func (formatClaudeCode) Recognizes(s shape) bool {
 	return s.has("uuid", "message.role") && (s.has("parentUuid") || s.has("sessionId") || s.has("isSidechain")) || s.has("type", "summary", "leafUuid") ||
 		s.has("type", "messageId", "snapshot", "isSnapshotUpdate")
 }
 
-func parseClaudeCode(in *input, emit func(Conversation) error, note func(Note)) error {
-	f := claudeCodeFile{in: in, conv: in.begin(0), byUUID: map[string]*claudeCodeLine{}, words: map[string]string{}, note: note}
+// Parse implements format.Format.
+func (formatClaudeCode) Parse(in *input, emit func(Conversation) error) error {
+	f := claudeCodeFile{in: in, conv: in.begin(0), byUUID: map[string]*claudeCodeLine{}, words: map[string]string{}}
 	if err := eachLine(in, f.read); err != nil {
 		return err
 	}
-	if f.conv.dense {
+	if f.conv.tooDense() != "" {
 		return emit(f.conv)
 	}
 	sessions := f.sessions()
@@ -70,7 +83,6 @@ type claudeCodeFile struct {
 	byUUID map[string]*claudeCodeLine
 	titles []claudeCodeTitle
 	aside  asides // lines left out
-	note   func(Note)
 }
 
 // A claudeCodeLine is a line with a uuid.
@@ -123,7 +135,7 @@ func (f *claudeCodeFile) read(place string, line []byte) error {
 	sound, badText := mendText(line)
 	o := readObject(sound)
 	if o == nil {
-		f.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
+		f.in.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
 		return nil
 	}
 	if o.str("uuid") != "" {
@@ -135,7 +147,7 @@ func (f *claudeCodeFile) read(place string, line []byte) error {
 		return nil
 	}
 	if badText != "" {
-		f.note(Note{Repaired, KindText, "", place, badText + " replaced by U+FFFD"})
+		f.in.note(Note{Repaired, KindText, "", place, badText + " replaced by U+FFFD"})
 	}
 	switch kind := o.str("type"); kind {
 	case "summary":
@@ -187,7 +199,7 @@ func (f *claudeCodeFile) newLine(o object, place string) *claudeCodeLine {
 
 func (f *claudeCodeFile) add(l *claudeCodeLine) {
 	if first, ok := f.byUUID[l.uuid]; ok {
-		f.note(Note{LeftOut, KindDuplicate, "", l.place, "its uuid " + clip(l.uuid) + " stands on " + first.place + " already; the line is left out"})
+		f.in.note(Note{LeftOut, KindDuplicate, "", l.place, "its uuid " + clip(l.uuid) + " stands on " + first.place + " already; the line is left out"})
 		return
 	}
 	if !l.isMessage {
@@ -207,11 +219,11 @@ func (f *claudeCodeFile) add(l *claudeCodeLine) {
 // noteAside notes what of the file belongs to no conversation.
 func (f *claudeCodeFile) noteAside() {
 	for what, places := range f.aside.all() {
-		f.note(Note{LeftOut, KindMetadata, "", places, what + " are the program's own; left out"})
+		f.in.note(Note{LeftOut, KindMetadata, "", places, what + " are the program's own; left out"})
 	}
 	for _, t := range f.titles {
 		if !t.used {
-			f.note(Note{LeftOut, KindMetadata, "", t.place, "the title " + strconv.Quote(clip(t.title)) + " is of a session in another file"})
+			f.in.note(Note{LeftOut, KindMetadata, "", t.place, "the title " + strconv.Quote(clip(t.title)) + " is of a session in another file"})
 		}
 	}
 }

@@ -26,14 +26,27 @@ import (
 //     name. Encrypted reasoning, compactions, whose messages are all there, and
 //     the program's own records are left out and noted.
 
-func detectCodex(s shape) bool {
+// Format reads Codex's sessions.
+type formatCodex struct{}
+
+// Name implements format.Format.
+func (formatCodex) Name() string { return "codex" }
+
+// Marks implements format.Format.
+func (formatCodex) Marks() []string {
+	return []string{"payload", "payload.type", "timestamp", "type", "call_id", "arguments"}
+}
+
+// Recognizes implements format.Format.
+func (formatCodex) Recognizes(s shape) bool {
 	records := s.has("timestamp", "type") && s.is("payload", "{")
 	bare := s.has("type", "role", "content") && (s.has("call_id") || s.has("record_type") || s.has("instructions") || s.has("encrypted_content"))
 	return records || bare
 }
 
-func parseCodex(in *input, emit func(Conversation) error, note func(Note)) error {
-	f := codexFile{conv: in.begin(0), note: note}
+// Parse implements format.Format.
+func (formatCodex) Parse(in *input, emit func(Conversation) error) error {
+	f := codexFile{conv: in.begin(0)}
 	if err := eachLine(in, f.read); err != nil {
 		return err
 	}
@@ -46,7 +59,6 @@ func parseCodex(in *input, emit func(Conversation) error, note func(Note)) error
 // A codexFile is a file up to a line, as the conversation that it is becoming.
 type codexFile struct {
 	conv  Conversation
-	note  func(Note)
 	aside asides
 
 	items int    // so far; the first of a message names it
@@ -68,7 +80,7 @@ func (f *codexFile) read(place string, line []byte) error {
 	}
 	o := readObject(sound)
 	if o == nil {
-		f.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
+		f.conv.in.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
 		return nil
 	}
 	if !f.conv.more() {

@@ -13,12 +13,25 @@ import (
 // Coppice's own JSONL, as Export writes it. Ids stay as they are, and so does
 // every byte of a sound body.
 
-func detectCoppice(s shape) bool {
+// Format reads Coppice's own JSONL, as Export writes it.
+type formatCoppice struct{}
+
+// Name implements format.Format.
+func (formatCoppice) Name() string { return "coppice" }
+
+// Marks implements format.Format.
+func (formatCoppice) Marks() []string {
+	return []string{"version", "type", "head_id", "settings", "body"}
+}
+
+// Recognizes implements format.Format.
+func (formatCoppice) Recognizes(s shape) bool {
 	return s.is("version", "0") && s.has("type", "id", "head_id", "settings")
 }
 
-func parseCoppice(in *input, emit func(Conversation) error, note func(Note)) error {
-	f := coppiceFile{in: in, emit: emit, note: note}
+// Parse implements format.Format.
+func (formatCoppice) Parse(in *input, emit func(Conversation) error) error {
+	f := coppiceFile{in: in, emit: emit}
 	if err := eachLine(in, f.read); err != nil {
 		return err
 	}
@@ -30,7 +43,6 @@ func parseCoppice(in *input, emit func(Conversation) error, note func(Note)) err
 type coppiceFile struct {
 	in      *input
 	emit    func(Conversation) error
-	note    func(Note)
 	current *Conversation // nil before the first
 	skip    string        // why the nodes of this conversation are left out; "" where they are not
 	skipped lineSet
@@ -40,7 +52,7 @@ func (f *coppiceFile) read(place string, line []byte) error {
 	o := readObject(line)
 	f.in.took(len(line))
 	if o == nil {
-		f.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
+		f.in.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
 		return nil
 	}
 	switch kind := o.str("type"); kind {
@@ -52,7 +64,7 @@ func (f *coppiceFile) read(place string, line []byte) error {
 	case "message", "summary":
 		f.add(o, place, kind == "summary")
 	default:
-		f.note(Note{LeftOut, KindSyntax, "", place, fmt.Sprintf("a line of the unknown type %q", clip(kind))})
+		f.in.note(Note{LeftOut, KindSyntax, "", place, fmt.Sprintf("a line of the unknown type %q", clip(kind))})
 	}
 	return nil
 }
@@ -62,12 +74,12 @@ func (f *coppiceFile) begin(o object, place string) {
 	f.skip = ""
 	if v := o.id("version"); v != fmt.Sprint(coppiceVersion) {
 		f.skip = fmt.Sprintf("this Coppice reads version %d of its format and not %q; a newer one may", coppiceVersion, clip(v))
-		f.note(Note{LeftOut, KindConversation, cutNote(o.str("title")), place, f.skip})
+		f.in.note(Note{LeftOut, KindConversation, cutNote(o.str("title")), place, f.skip})
 		return
 	}
 	if !isID(o.str("id")) {
 		f.skip = fmt.Sprintf("the conversation's id %q is no UUID", clip(o.str("id")))
-		f.note(Note{LeftOut, KindConversation, cutNote(o.str("title")), place, f.skip})
+		f.in.note(Note{LeftOut, KindConversation, cutNote(o.str("title")), place, f.skip})
 		return
 	}
 	c := f.in.begin(0)
@@ -120,7 +132,7 @@ func (f *coppiceFile) add(o object, place string, summary bool) {
 // flush emits the conversation that was being read.
 func (f *coppiceFile) flush() error {
 	if f.skipped.count > 0 {
-		f.note(Note{LeftOut, KindConversation, "", f.skipped.String(), f.skip + "; these nodes are left out"})
+		f.in.note(Note{LeftOut, KindConversation, "", f.skipped.String(), f.skip + "; these nodes are left out"})
 		f.skipped = lineSet{}
 	}
 	c := f.current

@@ -39,7 +39,7 @@ func TestFixtures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := show(f.name, parsed(t, f, data))
+			got := show(f.Name(), parsed(t, f, data))
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -65,17 +65,15 @@ type reading struct {
 // take all of it.
 func parsed(t testing.TB, f format, data []byte) (r reading) {
 	t.Helper()
-	in := newInput(t.Context(), bytes.NewReader(data))
-	note := func(n Note) { r.notes = append(r.notes, n) }
-	in.note = note
-	r.err = f.parse(in, func(c Conversation) error {
-		if c.dense {
+	in := newInput(t.Context(), bytes.NewReader(data), func(n Note) { r.notes = append(r.notes, n) })
+	r.err = f.Parse(in, func(c Conversation) error {
+		if c.tooDense() != "" {
 			return nil
 		}
-		b, _, notes := normalize(c, f.name, "")
+		b, _, notes := normalize(c, publicID(&c, f.Name(), ""), f.Name())
 		r.bundles, r.notes = append(r.bundles, b), append(r.notes, notes...)
 		return nil
-	}, note)
+	})
 	for _, b := range r.bundles {
 		if err := checkBundle(b); err != nil {
 			t.Errorf("%q: %v", b.Conversation.Title, err)

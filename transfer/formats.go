@@ -9,52 +9,29 @@ import (
 	"strings"
 )
 
-// A format is one kind of file that Import reads.
-type format struct {
-	name string // as Options.Format and Report.Format say it
-
-	// detect tells from the outline of a file's start whether the file is of
-	// this format. Formats are asked in the order of the table; the first yes
-	// stands.
-	detect func(s shape) bool
-
-	// marks are paths that files of this format have, though others may have
-	// them too: by these the nearest format is found for a file of none.
-	marks []string
-
-	// parse reads the whole file and emits each conversation as soon as it is
-	// read, in the order of the file. It never panics, whatever it reads.
-	// What it repairs or leaves out within a conversation stands in that
-	// conversation's Notes; what concerns the file as a whole, or a
-	// conversation that is not emitted, goes to note. An error of emit is
-	// returned as it is. Any other error says where in the file it arose;
-	// what was emitted before it is kept.
-	parse func(in *input, emit func(Conversation) error, note func(Note)) error
-}
-
-// formats is every format, the more telling ones first. A new one adds its
-// line here.
+// formats is every format, the more telling ones first: the first that
+// recognizes a file reads it. A new format adds its line here.
 var formats = []format{
-	{"chatgpt", detectChatGPT, []string{"mapping", "current_node", "conversation_id", "create_time", "update_time"}, parseChatGPT},
-	{"claude", detectClaude, []string{"uuid", "name", "chat_messages", "created_at", "updated_at", "account"}, parseClaude},
-	{"librechat", detectLibreChat, []string{"conversationId", "messages", "endpoint", "title", "messages[].messageId"}, parseLibreChat},
-	{"openwebui", detectOpenWebUI, []string{"chat", "history", "models", "messages[].parentId", "chat.title"}, parseOpenWebUI},
-	{"swe-agent", detectSWEAgent, []string{"trajectory", "history", "info", "environment"}, parseSWEAgent},
-	{"chatbot-ui", detectChatbotUI, []string{"history", "folders", "prompts"}, parseChatbotUI},
-	{"oasst", detectOASST, []string{"prompt", "message_tree_id", "tree_state", "message_id", "replies"}, parseOASST},
-	{"coppice", detectCoppice, []string{"version", "type", "head_id", "settings", "body"}, parseCoppice},
-	{"codex", detectCodex, []string{"payload", "payload.type", "timestamp", "type", "call_id", "arguments"}, parseCodex},
-	{"claude-code", detectClaudeCode, []string{"parentUuid", "sessionId", "isSidechain", "uuid", "message.role", "message.content"}, parseClaudeCode},
-	{"pi", detectPi, []string{"cwd", "parentId", "provider", "modelId", "thinkingLevel"}, parsePi},
-	{"tau-bench", detectTauBench, []string{"task_id", "trial", "traj", "reward"}, parseTauBench},
-	{"messages", detectMessages, []string{"role", "content", "messages", "tool_calls", "messages[].content"}, parseMessages}, // last: other formats have roles and content too
+	formatChatGPT{},
+	formatClaude{},
+	formatLibreChat{},
+	formatOpenWebUI{},
+	formatSWEAgent{},
+	formatChatbotUI{},
+	formatOASST{},
+	formatCoppice{},
+	formatCodex{},
+	formatClaudeCode{},
+	formatPi{},
+	formatTauBench{},
+	formatMessages{}, // last: other formats have roles and content too
 }
 
 // Formats lists the names of the formats that Import reads.
 func Formats() []string {
 	names := make([]string, len(formats))
 	for i, f := range formats {
-		names[i] = f.name
+		names[i] = f.Name()
 	}
 	return names
 }
@@ -96,22 +73,22 @@ func choose(name string, head []byte) (_ format, member string, _ error) {
 	s := shapeOf(head)
 	among := formats
 	if name != "" {
-		i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
+		i := slices.IndexFunc(formats, func(f format) bool { return f.Name() == name })
 		if i < 0 {
-			return format{}, "", fmt.Errorf("%q is no format; there are %s: %w", name, strings.Join(Formats(), ", "), ErrFormat)
+			return nil, "", fmt.Errorf("%q is no format; there are %s: %w", name, strings.Join(Formats(), ", "), ErrFormat)
 		}
 		among = formats[i : i+1]
 	}
 	for _, member := range append([]string{""}, wrappers...) {
 		inside := s.in(member)
-		if i := slices.IndexFunc(among, func(f format) bool { return f.detect(inside) }); i >= 0 {
+		if i := slices.IndexFunc(among, func(f format) bool { return f.Recognizes(inside) }); i >= 0 {
 			return among[i], member, nil
 		}
 	}
 	if name != "" {
 		return among[0], "", nil
 	}
-	return format{}, "", fmt.Errorf("the content is of no format that is read here; these are: %s. %s: %w", strings.Join(Formats(), ", "), s.nearest(), ErrFormat)
+	return nil, "", fmt.Errorf("the content is of no format that is read here; these are: %s. %s: %w", strings.Join(Formats(), ", "), s.nearest(), ErrFormat)
 }
 
 // nearest says which format the file resembles most.
@@ -119,13 +96,13 @@ func (s shape) nearest() string {
 	best, found := "", []string(nil)
 	for _, f := range formats {
 		var has []string
-		for _, path := range f.marks {
+		for _, path := range f.Marks() {
 			if s.has(path) {
 				has = append(has, path)
 			}
 		}
 		if len(has) > len(found) {
-			best, found = f.name, has
+			best, found = f.Name(), has
 		}
 	}
 	if best == "" {

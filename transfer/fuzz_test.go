@@ -23,7 +23,7 @@ func FuzzOASST(f *testing.F)     { fuzzFormat(f, "oasst", "oasst.jsonl") }
 func fuzzFormat(f *testing.F, name string, fixtures ...string) {
 	var under format
 	for _, one := range formats {
-		if one.name == name {
+		if one.Name() == name {
 			under = one
 		}
 	}
@@ -34,7 +34,7 @@ func fuzzFormat(f *testing.F, name string, fixtures ...string) {
 		}
 		f.Add(data)
 		// Elements one by one are easier to change into something telling.
-		err = eachElement(newInput(f.Context(), bytes.NewReader(data)), func(_ string, raw json.RawMessage) error {
+		err = eachElement(newInput(f.Context(), bytes.NewReader(data), func(Note) {}), func(_ string, raw json.RawMessage) error {
 			f.Add([]byte(raw))
 			return nil
 		})

@@ -15,15 +15,11 @@ import (
 // never changes: the same file twice must give the same ids.
 var namespace = uuid.MustParse("5f0c1d0e-7a7c-4c55-9a3b-6d0b5a5f0b1e")
 
-// conversationID is the id of a conversation: that of a file of Coppice's own,
-// that which the store gave it, or else its public one, which anybody can
-// compute.
-func conversationID(c *Conversation, format, tenantID string) uuid.UUID {
-	switch id, own := ownID(c); {
-	case own:
-		return id
-	case c.id != uuid.Nil:
-		return c.id
+// publicID is the id of a conversation that anybody can compute: its own in a
+// file of Coppice's, else one that derives from the file and the tenant.
+func publicID(c *Conversation, format, tenantID string) uuid.UUID {
+	if ownID(c) {
+		return uuid.MustParse(c.SourceID)
 	}
 	name := conversationName(c, format)
 	if tenantID != "" && tenantID != tree.DefaultTenant {
@@ -32,10 +28,10 @@ func conversationID(c *Conversation, format, tenantID string) uuid.UUID {
 	return uuid.NewSHA1(namespace, []byte(name))
 }
 
-// ownID is the id that a conversation brings, in a file of Coppice's own.
-func ownID(c *Conversation) (uuid.UUID, bool) {
-	id, err := uuid.Parse(c.SourceID)
-	return id, c.OwnIDs && err == nil
+// ownID tells whether a conversation brings its id, in a file of Coppice's own.
+func ownID(c *Conversation) bool {
+	_, err := uuid.Parse(c.SourceID)
+	return c.OwnIDs && err == nil
 }
 
 // conversationName tells a conversation apart from all others of its tenant's imports. A

@@ -50,7 +50,7 @@ func TestImportedIDsCantBeTaken(t *testing.T) {
 	thief := tree.New(pools[0]).ForTenant("thief")
 	for _, tenant := range []string{tree.DefaultTenant, "other"} {
 		for _, id := range []string{u, "b"} {
-			public := conversationID(&Conversation{SourceID: id}, "claude", tenant)
+			public := publicID(&Conversation{SourceID: id}, "claude", tenant)
 			if _, _, err := thief.CreateConversation(t.Context(), tree.NewConversation{ID: public}); err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestImportGoesOnWithFormerIDs(t *testing.T) {
 		s := tree.New(pool).ForTenant(tenant)
 		importText(t, s, claudeExport("a"), Options{PublicIDs: true})
 		former := ids(t, s)["a"]
-		if want := conversationID(&Conversation{SourceID: "a"}, "claude", tenant); former != want {
+		if want := publicID(&Conversation{SourceID: "a"}, "claude", tenant); former != want {
 			t.Fatalf("the former id is %s, want %s", former, want)
 		}
 		later := importText(t, s, claudeExport("a", "b"), Options{})

@@ -166,17 +166,17 @@ func (im *importer) stream(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	im.format = f.name
+	im.format = f.Name()
 	im.bounds.from = io.MultiReader(bytes.NewReader(head), r)
 	im.bounds.next()
-	in := newInput(im.ctx, im.bounds)
-	in.note, in.member = im.note, member
-	err = f.parse(in, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
+	in := newInput(im.ctx, im.bounds, im.note)
+	in.member = member
+	err = f.Parse(in, func(c Conversation) error { return im.conversation(in, c) })
 	if err == nil {
-		err = in.err
+		err = in.stopped()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.name, err)
+		return fmt.Errorf("%s: %w", im.format, err)
 	}
 	return nil
 }
@@ -198,23 +198,24 @@ func (im *importer) note(n Note) {
 }
 
 // conversation takes one conversation of the file.
-func (im *importer) conversation(c Conversation, format string) error {
+func (im *importer) conversation(in *input, c Conversation) error {
 	im.bounds.next()
-	switch {
-	case c.in.err != nil:
-		return c.in.err
-	case c.dense:
-		im.note(Note{LeftOut, KindTooLarge, c.name(), "", c.tooDense()})
+	if err := in.stopped(); err != nil {
+		return err
+	}
+	if why := c.tooDense(); why != "" {
+		im.note(Note{LeftOut, KindTooLarge, c.name(), "", why})
 		return im.stopped()
 	}
-	if err := im.identify(&c, format); err != nil {
+	id, err := im.identify(&c)
+	if err != nil {
 		im.stop(err)
 		return err
 	}
-	name, in := c.name(), c.in
-	b, ids, notes := normalize(c, format, im.opts.TenantID)
-	if in.err != nil {
-		return in.err
+	name := c.name()
+	b, ids, notes := normalize(c, id, im.format)
+	if err := in.stopped(); err != nil {
+		return err
 	}
 	dropped := 0
 	if im.opts.DropSummaries {
@@ -246,14 +247,14 @@ func (im *importer) conversation(c Conversation, format string) error {
 	return im.stopped()
 }
 
-// identify gives a conversation the id that the store wants for it, unless it
-// brings its own.
-func (im *importer) identify(c *Conversation, format string) (err error) {
-	if _, own := ownID(c); own || im.opts.PublicIDs || im.store == nil {
-		return nil
+// identify gives the id of a conversation: its own in a file of Coppice's, else
+// the one that the store wants for it.
+func (im *importer) identify(c *Conversation) (uuid.UUID, error) {
+	public := publicID(c, im.format, im.opts.TenantID)
+	if ownID(c) || im.opts.PublicIDs || im.store == nil {
+		return public, nil
 	}
-	c.id, err = im.store.ImportID(im.ctx, conversationName(c, format), conversationID(c, format, im.opts.TenantID))
-	return err
+	return im.store.ImportID(im.ctx, conversationName(c, im.format), public)
 }
 
 // dropSummaries takes the summaries out of a bundle, and their ids out of those of

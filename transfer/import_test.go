@@ -187,7 +187,7 @@ func TestImportRefused(t *testing.T) {
 	if err != nil || report.Conversations != 2 || report.Added != 2 {
 		t.Errorf("%d conversations, %d added, %v", report.Conversations, report.Added, err)
 	}
-	if len(report.Notes) == 0 || report.Notes[len(report.Notes)-1].Kind != KindConversation || !strings.Contains(notesOf(report), "name of b) "+conversationID(&Conversation{SourceID: "b"}, "claude", "").String()+": the store refused it") {
+	if len(report.Notes) == 0 || report.Notes[len(report.Notes)-1].Kind != KindConversation || !strings.Contains(notesOf(report), "name of b) "+publicID(&Conversation{SourceID: "b"}, "claude", "").String()+": the store refused it") {
 		t.Errorf("notes: %v", notesOf(report))
 	}
 }

@@ -25,8 +25,9 @@ type input struct {
 // readBytes is the size of a reader's buffer.
 const readBytes = 64 << 10
 
-func newInput(ctx context.Context, r io.Reader) *input {
-	return &input{Reader: bufio.NewReaderSize(r, readBytes), ctx: ctx, note: func(Note) {}}
+// newInput reads from r until ctx ends, and hands notes on the file to note.
+func newInput(ctx context.Context, r io.Reader, note func(Note)) *input {
+	return &input{Reader: bufio.NewReaderSize(r, readBytes), ctx: ctx, note: note}
 }
 
 // What is made of a message takes up to 1 kB besides its text, and text stands
@@ -42,8 +43,15 @@ const (
 // begin begins a conversation of so many bytes. More may follow by took.
 func (in *input) begin(size int) Conversation {
 	in.size, in.made = size, 0
-	return Conversation{in: in}
+	return in.conversation()
 }
+
+// conversation is another one of what is being read.
+func (in *input) conversation() Conversation { return Conversation{in: in} }
+
+// stopped is why the reading was broken off: the end of the context; nil while
+// it was not.
+func (in *input) stopped() error { return in.err }
 
 // took adds bytes to the conversation that is being read.
 func (in *input) took(size int) { in.size += size }
@@ -78,8 +86,11 @@ func (c *Conversation) roomFor(n int) bool {
 }
 
 // tooDense says why a conversation with too many messages for its bytes is left
-// out.
+// out; "" for one that has not.
 func (c *Conversation) tooDense() string {
+	if !c.dense {
+		return ""
+	}
 	return fmt.Sprintf("it has too many messages for its %d bytes, and would take too much memory. "+
 		"%d messages are taken in any case, and more of them where each has %d bytes of the file", c.in.size, freeMessages, bytesPerMessage)
 }

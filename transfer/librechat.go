@@ -10,22 +10,35 @@ import (
 // LibreChat exports: one conversation, its messages flat or nested into each
 // other.
 
-func detectLibreChat(s shape) bool {
+// Format reads LibreChat's exports.
+type formatLibreChat struct{}
+
+// Name implements format.Format.
+func (formatLibreChat) Name() string { return "librechat" }
+
+// Marks implements format.Format.
+func (formatLibreChat) Marks() []string {
+	return []string{"conversationId", "messages", "endpoint", "title", "messages[].messageId"}
+}
+
+// Recognizes implements format.Format.
+func (formatLibreChat) Recognizes(s shape) bool {
 	return s.has("conversationId", "messages") || s.has("messages[].messageId")
 }
 
-func parseLibreChat(in *input, emit func(Conversation) error, note func(Note)) error {
+// Parse implements format.Format.
+func (formatLibreChat) Parse(in *input, emit func(Conversation) error) error {
 	return eachElement(in, func(place string, raw json.RawMessage) error {
 		c := in.begin(len(raw))
 		o := objectOf(raw)
 		if o == nil {
-			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
+			in.note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
 			return nil
 		}
 		c.readTitle(o["title"])
 		c.SourceID = o.key("conversationId")
 		if !o.isList("messages") {
-			note(Note{LeftOut, KindConversation, c.name(), place, "the conversation has no list of messages"})
+			in.note(Note{LeftOut, KindConversation, c.name(), place, "the conversation has no list of messages"})
 			return nil
 		}
 		if c.SourceID == "" {

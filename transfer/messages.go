@@ -23,12 +23,25 @@ import (
 // so ids derive from all that is said up to it, and a conversation's from all
 // of it, or from its own id where that is a UUID.
 
-func detectMessages(s shape) bool {
-	return (s.has("role", "content") || s.has("messages[].role")) && s.spoken == s.objects
+// Format reads lists of chat-completions messages.
+type formatMessages struct{}
+
+// Name implements format.Format.
+func (formatMessages) Name() string { return "messages" }
+
+// Marks implements format.Format.
+func (formatMessages) Marks() []string {
+	return []string{"role", "content", "messages", "tool_calls", "messages[].content"}
 }
 
-func parseMessages(in *input, emit func(Conversation) error, note func(Note)) error {
-	f := messagesFile{in: in, emit: emit, note: note}
+// Recognizes implements format.Format.
+func (formatMessages) Recognizes(s shape) bool {
+	return (s.has("role", "content") || s.has("messages[].role")) && s.allSpeak()
+}
+
+// Parse implements format.Format.
+func (formatMessages) Parse(in *input, emit func(Conversation) error) error {
+	f := messagesFile{in: in, emit: emit}
 	first, err := in.space()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -54,7 +67,6 @@ func parseMessages(in *input, emit func(Conversation) error, note func(Note)) er
 type messagesFile struct {
 	in      *input
 	emit    func(Conversation) error
-	note    func(Note)
 	current *messagesList
 }
 
@@ -96,7 +108,7 @@ func (f *messagesFile) objects() error {
 	}
 	return eachLine(f.in, func(place string, line []byte) error {
 		if !json.Valid(line) {
-			f.note(Note{LeftOut, KindSyntax, "", place, "no JSON; the line is left out"})
+			f.in.note(Note{LeftOut, KindSyntax, "", place, "no JSON; the line is left out"})
 			return nil
 		}
 		return f.element(place, line)
@@ -113,16 +125,14 @@ func (f *messagesFile) element(place string, raw json.RawMessage) error {
 		return f.conversation(place, o, o["messages"])
 	}
 	if o.str("role") == "" {
-		f.note(Note{LeftOut, KindSyntax, "", place, "neither a message with a role nor an object with messages"})
+		f.in.note(Note{LeftOut, KindSyntax, "", place, "neither a message with a role nor an object with messages"})
 		return nil
 	}
 	if f.current == nil {
-		f.current = &messagesList{conv: f.in.begin(0)}
+		f.current = newMessagesList(f.in.begin(0))
 	}
 	f.in.took(len(raw))
-	if f.current.conv.more() && f.current.conv.room() {
-		f.current.add(place, raw)
-	}
+	f.current.add(place, raw)
 	return nil
 }
 
@@ -130,13 +140,12 @@ func (f *messagesFile) conversation(place string, about object, messages json.Ra
 	if err := f.flush(); err != nil {
 		return err
 	}
-	l := &messagesList{conv: f.in.begin(len(messages))}
+	l := newMessagesList(f.in.begin(len(messages)))
 	l.describe(about)
 	for i, raw := range elementsOf(messages) {
-		if !l.conv.more() || !l.conv.room() {
+		if !l.add(fmt.Sprintf("%s, message %d", place, i+1), raw) {
 			break
 		}
-		l.add(fmt.Sprintf("%s, message %d", place, i+1), raw)
 	}
 	f.current = l
 	return f.flush()
@@ -195,13 +204,21 @@ func (l *messagesList) describe(about object) {
 	}
 }
 
-// add takes the next message.
-func (l *messagesList) add(place string, raw json.RawMessage) {
+func newMessagesList(c Conversation) *messagesList { return &messagesList{conv: c} }
+
+// conversationSoFar gives the messages read so far, and the source id of the last.
+func (l *messagesList) conversationSoFar() (last string, c *Conversation) { return l.last, &l.conv }
+
+// add takes the next message, if the conversation has room for it.
+func (l *messagesList) add(place string, raw json.RawMessage) bool {
+	if !l.conv.more() || !l.conv.room() {
+		return false
+	}
 	m := Message{SourceID: contentID(l.last, compacted(raw)), ParentID: l.last, Body: raw}
 	o := objectOf(raw)
 	if o == nil {
 		l.conv.leftOut(KindSyntax, place, "no message object but %s", clipRaw(raw))
-		return
+		return true
 	}
 	l.takeAside(&m, o)
 	l.mendFunctions(&m, o, place)
@@ -210,6 +227,7 @@ func (l *messagesList) add(place string, raw json.RawMessage) {
 	}
 	l.last = m.SourceID
 	l.conv.Messages = append(l.conv.Messages, m)
+	return true
 }
 
 // takeAside moves what the store keeps beside a body out of it.

@@ -15,12 +15,12 @@ import (
 // normalize makes of a source conversation a bundle that the store takes,
 // mending what can be mended. The notes tell of each thing that was repaired
 // or left out, the parser's own first. The same conversation always gives the
-// same bundle. Of each of the bundle's nodes it gives the source's id.
+// same bundle, whose id is given. Of each of the bundle's nodes it gives the source's id.
 //
 // It costs the conversation once more in memory, and time in proportion to it.
-func normalize(c Conversation, format, tenantID string) (_ tree.Bundle, sourceIDs []string, _ []Note) {
+func normalize(c Conversation, id uuid.UUID, format string) (_ tree.Bundle, sourceIDs []string, _ []Note) {
 	b := tree.Bundle{Source: c.Source, Conversation: tree.NewConversation{
-		ID:       conversationID(&c, format, tenantID),
+		ID:       id,
 		Title:    mendTitle(&c),
 		Metadata: mendExtra(&c, c.Metadata, "", "metadata"),
 		Settings: mendExtra(&c, c.Settings, "", "settings"),

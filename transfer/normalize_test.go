@@ -7,8 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/tree"
 )
+
+// testID is the id that conversations get here.
+var testID = uuid.MustParse("5f0c1d0e-7a7c-4c55-9a3b-6d0b5a5f0b1f")
 
 // one is one message of a source: its id, its parent's, and what it says, as
 // "role: text", "calls a b" (an assistant's calls) or "answers a: text" (a
@@ -79,7 +84,7 @@ func TestNormalizeTree(t *testing.T) {
 
 func checkNormalize(t *testing.T, in Conversation, wantTree, wantNotes string) {
 	t.Helper()
-	b, _, notes := normalize(in, "test", "")
+	b, _, notes := normalize(in, testID, "test")
 	if err := checkBundle(b); err != nil {
 		t.Error(err)
 	}
@@ -134,7 +139,7 @@ func TestNormalizeKeepsTheRole(t *testing.T) {
 	t.Parallel()
 	m := one("r", "", "answers x: 1")
 	m.Metadata = json.RawMessage(`{"a": 1, "source": {"id": "r"}}`)
-	b, _, _ := normalize(chat("", m), "test", "")
+	b, _, _ := normalize(chat("", m), testID, "test")
 	same(t, "metadata", string(b.Nodes[0].Metadata), `{"a":1,"source":{"id":"r","role":"tool"}}`)
 }
 
@@ -148,7 +153,7 @@ func TestNormalizeTimes(t *testing.T) {
 		one("a", "", "user: no time"), at(one("b", "a", "assistant: late"), 9), at(one("c", "a", "assistant: early"), 3), one("d", "b", "user: like b"),
 		Message{SourceID: "e", ParentID: "a", Body: textBody("user", "year 20000"), CreatedAt: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)},
 	)
-	b, _, notes := normalize(c, "test", "")
+	b, _, notes := normalize(c, testID, "test")
 	var got strings.Builder
 	for _, n := range b.Nodes {
 		fmt.Fprintf(&got, "%s %s\n", n.CreatedAt.Format("05"), bodyLine(n.Body))
@@ -161,7 +166,7 @@ func TestNormalizeTimes(t *testing.T) {
 		t.Errorf("notes: %v", notes)
 	}
 
-	untimed, _, notes := normalize(chat("", one("a", "", "user: 1"), one("b", "a", "user: 2")), "test", "")
+	untimed, _, notes := normalize(chat("", one("a", "", "user: 1"), one("b", "a", "user: 2")), testID, "test")
 	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
 		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
 	}
@@ -182,7 +187,7 @@ func TestNormalizeDeep(t *testing.T) {
 		}
 		c.Messages = append(c.Messages, m)
 	}
-	b, _, _ := normalize(c, "test", "")
+	b, _, _ := normalize(c, testID, "test")
 	if len(b.Nodes) != n-n/3 {
 		t.Errorf("%d nodes", len(b.Nodes))
 	}
@@ -196,10 +201,9 @@ func TestNormalizeDeep(t *testing.T) {
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	id := func(change func(*Conversation), format, tenant string) string {
-		c := chat("", one("a", "", "user: 1"))
+		c := Conversation{SourceID: "c", Title: "T"}
 		change(&c)
-		b, _, _ := normalize(c, format, tenant)
-		return b.Conversation.ID.String()
+		return publicID(&c, format, tenant).String()
 	}
 	with := func(sourceID string) func(*Conversation) { return func(c *Conversation) { c.SourceID = sourceID } }
 	const u = "f2bd1e6e-4a39-4f2c-9d1e-0f0c6f3d2a11"

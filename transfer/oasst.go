@@ -9,19 +9,32 @@ import (
 
 // OASST trees: JSONL, a tree of replies on each line.
 
-func detectOASST(s shape) bool {
+// Format reads OpenAssistant's message trees.
+type formatOASST struct{}
+
+// Name implements format.Format.
+func (formatOASST) Name() string { return "oasst" }
+
+// Marks implements format.Format.
+func (formatOASST) Marks() []string {
+	return []string{"prompt", "message_tree_id", "tree_state", "message_id", "replies"}
+}
+
+// Recognizes implements format.Format.
+func (formatOASST) Recognizes(s shape) bool {
 	return s.has("prompt.message_id")
 }
 
-func parseOASST(in *input, emit func(Conversation) error, note func(Note)) error {
+// Parse implements format.Format.
+func (formatOASST) Parse(in *input, emit func(Conversation) error) error {
 	return eachLine(in, func(place string, line []byte) error {
 		if !json.Valid(line) {
-			note(Note{LeftOut, KindSyntax, "", place, "the line is no JSON: " + syntaxError(line)})
+			in.note(Note{LeftOut, KindSyntax, "", place, "the line is no JSON: " + syntaxError(line)})
 			return nil
 		}
 		t := objectOf(line)
 		if t.object("prompt") == nil {
-			note(Note{LeftOut, KindConversation, "", place, "the line is no tree of messages: it has no prompt"})
+			in.note(Note{LeftOut, KindConversation, "", place, "the line is no tree of messages: it has no prompt"})
 			return nil
 		}
 		c := in.begin(len(line))

@@ -12,16 +12,29 @@ import (
 // Open WebUI exports: an array of chats, or one, each wrapped in what the
 // program keeps beside it, or bare.
 
-func detectOpenWebUI(s shape) bool {
+// Format reads Open WebUI's exports.
+type formatOpenWebUI struct{}
+
+// Name implements format.Format.
+func (formatOpenWebUI) Name() string { return "openwebui" }
+
+// Marks implements format.Format.
+func (formatOpenWebUI) Marks() []string {
+	return []string{"chat", "history", "models", "messages[].parentId", "chat.title"}
+}
+
+// Recognizes implements format.Format.
+func (formatOpenWebUI) Recognizes(s shape) bool {
 	return s.has("chat.history") || s.has("chat.messages") || s.is("history", "{") || s.has("messages[].childrenIds")
 }
 
-func parseOpenWebUI(in *input, emit func(Conversation) error, note func(Note)) error {
+// Parse implements format.Format.
+func (formatOpenWebUI) Parse(in *input, emit func(Conversation) error) error {
 	return eachElement(in, func(place string, raw json.RawMessage) error {
 		c := in.begin(len(raw))
 		wrapper := objectOf(raw)
 		if wrapper == nil {
-			note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
+			in.note(Note{LeftOut, KindConversation, "", place, "it is no object, so no conversation"})
 			return nil
 		}
 		chat := wrapper.object("chat")
@@ -38,7 +51,7 @@ func parseOpenWebUI(in *input, emit func(Conversation) error, note func(Note)) e
 			messages = namedByID(chat)
 		}
 		if messages == nil {
-			note(Note{LeftOut, KindConversation, c.name(), place, "the chat has no messages"})
+			in.note(Note{LeftOut, KindConversation, c.name(), place, "the chat has no messages"})
 			return nil
 		}
 		if c.SourceID = wrapper.key("id"); c.SourceID == "" {

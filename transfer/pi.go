@@ -19,12 +19,25 @@ import (
 //
 // A call that an abort left without a result stays open.
 
-func detectPi(s shape) bool {
+// Format reads pi's sessions.
+type formatPi struct{}
+
+// Name implements format.Format.
+func (formatPi) Name() string { return "pi" }
+
+// Marks implements format.Format.
+func (formatPi) Marks() []string {
+	return []string{"cwd", "parentId", "provider", "modelId", "thinkingLevel"}
+}
+
+// Recognizes implements format.Format.
+func (formatPi) Recognizes(s shape) bool {
 	return s.has("type", "id", "timestamp", "cwd") && !s.has("sessionId") && !s.has("parentUuid")
 }
 
-func parsePi(in *input, emit func(Conversation) error, note func(Note)) error {
-	f := piFile{in: in, emit: emit, note: note}
+// Parse implements format.Format.
+func (formatPi) Parse(in *input, emit func(Conversation) error) error {
+	f := piFile{in: in, emit: emit}
 	if err := eachLine(in, f.read); err != nil {
 		return err
 	}
@@ -35,7 +48,6 @@ func parsePi(in *input, emit func(Conversation) error, note func(Note)) error {
 type piFile struct {
 	in      *input
 	emit    func(Conversation) error
-	note    func(Note)
 	current *piSession // nil before the first
 }
 
@@ -52,7 +64,7 @@ func (f *piFile) read(place string, line []byte) error {
 	sound, badText := mendText(line)
 	o := readObject(sound)
 	if o == nil {
-		f.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
+		f.in.note(Note{LeftOut, KindSyntax, "", place, "no JSON object; the line is left out"})
 		return nil
 	}
 	if o.str("type") == "session" {
@@ -63,7 +75,7 @@ func (f *piFile) read(place string, line []byte) error {
 		return nil
 	}
 	if f.current == nil {
-		f.note(Note{LeftOut, KindSyntax, "", place, fmt.Sprintf("a line of type %q before any session", clip(o.str("type")))})
+		f.in.note(Note{LeftOut, KindSyntax, "", place, fmt.Sprintf("a line of type %q before any session", clip(o.str("type")))})
 		return nil
 	}
 	f.in.took(len(line))

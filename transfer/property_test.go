@@ -27,7 +27,7 @@ func TestNormalizeProperties(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		c := randomChat(rt)
-		b, _, notes := normalize(c, "test", "")
+		b, _, notes := normalize(c, testID, "test")
 		mustStore(rt, store, b)
 		if err := checkBundle(b); err != nil {
 			rt.Fatalf("%v\n%s", err, outline(b))
@@ -125,7 +125,7 @@ func TestParseProperties(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			under := formats[slices.IndexFunc(formats, func(f format) bool { return f.name == name })]
+			under := formats[slices.IndexFunc(formats, func(f format) bool { return f.Name() == name })]
 			data, err := os.ReadFile(filepath.Join("..", "testdata", file))
 			if err != nil {
 				t.Fatal(err)

@@ -210,14 +210,14 @@ func TestImportStopsWithItsContext(t *testing.T) {
 			}
 			f := formats[indexOf(s.format)]
 			ended := &ending{Context: t.Context(), after: 1}
-			input := newInput(ended, bytes.NewReader(whole))
+			input := newInput(ended, bytes.NewReader(whole), func(Note) {})
 			emitted := 0
-			_ = f.parse(input, func(c Conversation) error {
-				if c.in.err == nil {
+			_ = f.Parse(input, func(Conversation) error {
+				if input.stopped() == nil {
 					emitted++
 				}
-				return c.in.err
-			}, func(Note) {})
+				return input.stopped()
+			})
 			if emitted > 0 || input.asked > 3*256 {
 				t.Errorf("%d conversations, and %d elements read of %d", emitted, input.asked, i)
 			}
@@ -233,7 +233,7 @@ func TestImportStopsWithItsContext(t *testing.T) {
 
 func indexOf(name string) int {
 	for i, f := range formats {
-		if f.name == name {
+		if f.Name() == name {
 			return i
 		}
 	}
@@ -259,10 +259,10 @@ func TestEveryFormatHasASample(t *testing.T) {
 	for _, f := range formats {
 		found := false
 		for _, s := range samples {
-			found = found || s.format == f.name
+			found = found || s.format == f.Name()
 		}
 		if !found {
-			t.Errorf("%s has none", f.name)
+			t.Errorf("%s has none", f.Name())
 		}
 	}
 }

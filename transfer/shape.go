@@ -127,6 +127,9 @@ func (s shape) is(path, kind string) bool {
 	return strings.Contains(s.paths[path], kind)
 }
 
+// allSpeak tells whether each object has a member role or messages.
+func (s shape) allSpeak() bool { return s.spoken == s.objects }
+
 // in is the outline of the elements of a list that is a member of the one
 // object; of "", s itself.
 func (s shape) in(member string) shape {

@@ -16,15 +16,28 @@ import (
 // observations of the trajectory. What the program keeps on a message besides
 // (agent, thought, action) stands in its metadata.
 
-func detectSWEAgent(s shape) bool {
+// Format reads SWE-agent's trajectories.
+type formatSWEAgent struct{}
+
+// Name implements format.Format.
+func (formatSWEAgent) Name() string { return "swe-agent" }
+
+// Marks implements format.Format.
+func (formatSWEAgent) Marks() []string {
+	return []string{"trajectory", "history", "info", "environment"}
+}
+
+// Recognizes implements format.Format.
+func (formatSWEAgent) Recognizes(s shape) bool {
 	return s.is("trajectory", "[") && s.has("trajectory[].action") || s.is("history", "[") && s.has("history[].role")
 }
 
-func parseSWEAgent(in *input, emit func(Conversation) error, note func(Note)) error {
+// Parse implements format.Format.
+func (formatSWEAgent) Parse(in *input, emit func(Conversation) error) error {
 	return eachElement(in, func(place string, raw json.RawMessage) error {
 		o := objectOf(raw)
 		if o == nil {
-			note(Note{LeftOut, KindSyntax, "", place, "no object with a history or a trajectory"})
+			in.note(Note{LeftOut, KindSyntax, "", place, "no object with a history or a trajectory"})
 			return nil
 		}
 		return emit(sweAgentConversation(in.begin(len(raw)), o))

@@ -15,11 +15,24 @@ import (
 // The trials of a task stand far apart in a file, so trees are held until its
 // end. Result files are a few megabytes.
 
-func detectTauBench(s shape) bool {
+// Format reads tau-bench's results.
+type formatTauBench struct{}
+
+// Name implements format.Format.
+func (formatTauBench) Name() string { return "tau-bench" }
+
+// Marks implements format.Format.
+func (formatTauBench) Marks() []string {
+	return []string{"task_id", "trial", "traj", "reward"}
+}
+
+// Recognizes implements format.Format.
+func (formatTauBench) Recognizes(s shape) bool {
 	return s.has("task_id") && (s.is("traj", "[") || s.has("reward", "info"))
 }
 
-func parseTauBench(in *input, emit func(Conversation) error, note func(Note)) error {
+// Parse implements format.Format.
+func (formatTauBench) Parse(in *input, emit func(Conversation) error) error {
 	tasks := map[string]*tauTask{}
 	var order []*tauTask
 	in.begin(0)
@@ -27,15 +40,14 @@ func parseTauBench(in *input, emit func(Conversation) error, note func(Note)) er
 		trial := objectOf(raw)
 		in.took(len(raw))
 		if !trial.isList("traj") {
-			note(Note{LeftOut, KindSyntax, "", place, "no trial with a list of messages (traj)"})
+			in.note(Note{LeftOut, KindSyntax, "", place, "no trial with a list of messages (traj)"})
 			return nil
 		}
 		task := trial.object("info")["task"]
 		id := contentID("tau-bench", trial.id("task_id"), compacted(task))
 		t := tasks[id]
 		if t == nil {
-			t = newTauTask(id, trial, task)
-			t.conv.in = in
+			t = newTauTask(in, id, trial, task)
 			tasks[id] = t
 			order = append(order, t)
 		}
@@ -47,7 +59,7 @@ func parseTauBench(in *input, emit func(Conversation) error, note func(Note)) er
 		c := t.conversation()
 		if len(c.Messages) == 0 {
 			for _, n := range c.Notes {
-				note(n)
+				in.note(n)
 			}
 			continue
 		}
@@ -60,40 +72,40 @@ func parseTauBench(in *input, emit func(Conversation) error, note func(Note)) er
 
 // A tauTask is the trials of a task, merged where they begin alike.
 type tauTask struct {
+	in     *input
 	conv   Conversation
 	at     map[string]int      // index of a message in conv.Messages
 	trials map[string][]source // how trials ended, by their last message
 }
 
-func newTauTask(id string, trial object, task json.RawMessage) *tauTask {
+func newTauTask(in *input, id string, trial object, task json.RawMessage) *tauTask {
 	name := "Task " + trial.id("task_id")
 	if about := objectOf(task); about.str("instruction") != "" {
 		name += ": " + clip(oneLine(about.str("instruction")))
 	}
+	c := in.conversation()
+	c.SourceID, c.Title = id, name
+	c.Metadata = source{}.put("task_id", trial["task_id"]).put("task", task).metadata()
 	return &tauTask{
-		conv: Conversation{
-			SourceID: id, Title: name,
-			Metadata: source{}.put("task_id", trial["task_id"]).put("task", task).metadata(),
-		},
-		at: map[string]int{}, trials: map[string][]source{},
+		in: in, conv: c, at: map[string]int{}, trials: map[string][]source{},
 	}
 }
 
 func (t *tauTask) add(trial object, place string) {
-	l := &messagesList{conv: Conversation{in: t.conv.in}}
+	l := newMessagesList(t.in.conversation())
 	for i, raw := range trial.elements("traj") {
-		if !l.conv.more() || !l.conv.room() {
-			t.conv.dense = l.conv.dense
+		if !l.add(fmt.Sprintf("%s, message %d", place, i+1), raw) {
+			t.conv.room() // which there isn't, and the conversation notes that
 			return
 		}
-		l.add(fmt.Sprintf("%s, message %d", place, i+1), raw)
 	}
-	t.conv.Notes = append(t.conv.Notes, l.conv.Notes...)
-	if l.last == "" {
+	last, read := l.conversationSoFar()
+	t.conv.Notes = append(t.conv.Notes, read.Notes...)
+	if last == "" {
 		t.conv.leftOut(KindEmpty, place, "a trial without messages")
 		return
 	}
-	for _, m := range l.conv.Messages {
+	for _, m := range read.Messages {
 		if _, there := t.at[m.SourceID]; !there {
 			t.at[m.SourceID] = len(t.conv.Messages)
 			t.conv.Messages = append(t.conv.Messages, m)
@@ -103,7 +115,7 @@ func (t *tauTask) add(trial object, place string) {
 	if info := trial.object("info"); info != nil {
 		ended.copy(info, "source", "user_cost", "reward_info", "error")
 	}
-	t.trials[l.last] = append(t.trials[l.last], ended)
+	t.trials[last] = append(t.trials[last], ended)
 }
 
 func (t *tauTask) conversation() Conversation {

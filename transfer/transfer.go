@@ -13,8 +13,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -30,8 +28,6 @@ type Conversation struct {
 	Messages  []Message       // in any order; siblings without times stand in their order
 	Notes     []Note          // what the parser itself repaired or left out
 	Source    tree.Source     // of a fork; only Coppice's own format says it
-
-	id uuid.UUID // that the store gives it; uuid.Nil: its public one
 
 	in    *input // that the parser reads it from
 	dense bool   // it has too many messages for its bytes

@@ -7,31 +7,49 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/format/chatbotui"
+	"github.com/coppice-chat/coppice/transfer/format/chatgpt"
+	"github.com/coppice-chat/coppice/transfer/format/claude"
+	"github.com/coppice-chat/coppice/transfer/format/claudecode"
+	"github.com/coppice-chat/coppice/transfer/format/codex"
+	"github.com/coppice-chat/coppice/transfer/format/coppice"
+	"github.com/coppice-chat/coppice/transfer/format/librechat"
+	"github.com/coppice-chat/coppice/transfer/format/messages"
+	"github.com/coppice-chat/coppice/transfer/format/oasst"
+	"github.com/coppice-chat/coppice/transfer/format/openwebui"
+	"github.com/coppice-chat/coppice/transfer/format/pi"
+	"github.com/coppice-chat/coppice/transfer/format/sweagent"
+	"github.com/coppice-chat/coppice/transfer/format/taubench"
 )
 
-// formats is every format, the more telling ones first: the first that
-// recognizes a file reads it. A new format adds its line here.
-var formats = []format{
-	formatChatGPT{},
-	formatClaude{},
-	formatLibreChat{},
-	formatOpenWebUI{},
-	formatSWEAgent{},
-	formatChatbotUI{},
-	formatOASST{},
-	formatCoppice{},
-	formatCodex{},
-	formatClaudeCode{},
-	formatPi{},
-	formatTauBench{},
-	formatMessages{}, // last: other formats have roles and content too
+// All gives every format that Import reads, the more telling ones first: the
+// first that recognizes a file reads it. A new format gets its line here.
+func All() []format.Format {
+	return []format.Format{
+		chatgpt.Format{},
+		claude.Format{},
+		librechat.Format{},
+		openwebui.Format{},
+		sweagent.Format{},
+		chatbotui.Format{},
+		oasst.Format{},
+		coppice.Format{},
+		codex.Format{},
+		claudecode.Format{},
+		pi.Format{},
+		taubench.Format{},
+		messages.Format{}, // last: other formats have roles and content too
+	}
 }
 
 // Formats lists the names of the formats that Import reads.
-func Formats() []string {
-	names := make([]string, len(formats))
-	for i, f := range formats {
-		names[i] = f.Name()
+func Formats() []string { return namesOf(All()) }
+
+func namesOf(formats []format.Format) (names []string) {
+	for _, f := range formats {
+		names = append(names, f.Name())
 	}
 	return names
 }
@@ -46,19 +64,19 @@ const (
 // recognize reads as much of r as it needs to tell the format, or to find that
 // it can't. A name of a format tells by itself. member names the list in the
 // file's one object in which the conversations stand; "" for the file itself.
-func recognize(r io.Reader, name string) (head []byte, f format, member string, err error) {
+func recognize(r io.Reader, name string, formats []format.Format) (head []byte, f format.Format, member string, err error) {
 	for size := headBytes; ; size *= 4 {
 		was := len(head)
 		head = append(make([]byte, 0, size), head...)[:size]
 		n, readErr := io.ReadFull(r, head[was:])
 		head = head[:was+n]
 		if readErr != nil && !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF) {
-			return nil, f, "", readErr
+			return nil, nil, "", readErr
 		}
 		if readErr != nil && len(bytes.TrimSpace(head)) == 0 {
-			return nil, f, "", ErrEmpty
+			return nil, nil, "", ErrEmpty
 		}
-		f, member, err = choose(name, head)
+		f, member, err = choose(name, head, formats)
 		if err == nil || readErr != nil || name != "" || size >= maxHeadBytes {
 			return head, f, member, err
 		}
@@ -69,35 +87,35 @@ func recognize(r io.Reader, name string) (head []byte, f format, member string, 
 var wrappers = []string{"conversations", "chats", "data"}
 
 // choose gives the format of the name, or the one that head is of.
-func choose(name string, head []byte) (_ format, member string, _ error) {
-	s := shapeOf(head)
+func choose(name string, head []byte, formats []format.Format) (_ format.Format, member string, _ error) {
+	outline := format.OutlineOf(head)
 	among := formats
 	if name != "" {
-		i := slices.IndexFunc(formats, func(f format) bool { return f.Name() == name })
+		i := slices.IndexFunc(formats, func(f format.Format) bool { return f.Name() == name })
 		if i < 0 {
-			return nil, "", fmt.Errorf("%q is no format; there are %s: %w", name, strings.Join(Formats(), ", "), ErrFormat)
+			return nil, "", fmt.Errorf("%q is no format; there are %s: %w", name, strings.Join(namesOf(formats), ", "), ErrFormat)
 		}
 		among = formats[i : i+1]
 	}
 	for _, member := range append([]string{""}, wrappers...) {
-		inside := s.in(member)
-		if i := slices.IndexFunc(among, func(f format) bool { return f.Recognizes(inside) }); i >= 0 {
+		inside := outline.In(member)
+		if i := slices.IndexFunc(among, func(f format.Format) bool { return f.Recognizes(inside) }); i >= 0 {
 			return among[i], member, nil
 		}
 	}
 	if name != "" {
 		return among[0], "", nil
 	}
-	return nil, "", fmt.Errorf("the content is of no format that is read here; these are: %s. %s: %w", strings.Join(Formats(), ", "), s.nearest(), ErrFormat)
+	return nil, "", fmt.Errorf("the content is of no format that is read here; these are: %s. %s: %w", strings.Join(namesOf(formats), ", "), nearest(outline, formats), ErrFormat)
 }
 
-// nearest says which format the file resembles most.
-func (s shape) nearest() string {
+// nearest says which format an outline resembles most.
+func nearest(outline format.Outline, formats []format.Format) string {
 	best, found := "", []string(nil)
 	for _, f := range formats {
 		var has []string
 		for _, path := range f.Marks() {
-			if s.has(path) {
+			if outline.Has(path) {
 				has = append(has, path)
 			}
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/mend"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -29,8 +31,9 @@ type Store interface {
 
 // Options change what Import does. The zero value is a good one.
 type Options struct {
-	Format   string // one of Formats; "": recognized from the content
-	TenantID string // whose the store is; "": tree.DefaultTenant
+	Formats  []format.Format // that a file may be of; nil: All
+	Format   string          // the name of one of them; "": recognized from the content
+	TenantID string          // whose the store is; "": tree.DefaultTenant
 	// PublicIDs derives ids from the file and the tenant alone, so that they are
 	// the same in every installation, and anybody can compute them. Without it
 	// the store gives them. A dry run without a store has no others.
@@ -61,7 +64,7 @@ type Report struct {
 	Leaves        int // messages that none replies to
 	Added         int // nodes stored
 	Present       int // nodes that were stored before
-	Notes         []Note
+	Notes         []format.Note
 }
 
 var (
@@ -94,12 +97,12 @@ func Import(ctx context.Context, store Store, r io.Reader, opts Options) (Report
 	im := newImporter(ctx, store, opts)
 	err := im.file(r)
 	report, saveErr := im.finish()
-	var file *FileError
+	var file *format.FileError
 	switch {
 	case saveErr != nil:
 		err = saveErr // of which the reader's is at most the consequence
 	case err != nil && !errors.As(err, &file):
-		err = &FileError{reason: err.Error(), err: err}
+		err = format.FileErrorf("%w", err)
 	}
 	if err != nil {
 		return report, fmt.Errorf("transfer.Import: %w", err)
@@ -127,6 +130,9 @@ type importer struct {
 const batchNodes = 250
 
 func newImporter(ctx context.Context, store Store, opts Options) *importer {
+	if opts.Formats == nil {
+		opts.Formats = All()
+	}
 	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, bounds: newBounded(opts), saver: newSaver(ctx, store, opts)}
 }
 
@@ -138,7 +144,7 @@ func (im *importer) file(r io.Reader) error {
 			return im.zip(readerAt{f, progress}, info.Size())
 		}
 	}
-	in := bufio.NewReaderSize(reader{r, progress}, readBytes)
+	in := bufio.NewReaderSize(reader{r, progress}, format.ReadBytes)
 	head, _ := in.Peek(len(zipMagic))
 	switch {
 	case string(head) == zipMagic:
@@ -146,7 +152,7 @@ func (im *importer) file(r io.Reader) error {
 	case strings.HasPrefix(string(head), gzipMagic):
 		unpacked, err := gzip.NewReader(in)
 		if err != nil {
-			return fileErrorf("the gzip file can't be unpacked: %w", err)
+			return format.FileErrorf("the gzip file can't be unpacked: %w", err)
 		}
 		return im.stream(unpacked)
 	}
@@ -162,18 +168,18 @@ func (im *importer) stream(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	head, f, member, err := recognize(r, im.opts.Format)
+	head, f, member, err := recognize(r, im.opts.Format, im.opts.Formats)
 	if err != nil {
 		return err
 	}
 	im.format = f.Name()
 	im.bounds.from = io.MultiReader(bytes.NewReader(head), r)
 	im.bounds.next()
-	in := newInput(im.ctx, im.bounds, im.note)
-	in.member = member
-	err = f.Parse(in, func(c Conversation) error { return im.conversation(in, c) })
+	in := format.NewInput(im.ctx, im.bounds, im.note)
+	in.Member = member
+	err = f.Parse(in, func(c format.Conversation) error { return im.conversation(in, c) })
 	if err == nil {
-		err = in.stopped()
+		err = in.Stopped()
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", im.format, err)
@@ -182,15 +188,15 @@ func (im *importer) stream(r io.Reader) error {
 }
 
 // note takes a note on the file, behind those on the conversation before it.
-func (im *importer) note(n Note) {
+func (im *importer) note(n format.Note) {
 	last := len(im.batch) - 1
 	switch {
-	case last < 0 && im.alone < maxNotes:
+	case last < 0 && im.alone < format.MaxNotes:
 		im.alone++
 		im.loose(n)
 	case last < 0:
 		im.kept.omitted.Add(1)
-	case len(im.batch[last].notes) <= 2*maxNotes:
+	case len(im.batch[last].notes) <= 2*format.MaxNotes:
 		im.batch[last].notes = append(im.batch[last].notes, n)
 	default:
 		im.kept.omitted.Add(1)
@@ -198,13 +204,13 @@ func (im *importer) note(n Note) {
 }
 
 // conversation takes one conversation of the file.
-func (im *importer) conversation(in *input, c Conversation) error {
+func (im *importer) conversation(in *format.Input, c format.Conversation) error {
 	im.bounds.next()
-	if err := in.stopped(); err != nil {
+	if err := in.Stopped(); err != nil {
 		return err
 	}
-	if why := c.tooDense(); why != "" {
-		im.note(Note{LeftOut, KindTooLarge, c.name(), "", why})
+	if why := c.TooDense(); why != "" {
+		im.note(format.Note{Action: format.LeftOut, Kind: format.KindTooLarge, Conversation: c.Name(), Detail: why})
 		return im.stopped()
 	}
 	id, err := im.identify(&c)
@@ -212,9 +218,9 @@ func (im *importer) conversation(in *input, c Conversation) error {
 		im.stop(err)
 		return err
 	}
-	name := c.name()
-	b, ids, notes := normalize(c, id, im.format)
-	if err := in.stopped(); err != nil {
+	name := c.Name()
+	b, ids, notes := mend.Bundle(c, id, im.format)
+	if err := in.Stopped(); err != nil {
 		return err
 	}
 	dropped := 0
@@ -223,7 +229,7 @@ func (im *importer) conversation(in *input, c Conversation) error {
 	}
 	again := im.seen[b.Conversation.ID]
 	if again {
-		notes = append(notes, Note{Repaired, KindDuplicate, name, "", "the conversation stands in the file more than once; what is new in this one was added"})
+		notes = append(notes, format.Note{Action: format.Repaired, Kind: format.KindDuplicate, Conversation: name, Detail: "the conversation stands in the file more than once; what is new in this one was added"})
 	}
 	e := entry{Bundle: b, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped}
 	if again || im.nodes+len(b.Nodes) > batchNodes || im.bytes+e.bytes > aheadBytes {
@@ -249,7 +255,7 @@ func (im *importer) conversation(in *input, c Conversation) error {
 
 // identify gives the id of a conversation: its own in a file of Coppice's, else
 // the one that the store wants for it.
-func (im *importer) identify(c *Conversation) (uuid.UUID, error) {
+func (im *importer) identify(c *format.Conversation) (uuid.UUID, error) {
 	public := publicID(c, im.format, im.opts.TenantID)
 	if ownID(c) || im.opts.PublicIDs || im.store == nil {
 		return public, nil
@@ -298,7 +304,7 @@ func (im *importer) finish() (Report, error) {
 	report := im.total()
 	report.Format = im.format
 	if n := im.kept.omitted.Load(); n > 0 {
-		report.Notes = append(report.Notes, Note{LeftOut, KindSyntax, "", "", fmt.Sprintf("%d more notes, which are not listed", n)})
+		report.Notes = append(report.Notes, format.Note{Action: format.LeftOut, Kind: format.KindSyntax, Detail: fmt.Sprintf("%d more notes, which are not listed", n)})
 	}
 	if stopped := im.stopped(); stopped != nil {
 		err = stopped

@@ -1,0 +1,45 @@
+package format
+
+import (
+	"fmt"
+)
+
+// A Flat places messages that stand in a list: by the parent that each names,
+// or below the one before it.
+type Flat struct {
+	C    *Conversation
+	last string          // id of the message before
+	Seen map[string]bool // ids so far
+}
+
+// Place gives the turn of message m, the i-th of the list, its parent, and an
+// id where it has none of its own.
+func (f *Flat) Place(t *Turn, i int, m Object, parentMember string) {
+	switch {
+	case t.Id == "":
+		t.Id = fmt.Sprintf("#%d", i+1)
+		t.Source["id"] = t.Id
+	case f.Seen[t.Id] && !m.Has(parentMember):
+		// Without parents to name it by, the id is only a name.
+		was := t.Id
+		t.Id = fmt.Sprintf("%s#%d", was, i+1)
+		f.C.Repaired(KindDuplicate, was, "another message has this id; this one's became %s", Clip(t.Id))
+	}
+	f.Seen[t.Id] = true
+	if parent, there := m[parentMember]; there {
+		id, _ := StringOf(parent)
+		t.Parent = KeyOf(id)
+		if isNoParent(t.Parent) {
+			t.Parent = ""
+		}
+	} else {
+		t.Parent = f.last
+	}
+	f.last = t.Id
+}
+
+// isNoParent tells whether the id is one by which programs say that a message
+// is a root.
+func isNoParent(id string) bool {
+	return id == "00000000-0000-0000-0000-000000000000" || id == "00000000-0000-4000-8000-000000000000"
+}

@@ -1,0 +1,159 @@
+package markdown
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Markdown writes a branch for people: the title, then each message under a
+// heading with its role, its time and, where it has siblings, its place among
+// them. The branch is given from the root to the head. One message is held at
+// a time.
+//
+// What was said can't pass for what Coppice says. The text of people and
+// models stands in block quotes, where Markdown renders it but no heading or
+// unclosed fence reaches beyond it; tool calls and results stand in fences
+// longer than any in them.
+func Write(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, error]) error {
+	out := bufio.NewWriter(w)
+	title := c.Title
+	if title == "" {
+		title = "Untitled conversation"
+	}
+	fmt.Fprintf(out, "# %s\n\nConversation `%s`, begun %s\n", escapeMarkdown(title), c.ID, timeText(c.CreatedAt))
+	for m, err := range branch {
+		if err != nil {
+			return fmt.Errorf("transfer.Markdown(%s): %w", c.ID, err)
+		}
+		if err := writeMessage(out, m); err != nil {
+			return fmt.Errorf("transfer.Markdown(%s): message %s: %w", c.ID, m.ID, err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("transfer.Markdown(%s): %w", c.ID, err)
+	}
+	return nil
+}
+
+// markdownBody is what a chat-completions message says that a reader sees.
+type Body struct {
+	Name       string          `json:"name"`
+	Content    json.RawMessage `json:"content"`
+	Refusal    string          `json:"refusal"`
+	ToolCallID string          `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+		Custom struct {
+			Name  string `json:"name"`
+			Input string `json:"input"`
+		} `json:"custom"`
+	} `json:"tool_calls"`
+}
+
+func writeMessage(out *bufio.Writer, m tree.Message) error {
+	var body Body
+	if err := json.Unmarshal(m.Body, &body); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n## %s\n", heading(m, body))
+	text := format.PartsText(body.Content)
+	if m.Role == tree.RoleTool {
+		fmt.Fprintf(out, "\nResult of call %s\n\n%s", codeSpan(body.ToolCallID), format.Fenced("", text))
+		return nil
+	}
+	for _, said := range []string{text, body.Refusal} {
+		if said != "" {
+			fmt.Fprintf(out, "\n%s", quoted(said))
+		}
+	}
+	for _, call := range body.ToolCalls {
+		name, input := call.Function.Name, call.Function.Arguments
+		if name == "" {
+			name, input = call.Custom.Name, call.Custom.Input
+		}
+		fmt.Fprintf(out, "\nCalls %s as %s\n\n%s", codeSpan(name), codeSpan(call.ID), fencedJSON(input))
+	}
+	return nil
+}
+
+func heading(m tree.Message, body Body) string {
+	role := string(m.Role)
+	if role != "" {
+		role = strings.ToUpper(role[:1]) + role[1:]
+	}
+	if body.Name != "" {
+		role += " " + codeSpan(body.Name)
+	}
+	parts := []string{role, timeText(m.CreatedAt)}
+	if m.Siblings.Count > 1 {
+		parts = append(parts, fmt.Sprintf("(%d of %d)", m.Siblings.Index, m.Siblings.Count))
+	}
+	if m.Pinned {
+		parts = append(parts, "pinned")
+	}
+	return strings.Join(parts, " · ")
+}
+
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func quoted(text string) string {
+	var b strings.Builder
+	for _, line := range format.LinesOf(text) {
+		if line != "" {
+			line = " " + line
+		}
+		b.WriteString(">" + line + "\n")
+	}
+	return b.String()
+}
+
+// fencedJSON indents what is JSON, which a model's arguments need not be.
+func fencedJSON(text string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", "  ") != nil {
+		return format.Fenced("", text)
+	}
+	return format.Fenced("json", b.String())
+}
+
+// codeSpan does the same within a line.
+func codeSpan(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return "(empty)"
+	}
+	ticks := strings.Repeat("`", format.LongestRun(text, '`')+1)
+	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") {
+		text = " " + text + " "
+	}
+	return ticks + text + ticks
+}
+
+// escapeMarkdown takes a line's characters for what they are. It escapes all
+// of ASCII punctuation that means something within a line.
+func escapeMarkdown(line string) string {
+	var b strings.Builder
+	for _, r := range line {
+		if strings.ContainsRune("\\`*_[]<>&#~|!", r) {
+			b.WriteByte('\\')
+		}
+		if r == '\n' || r == '\r' {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

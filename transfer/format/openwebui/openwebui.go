@@ -1,0 +1,213 @@
+package openwebui
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Open WebUI exports: an array of chats, or one, each wrapped in what the
+// program keeps beside it, or bare.
+
+// Format reads Open WebUI's exports.
+type Format struct{}
+
+// Name implements format.Format.
+func (Format) Name() string { return "openwebui" }
+
+// Marks implements format.Format.
+func (Format) Marks() []string {
+	return []string{"chat", "history", "models", "messages[].parentId", "chat.title"}
+}
+
+// Recognizes implements format.Format.
+func (Format) Recognizes(s format.Outline) bool {
+	return s.Has("chat.history") || s.Has("chat.messages") || s.Is("history", "{") || s.Has("messages[].childrenIds")
+}
+
+// Parse implements format.Format.
+func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
+	return in.EachConversation(func(c format.Conversation, wrapper format.Object, place string) error {
+		chat := wrapper.Object("chat")
+		if chat == nil {
+			chat = wrapper
+		}
+		c.ReadTitle(wrapper["title"])
+		if c.Title == "" {
+			c.ReadTitle(chat["title"])
+		}
+		history := chat.Object("history")
+		messages := format.MembersOf(history["messages"])
+		if m := history["messages"]; len(m) == 0 || m[0] != '{' { // the active path alone, as old versions wrote it
+			messages = namedByID(chat)
+		}
+		if messages == nil {
+			c.Reject(place, "the chat has no messages")
+			return nil
+		}
+		if c.SourceID = wrapper.Key("id"); c.SourceID == "" {
+			if c.SourceID = chat.Key("id"); c.SourceID == "" {
+				c.SourceID = idOf(c.Title, chat, messages)
+			}
+		}
+		readChat(&c, wrapper, chat, messages)
+		c.HeadID = history.Key("currentId")
+		return emit(c)
+	})
+}
+
+// namedByID gives the messages of a list under their ids; nil where there is
+// none.
+func namedByID(chat format.Object) iter.Seq[format.Member] {
+	if !chat.IsList("messages") {
+		return nil
+	}
+	return func(yield func(format.Member) bool) {
+		for _, m := range chat.Elements("messages") {
+			if !yield(format.Member{Name: format.ObjectOf(m).Key("id"), Value: m}) {
+				return
+			}
+		}
+	}
+}
+
+// openWebUIID makes the id of a bare chat, which has none, from what stays the
+// same when it goes on.
+func idOf(title string, chat format.Object, messages iter.Seq[format.Member]) string {
+	first := ""
+	for m := range messages {
+		first = m.Name + "\n" + format.ObjectOf(m.Value).Str("content")
+		break
+	}
+	return format.ContentID("openwebui", title, string(chat["timestamp"]), first)
+}
+
+func readChat(c *format.Conversation, wrapper, chat format.Object, messages iter.Seq[format.Member]) {
+	for _, from := range []struct {
+		format.Object
+		name string
+	}{{wrapper, "created_at"}, {chat, "timestamp"}} {
+		at, sound := from.Time(from.name)
+		if !sound {
+			c.Repaired(format.KindTime, "", "%s %s can't be read", from.name, format.ClipRaw(from.Object[from.name]))
+		}
+		if c.CreatedAt.IsZero() {
+			c.CreatedAt = at
+		}
+	}
+	from := format.Source{"format": "openwebui", "id": c.SourceID}.Copy(chat, "models", "system", "params", "tags").
+		Copy(wrapper, "updated_at", "archived", "pinned", "folder_id", "meta")
+	c.Metadata = from.Metadata()
+	f := format.Flat{C: c, Seen: map[string]bool{}}
+	i := -1
+	for one := range messages {
+		if i++; !c.More() {
+			break
+		}
+		id := format.KeyOf(one.Name)
+		m := c.Object(one.Value, id)
+		if m == nil {
+			c.LeftOut(format.KindContent, id, "the message is no object")
+			continue
+		}
+		t := format.Turn{C: c, Id: id, Role: tree.Role(m.Str("role")), Source: format.Source{"id": id}}
+		f.Place(&t, i, m, "parentId")
+		addMessage(c, &t, m)
+		c.Messages = append(c.Messages, t.Messages()...)
+	}
+}
+
+func addMessage(c *format.Conversation, t *format.Turn, m format.Object) {
+	var sound bool
+	if t.CreatedAt, sound = m.Time("timestamp"); !sound {
+		c.Repaired(format.KindTime, t.Id, "timestamp %s can't be read", format.ClipRaw(m["timestamp"]))
+	}
+	t.Source.Copy(m, "model", "usage", "annotation", "error")
+	t.Source.Put("unfinished", string(m["done"]) == "false")
+	if n := format.Counting(m["sources"]); n > 0 {
+		c.LeftOut(format.KindAttachment, t.Id, "what was looked up for the answer (%s)", format.Counted(n, "source"))
+	}
+	switch i := 0; {
+	case format.FirstObject(m, "output") != nil:
+		for item := range m.Objects("output") {
+			addOutput(c, t, i, item)
+			i++
+		}
+		if !t.Says() {
+			addDetails(c, t, m.Str("content"))
+		}
+	case t.Role == tree.RoleAssistant:
+		addDetails(c, t, m.Str("content"))
+	default:
+		t.Text(m.Str("content"))
+	}
+	for i, raw := range c.List(m, "content", t.Id) { // parts, where it is no string
+		if p := format.ObjectOf(raw); p.Str("type") == "" {
+			c.LeftOut(format.KindContent, t.Id, "part %d of the content has no type", i+1)
+		} else {
+			t.Part(raw)
+		}
+	}
+	addFiles(c, t, m)
+}
+
+// openWebUIOutput reads one item of the structured answer.
+func addOutput(c *format.Conversation, t *format.Turn, i int, item format.Object) {
+	var text []string
+	for p := range item.Objects("content") {
+		text = append(text, p.Str("text"))
+	}
+	switch kind := item.Str("type"); kind {
+	case "message":
+		t.Text(strings.Join(text, "\n"))
+	case "reasoning":
+		for p := range item.Objects("summary") {
+			text = append(text, p.Str("text"))
+		}
+		t.Think(format.Joined("\n", text...))
+	case "function_call":
+		id := item.Str("call_id")
+		if id == "" {
+			id = item.Str("id")
+		}
+		t.Call(id, item.Str("name"), item["arguments"])
+	case "function_call_output":
+		var parts []json.RawMessage
+		if s, ok := format.StringOf(item["output"]); ok {
+			parts = append(parts, format.TextPart(s))
+		}
+		for p := range item.Objects("output") {
+			parts = append(parts, format.TextPart(p.Str("text")))
+		}
+		t.Result(item.Str("call_id"), false, parts...)
+	default:
+		c.LeftOut(format.KindContent, t.Id, "item %d of the output is of the unknown type %q", i+1, format.Clip(kind))
+	}
+}
+
+// openWebUIFiles adds what was attached: an image comes along where the export
+// holds it or says where it is.
+func addFiles(c *format.Conversation, t *format.Turn, m format.Object) {
+	for f := range m.Objects("files") {
+		url := f.Str("url")
+		if f.Str("type") == "image" && (strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "http")) {
+			t.Part(format.Encode(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}}))
+			continue
+		}
+		name := format.Joined(" ", f.Str("name"), f.Object("file").Str("filename"))
+		kind := f.Str("type")
+		if kind == "" {
+			kind = "file"
+		}
+		if text := f.Object("file").Object("data").Str("content"); text != "" {
+			t.Text(fmt.Sprintf("[%s]\n%s", format.Named(kind, ": ", name), text))
+			continue
+		}
+		t.Text("[" + format.Named(kind, ": ", name) + "]")
+		c.LeftOut(format.KindAttachment, t.Id, "the %s is not in the export; its name stands in for it", format.Named(format.Clip(kind), " ", format.Clip(name)))
+	}
+}

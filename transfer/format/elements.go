@@ -225,57 +225,6 @@ func (in *Input) value(place string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// A walker looks for the end of a value.
-type walker struct {
-	depth            int
-	inString, behind bool // behind a backslash
-	bare             bool // a number or a word
-}
-
-// walk gives how many bytes of the value are in the buffer, and whether it ends
-// with them.
-func (w *walker) walk(buffer []byte) (n int, ended bool) {
-	for i := 0; i < len(buffer); i++ {
-		c := buffer[i]
-		switch {
-		case w.behind:
-			w.behind = false
-		case w.inString:
-			switch c {
-			case '\\':
-				w.behind = true
-			case '"':
-				if w.inString = false; w.depth == 0 {
-					return i + 1, true
-				}
-			}
-		case c == '"':
-			if w.bare {
-				return i, true
-			}
-			w.inString = true
-		case c == '{' || c == '[':
-			if w.bare {
-				return i, true
-			}
-			w.depth++
-		case c == '}' || c == ']':
-			if w.depth == 0 {
-				return i, true
-			}
-			if w.depth--; w.depth == 0 {
-				return i + 1, true
-			}
-		case w.depth > 0:
-		case strings.IndexByte(" \t\r\n,:", c) >= 0:
-			return i, true
-		default:
-			w.bare = true
-		}
-	}
-	return len(buffer), false
-}
-
 // buffered gives what is read of the file but not taken yet: a byte at least.
 func (in *Input) buffered() ([]byte, error) {
 	if _, err := in.Peek(1); err != nil {

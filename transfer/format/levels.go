@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
-
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // A placed is one message of a tree in which each holds its replies.
 type placed struct {
 	Object Object // without the replies; nil where it is no object
-	Id     string // for whoever reads the message to give
+	ID     string // for whoever reads the message to give
 	Above  string // id of the message that holds it; "" for none
 	InList bool   // nothing holds it
 }
@@ -22,7 +20,7 @@ type placed struct {
 // id.
 func (c *Conversation) Levels(raw json.RawMessage, replies string) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) {
-		all := rawjson.Tree(raw, replies, func() bool { return c.More() && c.Room() })
+		all := nestedIn(raw, replies, func() bool { return c.More() && c.Room() })
 		if c.In != nil {
 			c.In.made -= len(all) // which count once they are messages
 		}
@@ -30,23 +28,23 @@ func (c *Conversation) Levels(raw json.RawMessage, replies string) iter.Seq[*pla
 		for i := range order {
 			order[i] = int32(i)
 		}
-		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(all[a].Depth, all[b].Depth) })
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(all[a].depth, all[b].depth) })
 		ids := make([]string, len(all))
 		for _, i := range order {
 			if !c.More() {
 				return
 			}
-			n := placed{InList: all[i].Parent < 0}
+			n := placed{InList: all[i].parent < 0}
 			if !n.InList {
-				n.Above = ids[all[i].Parent]
+				n.Above = ids[all[i].parent]
 			}
-			if all[i].Value[0] == '{' {
-				n.Object = objectFrom(all[i].Members(), MaxMembers)
+			if all[i].value[0] == '{' {
+				n.Object = objectFrom(members(all[i].value, all[i].gap, all[i].gapEnd), MaxMembers)
 			}
 			if !yield(&n) {
 				return
 			}
-			ids[i] = n.Id
+			ids[i] = n.ID
 		}
 	}
 }

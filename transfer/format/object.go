@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/internal/rawjson"
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // An Object is a JSON object whose members are read one at a time and
@@ -53,7 +52,7 @@ func ObjectUpTo(raw json.RawMessage, most int) Object {
 	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' {
 		return nil
 	}
-	return objectFrom(rawjson.Members(raw), most)
+	return objectFrom(members(raw, 0, 0), most)
 }
 
 func objectFrom(members iter.Seq2[[]byte, []byte], most int) Object {
@@ -69,7 +68,8 @@ func objectFrom(members iter.Seq2[[]byte, []byte], most int) Object {
 
 // nameOf reads a member's name as encoding/json does.
 func nameOf(quoted []byte) string {
-	return strings.ToValidUTF8(string(rawjson.Name(quoted)), Replacement)
+	name, _ := StringOf(quoted)
+	return name
 }
 
 func (o Object) Has(name string) bool {
@@ -120,7 +120,7 @@ func ElementsOf(raw json.RawMessage) iter.Seq2[int, json.RawMessage] {
 			return
 		}
 		i := 0
-		for element := range rawjson.Elements(raw) {
+		for element := range elements(raw) {
 			if !yield(i, element) {
 				return
 			}
@@ -219,20 +219,6 @@ func epoch(f float64) time.Time {
 	return time.UnixMicro(int64(math.Round(f * 1e6))).UTC()
 }
 
-// StringOf reads valid JSON that is a string as encoding/json does.
-func StringOf(raw json.RawMessage) (s string, ok bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
-	}
-	if !utf8.Valid(raw) {
-		return s, json.Unmarshal(raw, &s) == nil
-	}
-	return rawjson.String(raw), true
-}
-
-// IsString tells the same without reading it.
-func IsString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
-
 // IsBlank tells whether a string holds white space alone.
 func IsBlank(raw json.RawMessage) bool {
 	const first = 200 // bytes: what says something mostly says it there
@@ -250,10 +236,7 @@ func IsBlank(raw json.RawMessage) bool {
 }
 
 // A Member is one name and value of a JSON object whose order matters.
-type Member struct {
-	Name  string
-	Value json.RawMessage
-}
+type Member = chat.Member
 
 // MembersOf gives the members of a valid object in the order of the file, which
 // a map loses, and the same name as often as it occurs; none of anything else.
@@ -262,8 +245,8 @@ func MembersOf(raw json.RawMessage) iter.Seq[Member] {
 		if len(raw) == 0 || raw[0] != '{' {
 			return
 		}
-		for name, value := range rawjson.Members(raw) {
-			if !yield(Member{nameOf(name), value}) {
+		for name, value := range members(raw, 0, 0) {
+			if !yield(Member{Name: nameOf(name), Value: value}) {
 				return
 			}
 		}

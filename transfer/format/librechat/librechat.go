@@ -63,7 +63,7 @@ func readMessages(c *format.Conversation, messages json.RawMessage) {
 			m["parentMessageId"] = format.Encode(n.Above)
 		}
 		f.Place(&t, i, m, "parentMessageId")
-		n.Id = t.Id
+		n.ID = t.Id
 		addContent(c, &t, m)
 		c.Messages = append(c.Messages, t.Messages()...)
 	}

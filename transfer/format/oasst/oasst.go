@@ -56,15 +56,15 @@ func readTree(c *format.Conversation, t format.Object) {
 			c.LeftOut(format.KindContent, n.Above, "a reply to it is no object")
 			continue
 		}
-		if n.Id = n.Object.Key("message_id"); n.Id == "" {
-			n.Id = fmt.Sprintf("#%d", len(c.Messages)+1)
+		if n.ID = n.Object.Key("message_id"); n.ID == "" {
+			n.ID = fmt.Sprintf("#%d", len(c.Messages)+1)
 		}
-		noteWrongType(c, n.Object, n.Id, '"', "message_id", "role", "lang", "model_name")
-		noteWrongType(c, n.Object, n.Id, 't', "deleted", "synthetic")
+		noteWrongType(c, n.Object, n.ID, '"', "message_id", "role", "lang", "model_name")
+		noteWrongType(c, n.Object, n.ID, 't', "deleted", "synthetic")
 		if !c.Room() {
 			return
 		}
-		c.Messages = append(c.Messages, messageOf(c, n.Object, n.Id, n.Above))
+		c.Messages = append(c.Messages, messageOf(c, n.Object, n.ID, n.Above))
 	}
 	if len(c.Messages) > 0 {
 		c.Title = format.TitleFrom(c.Messages[0].Body)

@@ -16,16 +16,16 @@ type Flat struct {
 // id where it has none of its own.
 func (f *Flat) Place(t *Turn, i int, m Object, parentMember string) {
 	switch {
-	case t.Id == "":
-		t.Id = fmt.Sprintf("#%d", i+1)
-		t.Source["id"] = t.Id
-	case f.Seen[t.Id] && !m.Has(parentMember):
+	case t.ID == "":
+		t.ID = fmt.Sprintf("#%d", i+1)
+		t.Source["id"] = t.ID
+	case f.Seen[t.ID] && !m.Has(parentMember):
 		// Without parents to name it by, the id is only a name.
-		was := t.Id
-		t.Id = fmt.Sprintf("%s#%d", was, i+1)
-		f.C.Repaired(KindDuplicate, was, "another message has this id; this one's became %s", Clip(t.Id))
+		was := t.ID
+		t.ID = fmt.Sprintf("%s#%d", was, i+1)
+		f.C.Repaired(KindDuplicate, was, "another message has this id; this one's became %s", Clip(t.ID))
 	}
-	f.Seen[t.Id] = true
+	f.Seen[t.ID] = true
 	if parent, there := m[parentMember]; there {
 		id, _ := StringOf(parent)
 		t.Parent = KeyOf(id)
@@ -35,7 +35,7 @@ func (f *Flat) Place(t *Turn, i int, m Object, parentMember string) {
 	} else {
 		t.Parent = f.last
 	}
-	f.last = t.Id
+	f.last = t.ID
 }
 
 // isNoParent tells whether the id is one by which programs say that a message

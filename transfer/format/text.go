@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -19,8 +19,7 @@ func Joined(separator string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" }), separator)
 }
 
-// PartsText gives a content's text. A part that is not text stands as a word
-// in brackets: a picture in base64 is nothing to read.
+// PartsText is what a person sees of a content.
 func PartsText(content json.RawMessage) string {
 	if text, ok := StringOf(content); ok {
 		return text
@@ -28,39 +27,10 @@ func PartsText(content json.RawMessage) string {
 	if len(content) > tree.MaxBodyBytes { // more parts than a message can have
 		return ""
 	}
-	var parts []struct {
-		Type     string `json:"type"`
-		Text     string `json:"text"`
-		Refusal  string `json:"refusal"`
-		ImageURL struct {
-			URL string `json:"url"`
-		} `json:"image_url"`
-		File struct {
-			Filename string `json:"filename"`
-		} `json:"file"`
-	}
-	if json.Unmarshal(content, &parts) != nil {
-		return string(content)
-	}
-	var out []string
-	for _, p := range parts {
-		switch {
-		case p.Type == "text":
-			out = append(out, p.Text)
-		case p.Type == "refusal":
-			out = append(out, p.Refusal)
-		case strings.HasPrefix(p.ImageURL.URL, "http"):
-			out = append(out, "[image "+p.ImageURL.URL+"]")
-		case p.File.Filename != "":
-			out = append(out, "[file "+p.File.Filename+"]")
-		default:
-			out = append(out, "["+strings.TrimSuffix(p.Type, "_url")+"]")
-		}
-	}
-	return strings.Join(out, "\n\n")
+	return chat.Shown(chat.ReadParts(content))
 }
 
-// markdownLines splits at every line ending that Markdown knows.
+// LinesOf splits at every line ending that Markdown knows.
 func LinesOf(text string) []string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.ReplaceAll(text, "\r", "\n")
@@ -225,70 +195,6 @@ func Encode(v any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// quote writes a string as encode does, between two other pieces of JSON, into
-// one piece of memory of the size that it needs.
-func quote(before, s, after string) json.RawMessage {
-	out := append(append(make(json.RawMessage, 0, len(before)+QuotedLen(s)+len(after)), before...), '"')
-	for plain, escaped := range escapes(s) {
-		out = append(append(out, plain...), escaped...)
-	}
-	return append(append(out, '"'), after...)
-}
-
-// QuotedLen is how many bytes a string takes in JSON.
-func QuotedLen(s string) int {
-	size := 2
-	for plain, escaped := range escapes(s) {
-		size += len(plain) + len(escaped)
-	}
-	return size
-}
-
-// escapes takes s apart: text that stands in JSON as it is, and what the
-// character behind it is written as.
-func escapes(s string) iter.Seq2[string, string] {
-	return func(yield func(plain, escaped string) bool) {
-		start := 0
-		for i := 0; i < len(s); {
-			escaped, width := "", 1
-			switch c := s[i]; {
-			case c >= utf8.RuneSelf:
-				var r rune
-				switch r, width = utf8.DecodeRuneInString(s[i:]); {
-				case r == utf8.RuneError && width == 1:
-					escaped = `\ufffd`
-				case r == '\u2028' || r == '\u2029':
-					escaped = fmt.Sprintf(`\u%04x`, r)
-				}
-			case c >= ' ' && c != '"' && c != '\\':
-			default:
-				escaped = asciiEscapes[c]
-			}
-			if escaped != "" {
-				if !yield(s[start:i], escaped) {
-					return
-				}
-				start = i + width
-			}
-			i += width
-		}
-		yield(s[start:], "")
-	}
-}
-
-// asciiEscapes are what encoding/json writes for the characters that it
-// escapes.
-var asciiEscapes = func() (all [utf8.RuneSelf]string) {
-	for c := range all {
-		quoted := string(Encode(string(rune(c))))
-		all[c] = quoted[1 : len(quoted)-1]
-	}
-	return all
-}()
-
-// TextPart is a content part of text.
-func TextPart(text string) json.RawMessage { return quote(`{"type":"text","text":`, text, "}") }
-
 // EncodeObject is encode of a map of JSON.
 func EncodeObject(members map[string]json.RawMessage) json.RawMessage {
 	size := 2
@@ -301,7 +207,7 @@ func EncodeObject(members map[string]json.RawMessage) json.RawMessage {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		out.Write(quote("", name, ":"))
+		out.Write(append(chat.AppendString(nil, name), ':'))
 		if value := members[name]; len(value) == 0 || json.Compact(out, value) != nil {
 			out.WriteString("null")
 		}

@@ -1,19 +1,18 @@
 package format
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // ImagePart is a content part of an image.
-func ImagePart(url string) json.RawMessage {
-	return Encode(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})
+func ImagePart(url string) chat.Part {
+	return chat.Part{Type: "image_url", Raw: Encode(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}
 }
 
 // A Turn is one message of a program that keeps the text, the reasoning, the
@@ -25,8 +24,8 @@ func ImagePart(url string) json.RawMessage {
 // as its parent or as the active head needs no translation.
 type Turn struct {
 	C          *Conversation
-	Id, Parent string
-	Role       tree.Role
+	ID, Parent string
+	Role       chat.Role
 	CreatedAt  time.Time
 	Source     Source
 	pieces     []*Piece
@@ -34,29 +33,18 @@ type Turn struct {
 
 // A Piece is one message of the chain.
 type Piece struct {
-	Role     tree.Role
-	Parts    []json.RawMessage
-	Calls    []ToolCall
+	Role     chat.Role
+	Parts    []chat.Part
+	Calls    []chat.Call
 	IDs      map[string]bool // of calls, as turn.call makes them
 	Answers  string
 	Thinking []string
 	Failed   bool // of a tool's result
 }
 
-type ToolCall struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
-
-func NewToolCall(id, name string, arguments json.RawMessage) ToolCall {
-	c := ToolCall{ID: id, Type: "function"}
-	c.Function.Name = toolName(name)
-	c.Function.Arguments = argumentsOf(arguments)
-	return c
+// NewCall is a call of a tool. Its name becomes one that providers take.
+func NewCall(id, name string, arguments json.RawMessage) chat.Call {
+	return chat.Call{ID: id, Name: toolName(name), Arguments: argumentsOf(arguments)}
 }
 
 // argumentsOf writes what a tool was called with as the JSON object that
@@ -98,14 +86,14 @@ func (t *Turn) begin(p *Piece) *Piece {
 // Text adds text that says something.
 func (t *Turn) Text(s string) {
 	if strings.TrimSpace(s) != "" {
-		t.Part(TextPart(s))
+		t.Part(chat.TextPart(s))
 	}
 }
 
 // Part adds a content part.
-func (t *Turn) Part(raw json.RawMessage) {
+func (t *Turn) Part(part chat.Part) {
 	p := t.own()
-	p.Parts = append(p.Parts, raw)
+	p.Parts = append(p.Parts, part)
 }
 
 // Think adds reasoning, which goes into the metadata: it is no part of what
@@ -120,7 +108,7 @@ func (t *Turn) Think(s string) {
 // Call adds a tool call and gives its id.
 func (t *Turn) Call(id, name string, arguments json.RawMessage) string {
 	if id == "" {
-		id = CallID(t.Id, fmt.Sprint(len(t.pieces)), name, string(arguments))
+		id = CallID(t.ID, fmt.Sprint(len(t.pieces)), name, string(arguments))
 	}
 	p := t.own()
 	if !t.C.Room() {
@@ -130,20 +118,20 @@ func (t *Turn) Call(id, name string, arguments json.RawMessage) string {
 		p.IDs = map[string]bool{}
 	}
 	for p.IDs[id] {
-		id = CallID(id, t.Id)
+		id = CallID(id, t.ID)
 	}
 	p.IDs[id] = true
-	p.Calls = append(p.Calls, NewToolCall(id, name, arguments))
+	p.Calls = append(p.Calls, NewCall(id, name, arguments))
 	return id
 }
 
 // Result adds what a tool answered. Without an id it answers the first call
 // that is open.
-func (t *Turn) Result(id string, failed bool, parts ...json.RawMessage) {
+func (t *Turn) Result(id string, failed bool, parts ...chat.Part) {
 	if id == "" {
 		id = t.openCall()
 	}
-	t.begin(&Piece{Role: tree.RoleTool, Answers: id, Failed: failed, Parts: parts})
+	t.begin(&Piece{Role: chat.Tool, Answers: id, Failed: failed, Parts: parts})
 }
 
 // openCall is the first call without a result of the turn's last piece that
@@ -151,7 +139,7 @@ func (t *Turn) Result(id string, failed bool, parts ...json.RawMessage) {
 func (t *Turn) openCall() string {
 	answered := map[string]bool{}
 	for _, p := range slices.Backward(t.pieces) {
-		if p.Role == tree.RoleTool {
+		if p.Role == chat.Tool {
 			answered[p.Answers] = true
 			continue
 		}
@@ -167,7 +155,7 @@ func (t *Turn) openCall() string {
 
 // Says tells whether anything but reasoning is in the turn.
 func (t *Turn) Says() bool {
-	return slices.ContainsFunc(t.pieces, func(p *Piece) bool { return len(p.Parts) > 0 || len(p.Calls) > 0 || p.Role == tree.RoleTool })
+	return slices.ContainsFunc(t.pieces, func(p *Piece) bool { return len(p.Parts) > 0 || len(p.Calls) > 0 || p.Role == chat.Tool })
 }
 
 // HasText tells whether the turn's role says anything but calls.
@@ -183,11 +171,11 @@ func (t *Turn) Messages() []Message {
 		t.own()
 	}
 	all := make([]Message, len(t.pieces))
-	parent, about := t.Parent, Source{}.Put("id", t.Id)
+	parent, about := t.Parent, Source{}.Put("id", t.ID)
 	for i, p := range t.pieces {
-		id, from := t.Id, t.Source
+		id, from := t.ID, t.Source
 		if i < len(t.pieces)-1 {
-			id, from = fmt.Sprintf("%s/%d", t.Id, i+1), about
+			id, from = fmt.Sprintf("%s/%d", t.ID, i+1), about
 		}
 		extra := Source{}
 		for name, value := range from {
@@ -203,7 +191,7 @@ func (t *Turn) Messages() []Message {
 // mergeThinking joins reasoning that stands alone to the piece after it, or
 // before it at the end, since it makes no message.
 func (t *Turn) mergeThinking() {
-	alone := func(p *Piece) bool { return p.Role != tree.RoleTool && len(p.Parts) == 0 && len(p.Calls) == 0 }
+	alone := func(p *Piece) bool { return p.Role != chat.Tool && len(p.Parts) == 0 && len(p.Calls) == 0 }
 	n := len(t.pieces)
 	if n > 1 && alone(t.pieces[n-1]) {
 		last, before := t.pieces[n-1], t.pieces[n-2]
@@ -212,80 +200,35 @@ func (t *Turn) mergeThinking() {
 	}
 }
 
+// Body writes the piece as a message.
 func (p *Piece) Body() json.RawMessage {
-	size := 100
-	for _, raw := range p.Parts {
-		size += len(raw) + 1
-	}
-	body := bytes.NewBuffer(make([]byte, 0, size))
-	fmt.Fprintf(body, `{"role":%s,"content":`, Encode(p.Role))
-	text := p.onlyText()
-	switch {
-	case text != nil:
-		body.Write(text)
-	case len(p.Parts) > 0:
-		for i, raw := range p.Parts {
-			body.WriteByte("[,"[min(i, 1)])
-			_ = json.Compact(body, raw) // a part is valid JSON
-		}
-		body.WriteByte(']')
-	case p.Role == tree.RoleTool:
-		body.WriteString(`""`)
-	default:
-		body.WriteString("null")
-	}
-	if len(p.Calls) > 0 {
-		body.WriteString(`,"tool_calls":`)
-		body.Write(Encode(p.Calls))
-	}
+	m := chat.Message{Role: p.Role, Parts: p.Parts, Calls: p.Calls}
 	if p.Answers != "" {
-		body.WriteString(`,"tool_call_id":`)
-		body.Write(quote("", p.Answers, ""))
+		m.CallID = &p.Answers
 	}
-	body.WriteByte('}')
-	return body.Bytes()
+	return m.Encode()
 }
 
-// onlyText gives the text of the one part there is, as JSON; nil where there
-// are more, or it is none of text.
-func (p *Piece) onlyText() json.RawMessage {
-	if len(p.Parts) != 1 {
-		return nil
-	}
-	only := ObjectOf(p.Parts[0])
-	if only.Str("type") != "text" {
-		return nil
-	}
-	switch {
-	case IsString(only["text"]):
-		return only["text"]
-	case only.Has("text"):
-		return nil
-	}
-	return json.RawMessage(`""`)
-}
+// Say adds text.
+func (p *Piece) Say(text string) { p.Parts = append(p.Parts, chat.TextPart(text)) }
 
-// TextOf gives the text of the parts that are text.
-func (p *Piece) TextOf() string {
+// Text gives the text of the parts that are text.
+func (p *Piece) Text() string {
 	var text []string
-	for _, raw := range p.Parts {
-		if o := ObjectOf(raw); o.Str("type") == "text" {
-			text = append(text, o.Str("text"))
+	for _, part := range p.Parts {
+		if part.Type == "text" {
+			text = append(text, part.Text)
 		}
 	}
 	return strings.Join(text, "\n\n")
 }
 
 // TextBody is a message of one text.
-func TextBody(role tree.Role, text string) json.RawMessage {
-	return quote(`{"role":`+string(Encode(role))+`,"content":`, text, "}")
+func TextBody(role chat.Role, text string) json.RawMessage {
+	return (&Piece{Role: role, Parts: []chat.Part{chat.TextPart(text)}}).Body()
 }
 
-// TitleFrom makes a title of the text of a message, for sources without one.
-func TitleFrom(body json.RawMessage) string {
-	return TitleOf(ObjectOf(body).Str("content")) // a body as textBody wrote it
-}
-
+// TitleOf makes a title of the start of a text, for sources without one.
 func TitleOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return Clip(strings.TrimSpace(OneLine(CutEnd(line, 1000))))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/internal/rawjson"
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -60,8 +60,8 @@ func CheckJSON(t testing.TB, raw json.RawMessage, most int) {
 	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
 		t.Errorf("no object: %.80q", raw)
 	}
-	if rawjson.Nesting(raw) > tree.MaxNesting {
-		t.Errorf("nested %d deep", rawjson.Nesting(raw))
+	if err := chat.CheckObject(raw, "object"); err != nil {
+		t.Errorf("%v: %.80q", err, raw)
 	}
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -192,13 +192,9 @@ func CheckBundle(b tree.Bundle) error {
 			return fmt.Errorf("%s stands before its parent %s, or below a summary", n.ID, n.ParentID)
 		}
 		at[n.ID] = n
-		var body struct {
-			Role       tree.Role
-			ToolCallID string            `json:"tool_call_id"`
-			ToolCalls  []format.ToolCall `json:"tool_calls"`
-		}
-		if err := json.Unmarshal(n.Body, &body); err != nil || len(n.Body) > tree.MaxBodyBytes || len(n.Metadata) > tree.MaxMetadataBytes {
-			return fmt.Errorf("%s: body of %d bytes, metadata of %d: %v", n.ID, len(n.Body), len(n.Metadata), err)
+		body := chat.Read(n.Body)
+		if len(n.Body) > tree.MaxBodyBytes || len(n.Metadata) > tree.MaxMetadataBytes {
+			return fmt.Errorf("%s: body of %d bytes, metadata of %d", n.ID, len(n.Body), len(n.Metadata))
 		}
 		if n.Summary != nil {
 			if !onPath(at, n.ParentID, n.Summary.LastSummarizedID) || body.Role != tree.RoleUser {
@@ -209,14 +205,14 @@ func CheckBundle(b tree.Bundle) error {
 		calls := map[string]bool{}
 		switch body.Role {
 		case tree.RoleTool:
-			if !open[n.ParentID][body.ToolCallID] {
-				return fmt.Errorf("%s answers the call %q, which is not open", n.ID, body.ToolCallID)
+			if !open[n.ParentID][body.Answers()] {
+				return fmt.Errorf("%s answers the call %q, which is not open", n.ID, body.Answers())
 			}
 			for id := range open[n.ParentID] {
-				calls[id] = id != body.ToolCallID && open[n.ParentID][id]
+				calls[id] = id != body.Answers() && open[n.ParentID][id]
 			}
 		case tree.RoleAssistant:
-			for _, c := range body.ToolCalls {
+			for _, c := range body.Calls {
 				calls[c.ID] = true
 			}
 		case tree.RoleUser, tree.RoleSystem, tree.RoleDeveloper:

@@ -15,7 +15,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -139,7 +138,7 @@ func BodyLine(raw json.RawMessage) string {
 		line += " " + m.Answers()
 	}
 	line += ":"
-	for word := range strings.FieldsSeq(format.PartsText(m.Content)) {
+	for word := range strings.FieldsSeq(chat.Shown(m.Parts)) {
 		line += " " + word
 	}
 	for _, c := range m.Calls {

@@ -3,12 +3,13 @@ package mend
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/internal/rawjson"
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -25,6 +26,14 @@ type said struct {
 type defect struct {
 	kind   format.Kind
 	detail string
+}
+
+// checked tells whether raw, whose text was mended, is an object that the store
+// takes, or one that only nests too deep.
+func checked(raw json.RawMessage) (sound, deep bool) {
+	err := chat.CheckObject(raw, "object")
+	var wrong *chat.Error
+	return err == nil, errors.As(err, &wrong) && wrong.Code == "too_deep"
 }
 
 // mendBody makes a body that the store takes: a chat-completions message. A
@@ -49,13 +58,14 @@ func mend(raw json.RawMessage, own bool) (_ json.RawMessage, s said, mended []de
 		most = len(raw)
 	}
 	var members format.Object
-	if json.Valid(raw) {
+	sound, deep := checked(raw)
+	if sound || deep {
 		members = format.ObjectUpTo(raw, most)
 	}
 	if members == nil {
 		return nil, s, nil, &defect{format.KindContent, "the message is no JSON object"}
 	}
-	if rawjson.Nesting(raw) > tree.MaxNesting {
+	if deep {
 		return nil, s, nil, &defect{format.KindTooLarge, fmt.Sprintf("it nests arrays and objects more than %d deep", tree.MaxNesting)}
 	}
 	b := body{m: members, own: own, most: most}
@@ -301,7 +311,7 @@ func mendPart(raw json.RawMessage, own bool) (_ json.RawMessage, changed bool) {
 	if !ok {
 		text = string(raw)
 	}
-	return format.TextPart(text), true
+	return chat.TextPart(text).Encode(), true
 }
 
 // empty tells whether the message says nothing, which the store refuses.
@@ -323,7 +333,7 @@ func (b *body) shorten(size int) json.RawMessage {
 	over := size - tree.MaxBodyBytes + mark
 	raw := b.m["content"]
 	if text, ok := format.StringOf(raw); ok {
-		b.m["content"] = format.Encode(cutTo(text, format.QuotedLen(text)-over))
+		b.m["content"] = format.Encode(cutTo(text, len(chat.AppendString(nil, text))-over))
 		return b.fitting()
 	}
 	parts := b.m.List("content")
@@ -341,10 +351,10 @@ func (b *body) shorten(size int) json.RawMessage {
 		return nil
 	}
 	if text := p.Str("text"); text != "" {
-		p["text"] = format.Encode(cutTo(text, format.QuotedLen(text)-over))
+		p["text"] = format.Encode(cutTo(text, len(chat.AppendString(nil, text))-over))
 		parts[largest] = format.EncodeObject(p)
 	} else {
-		parts[largest] = format.TextPart(fmt.Sprintf("[%s of %d bytes left out by the import]", format.Clip(p.Str("type")), len(parts[largest])))
+		parts[largest] = chat.TextPart(fmt.Sprintf("[%s of %d bytes left out by the import]", format.Clip(p.Str("type")), len(parts[largest]))).Encode()
 	}
 	b.m["content"] = encodeList(parts)
 	return b.fitting()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -94,8 +95,8 @@ func TestMendBodyTooLarge(t *testing.T) {
 	for name, in := range map[string]any{
 		"text":    map[string]any{"role": "user", "content": "first " + most + " last"},
 		"escapes": map[string]any{"role": "user", "content": escaped},
-		"parts":   map[string]any{"role": "user", "content": []any{format.TextPart("small"), format.TextPart("first " + most + " last")}},
-		"image":   map[string]any{"role": "user", "content": []any{format.TextPart("small"), map[string]any{"type": "image_url", "image_url": map[string]any{"url": most}}}},
+		"parts":   map[string]any{"role": "user", "content": []any{chat.TextPart("small").Encode(), chat.TextPart("first " + most + " last").Encode()}},
+		"image":   map[string]any{"role": "user", "content": []any{chat.TextPart("small").Encode(), map[string]any{"type": "image_url", "image_url": map[string]any{"url": most}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,8 +114,8 @@ func TestMendBodyTooLarge(t *testing.T) {
 			}
 		})
 	}
-	call := format.NewToolCall("a", "f", format.Encode(most))
-	if _, _, _, failed := mend.MendBody((&format.Piece{Role: tree.RoleAssistant, Calls: []format.ToolCall{call}}).Body()); failed == nil || failed.Kind() != format.KindTooLarge {
+	call := format.NewCall("a", "f", format.Encode(most))
+	if _, _, _, failed := mend.MendBody((&format.Piece{Role: tree.RoleAssistant, Calls: []chat.Call{call}}).Body()); failed == nil || failed.Kind() != format.KindTooLarge {
 		t.Errorf("arguments can't be cut: %v", failed)
 	}
 }

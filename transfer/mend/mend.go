@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/internal/rawjson"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -70,7 +69,8 @@ func mendExtra(c *format.Conversation, raw json.RawMessage, place, what string) 
 		most = len(raw)
 	}
 	var o format.Object
-	if json.Valid(raw) {
+	sound, deep := checked(raw)
+	if sound || deep {
 		o = format.ObjectUpTo(raw, most)
 	}
 	switch {
@@ -78,7 +78,7 @@ func mendExtra(c *format.Conversation, raw json.RawMessage, place, what string) 
 		c.LeftOut(format.KindMetadata, place, "%s that are no JSON object", what)
 	case len(raw) > tree.MaxMetadataBytes:
 		return shortenExtra(c, o, len(raw), place, what)
-	case rawjson.Nesting(raw) > tree.MaxNesting:
+	case deep:
 		c.LeftOut(format.KindMetadata, place, "%s nest arrays and objects more than %d deep", what, tree.MaxNesting)
 	default:
 		return raw
@@ -105,8 +105,10 @@ func shortenExtra(c *format.Conversation, o format.Object, size int, place, what
 			continue // without trying each time
 		}
 		o["source"] = format.EncodeObject(from)
-		if raw := format.EncodeObject(o); len(raw) <= tree.MaxMetadataBytes && rawjson.Nesting(raw) <= tree.MaxNesting {
-			return raw
+		if raw := format.EncodeObject(o); len(raw) <= tree.MaxMetadataBytes {
+			if sound, _ := checked(raw); sound {
+				return raw
+			}
 		}
 	}
 	c.LeftOut(format.KindTooLarge, place, "%s have %d bytes, and %d is the most", what, size, tree.MaxMetadataBytes)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -30,11 +31,11 @@ func one(id, parent, what string) format.Message {
 	case words[0] == "calls":
 		p := format.Piece{Role: tree.RoleAssistant}
 		for _, call := range words[1:] {
-			p.Calls = append(p.Calls, format.NewToolCall(call, "f", nil))
+			p.Calls = append(p.Calls, format.NewCall(call, "f", nil))
 		}
 		m.Body = p.Body()
 	case words[0] == "answers":
-		p := format.Piece{Role: tree.RoleTool, Answers: strings.Join(words[1:], ""), Parts: []json.RawMessage{format.TextPart(text)}}
+		p := format.Piece{Role: tree.RoleTool, Answers: strings.Join(words[1:], ""), Parts: []chat.Part{chat.TextPart(text)}}
 		m.Body = p.Body()
 	default:
 		m.Body = format.TextBody(tree.Role(head), text)
@@ -42,8 +43,8 @@ func one(id, parent, what string) format.Message {
 	return m
 }
 
-// chat is a source conversation of such messages; head may be "".
-func chat(head string, messages ...format.Message) format.Conversation {
+// talk is a source conversation of such messages; head may be "".
+func talk(head string, messages ...format.Message) format.Conversation {
 	return format.Conversation{SourceID: "c", Title: "T", HeadID: head, Messages: messages}
 }
 
@@ -54,28 +55,28 @@ func TestNormalizeTree(t *testing.T) {
 		in          format.Conversation
 		tree, notes string
 	}{
-		{"nothing", chat(""), "", ""},
-		{"sound, and no head named", chat("", one("a", "", "user: 1"), one("b", "a", "assistant: 2")),
+		{"nothing", talk(""), "", ""},
+		{"sound, and no head named", talk("", one("a", "", "user: 1"), one("b", "a", "assistant: 2")),
 			"user: 1\n*assistant: 2", ""},
-		{"children before parents", chat("a", one("b", "a", "assistant: 2"), one("a", "", "user: 1")),
+		{"children before parents", talk("a", one("b", "a", "assistant: 2"), one("a", "", "user: 1")),
 			"*user: 1\nassistant: 2", ""},
-		{"a node without a message", chat("root", one("root", "", ""), one("a", "root", "user: 1"), one("b", "root", "user: 2")),
+		{"a node without a message", talk("root", one("root", "", ""), one("a", "root", "user: 1"), one("b", "root", "user: 2")),
 			"user: 1\n*user: 2", "repaired head (T) root: the active head is no message that was kept; b became it"},
-		{"the head says nothing", chat("b", one("a", "", "user: 1"), one("b", "a", "assistant: "), one("c", "", "user: 2")),
+		{"the head says nothing", talk("b", one("a", "", "user: 1"), one("b", "a", "assistant: "), one("c", "", "user: 2")),
 			"*user: 1\nuser: 2", "left out empty (T) b: it says nothing\nrepaired head (T) b: the active head is no message that was kept; a became it"},
-		{"a missing head", chat("x", one("a", "", "user: 1")),
+		{"a missing head", talk("x", one("a", "", "user: 1")),
 			"*user: 1", "repaired head (T) x: the active head is not there; the newest leaf became it"},
-		{"a missing parent", chat("", one("a", "x", "user: 1")),
+		{"a missing parent", talk("", one("a", "x", "user: 1")),
 			"*user: 1", "repaired orphan (T) a: its parent x is not there; it became a root"},
-		{"a cycle with a tail", chat("", one("tail", "b", "user: 3"), one("b", "a", "user: 2"), one("a", "b", "user: 1")),
+		{"a cycle with a tail", talk("", one("tail", "b", "user: 3"), one("b", "a", "user: 2"), one("a", "b", "user: 1")),
 			"user: 2\n  user: 3\n  *user: 1", "repaired cycle (T) b: its parent a is also below it; it became a root"},
-		{"the same twice", chat("", one("a", "", "user: 1"), one("a", "", "user: 1"), one("a", "", "user: other")),
+		{"the same twice", talk("", one("a", "", "user: 1"), one("a", "", "user: 1"), one("a", "", "user: other")),
 			"*user: 1", "left out duplicate (T) a: the same message stands there twice\nleft out duplicate (T) a: another message with this id stands before it"},
-		{"empty in the middle", chat("", one("a", "", "user: 1"), one("b", "a", "assistant:  "), one("c", "b", "user: 2"), one("d", "b", "user: 3")),
+		{"empty in the middle", talk("", one("a", "", "user: 1"), one("b", "a", "assistant:  "), one("c", "b", "user: 2"), one("d", "b", "user: 3")),
 			"user: 1\n  user: 2\n  *user: 3", "left out empty (T) b: it says nothing; what replied to it now replies to the message before it"},
-		{"no ids", chat("", one("", "", "user: 1"), one("", "", "user: 2")),
+		{"no ids", talk("", one("", "", "user: 1"), one("", "", "user: 2")),
 			"user: 1\n*user: 2", ""},
-		{"roles of other programs", chat("", one("a", "", "human: 1"), one("b", "a", "Bot: 2")),
+		{"roles of other programs", talk("", one("a", "", "human: 1"), one("b", "a", "Bot: 2")),
 			"user: 1\n*assistant: 2", "repaired role (T) a: role \"human\" became user\nrepaired role (T) b: role \"Bot\" became assistant"},
 	}
 	for _, tt := range tests {
@@ -130,7 +131,7 @@ func TestNormalizeAnswers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			checkNormalize(t, chat("", tt.messages...), tt.tree, tt.notes)
+			checkNormalize(t, talk("", tt.messages...), tt.tree, tt.notes)
 		})
 	}
 }
@@ -140,7 +141,7 @@ func TestNormalizeKeepsTheRole(t *testing.T) {
 	t.Parallel()
 	m := one("r", "", "answers x: 1")
 	m.Metadata = json.RawMessage(`{"a": 1, "source": {"id": "r"}}`)
-	b, _, _ := mend.Bundle(chat("", m), testID, "test")
+	b, _, _ := mend.Bundle(talk("", m), testID, "test")
 	formattest.Same(t, "metadata", string(b.Nodes[0].Metadata), `{"a":1,"source":{"id":"r","role":"tool"}}`)
 }
 
@@ -150,7 +151,7 @@ func TestNormalizeTimes(t *testing.T) {
 		m.CreatedAt = time.Date(2025, 1, 1, 0, 0, second, 0, time.UTC)
 		return m
 	}
-	c := chat("",
+	c := talk("",
 		one("a", "", "user: no time"), at(one("b", "a", "assistant: late"), 9), at(one("c", "a", "assistant: early"), 3), one("d", "b", "user: like b"),
 		format.Message{SourceID: "e", ParentID: "a", Body: format.TextBody("user", "year 20000"), CreatedAt: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)},
 	)
@@ -167,7 +168,7 @@ func TestNormalizeTimes(t *testing.T) {
 		t.Errorf("notes: %v", notes)
 	}
 
-	untimed, _, notes := mend.Bundle(chat("", one("a", "", "user: 1"), one("b", "a", "user: 2")), testID, "test")
+	untimed, _, notes := mend.Bundle(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2")), testID, "test")
 	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
 		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
 	}

@@ -3,6 +3,7 @@ package chatbotui
 import (
 	"fmt"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -56,12 +57,12 @@ func readMessages(c *format.Conversation, o format.Object) {
 			c.LeftOut(format.KindContent, id, "the message is no object")
 			continue
 		}
-		t := format.Turn{C: c, Id: id, Parent: parent, Role: tree.Role(m.Str("role")), Source: format.Source{"id": id}}
+		t := format.Turn{C: c, ID: id, Parent: parent, Role: tree.Role(m.Str("role")), Source: format.Source{"id": id}}
 		if s, ok := format.StringOf(m["content"]); ok {
 			t.Text(s)
 		} else {
 			for _, p := range c.List(m, "content", id) {
-				t.Part(p)
+				t.Part(chat.ReadPart(p))
 			}
 		}
 		c.Messages = append(c.Messages, t.Messages()...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -85,7 +86,7 @@ func readConversation(c *format.Conversation, o format.Object) {
 		delete(g.byID, n.id)
 		n.parts = nil // which an answer below would hold
 		if n.call != nil {
-			n.call = &format.ToolCall{ID: n.call.ID}
+			n.call = &chat.Call{ID: n.call.ID}
 		}
 	}
 }
@@ -109,12 +110,12 @@ type node struct {
 	out      format.Message
 	role     tree.Role
 	said     format.Object // the message, while it is read
-	parts    []json.RawMessage
-	source   format.Source    // while the message is read
-	call     *format.ToolCall // that the message makes
-	answers  *node            // call that it answers
-	skipped  bool             // left out: its children go to its parent
-	thoughts []string         // of a skipped node, for the message after it
+	parts    []chat.Part
+	source   format.Source // while the message is read
+	call     *chat.Call    // that the message makes
+	answers  *node         // call that it answers
+	skipped  bool          // left out: its children go to its parent
+	thoughts []string      // of a skipped node, for the message after it
 }
 
 // add takes a node in, as the mapping has it.
@@ -263,12 +264,10 @@ func (g *graph) describe(n *node, author, meta format.Object) {
 func (n *node) makeCall(recipient string) {
 	n.source.Put("recipient", recipient)
 	text := make([]string, 0, len(n.parts))
-	for _, raw := range n.parts {
-		var p Part
-		_ = json.Unmarshal(raw, &p) // a part as content made it
+	for _, p := range n.parts {
 		text = append(text, p.Text)
 	}
-	call := format.NewToolCall(format.CallID(n.id), recipient, format.Encode(strings.Join(text, "\n")))
+	call := format.NewCall(format.CallID(n.id), recipient, format.Encode(strings.Join(text, "\n")))
 	n.call, n.parts = &call, nil
 }
 
@@ -306,7 +305,7 @@ func (n *node) message() format.Message {
 	}
 	b := format.Piece{Role: n.role, Parts: n.parts}
 	if n.call != nil {
-		b.Calls = []format.ToolCall{*n.call}
+		b.Calls = []chat.Call{*n.call}
 	}
 	if n.answers != nil {
 		b.Answers = n.answers.call.ID

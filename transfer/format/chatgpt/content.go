@@ -6,15 +6,10 @@ import (
 	"path"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// A Part is a content part of text.
-type Part struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
 
 // content reads what the message says into the node's parts, or skips the node
 // where that is no message.
@@ -64,7 +59,7 @@ func (g *graph) content(n *node, o, meta format.Object) {
 
 func (n *node) text(s string) {
 	if strings.TrimSpace(s) != "" {
-		n.parts = append(n.parts, format.TextPart(s))
+		n.parts = append(n.parts, chat.TextPart(s))
 	}
 }
 

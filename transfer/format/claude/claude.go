@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -74,10 +75,10 @@ func readConversation(c *format.Conversation, o format.Object) {
 			c.LeftOut(format.KindContent, place, "the message is no object")
 			continue
 		}
-		t := format.Turn{C: c, Id: m.Key("uuid"), Source: format.Source{"id": m.Key("uuid")}, Role: roleOf(m.Str("sender"))}
+		t := format.Turn{C: c, ID: m.Key("uuid"), Source: format.Source{"id": m.Key("uuid")}, Role: roleOf(m.Str("sender"))}
 		f.Place(&t, i, m, "parent_message_uuid")
 		if t.CreatedAt, sound = m.Time("created_at"); !sound {
-			c.Repaired(format.KindTime, t.Id, "created_at %s can't be read", format.ClipRaw(m["created_at"]))
+			c.Repaired(format.KindTime, t.ID, "created_at %s can't be read", format.ClipRaw(m["created_at"]))
 		}
 		if edited := m.Str("updated_at"); edited != m.Str("created_at") {
 			t.Source.Put("updated_at", edited)
@@ -107,13 +108,13 @@ func addContent(c *format.Conversation, t *format.Turn, m format.Object) {
 	switch raw := m["content"]; {
 	case !m.Has("content"):
 		if _, there := m["content"]; there && m.Str("text") != "" {
-			c.Repaired(format.KindContent, t.Id, "content is null; text stands in for it")
+			c.Repaired(format.KindContent, t.ID, "content is null; text stands in for it")
 		}
 	case raw[0] == '"':
 		t.Text(m.Str("content"))
-		c.Repaired(format.KindContent, t.Id, "content is a string and not a list of blocks; it became the message")
+		c.Repaired(format.KindContent, t.ID, "content is a string and not a list of blocks; it became the message")
 	case raw[0] == '[':
-		for i, block := range c.List(m, "content", t.Id) {
+		for i, block := range c.List(m, "content", t.ID) {
 			addBlock(c, t, i, block)
 		}
 	}
@@ -122,11 +123,11 @@ func addContent(c *format.Conversation, t *format.Turn, m format.Object) {
 	case t.HasText() || text == "" && t.Says():
 		return
 	case t.Says() && standIn.MatchString(text):
-		c.LeftOut(format.KindContent, t.Id, "text, which only says that a block can't be shown")
+		c.LeftOut(format.KindContent, t.ID, "text, which only says that a block can't be shown")
 		return
 	case t.Says():
 		t.Text(m.Str("text"))
-		c.Repaired(format.KindContent, t.Id, "no block of content holds text; the member text came along")
+		c.Repaired(format.KindContent, t.ID, "no block of content holds text; the member text came along")
 		return
 	}
 	if raw := m["content"]; m.Has("content") && strings.TrimSpace(m.Str("text")) != "" {
@@ -134,7 +135,7 @@ func addContent(c *format.Conversation, t *format.Turn, m format.Object) {
 		if string(raw) == "[]" {
 			what = "content is empty"
 		}
-		c.Repaired(format.KindContent, t.Id, "%s; text stands in for it", what)
+		c.Repaired(format.KindContent, t.ID, "%s; text stands in for it", what)
 	}
 	t.Text(m.Str("text"))
 }
@@ -147,7 +148,7 @@ func addBlock(c *format.Conversation, t *format.Turn, i int, raw json.RawMessage
 	switch kind := b.Str("type"); kind {
 	case "text":
 		if _, ok := format.StringOf(b["text"]); !ok {
-			c.LeftOut(format.KindContent, t.Id, "block %d of type text has no text", i+1)
+			c.LeftOut(format.KindContent, t.ID, "block %d of type text has no text", i+1)
 			return
 		}
 		t.Text(b.Str("text"))
@@ -155,7 +156,7 @@ func addBlock(c *format.Conversation, t *format.Turn, i int, raw json.RawMessage
 		t.Think(b.Str("thinking"))
 	case "tool_use":
 		if b.Str("name") == "" {
-			c.Repaired(format.KindTool, t.Id, "block %d calls a tool without a name; it was called tool", i+1)
+			c.Repaired(format.KindTool, t.ID, "block %d calls a tool without a name; it was called tool", i+1)
 		}
 		t.Call(b.Str("id"), b.Str("name"), b["input"])
 	case "tool_result":
@@ -163,20 +164,20 @@ func addBlock(c *format.Conversation, t *format.Turn, i int, raw json.RawMessage
 	default:
 		if text := b.Str("text"); strings.TrimSpace(text) != "" {
 			t.Text(text)
-			c.Repaired(format.KindContent, t.Id, "block %d of the unknown type %q became its text", i+1, format.Clip(kind))
+			c.Repaired(format.KindContent, t.ID, "block %d of the unknown type %q became its text", i+1, format.Clip(kind))
 			return
 		}
-		c.LeftOut(format.KindContent, t.Id, "block %d is of the unknown type %q and has no text", i+1, format.Clip(kind))
+		c.LeftOut(format.KindContent, t.ID, "block %d is of the unknown type %q and has no text", i+1, format.Clip(kind))
 	}
 }
 
 // claudeResult reads the content of a tool's result: text, or blocks.
-func resultParts(c *format.Conversation, t *format.Turn, result format.Object) []json.RawMessage {
+func resultParts(c *format.Conversation, t *format.Turn, result format.Object) []chat.Part {
 	raw := result["content"]
 	if s, ok := format.StringOf(raw); ok {
-		return []json.RawMessage{format.TextPart(s)}
+		return []chat.Part{chat.TextPart(s)}
 	}
-	var parts []json.RawMessage
+	var parts []chat.Part
 	for b := range result.Objects("content") {
 		text := b.Str("text")
 		if text == "" {
@@ -184,13 +185,13 @@ func resultParts(c *format.Conversation, t *format.Turn, result format.Object) [
 		}
 		if text == "" && b.Str("type") != "text" {
 			text = fmt.Sprintf("[%s]", b.Str("type"))
-			c.LeftOut(format.KindAttachment, t.Id, "a tool result holds a block of type %q; its name stands in for it", format.Clip(b.Str("type")))
+			c.LeftOut(format.KindAttachment, t.ID, "a tool result holds a block of type %q; its name stands in for it", format.Clip(b.Str("type")))
 		}
-		parts = append(parts, format.TextPart(text))
+		parts = append(parts, chat.TextPart(text))
 	}
 	if len(parts) == 0 && result.Has("content") && raw[0] == '{' {
-		parts = append(parts, format.TextPart(string(raw)))
-		c.Repaired(format.KindContent, t.Id, "a tool result that is an object became its JSON text")
+		parts = append(parts, chat.TextPart(string(raw)))
+		c.Repaired(format.KindContent, t.ID, "a tool result that is an object became its JSON text")
 	}
 	return parts
 }
@@ -205,7 +206,7 @@ func addFiles(c *format.Conversation, t *format.Turn, m format.Object) {
 			continue
 		}
 		t.Text(fmt.Sprintf("[attachment: %s]", name))
-		c.LeftOut(format.KindAttachment, t.Id, "the attachment %s is not in the export; its name stands in for it", format.Clip(name))
+		c.LeftOut(format.KindAttachment, t.ID, "the attachment %s is not in the export; its name stands in for it", format.Clip(name))
 	}
 	var kept []format.Source
 	for f := range m.Objects("files") {
@@ -214,7 +215,7 @@ func addFiles(c *format.Conversation, t *format.Turn, m format.Object) {
 			kind = "file"
 		}
 		t.Text("[" + format.Named(kind, ": ", name) + "]")
-		c.LeftOut(format.KindAttachment, t.Id, "the %s is not in the export; its name stands in for it", format.Named(kind, " ", format.Clip(name)))
+		c.LeftOut(format.KindAttachment, t.ID, "the %s is not in the export; its name stands in for it", format.Named(kind, " ", format.Clip(name)))
 		kept = append(kept, format.Source{}.Copy(f, "file_uuid", "file_name", "file_kind"))
 	}
 	if len(kept) > 0 {

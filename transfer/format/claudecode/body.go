@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -122,7 +123,7 @@ func (s *session) readTurn(t *turn) {
 		message := l.message()
 		if format.IsString(message["content"]) {
 			if text := message.Str("content"); text != "" {
-				t.said.Parts = append(t.said.Parts, format.TextPart(text))
+				t.said.Say(text)
 			}
 			continue
 		}
@@ -143,7 +144,7 @@ func (s *session) readBlock(t *turn, l *line, i int, block format.Object) {
 	switch kind := block.Str("type"); kind {
 	case "text":
 		if text := block.Str("text"); text != "" {
-			t.said.Parts = append(t.said.Parts, format.TextPart(text))
+			t.said.Say(text)
 		}
 	case "thinking", "redacted_thinking":
 		t.said.thoughts = append(t.said.thoughts, format.EncodeObject(block))
@@ -176,7 +177,7 @@ func (s *session) readCall(t *turn, l *line, block format.Object) {
 	if !s.conv.Room() {
 		return
 	}
-	t.said.Calls = append(t.said.Calls, format.NewToolCall(id, block.Str("name"), block["input"]))
+	t.said.Calls = append(t.said.Calls, format.NewCall(id, block.Str("name"), block["input"]))
 	if t.said.IDs == nil {
 		t.said.IDs = map[string]bool{}
 	}
@@ -186,9 +187,9 @@ func (s *session) readCall(t *turn, l *line, block format.Object) {
 
 // resultParts makes a tool's answer text, which is all that a tool message of
 // the chat-completions API can hold.
-func (s *session) resultParts(l *line, block format.Object) (parts []json.RawMessage) {
+func (s *session) resultParts(l *line, block format.Object) (parts []chat.Part) {
 	if text, ok := format.StringOf(block["content"]); ok {
-		return []json.RawMessage{format.TextPart(text)}
+		return []chat.Part{chat.TextPart(text)}
 	}
 	for b := range block.Objects("content") {
 		text := b.Str("text")
@@ -196,7 +197,7 @@ func (s *session) resultParts(l *line, block format.Object) (parts []json.RawMes
 			text = fmt.Sprintf("[%s of %d bytes]", format.Clip(kind), len(format.EncodeObject(b)))
 			s.conv.LeftOut(format.KindAttachment, l.uuid, "a tool message holds text only; %s stands for what the tool gave", text)
 		}
-		parts = append(parts, format.TextPart(text))
+		parts = append(parts, chat.TextPart(text))
 	}
 	return parts
 }
@@ -258,7 +259,7 @@ func (t *turn) about(sessionID string) format.Source {
 
 // mediaPart makes a content part of an image or document block of Anthropic's
 // API; false where it is neither.
-func mediaPart(block format.Object) (_ json.RawMessage, ok bool) {
+func mediaPart(block format.Object) (_ chat.Part, ok bool) {
 	src := block.Object("source")
 	data := "data:" + src.Str("media_type") + ";base64," + src.Str("data")
 	switch block.Str("type") + " " + src.Str("type") {
@@ -267,9 +268,9 @@ func mediaPart(block format.Object) (_ json.RawMessage, ok bool) {
 	case "image url":
 		return format.ImagePart(src.Str("url")), true
 	case "document text":
-		return format.TextPart(src.Str("data")), true
+		return chat.TextPart(src.Str("data")), true
 	case "document base64":
-		return format.Encode(map[string]any{"type": "file", "file": map[string]string{"filename": block.Str("title"), "file_data": data}}), true
+		return chat.Part{Type: "file", Raw: format.Encode(map[string]any{"type": "file", "file": map[string]string{"filename": block.Str("title"), "file_data": data}})}, true
 	}
-	return nil, false
+	return chat.Part{}, false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -164,7 +165,7 @@ func (f *file) message(item, line format.Object, place string) {
 	f.flush()
 	p := &format.Piece{Role: role}
 	f.content(p, item, "content", place)
-	if text := p.TextOf(); role == tree.RoleUser && !isContext(text) {
+	if text := p.Text(); role == tree.RoleUser && !isContext(text) {
 		f.turns = append(f.turns, f.last)
 		if f.conv.Title == "" {
 			f.conv.Title = format.TitleOf(text)
@@ -182,7 +183,7 @@ func isContext(text string) bool {
 // content reads text and images.
 func (f *file) content(p *format.Piece, o format.Object, name, place string) {
 	if format.IsString(o[name]) {
-		p.Parts = append(p.Parts, format.TextPart(o.Str(name)))
+		p.Say(o.Str(name))
 		return
 	}
 	for _, raw := range f.conv.List(o, name, place) {
@@ -190,12 +191,12 @@ func (f *file) content(p *format.Piece, o format.Object, name, place string) {
 		url := block.Str("image_url")
 		switch kind := block.Str("type"); {
 		case format.IsString(block["text"]):
-			p.Parts = append(p.Parts, format.TextPart(block.Str("text")))
+			p.Say(block.Str("text"))
 		case kind == "input_image" && url != "" && p.Role != tree.RoleTool:
 			p.Parts = append(p.Parts, format.ImagePart(url))
 		default:
 			text := fmt.Sprintf("[%s of %d bytes]", format.Clip(kind), len(raw))
-			p.Parts = append(p.Parts, format.TextPart(text))
+			p.Say(text)
 			f.conv.LeftOut(format.KindAttachment, place, "%s stands for a block that a message of role %s can't hold", text, p.Role)
 		}
 	}
@@ -237,7 +238,7 @@ func (f *file) call(name string, item, line format.Object) string {
 	if !f.conv.Room() {
 		return ""
 	}
-	f.open.Calls = append(f.open.Calls, format.NewToolCall(id, name, arguments))
+	f.open.Calls = append(f.open.Calls, format.NewCall(id, name, arguments))
 	return id
 }
 
@@ -251,14 +252,14 @@ func (f *file) output(item, line format.Object, place string) {
 		f.content(p, output, "content", place)
 		p.Failed = string(output["success"]) == "false"
 	case output != nil:
-		p.Parts = append(p.Parts, format.TextPart(string(item["output"])))
+		p.Say(string(item["output"]))
 	default:
 		f.content(p, item, "output", place)
 	}
 	if !item.Has("output") {
 		for _, name := range []string{"result", "tools"} {
 			if item.Has(name) {
-				p.Parts = append(p.Parts, format.TextPart(string(item[name])))
+				p.Say(string(item[name]))
 			}
 		}
 	}
@@ -274,7 +275,7 @@ func (f *file) hosted(name string, item, line format.Object, place string) {
 		text = fmt.Sprintf("[result of %d bytes]", n)
 	}
 	f.conv.Repaired(format.KindTool, place, "the provider ran %s; a result that says so answers the call", format.Clip(name))
-	f.add(&format.Piece{Role: tree.RoleTool, Answers: id, Parts: []json.RawMessage{format.TextPart(text)}}, f.id()+"/result", format.Source{}, line)
+	f.add(&format.Piece{Role: tree.RoleTool, Answers: id, Parts: []chat.Part{chat.TextPart(text)}}, f.id()+"/result", format.Source{}, line)
 }
 
 func (f *file) reasoning(item format.Object, place string) {

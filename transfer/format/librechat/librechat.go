@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -58,12 +59,12 @@ func readMessages(c *format.Conversation, messages json.RawMessage) {
 			c.LeftOut(format.KindContent, fmt.Sprintf("message %d", i+1), "the message is no object")
 			continue
 		}
-		t := format.Turn{C: c, Id: m.Key("messageId"), Source: format.Source{"id": m.Key("messageId")}, Role: roleOf(m)}
+		t := format.Turn{C: c, ID: m.Key("messageId"), Source: format.Source{"id": m.Key("messageId")}, Role: roleOf(m)}
 		if !n.InList {
 			m["parentMessageId"] = format.Encode(n.Above)
 		}
 		f.Place(&t, i, m, "parentMessageId")
-		n.ID = t.Id
+		n.ID = t.ID
 		addContent(c, &t, m)
 		c.Messages = append(c.Messages, t.Messages()...)
 	}
@@ -80,18 +81,18 @@ func roleOf(m format.Object) tree.Role {
 func addContent(c *format.Conversation, t *format.Turn, m format.Object) {
 	var sound bool
 	if t.CreatedAt, sound = m.Time("createdAt"); !sound {
-		c.Repaired(format.KindTime, t.Id, "createdAt %s can't be read", format.ClipRaw(m["createdAt"]))
+		c.Repaired(format.KindTime, t.ID, "createdAt %s can't be read", format.ClipRaw(m["createdAt"]))
 	}
 	t.Source.Copy(m, "sender", "model", "endpoint", "error", "unfinished", "feedback").Put("finish", m["finish_reason"])
 	m["content"] = json.RawMessage(format.Compacted(m["content"])) // the ids of calls derive from it
 	for _, name := range []string{"text", "content", "files"} {
 		raw, found := format.MendText(m[name])
 		if found != "" {
-			c.Repaired(format.KindText, t.Id, "%s replaced by U+FFFD", found)
+			c.Repaired(format.KindText, t.ID, "%s replaced by U+FFFD", found)
 			m[name] = raw
 		}
 	}
-	if parts := c.List(m, "content", t.Id); len(parts) > 0 {
+	if parts := c.List(m, "content", t.ID); len(parts) > 0 {
 		for i, raw := range parts {
 			addPart(c, t, i, raw)
 		}
@@ -108,7 +109,7 @@ func addContent(c *format.Conversation, t *format.Turn, m format.Object) {
 			continue
 		}
 		t.Text(fmt.Sprintf("[file: %s]", name))
-		c.LeftOut(format.KindAttachment, t.Id, "the file %s is not in the export; its name stands in for it", format.Clip(name))
+		c.LeftOut(format.KindAttachment, t.ID, "the file %s is not in the export; its name stands in for it", format.Clip(name))
 	}
 }
 
@@ -140,16 +141,16 @@ func addPart(c *format.Conversation, t *format.Turn, i int, raw json.RawMessage)
 			if !ok {
 				result = string(output)
 			}
-			t.Result(id, false, format.TextPart(result))
+			t.Result(id, false, chat.TextPart(result))
 		}
 	case "image_url":
-		t.Part(raw)
+		t.Part(chat.ReadPart(raw))
 	default:
 		if s := text("text"); s != "" {
 			t.Text(s)
-			c.Repaired(format.KindContent, t.Id, "part %d of the unknown type %q became its text", i+1, format.Clip(kind))
+			c.Repaired(format.KindContent, t.ID, "part %d of the unknown type %q became its text", i+1, format.Clip(kind))
 			return
 		}
-		c.LeftOut(format.KindContent, t.Id, "part %d is of the type %q, which holds no text", i+1, format.Clip(kind))
+		c.LeftOut(format.KindContent, t.ID, "part %d is of the type %q, which holds no text", i+1, format.Clip(kind))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -34,9 +35,7 @@ func Write(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, erro
 		if err != nil {
 			return fmt.Errorf("transfer.Markdown(%s): %w", c.ID, err)
 		}
-		if err := writeMessage(out, m); err != nil {
-			return fmt.Errorf("transfer.Markdown(%s): message %s: %w", c.ID, m.ID, err)
-		}
+		writeMessage(out, m)
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("transfer.Markdown(%s): %w", c.ID, err)
@@ -44,58 +43,31 @@ func Write(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, erro
 	return nil
 }
 
-// markdownBody is what a chat-completions message says that a reader sees.
-type Body struct {
-	Name       string          `json:"name"`
-	Content    json.RawMessage `json:"content"`
-	Refusal    string          `json:"refusal"`
-	ToolCallID string          `json:"tool_call_id"`
-	ToolCalls  []struct {
-		ID       string `json:"id"`
-		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-		Custom struct {
-			Name  string `json:"name"`
-			Input string `json:"input"`
-		} `json:"custom"`
-	} `json:"tool_calls"`
-}
-
-func writeMessage(out *bufio.Writer, m tree.Message) error {
-	var body Body
-	if err := json.Unmarshal(m.Body, &body); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\n## %s\n", heading(m, body))
-	text := format.PartsText(body.Content)
+func writeMessage(out *bufio.Writer, m tree.Message) {
+	said := chat.Read(m.Body)
+	fmt.Fprintf(out, "\n## %s\n", heading(m, said))
+	text := chat.Shown(said.Parts)
 	if m.Role == tree.RoleTool {
-		fmt.Fprintf(out, "\nResult of call %s\n\n%s", codeSpan(body.ToolCallID), format.Fenced("", text))
-		return nil
+		fmt.Fprintf(out, "\nResult of call %s\n\n%s", codeSpan(said.Answers()), format.Fenced("", text))
+		return
 	}
-	for _, said := range []string{text, body.Refusal} {
-		if said != "" {
-			fmt.Fprintf(out, "\n%s", quoted(said))
+	for _, s := range []*string{&text, said.Refusal} {
+		if s != nil && *s != "" {
+			fmt.Fprintf(out, "\n%s", quoted(*s))
 		}
 	}
-	for _, call := range body.ToolCalls {
-		name, input := call.Function.Name, call.Function.Arguments
-		if name == "" {
-			name, input = call.Custom.Name, call.Custom.Input
-		}
-		fmt.Fprintf(out, "\nCalls %s as %s\n\n%s", codeSpan(name), codeSpan(call.ID), fencedJSON(input))
+	for _, call := range said.Calls {
+		fmt.Fprintf(out, "\nCalls %s as %s\n\n%s", codeSpan(call.Name), codeSpan(call.ID), fencedJSON(call.Arguments))
 	}
-	return nil
 }
 
-func heading(m tree.Message, body Body) string {
+func heading(m tree.Message, said *chat.Message) string {
 	role := string(m.Role)
 	if role != "" {
 		role = strings.ToUpper(role[:1]) + role[1:]
 	}
-	if body.Name != "" {
-		role += " " + codeSpan(body.Name)
+	if said.Name != nil && *said.Name != "" {
+		role += " " + codeSpan(*said.Name)
 	}
 	parts := []string{role, timeText(m.CreatedAt)}
 	if m.Siblings.Count > 1 {

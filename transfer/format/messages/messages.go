@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
@@ -264,7 +265,7 @@ func (l *List) mendFunctions(m *format.Message, o format.Object, place string) {
 	if call := o.Object("function_call"); call != nil && !o.Has("tool_calls") {
 		l.call = format.CallID(m.SourceID)
 		delete(o, "function_call")
-		o["tool_calls"] = format.Encode([]format.ToolCall{format.NewToolCall(l.call, call.Str("name"), call["arguments"])})
+		o["tool_calls"] = chat.EncodeCalls([]chat.Call{format.NewCall(l.call, call.Str("name"), call["arguments"])})
 		l.conv.Repaired(format.KindTool, place, "function_call became tool_calls with the id %s", l.call)
 		m.Body = format.EncodeObject(o)
 	}

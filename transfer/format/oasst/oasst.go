@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -67,7 +68,7 @@ func readTree(c *format.Conversation, t format.Object) {
 		c.Messages = append(c.Messages, messageOf(c, n.Object, n.ID, n.Above))
 	}
 	if len(c.Messages) > 0 {
-		c.Title = format.TitleFrom(c.Messages[0].Body)
+		c.Title = format.TitleOf(chat.Read(c.Messages[0].Body).Text())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
@@ -35,18 +36,18 @@ func addDetails(c *format.Conversation, t *format.Turn, content string) {
 			t.Think(quoteMark.ReplaceAllString(inside, ""))
 		case "tool_calls":
 			if attributes["name"] == "" {
-				c.Repaired(format.KindTool, t.Id, "a tool's result stands there without the tool's name; it was called tool")
+				c.Repaired(format.KindTool, t.ID, "a tool's result stands there without the tool's name; it was called tool")
 			}
 			id := t.Call(attributes["id"], attributes["name"], format.Encode(attributes["arguments"]))
 			result, there := attributes["result"]
 			if !there {
 				result = inside
 			}
-			t.Result(id, false, format.TextPart(unquote(result)))
+			t.Result(id, false, chat.TextPart(unquote(result)))
 		case "code_interpreter":
 			id := t.Call("", "code_interpreter", format.Encode(inside))
 			if output, there := attributes["output"]; there {
-				t.Result(id, false, format.TextPart(unquote(output)))
+				t.Result(id, false, chat.TextPart(unquote(output)))
 			}
 		}
 	}

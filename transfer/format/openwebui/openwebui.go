@@ -1,11 +1,11 @@
 package openwebui
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -32,29 +32,29 @@ func (Format) Recognizes(s format.Outline) bool {
 // Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, wrapper format.Object, place string) error {
-		chat := wrapper.Object("chat")
-		if chat == nil {
-			chat = wrapper
+		inner := wrapper.Object("chat")
+		if inner == nil {
+			inner = wrapper
 		}
 		c.ReadTitle(wrapper["title"])
 		if c.Title == "" {
-			c.ReadTitle(chat["title"])
+			c.ReadTitle(inner["title"])
 		}
-		history := chat.Object("history")
+		history := inner.Object("history")
 		messages := format.MembersOf(history["messages"])
 		if m := history["messages"]; len(m) == 0 || m[0] != '{' { // the active path alone, as old versions wrote it
-			messages = namedByID(chat)
+			messages = namedByID(inner)
 		}
 		if messages == nil {
 			c.Reject(place, "the chat has no messages")
 			return nil
 		}
 		if c.SourceID = wrapper.Key("id"); c.SourceID == "" {
-			if c.SourceID = chat.Key("id"); c.SourceID == "" {
-				c.SourceID = idOf(c.Title, chat, messages)
+			if c.SourceID = inner.Key("id"); c.SourceID == "" {
+				c.SourceID = idOf(c.Title, inner, messages)
 			}
 		}
-		readChat(&c, wrapper, chat, messages)
+		readChat(&c, wrapper, inner, messages)
 		c.HeadID = history.Key("currentId")
 		return emit(c)
 	})
@@ -62,12 +62,12 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 
 // namedByID gives the messages of a list under their ids; nil where there is
 // none.
-func namedByID(chat format.Object) iter.Seq[format.Member] {
-	if !chat.IsList("messages") {
+func namedByID(inner format.Object) iter.Seq[format.Member] {
+	if !inner.IsList("messages") {
 		return nil
 	}
 	return func(yield func(format.Member) bool) {
-		for _, m := range chat.Elements("messages") {
+		for _, m := range inner.Elements("messages") {
 			if !yield(format.Member{Name: format.ObjectOf(m).Key("id"), Value: m}) {
 				return
 			}
@@ -77,20 +77,20 @@ func namedByID(chat format.Object) iter.Seq[format.Member] {
 
 // openWebUIID makes the id of a bare chat, which has none, from what stays the
 // same when it goes on.
-func idOf(title string, chat format.Object, messages iter.Seq[format.Member]) string {
+func idOf(title string, inner format.Object, messages iter.Seq[format.Member]) string {
 	first := ""
 	for m := range messages {
 		first = m.Name + "\n" + format.ObjectOf(m.Value).Str("content")
 		break
 	}
-	return format.ContentID("openwebui", title, string(chat["timestamp"]), first)
+	return format.ContentID("openwebui", title, string(inner["timestamp"]), first)
 }
 
-func readChat(c *format.Conversation, wrapper, chat format.Object, messages iter.Seq[format.Member]) {
+func readChat(c *format.Conversation, wrapper, inner format.Object, messages iter.Seq[format.Member]) {
 	for _, from := range []struct {
 		format.Object
 		name string
-	}{{wrapper, "created_at"}, {chat, "timestamp"}} {
+	}{{wrapper, "created_at"}, {inner, "timestamp"}} {
 		at, sound := from.Time(from.name)
 		if !sound {
 			c.Repaired(format.KindTime, "", "%s %s can't be read", from.name, format.ClipRaw(from.Object[from.name]))
@@ -99,7 +99,7 @@ func readChat(c *format.Conversation, wrapper, chat format.Object, messages iter
 			c.CreatedAt = at
 		}
 	}
-	from := format.Source{"format": "openwebui", "id": c.SourceID}.Copy(chat, "models", "system", "params", "tags").
+	from := format.Source{"format": "openwebui", "id": c.SourceID}.Copy(inner, "models", "system", "params", "tags").
 		Copy(wrapper, "updated_at", "archived", "pinned", "folder_id", "meta")
 	c.Metadata = from.Metadata()
 	f := format.Flat{C: c, Seen: map[string]bool{}}
@@ -114,7 +114,7 @@ func readChat(c *format.Conversation, wrapper, chat format.Object, messages iter
 			c.LeftOut(format.KindContent, id, "the message is no object")
 			continue
 		}
-		t := format.Turn{C: c, Id: id, Role: tree.Role(m.Str("role")), Source: format.Source{"id": id}}
+		t := format.Turn{C: c, ID: id, Role: tree.Role(m.Str("role")), Source: format.Source{"id": id}}
 		f.Place(&t, i, m, "parentId")
 		addMessage(c, &t, m)
 		c.Messages = append(c.Messages, t.Messages()...)
@@ -124,12 +124,12 @@ func readChat(c *format.Conversation, wrapper, chat format.Object, messages iter
 func addMessage(c *format.Conversation, t *format.Turn, m format.Object) {
 	var sound bool
 	if t.CreatedAt, sound = m.Time("timestamp"); !sound {
-		c.Repaired(format.KindTime, t.Id, "timestamp %s can't be read", format.ClipRaw(m["timestamp"]))
+		c.Repaired(format.KindTime, t.ID, "timestamp %s can't be read", format.ClipRaw(m["timestamp"]))
 	}
 	t.Source.Copy(m, "model", "usage", "annotation", "error")
 	t.Source.Put("unfinished", string(m["done"]) == "false")
 	if n := format.Counting(m["sources"]); n > 0 {
-		c.LeftOut(format.KindAttachment, t.Id, "what was looked up for the answer (%s)", format.Counted(n, "source"))
+		c.LeftOut(format.KindAttachment, t.ID, "what was looked up for the answer (%s)", format.Counted(n, "source"))
 	}
 	switch i := 0; {
 	case format.FirstObject(m, "output") != nil:
@@ -145,11 +145,11 @@ func addMessage(c *format.Conversation, t *format.Turn, m format.Object) {
 	default:
 		t.Text(m.Str("content"))
 	}
-	for i, raw := range c.List(m, "content", t.Id) { // parts, where it is no string
+	for i, raw := range c.List(m, "content", t.ID) { // parts, where it is no string
 		if p := format.ObjectOf(raw); p.Str("type") == "" {
-			c.LeftOut(format.KindContent, t.Id, "part %d of the content has no type", i+1)
+			c.LeftOut(format.KindContent, t.ID, "part %d of the content has no type", i+1)
 		} else {
-			t.Part(raw)
+			t.Part(chat.ReadPart(raw))
 		}
 	}
 	addFiles(c, t, m)
@@ -176,16 +176,16 @@ func addOutput(c *format.Conversation, t *format.Turn, i int, item format.Object
 		}
 		t.Call(id, item.Str("name"), item["arguments"])
 	case "function_call_output":
-		var parts []json.RawMessage
+		var parts []chat.Part
 		if s, ok := format.StringOf(item["output"]); ok {
-			parts = append(parts, format.TextPart(s))
+			parts = append(parts, chat.TextPart(s))
 		}
 		for p := range item.Objects("output") {
-			parts = append(parts, format.TextPart(p.Str("text")))
+			parts = append(parts, chat.TextPart(p.Str("text")))
 		}
 		t.Result(item.Str("call_id"), false, parts...)
 	default:
-		c.LeftOut(format.KindContent, t.Id, "item %d of the output is of the unknown type %q", i+1, format.Clip(kind))
+		c.LeftOut(format.KindContent, t.ID, "item %d of the output is of the unknown type %q", i+1, format.Clip(kind))
 	}
 }
 
@@ -195,7 +195,7 @@ func addFiles(c *format.Conversation, t *format.Turn, m format.Object) {
 	for f := range m.Objects("files") {
 		url := f.Str("url")
 		if f.Str("type") == "image" && (strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "http")) {
-			t.Part(format.Encode(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}}))
+			t.Part(format.ImagePart(url))
 			continue
 		}
 		name := format.Joined(" ", f.Str("name"), f.Object("file").Str("filename"))
@@ -208,6 +208,6 @@ func addFiles(c *format.Conversation, t *format.Turn, m format.Object) {
 			continue
 		}
 		t.Text("[" + format.Named(kind, ": ", name) + "]")
-		c.LeftOut(format.KindAttachment, t.Id, "the %s is not in the export; its name stands in for it", format.Named(format.Clip(kind), " ", format.Clip(name)))
+		c.LeftOut(format.KindAttachment, t.ID, "the %s is not in the export; its name stands in for it", format.Named(format.Clip(kind), " ", format.Clip(name)))
 	}
 }

@@ -158,7 +158,7 @@ func (s *session) message(said format.Object, place string) (body, metadata json
 	case "bashExecution":
 		p.Role = tree.RoleUser
 		text := fmt.Sprintf("Ran `%s`\n%s", said.Str("command"), format.Fenced("", said.Str("output")))
-		p.Parts = append(p.Parts, format.TextPart(text))
+		p.Say(text)
 		about.Copy(said, "role", "exitCode", "cancelled", "truncated")
 		s.conv.Repaired(format.KindRole, place, "a command that the user ran became a user message")
 	default:
@@ -166,7 +166,7 @@ func (s *session) message(said format.Object, place string) (body, metadata json
 		return nil, nil
 	}
 	if s.said == "" && p.Role == tree.RoleUser {
-		s.said = format.CutEnd(p.TextOf(), 1000)
+		s.said = format.CutEnd(p.Text(), 1000)
 	}
 	if len(p.Parts) == 0 && len(p.Calls) == 0 && p.Role != tree.RoleTool {
 		why := said.Str("errorMessage")
@@ -182,14 +182,14 @@ func (s *session) message(said format.Object, place string) (body, metadata json
 // readBlocks takes the content apart, and gives the thoughts in it.
 func (s *session) readBlocks(p *format.Piece, said format.Object, place string) (thinking []string) {
 	if text := said.Str("content"); text != "" {
-		p.Parts = append(p.Parts, format.TextPart(text))
+		p.Say(text)
 	}
 	for _, raw := range s.conv.List(said, "content", place) {
 		block := s.conv.Object(raw, place)
 		switch kind := block.Str("type"); kind {
 		case "text":
 			if text := block.Str("text"); text != "" {
-				p.Parts = append(p.Parts, format.TextPart(text))
+				p.Say(text)
 			}
 		case "thinking":
 			thinking = append(thinking, block.Str("thinking"))
@@ -197,7 +197,7 @@ func (s *session) readBlocks(p *format.Piece, said format.Object, place string) 
 			if !s.conv.Room() {
 				return thinking
 			}
-			p.Calls = append(p.Calls, format.NewToolCall(block.Str("id"), block.Str("name"), block["arguments"]))
+			p.Calls = append(p.Calls, format.NewCall(block.Str("id"), block.Str("name"), block["arguments"]))
 			if block.Has("partialJson") {
 				s.conv.Repaired(format.KindTool, place, "the call %s was cut off; its arguments are what had come", format.Clip(block.Str("id")))
 			}
@@ -217,6 +217,6 @@ func (s *session) readImage(p *format.Piece, block format.Object, place string) 
 		return
 	}
 	text := fmt.Sprintf("[%s of %d bytes]", cmp.Or(format.Clip(block.Str("mimeType")), "image"), len(block.Str("data")))
-	p.Parts = append(p.Parts, format.TextPart(text))
+	p.Say(text)
 	s.conv.LeftOut(format.KindAttachment, place, "a tool message holds text only; %s stands for what the tool gave", text)
 }

@@ -82,12 +82,3 @@ func (s *LineSet) String() string {
 	}
 	return "lines " + strings.Join(ranges, ", ")
 }
-
-// Named gives the conversation with what its notes call it, which a parser may
-// find out last.
-func (c *Conversation) Named() Conversation {
-	for i := range c.Notes {
-		c.Notes[i].Conversation = c.Name()
-	}
-	return *c
-}

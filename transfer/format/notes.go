@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // MaxNotes is how many notes of one conversation are kept. A file that is
@@ -76,9 +77,19 @@ func (c *Conversation) Reject(place, format string, args ...any) {
 	c.In.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), fmt.Sprintf(format, args...)})
 }
 
+// Noted gives the notes with what they call the conversation, which a parser may
+// find out last.
+func (c *Conversation) Noted() []Note {
+	name := c.Name()
+	for i := range c.Notes {
+		c.Notes[i].Conversation = name
+	}
+	return c.Notes
+}
+
 // Drop hands the notes on to the file: the conversation is not emitted.
 func (c *Conversation) Drop() {
-	for _, n := range c.Notes {
+	for _, n := range c.Noted() {
 		c.In.note(n)
 	}
 }
@@ -103,7 +114,7 @@ func (c *Conversation) note(action Action, kind Kind, place, format string, args
 		action, kind, place, format, args = LeftOut, KindSyntax, "", "there is more to say of this conversation than the %d notes before this one", []any{MaxNotes}
 	}
 	c.Notes = append(c.Notes, Note{
-		Action: action, Kind: kind, Conversation: c.Name(), Place: CutNote(place), Detail: fmt.Sprintf(format, args...),
+		Action: action, Kind: kind, Place: CutNote(place), Detail: fmt.Sprintf(format, args...),
 	})
 }
 
@@ -132,6 +143,15 @@ func (c *Conversation) Text(raw json.RawMessage, place string) (text string, ok 
 		c.Repaired(KindText, place, "%s replaced by U+FFFD", found)
 	}
 	return StringOf(sound)
+}
+
+// Time reads a member as Object.Time does, and notes where it can't.
+func (c *Conversation) Time(o Object, name, place string) time.Time {
+	t, sound := o.Time(name)
+	if !sound {
+		c.Repaired(KindTime, place, "%s %s can't be read", name, ClipRaw(o[name]))
+	}
+	return t
 }
 
 // ReadTitle takes the title from raw, if that is a string.

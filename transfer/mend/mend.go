@@ -38,7 +38,7 @@ func Bundle(c format.Conversation, id uuid.UUID, formatName string) (_ tree.Bund
 	g.sort()
 	b.Nodes = g.bundle(b.Conversation.ID)
 	b.HeadID = messageIDOf(g.head())
-	return b, g.names, c.Notes
+	return b, g.names, c.Noted()
 }
 
 func mendTitle(c *format.Conversation) string {

@@ -51,10 +51,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 }
 
 func readConversation(c *format.Conversation, o format.Object) {
-	var sound bool
-	if c.CreatedAt, sound = o.Time("create_time"); !sound {
-		c.Repaired(format.KindTime, "", "create_time %s can't be read", format.ClipRaw(o["create_time"]))
-	}
+	c.CreatedAt = c.Time(o, "create_time", "")
 	c.Metadata = format.Source{"format": "chatgpt", "id": c.SourceID}.
 		Copy(o, "update_time", "default_model_slug", "gizmo_id", "conversation_template_id", "is_archived", "is_starred", "conversation_origin", "voice").
 		Metadata()
@@ -193,10 +190,7 @@ func (g *graph) read(n *node) {
 		}
 		return
 	}
-	at, sound := n.said.Time("create_time")
-	if !sound {
-		g.c.Repaired(format.KindTime, n.id, "create_time %s can't be read", format.ClipRaw(n.said["create_time"]))
-	}
+	at := g.c.Time(n.said, "create_time", n.id)
 	n.out.CreatedAt = at
 	author, meta := n.said.Object("author"), n.said.Object("metadata")
 	n.role = tree.Role(author.Str("role"))

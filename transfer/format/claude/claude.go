@@ -54,10 +54,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 }
 
 func readConversation(c *format.Conversation, o format.Object) {
-	var sound bool
-	if c.CreatedAt, sound = o.Time("created_at"); !sound {
-		c.Repaired(format.KindTime, "", "created_at %s can't be read", format.ClipRaw(o["created_at"]))
-	}
+	c.CreatedAt = c.Time(o, "created_at", "")
 	c.HeadID = o.Key("current_leaf_message_uuid")
 	c.Metadata = format.Source{"format": "claude", "id": c.SourceID}.
 		Copy(o, "updated_at", "summary", "model", "is_starred", "project_uuid").Metadata()
@@ -77,9 +74,7 @@ func readConversation(c *format.Conversation, o format.Object) {
 		}
 		t := format.Turn{C: c, ID: m.Key("uuid"), Source: format.Source{"id": m.Key("uuid")}, Role: roleOf(m.Str("sender"))}
 		f.Place(&t, i, m, "parent_message_uuid")
-		if t.CreatedAt, sound = m.Time("created_at"); !sound {
-			c.Repaired(format.KindTime, t.ID, "created_at %s can't be read", format.ClipRaw(m["created_at"]))
-		}
+		t.CreatedAt = c.Time(m, "created_at", t.ID)
 		if edited := m.Str("updated_at"); edited != m.Str("created_at") {
 			t.Source.Put("updated_at", edited)
 		}

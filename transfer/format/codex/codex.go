@@ -327,10 +327,7 @@ func (f *file) add(p *format.Piece, id string, from format.Source, line format.O
 	if !f.conv.Room() {
 		return
 	}
-	at, sound := line.Time("timestamp")
-	if !sound {
-		f.conv.Repaired(format.KindTime, id, "timestamp %s can't be read", format.ClipRaw(line["timestamp"]))
-	}
+	at := f.conv.Time(line, "timestamp", id)
 	f.conv.Messages = append(f.conv.Messages, format.Message{SourceID: id, ParentID: f.last, Body: p.Body(), Metadata: format.SourceMetadata(from), CreatedAt: at})
 	f.last = id
 }
@@ -353,5 +350,5 @@ func (f *file) conversation() format.Conversation {
 		c.LeftOut(format.KindMetadata, places, "%s", what)
 	}
 	c.HeadID = f.last
-	return c.Named()
+	return *c
 }

@@ -3,7 +3,6 @@ package coppice
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -86,7 +85,7 @@ func (f *file) begin(o format.Object, place string) {
 	c.Title = c.TextOf(o, "title", place)
 	c.Metadata = unquoted(o["metadata"])
 	c.Settings = unquoted(o["settings"])
-	c.CreatedAt = timeAt(&c, o, place)
+	c.CreatedAt = c.Time(o, "created_at", place)
 	if len(unquoted(o["source"])) > 0 && (json.Unmarshal(o["source"], &c.Source) != nil || !c.Source.Valid()) {
 		c.Source = tree.Source{}
 		c.LeftOut(format.KindMetadata, place, "a source that can't be read; asked for again, the fork will be refused")
@@ -122,7 +121,7 @@ func (f *file) add(o format.Object, place string, summary bool) {
 	}
 	m := format.Message{
 		SourceID: id, ParentID: lowerID(o, "parent_id"), Body: unquoted(o["body"]), Metadata: unquoted(o["metadata"]),
-		Pinned: o.Flag("pinned"), CreatedAt: timeAt(c, o, id),
+		Pinned: o.Flag("pinned"), CreatedAt: c.Time(o, "created_at", id),
 	}
 	if m.Body == nil {
 		m.Body = json.RawMessage("null") // for normalizing to note: the parser leaves nothing out here
@@ -147,16 +146,7 @@ func (f *file) flush() error {
 	if c == nil {
 		return nil
 	}
-	return f.emit(c.Named())
-}
-
-// timeAt reads created_at, and notes where it can't.
-func timeAt(c *format.Conversation, o format.Object, place string) time.Time {
-	t, sound := o.Time("created_at")
-	if !sound {
-		c.Repaired(format.KindTime, place, "created_at %s can't be read", format.ClipRaw(o["created_at"]))
-	}
-	return t
+	return f.emit(*c)
 }
 
 // modelOf gives what wrote a summary, which the store wants to know in a line

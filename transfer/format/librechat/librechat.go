@@ -79,10 +79,7 @@ func roleOf(m format.Object) tree.Role {
 }
 
 func addContent(c *format.Conversation, t *format.Turn, m format.Object) {
-	var sound bool
-	if t.CreatedAt, sound = m.Time("createdAt"); !sound {
-		c.Repaired(format.KindTime, t.ID, "createdAt %s can't be read", format.ClipRaw(m["createdAt"]))
-	}
+	t.CreatedAt = c.Time(m, "createdAt", t.ID)
 	t.Source.Copy(m, "sender", "model", "endpoint", "error", "unfinished", "feedback").Put("finish", m["finish_reason"])
 	m["content"] = json.RawMessage(format.Compacted(m["content"])) // the ids of calls derive from it
 	for _, name := range []string{"text", "content", "files"} {

@@ -284,5 +284,5 @@ func (l *List) conversation() format.Conversation {
 	if c.Title == "" {
 		c.Title = format.TitleOf(l.said)
 	}
-	return c.Named()
+	return *c
 }

@@ -92,10 +92,7 @@ func messageOf(c *format.Conversation, o format.Object, id, parent string) forma
 	if role == "" {
 		role = tree.Role(o.Str("role"))
 	}
-	at, sound := o.Time("created_date")
-	if !sound {
-		c.Repaired(format.KindTime, id, "created_date %s can't be read", format.ClipRaw(o["created_date"]))
-	}
+	at := c.Time(o, "created_date", id)
 	from := format.Source{"id": id}.Put("model", o.Str("model_name")).Put("lang", o.Str("lang")).Put("rank", o["rank"]).
 		Put("deleted", o.Flag("deleted")).Put("synthetic", o.Flag("synthetic")).Copy(o, "labels", "emojis")
 	return format.Message{SourceID: id, ParentID: parent, Body: format.TextBody(role, text), Metadata: from.Metadata(), CreatedAt: at}

@@ -87,17 +87,9 @@ func idOf(title string, inner format.Object, messages iter.Seq[format.Member]) s
 }
 
 func readChat(c *format.Conversation, wrapper, inner format.Object, messages iter.Seq[format.Member]) {
-	for _, from := range []struct {
-		format.Object
-		name string
-	}{{wrapper, "created_at"}, {inner, "timestamp"}} {
-		at, sound := from.Time(from.name)
-		if !sound {
-			c.Repaired(format.KindTime, "", "%s %s can't be read", from.name, format.ClipRaw(from.Object[from.name]))
-		}
-		if c.CreatedAt.IsZero() {
-			c.CreatedAt = at
-		}
+	c.CreatedAt = c.Time(wrapper, "created_at", "")
+	if at := c.Time(inner, "timestamp", ""); c.CreatedAt.IsZero() {
+		c.CreatedAt = at
 	}
 	from := format.Source{"format": "openwebui", "id": c.SourceID}.Copy(inner, "models", "system", "params", "tags").
 		Copy(wrapper, "updated_at", "archived", "pinned", "folder_id", "meta")
@@ -122,10 +114,7 @@ func readChat(c *format.Conversation, wrapper, inner format.Object, messages ite
 }
 
 func addMessage(c *format.Conversation, t *format.Turn, m format.Object) {
-	var sound bool
-	if t.CreatedAt, sound = m.Time("timestamp"); !sound {
-		c.Repaired(format.KindTime, t.ID, "timestamp %s can't be read", format.ClipRaw(m["timestamp"]))
-	}
+	t.CreatedAt = c.Time(m, "timestamp", t.ID)
 	t.Source.Copy(m, "model", "usage", "annotation", "error")
 	t.Source.Put("unfinished", string(m["done"]) == "false")
 	if n := format.Counting(m["sources"]); n > 0 {

@@ -107,7 +107,7 @@ func (f *file) flush() error {
 	if s.conv.Title == "" {
 		s.conv.Title = format.TitleOf(s.said)
 	}
-	return f.emit(s.conv.Named())
+	return f.emit(s.conv)
 }
 
 // add takes the next entry.

@@ -84,7 +84,7 @@ func conversationOf(c format.Conversation, o format.Object) format.Conversation 
 		}
 	}
 	c.SourceID = format.ContentID("swe-agent", lastID(&c))
-	return c.Named()
+	return c
 }
 
 // leaveTrajectory notes the steps of a trajectory beside a history. An answer

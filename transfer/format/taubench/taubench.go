@@ -124,5 +124,5 @@ func (t *taskTree) conversation() format.Conversation {
 		m := &t.conv.Messages[t.at[id]]
 		m.Metadata = format.AddSource(m.Metadata, "trials", ended)
 	}
-	return t.conv.Named()
+	return t.conv
 }

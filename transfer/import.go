@@ -3,7 +3,6 @@ package transfer
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -145,22 +144,19 @@ func (im *importer) file(r io.Reader) error {
 		}
 	}
 	in := bufio.NewReaderSize(reader{r, progress}, format.ReadBytes)
-	head, _ := in.Peek(len(zipMagic))
+	head, _ := in.Peek(len(zipMagic)) // longer than gzipMagic
 	switch {
 	case string(head) == zipMagic:
 		return im.spooledZip(in)
 	case strings.HasPrefix(string(head), gzipMagic):
-		unpacked, err := gzip.NewReader(in)
+		unpacked, err := newGunzip(in, im.note)
 		if err != nil {
-			return format.FileErrorf("the gzip file can't be unpacked: %w", err)
+			return err
 		}
 		return im.stream(unpacked)
 	}
 	return im.stream(in)
 }
-
-// gzipMagic is how every gzip file begins.
-const gzipMagic = "\x1f\x8b"
 
 // stream reads a file of one format.
 func (im *importer) stream(r io.Reader) error {

@@ -163,6 +163,72 @@ func TestImportRecognizes(t *testing.T) {
 	}
 }
 
+// An unsound element at the very front of a file doesn't hide the format of those
+// behind it.
+func TestImportRecognizesBehindUnsoundElements(t *testing.T) {
+	t.Parallel()
+	chat := claudeChat("a", "")
+	tree := `{"message_tree_id":"t","prompt":{"message_id":"p","role":"prompter","text":"hi"}}`
+	for name, test := range map[string]struct{ in, format string }{
+		"a word of no JSON":        {`[{"uuid":None},` + chat + `]`, "claude"},
+		"a raw control character":  {"[{\"x\":\"\x01\"}," + chat + `]`, "claude"},
+		"too deep nesting":         {`[{"x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `},` + chat + `]`, "claude"},
+		"one after the other":      {`{"uuid":None}` + chat, "claude"},
+		"nonsense":                 {`[nonsense, ` + chat + `]`, "claude"},
+		"in an object":             {`{"conversations":[{"uuid":None},` + chat + `]}`, "claude"},
+		"lines, the first cut off": {`{"message_tree_id":"s","prompt":{"mess` + "\n" + tree + "\n", "oasst"},
+		"lines, the first no JSON": {"a log line\n" + tree + "\n", "oasst"},
+		"a line of messages":       {`{"role":"user","content":"hi"}` + "\n" + `{"role":"assis` + "\n" + `{"role":"assistant","content":"ho"}` + "\n", "messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report, err := transfer.Import(t.Context(), nil, strings.NewReader(test.in), transfer.Options{DryRun: true})
+			if err != nil || report.Format != test.format || report.Conversations != 1 || len(report.Notes) == 0 {
+				t.Errorf("%q with %d conversations, %v, %s", report.Format, report.Conversations, err, formattest.Notes(report))
+			}
+		})
+	}
+}
+
+// What stands behind the end of a gzip file is named: zeros, with which files are
+// filled up, say nothing, and another gzip file is read on.
+func TestImportNamesWhatIsBehindGzip(t *testing.T) {
+	t.Parallel()
+	list, lines := "["+claudeChat("a", "")+"]", `{"message_tree_id":"t","prompt":{"message_id":"p","role":"prompter","text":"hi"}}`+"\n"
+	for name, test := range map[string]struct {
+		behind string
+		noted  bool
+	}{
+		"nothing":                  {"", false},
+		"zeros":                    {strings.Repeat("\x00", 512), false},
+		"a byte":                   {"x", true},
+		"a line":                   {"\n", true},
+		"less than a header":       {"garbage", true},
+		"a line of text":           {"and this is no gzip file any more", true},
+		"the start of a header":    {"\x1f\x8b", true},
+		"what looks like a header": {"\x1f\x8b\x00\x00\x00\x00\x00\x00\x00\x00\x00", true},
+		"zeros, and more":          {strings.Repeat("\x00", 512) + "x", true},
+		"an empty gzip file":       {gzipped(t, ""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, in := range []string{list, lines, list[:len(list)-1] + strings.Repeat(" ", 1<<20) + "]"} {
+				report, err := transfer.Import(t.Context(), nil, strings.NewReader(gzipped(t, in)+test.behind), transfer.Options{DryRun: true})
+				noted := strings.Contains(formattest.Notes(report), "behind the end of the gzip file")
+				if err != nil || report.Conversations != 1 || noted != test.noted {
+					t.Errorf("%.20s: %d conversations, %v, %s", in, report.Conversations, err, formattest.Notes(report))
+				}
+			}
+		})
+	}
+	whole := gzipped(t, list)
+	unsound := []byte(whole)
+	unsound[len(unsound)-6] ^= 1 // of the checksum
+	if _, err := transfer.Import(t.Context(), nil, bytes.NewReader(unsound), transfer.Options{DryRun: true}); err == nil {
+		t.Error("a wrong checksum is taken")
+	}
+}
+
 // What isn't recognized names the formats, how to choose one, and the nearest.
 func TestImportNamesTheNearestFormat(t *testing.T) {
 	t.Parallel()

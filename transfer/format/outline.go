@@ -2,17 +2,17 @@ package format
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"strings"
 )
 
-// maxShapeDepth and maxShapePaths bound the paths of a shape.
+// maxDepth and maxPaths bound the paths of an outline.
 const (
-	maxShapeDepth = 6
-	maxShapePaths = 5000
+	maxDepth = 6
+	maxPaths = 5000
 )
 
-// A shape is the outline of a file's start: the paths that its objects have,
+// An Outline is what a file's start looks like: the paths that its objects have,
 // with the kind of value that stands there: '{', '[', '"', '0', 't' or 'n'. A
 // path is written like chat.history.messages, or messages[].role through an
 // array. The outermost array, or the lines of a JSONL file, count as if each
@@ -24,98 +24,145 @@ type Outline struct {
 	speaks  bool // the element that is being read has one
 }
 
-// shapeOf outlines as much of head as can be read; it may be cut off anywhere.
+// Why a value is not read to its end.
+var (
+	errCutOff  = errors.New("the value is cut off")
+	errUnsound = errors.New("the value is no JSON")
+)
+
+// OutlineOf outlines as much of head as can be read; it may be cut off anywhere.
+// Behind an element that is no sound JSON it goes on with the next.
 func OutlineOf(head []byte) Outline {
-	s := Outline{paths: map[string]string{}}
-	dec := json.NewDecoder(bytes.NewReader(head))
-	dec.UseNumber()
-	for {
-		t, err := dec.Token()
-		if err != nil {
-			return s
+	o := Outline{paths: map[string]string{}}
+	line := 0 // the next that begins an object; -1 for none
+	for i := 0; i < len(head); {
+		c := head[i]
+		if isBetween(c) || strings.IndexByte("[]}", c) >= 0 { // of the outermost array, or stray
+			i++
+			continue
 		}
-		switch t {
-		case json.Delim('['), json.Delim(']'):
-			continue // the outermost array
-		}
-		s.speaks = false
-		if s.value(dec, t, "", 0) != nil {
-			return s
-		}
-		if t == json.Delim('{') {
-			s.objects++
-		}
-		if s.speaks {
-			s.spoken++
-		}
-	}
-}
-
-// value takes the value that begins with token t and stands at path.
-func (s *Outline) value(dec *json.Decoder, t json.Token, path string, depth int) error {
-	kind := "n"
-	switch v := t.(type) {
-	case json.Delim:
-		kind = v.String()
-	case string:
-		kind = `"`
-	case json.Number:
-		kind = "0"
-	case bool:
-		kind = "t"
-	}
-	if path != "" && !strings.Contains(s.paths[path], kind) && len(s.paths) < maxShapePaths {
-		s.paths[path] += kind
-	}
-	if kind != "{" && kind != "[" {
-		return nil
-	}
-	if depth == maxShapeDepth {
-		return skipToEnd(dec)
-	}
-	for dec.More() {
-		below := path + "[]"
-		if kind == "{" {
-			key, err := dec.Token()
-			if err != nil {
-				return err
+		o.speaks = false
+		end, err := o.value(head, i, "", 0)
+		switch {
+		case errors.Is(err, errCutOff):
+			return o
+		case err != nil:
+			if line <= i && line >= 0 {
+				line = lineBehind(head, i)
 			}
-			below = strings.TrimPrefix(path+"."+key.(string), ".")
-			s.speaks = s.speaks || below == "role" || below == "messages"
+			i = nextElement(head, i, line)
+			continue
 		}
-		t, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		if err := s.value(dec, t, below, depth+1); err != nil {
-			return err
+		if i = end; c == '{' {
+			o.objects++
+			if o.speaks {
+				o.spoken++
+			}
 		}
 	}
-	_, err := dec.Token()
-	return err
+	return o
 }
 
-// skipToEnd takes the rest of the array or object that has been opened.
-func skipToEnd(dec *json.Decoder) error {
-	for open := 1; open > 0; {
-		t, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		switch t {
-		case json.Delim('{'), json.Delim('['):
-			open++
-		case json.Delim('}'), json.Delim(']'):
-			open--
-		}
+// lineBehind gives where the next line behind i stands that begins an object; -1
+// for none.
+func lineBehind(head []byte, i int) int {
+	if n := bytes.Index(head[i:], []byte("\n{")); n >= 0 {
+		return i + n + 1
 	}
-	return nil
+	return -1
+}
+
+// nextElement gives where to go on behind the unsound element at i: behind the
+// end that its brackets tell, or with the next line that begins an object, if that
+// stands before the end.
+func nextElement(head []byte, i, line int) int {
+	if line < 0 {
+		line = len(head)
+	}
+	return max(endOf(head[:line], i), i+1)
+}
+
+// value takes the value that begins at i and stands at path, and gives where it
+// ends.
+func (o *Outline) value(head []byte, i int, path string, depth int) (end int, err error) {
+	kind := kindOf(head[i])
+	if path != "" && !strings.Contains(o.paths[path], kind) && len(o.paths) < maxPaths {
+		o.paths[path] += kind
+	}
+	if kind != "{" && kind != "[" || depth == maxDepth {
+		return o.pass(head, i)
+	}
+	closing := head[i] + 2 // as ASCII has it
+	for i++; ; {
+		for i < len(head) && isBetween(head[i]) {
+			i++
+		}
+		if i == len(head) {
+			return i, errCutOff
+		}
+		if head[i] == closing {
+			return i + 1, nil
+		}
+		from, below := i, path+"[]"
+		if kind == "{" {
+			if head[i] != '"' {
+				return i, errUnsound
+			}
+			if end, err = o.pass(head, i); err != nil {
+				return i, err
+			}
+			name, _ := StringOf(head[i:end])
+			below = strings.TrimPrefix(path+"."+name, ".")
+			o.speaks = o.speaks || below == "role" || below == "messages"
+			for from = end; from < len(head) && isBetween(head[from]); {
+				from++
+			}
+			if from == len(head) {
+				return from, errCutOff
+			}
+		}
+		end, err = o.value(head, from, below, depth+1)
+		if errors.Is(err, errUnsound) && kind == "[" && end > from {
+			// The other elements of a list are worth reading.
+			end, err = endOf(head, from), nil
+		}
+		if err != nil {
+			return end, err
+		}
+		i = end
+	}
+}
+
+// pass gives where a value ends whose inside says nothing more.
+func (o *Outline) pass(head []byte, i int) (end int, err error) {
+	var w walker
+	n, ended := w.walk(head[i:])
+	switch {
+	case head[i] == '"' && bytes.IndexByte(head[i:i+n], '\n') >= 0, n == 0, kindOf(head[i]) == "":
+		return i + n, errUnsound
+	case !ended:
+		return i + n, errCutOff
+	}
+	return i + n, nil
+}
+
+// kindOf tells what kind of value begins with c; "" for none.
+func kindOf(c byte) string {
+	switch {
+	case c == '{' || c == '[' || c == '"' || c == 'n':
+		return string(c)
+	case c == 't' || c == 'f':
+		return "t"
+	case c == '-' || c >= '0' && c <= '9':
+		return "0"
+	}
+	return ""
 }
 
 // Has tells whether every one of the paths occurs.
-func (s Outline) Has(paths ...string) bool {
+func (o Outline) Has(paths ...string) bool {
 	for _, p := range paths {
-		if _, ok := s.paths[p]; !ok {
+		if _, ok := o.paths[p]; !ok {
 			return false
 		}
 	}
@@ -123,21 +170,21 @@ func (s Outline) Has(paths ...string) bool {
 }
 
 // Is tells whether a value of the kind stands at path somewhere.
-func (s Outline) Is(path, kind string) bool {
-	return strings.Contains(s.paths[path], kind)
+func (o Outline) Is(path, kind string) bool {
+	return strings.Contains(o.paths[path], kind)
 }
 
 // AllSpeak tells whether each object has a member role or messages.
-func (s Outline) AllSpeak() bool { return s.spoken == s.objects }
+func (o Outline) AllSpeak() bool { return o.spoken == o.objects }
 
 // In is the outline of the elements of a list that is a member of the one
 // object; of "", s itself.
-func (s Outline) In(member string) Outline {
+func (o Outline) In(member string) Outline {
 	if member == "" {
-		return s
+		return o
 	}
 	inside := Outline{paths: map[string]string{}}
-	for path, kinds := range s.paths {
+	for path, kinds := range o.paths {
 		if below, ok := strings.CutPrefix(path, member+"[]."); ok {
 			inside.paths[below] = kinds
 		}

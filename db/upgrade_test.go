@@ -22,6 +22,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -261,7 +262,7 @@ func reads(t *testing.T, pool *pgxpool.Pool, version int64) {
 			t.Errorf("compactions: %+v", ran)
 		}
 	}
-	if _, err := store.Conversation(ctx, id(3)); !errors.Is(err, tree.ErrNotFound) {
+	if _, err := store.Conversation(ctx, id(3)); !errors.Is(err, fault.NotFound) {
 		t.Errorf("another tenant's conversation: %v", err)
 	}
 	if derived := must[uuid.UUID](t)(store.DeriveID(ctx, "kind", "name")); derived.Version() != 8 {

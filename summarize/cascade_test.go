@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -375,7 +376,7 @@ func TestConcurrentCompactions(t *testing.T) {
 		wg.Go(func() {
 			tip := head
 			for range 8 {
-				if _, err := s.Compact(t.Context(), id, tip.ID, TriggerAppend, nil); err != nil && !errors.Is(err, tree.ErrNotFound) {
+				if _, err := s.Compact(t.Context(), id, tip.ID, TriggerAppend, nil); err != nil && !errors.Is(err, fault.NotFound) {
 					t.Error(err)
 				}
 				tip = talk(t, store, id, tip.ID, 2)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -54,7 +55,7 @@ func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 // The database isn't held while a model is called. It takes as long as the
 // summarizers do, each bounded by its timeout, and ends before a deadline of ctx.
 func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
-	defer wrap(&err, "Compact(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.Compact(%s, head %s)", conversationID, headID)
 	r, err := s.compact(ctx, conversationID, headID, order{trigger: t, demand: d})
 	if err != nil {
 		return tree.Compaction{}, err
@@ -152,29 +153,29 @@ func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, o 
 	return k, l.goal, nil
 }
 
-// A fault is what an error of a compaction says of the next attempt. What models
+// trouble is what an error of a compaction says of the next attempt. What models
 // do wrong is no error: it is an outcome, and the branch backs off.
-type fault int
+type trouble int
 
 const (
-	faultNone    fault = iota
-	faultGone          // the branch is no longer there
-	faultRefused       // what was to be stored can't be, and never will
-	faultEnded         // the caller's time is over, or it went away
-	faultAway          // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
+	faultNone    trouble = iota
+	faultGone            // the branch is no longer there
+	faultRefused         // what was to be stored can't be, and never will
+	faultEnded           // the caller's time is over, or it went away
+	faultAway            // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
 )
 
 // faultOf tells them apart. An error of the caller's time has the same name as
 // that of a connection which took too long, but only with ctx at its end.
-func faultOf(ctx context.Context, err error) fault {
+func faultOf(ctx context.Context, err error) trouble {
 	switch {
 	case err == nil:
 		return faultNone
 	case ctx.Err() != nil:
 		return faultEnded
-	case errors.Is(err, tree.ErrNotFound):
+	case errors.Is(err, fault.NotFound):
 		return faultGone
-	case tree.Refused(err):
+	case fault.Refused(err), errors.Is(err, fault.Permanent):
 		return faultRefused
 	}
 	return faultAway

@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -174,16 +176,17 @@ func TestFaults(t *testing.T) {
 	pool := dbtest.New(t)
 	asked := func(query string) error {
 		_, err := pool.Exec(ctx, query)
+		db.Wrap(&err, "asked")
 		return fmt.Errorf("wrapped: %w", err)
 	}
 	for _, test := range []struct {
 		ctx  context.Context
 		err  error
-		want fault
+		want trouble
 	}{
 		{ctx, nil, faultNone},
-		{ctx, fmt.Errorf("wrapped: %w", &tree.Error{Kind: tree.ErrNotFound}), faultGone},
-		{ctx, fmt.Errorf("wrapped: %w", &tree.Error{Kind: tree.ErrTooLarge}), faultRefused},
+		{ctx, fmt.Errorf("wrapped: %w", &fault.Error{Kind: fault.NotFound}), faultGone},
+		{ctx, fmt.Errorf("wrapped: %w", &fault.Error{Kind: fault.TooLarge}), faultRefused},
 		{ctx, asked("select 1/0"), faultRefused},
 		{ctx, asked("select 'x'::json"), faultRefused},
 		{ctx, asked("select * from away"), faultAway},
@@ -479,10 +482,10 @@ func TestRefusedAppendGrantsNoRoom(t *testing.T) {
 
 	store, _ := queueOn(t, pool)
 	add(t, store, id, short.ID, string(body)) // looks, and knows the room there
-	if _, _, err := store.Append(t.Context(), id, short.ID, tree.NewMessage{ID: tip.ID, Body: body}); !errors.Is(err, tree.ErrConflict) {
+	if _, _, err := store.Append(t.Context(), id, short.ID, tree.NewMessage{ID: tip.ID, Body: body}); !errors.Is(err, fault.Conflict) {
 		t.Fatalf("an append with another message's id: %v", err)
 	}
-	if _, _, err := store.AppendChain(t.Context(), id, short.ID, []tree.NewMessage{{Body: body}, {ID: tip.ID, Body: body}}); !errors.Is(err, tree.ErrConflict) {
+	if _, _, err := store.AppendChain(t.Context(), id, short.ID, []tree.NewMessage{{Body: body}, {ID: tip.ID, Body: body}}); !errors.Is(err, fault.Conflict) {
 		t.Fatalf("a chain with another message's id: %v", err)
 	}
 	tx, err := pool.Begin(t.Context())

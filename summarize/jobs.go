@@ -3,11 +3,12 @@ package summarize
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/riverqueue/river"
+
+	"github.com/coppice-chat/coppice/db"
 )
 
 // Jobs are the background jobs of a database that aren't done, of all servers
@@ -27,7 +28,8 @@ func (w *Worker) Jobs(ctx context.Context) (j Jobs, err error) {
 	var queued, running pgtype.Interval
 	err = w.pool.QueryRow(ctx, countJobs).Scan(&j.Queued, &j.Retrying, &j.Running, &queued, &running)
 	if err != nil {
-		return Jobs{}, fmt.Errorf("summarize.Worker.Jobs: %w", err)
+		db.Wrap(&err, "summarize.Worker.Jobs")
+		return Jobs{}, err
 	}
 	j.OldestQueued, j.OldestRunning = durationOf(queued), durationOf(running)
 	return j, nil

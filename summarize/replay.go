@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -45,7 +46,7 @@ const notStored = "[What the model gave for the step before this one, which isn'
 // replay is empty. The cost is that of the messages between the cutoff before
 // and the anchor.
 func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r Replayed, err error) {
-	defer wrap(&err, "Replay(%s, %s)", k.ConversationID, k.ID)
+	defer fault.Wrap(&err, "summarize.Replay(%s, %s)", k.ConversationID, k.ID)
 	if k.CutoffID == uuid.Nil {
 		return r, nil
 	}
@@ -83,11 +84,11 @@ func (r *Replayed) miss(format string, args ...any) {
 // cutoff may still be there.
 func (s *Service) replayPath(ctx context.Context, k tree.Compaction, r *Replayed) error {
 	path, cutoff, err := s.pathTo(ctx, k, k.AnchorID)
-	if errors.Is(err, tree.ErrNotFound) && k.AnchorID != k.CutoffID {
+	if errors.Is(err, fault.NotFound) && k.AnchorID != k.CutoffID {
 		r.miss("The anchor, message %s, was deleted, and with it the look-ahead.", k.AnchorID)
 		path, cutoff, err = s.pathTo(ctx, k, k.CutoffID)
 	}
-	if errors.Is(err, tree.ErrNotFound) {
+	if errors.Is(err, fault.NotFound) {
 		r.miss("The cutoff, message %s, was deleted, so the messages that were folded can't be told.", k.CutoffID)
 		return nil
 	}
@@ -122,7 +123,7 @@ func (s *Service) replayPrior(ctx context.Context, k tree.Compaction, r *Replaye
 		return nil
 	}
 	prior, err := s.store.Summary(ctx, k.ConversationID, k.PriorSummaryID)
-	if errors.Is(err, tree.ErrNotFound) {
+	if errors.Is(err, fault.NotFound) {
 		r.miss("The summary that was to be merged, %s, was deleted, so the prompt is without it.", k.PriorSummaryID)
 		return nil
 	}
@@ -137,7 +138,7 @@ func (s *Service) replaySummary(ctx context.Context, k tree.Compaction, r *Repla
 		return nil
 	}
 	summary, err := s.store.Summary(ctx, k.ConversationID, k.SummaryID)
-	if errors.Is(err, tree.ErrNotFound) {
+	if errors.Is(err, fault.NotFound) {
 		r.miss("The summary that was saved, %s, was deleted.", k.SummaryID)
 		return nil
 	}
@@ -191,7 +192,7 @@ type Rewritten struct {
 //
 // A summarizer that gives no summary is no error: the attempts say why.
 func (s *Service) Rewrite(ctx context.Context, r Replayed, with Summarizer) (w Rewritten, err error) {
-	defer wrap(&err, "Rewrite")
+	defer fault.Wrap(&err, "summarize.Rewrite")
 	if len(r.Input.Fold) == 0 {
 		return w, errors.New("the messages that were folded are missing")
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -132,6 +134,7 @@ func (r *runner) NextRetry(j *river.Job[job]) time.Time {
 // and is seen, or finds the job completed and queues the next. Of a job that has
 // failed it only notes what is left to do.
 func (r *runner) complete(ctx context.Context, j *river.Job[job], tried []uuid.UUID, done []looked, failed error) (rest []uuid.UUID, err error) {
+	defer db.Wrap(&err, "summarize.complete(%s)", j.Args.ConversationID)
 	rooms := map[uuid.UUID]room{}
 	err = pgx.BeginFunc(ctx, r.w.pool, func(tx pgx.Tx) error {
 		store := tree.New(tx).ForTenant(j.Args.TenantID)
@@ -140,7 +143,7 @@ func (r *runner) complete(ctx context.Context, j *river.Job[job], tried []uuid.U
 		}
 		for _, l := range done {
 			leaf, err := store.NewestLeaf(ctx, j.Args.ConversationID, l.leaf.ID)
-			if errors.Is(err, tree.ErrNotFound) {
+			if errors.Is(err, fault.NotFound) {
 				continue // pruned since
 			}
 			if err != nil {

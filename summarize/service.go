@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"math"
 
@@ -11,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -39,13 +39,14 @@ type Service struct {
 }
 
 // New makes a Service over a store. Settings that can't stand are a
-// *SettingsError.
-func New(store *tree.Store, cfg Config) (*Service, error) {
+// fault.Invalid.
+func New(store *tree.Store, cfg Config) (_ *Service, err error) {
+	defer fault.Wrap(&err, "summarize.New")
 	if cfg.Settings == (Settings{}) {
 		cfg.Settings = Defaults()
 	}
 	if err := cfg.Settings.Validate(); err != nil {
-		return nil, fmt.Errorf("summarize.New: %w", err)
+		return nil, fault.At(err, "settings")
 	}
 	if cfg.Counter == nil {
 		cfg.Counter = tokens.O200k()
@@ -95,9 +96,9 @@ func (w Window) over(s Settings) (Settings, error) {
 	}
 	switch {
 	case s.MaxContextTokens < 1 || s.MaxContextTokens > math.MaxInt32:
-		return s, &SettingsError{"max_context_tokens", "It must be 1 or more."}
+		return s, settingFault("max_context_tokens", "It must be 1 or more.")
 	case s.ReservedTokens < 0 || s.ReservedTokens >= s.MaxContextTokens:
-		return s, &SettingsError{"reserved_tokens", fmt.Sprintf("It must be 0 or more and less than max_context_tokens, which is %d.", s.MaxContextTokens)}
+		return s, settingFault("reserved_tokens", "It must be 0 or more and less than max_context_tokens, which is %d.", s.MaxContextTokens)
 	}
 	return s, nil
 }
@@ -107,11 +108,11 @@ func (w Window) over(s Settings) (Settings, error) {
 // the conversation's settings give a larger window than the server's, a branch
 // that fills the smaller one takes a second query.
 //
-// A head that is no message of the conversation is a tree.ErrNotFound, a
-// window that can't be a *SettingsError. Options are for the View that the
+// A head that is no message of the conversation is a fault.NotFound, a
+// window that can't be a fault.Invalid. Options are for the View that the
 // context is made of: with tree.Into it holds as long as that.
 func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window, opts ...tree.ViewOption) (_ Context, err error) {
-	defer wrap(&err, "Context(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.Context(%s, head %s)", conversationID, headID)
 	settings, err := w.over(s.settings)
 	if err != nil {
 		return Context{}, err
@@ -151,15 +152,8 @@ func (s *Service) windowOf(v tree.View, w Window) (Settings, error) {
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
 
 // CheckSettings tells whether a conversation may have these settings: a
-// *SettingsError says what can't stand with the server's.
+// fault.Invalid says what can't stand with the server's.
 func (s *Service) CheckSettings(overrides json.RawMessage) error {
 	_, err := s.settings.With(overrides)
 	return err
-}
-
-// wrap names the method and its arguments, once.
-func wrap(err *error, format string, args ...any) {
-	if *err != nil {
-		*err = fmt.Errorf("summarize."+format+": %w", append(args, *err)...)
-	}
 }

@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -115,7 +115,8 @@ func NewWorker(pool *pgxpool.Pool, service *Service, cfg WorkerConfig) (*Worker,
 	}
 	client, err := river.NewClient(riverpgxv5.New(pool), config)
 	if err != nil {
-		return nil, fmt.Errorf("summarize.NewWorker(%s): %w", cfg.ID, err)
+		db.Wrap(&err, "summarize.NewWorker(%s)", cfg.ID)
+		return nil, err
 	}
 	w.river = client
 	return w, nil
@@ -141,7 +142,8 @@ func (w *Worker) Start(ctx context.Context) error {
 		return nil
 	}
 	if _, err := w.pool.Exec(ctx, takeUp, w.id); err != nil {
-		return fmt.Errorf("summarize.Worker.Start(%s): %w", w.id, err)
+		db.Wrap(&err, "summarize.Worker.Start(%s)", w.id)
+		return err
 	}
 	return w.river.Start(ctx)
 }

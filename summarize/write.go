@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -77,7 +78,7 @@ func (l *look) planned(k *tree.Compaction, n int, whole *Plan) {
 
 // stale notes that messages are gone, which is an outcome and no error.
 func stale(k *tree.Compaction, err error) error {
-	if !errors.Is(err, tree.ErrNotFound) {
+	if !errors.Is(err, fault.NotFound) {
 		return err
 	}
 	k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -62,7 +63,7 @@ func TestImportBounds(t *testing.T) {
 			}
 			var store formattest.Bundles
 			report, err := transfer.Import(t.Context(), &store, test.in, opts)
-			if !errors.Is(err, transfer.ErrTooLarge) {
+			if !errors.Is(err, fault.TooLarge) {
 				t.Errorf("%v after %d conversations", err, report.Conversations)
 			}
 			if test.conversations >= 0 && report.Conversations != test.conversations {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/format/chatbotui"
 	"github.com/coppice-chat/coppice/transfer/format/chatgpt"
@@ -74,7 +75,7 @@ func recognize(r io.Reader, name string, formats []format.Format) (head []byte, 
 			return nil, nil, "", readErr
 		}
 		if readErr != nil && len(bytes.TrimSpace(head)) == 0 {
-			return nil, nil, "", ErrEmpty
+			return nil, nil, "", fault.New(fault.Invalid, CodeEmpty, "", "the file is empty")
 		}
 		f, member, err = choose(name, head, formats)
 		if err == nil || readErr != nil || name != "" || size >= maxHeadBytes {
@@ -93,7 +94,7 @@ func choose(name string, head []byte, formats []format.Format) (_ format.Format,
 	if name != "" {
 		i := slices.IndexFunc(formats, func(f format.Format) bool { return f.Name() == name })
 		if i < 0 {
-			return nil, "", fmt.Errorf("%q is no format; there are %s: %w", name, strings.Join(namesOf(formats), ", "), ErrFormat)
+			return nil, "", fault.New(fault.Invalid, CodeFormat, "", "%q is no format; there are %s", name, strings.Join(namesOf(formats), ", "))
 		}
 		among = formats[i : i+1]
 	}
@@ -106,7 +107,7 @@ func choose(name string, head []byte, formats []format.Format) (_ format.Format,
 	if name != "" {
 		return among[0], "", nil
 	}
-	return nil, "", fmt.Errorf("the content is of no format that is read here; these are: %s. %s: %w", strings.Join(namesOf(formats), ", "), nearest(outline, formats), ErrFormat)
+	return nil, "", fault.New(fault.Invalid, CodeFormat, "", "the content is of no format that is read here; these are: %s. %s", strings.Join(namesOf(formats), ", "), nearest(outline, formats))
 }
 
 // nearest says which format an outline resembles most.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -56,8 +57,8 @@ func TestImportSkipsUnsoundConversations(t *testing.T) {
 	}
 }
 
-// A file that is cut off is told from a database that is: by *FileError, which
-// says where.
+// A file that is cut off is told from a database that is: by its code, and
+// its detail says where.
 func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 	t.Parallel()
 	whole := "[" + claudeChat("a", "") + "," + claudeChat("b", "") + "]"
@@ -66,8 +67,7 @@ func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 		"plain": whole[:len(whole)-20], "gzip": packed[:len(packed)-30], "gzip's head": packed[:5], "zip": "PK\x03\x04" + "x", "utf-16": utf16(t, whole)[:200],
 	} {
 		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
-		var file *format.FileError
-		if !errors.As(err, &file) {
+		if fault.Of(err).Code != transfer.CodeFile {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -77,8 +77,7 @@ func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 		t.Errorf("a reader that fails: %v", err)
 	}
 	_, err = transfer.Import(t.Context(), refusing{io.ErrUnexpectedEOF}, strings.NewReader(whole), transfer.Options{})
-	var file *format.FileError
-	if errors.As(err, &file) || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if fault.Of(err).Code != "" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a database that breaks: %v", err)
 	}
 }
@@ -238,7 +237,7 @@ func TestImportNamesTheNearestFormat(t *testing.T) {
 		`[{"uuid":"a","updated_at":"x"}]`:                           "The nearest is claude, as it has uuid, updated_at. To have it read as that, say --format claude, or over REST format=claude",
 	} {
 		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
-		if !errors.Is(err, transfer.ErrFormat) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatgpt, claude, ") {
+		if fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatgpt, claude, ") {
 			t.Errorf("%s: %v", in, err)
 		}
 	}

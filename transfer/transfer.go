@@ -23,12 +23,11 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// What a report and an error of Import are made of.
+// What a report of Import is made of.
 type (
-	Note      = format.Note
-	Action    = format.Action
-	Kind      = format.Kind
-	FileError = format.FileError
+	Note   = format.Note
+	Action = format.Action
+	Kind   = format.Kind
 )
 
 // An Exporter reads a whole conversation. *tree.Store is one.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
@@ -45,7 +46,7 @@ func (im *importer) zip(r io.ReaderAt, size int64) error {
 		}
 	}
 	if len(parts) == 0 {
-		return fmt.Errorf("the archive has no conversations.json, as those of ChatGPT and Claude have. Unpack it, and import the files in it: %w", ErrFormat)
+		return fault.New(fault.Invalid, CodeFormat, "", "the archive has no conversations.json, as those of ChatGPT and Claude have. Unpack it, and import the files in it")
 	}
 	if len(others) > 0 {
 		im.note(format.Note{Action: format.LeftOut, Kind: format.KindAttachment, Place: strings.Join(others[:min(len(others), 5)], ", "), Detail: format.Counted(len(others), "file") + " of the archive besides the conversations"})

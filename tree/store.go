@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -135,22 +133,7 @@ func (s *Store) patiently(ctx context.Context, f func() error) error {
 // lock makes the transaction the conversation's one writer until it ends.
 func (s *Store) lock(ctx context.Context, conversationID uuid.UUID) (db.Conversation, error) {
 	c, err := s.q.LockConversation(ctx, db.LockConversationParams{ID: toUUID(conversationID), TenantID: s.tenant})
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = errConversationNotFound
-	}
-	return c, err
-}
-
-// wrap names the method and its arguments, once, and turns "no rows" into what
-// is missing. An *Error stays findable by errors.As.
-func wrap(err *error, missing *Error, format string, args ...any) {
-	if *err == nil {
-		return
-	}
-	if missing != nil && errors.Is(*err, pgx.ErrNoRows) {
-		*err = missing
-	}
-	*err = fmt.Errorf("tree."+format+": %w", append(args, *err)...)
+	return c, orMissing(err, errConversationNotFound)
 }
 
 // now is the time as Postgres stores it, so that what a write returns equals

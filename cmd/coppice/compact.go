@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -60,12 +61,12 @@ func (cmd *compactCommand) Run(ctx context.Context, out *console, logs *logFlags
 
 // usage names the flag that a demand is wrong by.
 func (cmd *compactCommand) usage(err error) error {
-	var demand *summarize.DemandError
-	if !errors.As(err, &demand) {
+	var wrong *fault.Error
+	if !errors.As(err, &wrong) || wrong.Code != "invalid_demand" {
 		return err
 	}
 	flags := map[string]string{"keep_recent_messages": "--keep-recent", "instructions": "--instructions", "look_ahead": "--look-ahead"}
-	return usagef("%s: %s", flags[demand.Field], demand.Reason)
+	return usagef("%s: %s", flags[wrong.Field], wrong.Detail)
 }
 
 // writeCompacted says what came of a compaction. A failed one is an error,

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // An Input is a file as a parser reads it, with what the parser may take of it.
@@ -98,20 +100,12 @@ func (c *Conversation) TooDense() string {
 		"%d messages are taken in any case, and more of them where each has %d bytes of the file", c.In.Size, freeMessages, BytesPerMessage)
 }
 
-// A FileError says what is wrong with a file, in words for people.
-type FileError struct {
-	reason string
-	err    error
-}
+// CodeFile is the code of an error of a file that can't be read on.
+const CodeFile = "invalid_file"
 
-func (e *FileError) Error() string { return e.reason }
-
-func (e *FileError) Unwrap() error { return e.err }
-
-// FileErrorf makes a FileError, as fmt.Errorf makes an error.
+// FileErrorf says what is wrong with a file, in words for people.
 func FileErrorf(format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &FileError{reason: err.Error(), err: errors.Unwrap(err)}
+	return fault.New(fault.Invalid, CodeFile, "", format, args...)
 }
 
 // cutOff is the error of a file that ends where it can't.

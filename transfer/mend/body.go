@@ -3,13 +3,13 @@ package mend
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -32,8 +32,7 @@ type defect struct {
 // takes, or one that only nests too deep.
 func checked(raw json.RawMessage) (sound, deep bool) {
 	err := chat.CheckObject(raw, "object")
-	var wrong *chat.Error
-	return err == nil, errors.As(err, &wrong) && wrong.Code == "too_deep"
+	return err == nil, err != nil && fault.Of(err).Code == "too_deep"
 }
 
 // mendBody makes a body that the store takes: a chat-completions message. A

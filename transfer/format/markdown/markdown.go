@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -24,7 +25,8 @@ import (
 // models stands in block quotes, where Markdown renders it but no heading or
 // unclosed fence reaches beyond it; tool calls and results stand in fences
 // longer than any in them.
-func Write(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, error]) error {
+func Write(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, error]) (err error) {
+	defer fault.Wrap(&err, "transfer.Markdown(%s)", c.ID)
 	out := bufio.NewWriter(w)
 	title := c.Title
 	if title == "" {
@@ -33,14 +35,11 @@ func Write(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, erro
 	fmt.Fprintf(out, "# %s\n\nConversation `%s`, begun %s\n", escapeMarkdown(title), c.ID, timeText(c.CreatedAt))
 	for m, err := range branch {
 		if err != nil {
-			return fmt.Errorf("transfer.Markdown(%s): %w", c.ID, err)
+			return err
 		}
 		writeMessage(out, m)
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("transfer.Markdown(%s): %w", c.ID, err)
-	}
-	return nil
+	return out.Flush()
 }
 
 func writeMessage(out *bufio.Writer, m tree.Message) {

@@ -23,7 +23,7 @@ type Conversation struct {
 	Notes     []Note          // what the parser itself repaired or left out
 	Source    tree.Source     // of a fork; only Coppice's own format says it
 
-	In    *Input // that the parser reads it from
+	in    *Input // that the parser reads it from
 	dense bool   // it has too many messages for its bytes
 }
 

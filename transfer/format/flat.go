@@ -7,10 +7,13 @@ import (
 // A Flat places messages that stand in a list: by the parent that each names,
 // or below the one before it.
 type Flat struct {
-	C    *Conversation
+	c    *Conversation
 	last string          // id of the message before
-	Seen map[string]bool // ids so far
+	seen map[string]bool // ids so far
 }
+
+// Flat begins a list of messages.
+func (c *Conversation) Flat() *Flat { return &Flat{c: c, seen: map[string]bool{}} }
 
 // Place gives the turn of message m, the i-th of the list, its parent, and an
 // id where it has none of its own.
@@ -19,13 +22,13 @@ func (f *Flat) Place(t *Turn, i int, m Object, parentMember string) {
 	case t.ID == "":
 		t.ID = fmt.Sprintf("#%d", i+1)
 		t.Source["id"] = t.ID
-	case f.Seen[t.ID] && !m.Has(parentMember):
+	case f.seen[t.ID] && !m.Has(parentMember):
 		// Without parents to name it by, the id is only a name.
 		was := t.ID
 		t.ID = fmt.Sprintf("%s#%d", was, i+1)
-		f.C.Repaired(KindDuplicate, was, "another message has this id; this one's became %s", Clip(t.ID))
+		f.c.Repaired(KindDuplicate, was, "another message has this id; this one's became %s", Clip(t.ID))
 	}
-	f.Seen[t.ID] = true
+	f.seen[t.ID] = true
 	if parent, there := m[parentMember]; there {
 		id, _ := StringOf(parent)
 		t.Parent = KeyOf(id)

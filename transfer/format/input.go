@@ -49,7 +49,7 @@ func (in *Input) Begin(size int) Conversation {
 }
 
 // Conversation is another one of what is being read.
-func (in *Input) Conversation() Conversation { return Conversation{In: in} }
+func (in *Input) Conversation() Conversation { return Conversation{in: in} }
 
 // Stopped is why the reading was broken off: the end of the context; nil while
 // it was not.
@@ -65,7 +65,7 @@ func (in *Input) Took(size int) { in.Size += size }
 // the context has ended, nor where there are too many messages for its bytes.
 // Whatever loops over elements of a file asks it before each.
 func (c *Conversation) More() bool {
-	in := c.In
+	in := c.in
 	if in == nil { // a conversation that no parser made
 		return true
 	}
@@ -81,10 +81,10 @@ func (c *Conversation) Room() bool { return c.RoomFor(1) }
 
 // RoomFor is room for what takes the memory of n messages.
 func (c *Conversation) RoomFor(n int) bool {
-	if c.In == nil {
+	if c.in == nil {
 		return true
 	}
-	if c.In.made += n; c.In.made > freeMessages+c.In.Size/BytesPerMessage {
+	if c.in.made += n; c.in.made > freeMessages+c.in.Size/BytesPerMessage {
 		c.dense = true
 	}
 	return !c.dense
@@ -97,7 +97,7 @@ func (c *Conversation) TooDense() string {
 		return ""
 	}
 	return fmt.Sprintf("it has too many messages for its %d bytes, and would take too much memory. "+
-		"%d messages are taken in any case, and more of them where each has %d bytes of the file", c.In.Size, freeMessages, BytesPerMessage)
+		"%d messages are taken in any case, and more of them where each has %d bytes of the file", c.in.Size, freeMessages, BytesPerMessage)
 }
 
 // CodeFile is the code of an error of a file that can't be read on.

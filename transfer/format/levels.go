@@ -21,8 +21,8 @@ type placed struct {
 func (c *Conversation) Levels(raw json.RawMessage, replies string) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) {
 		all := nestedIn(raw, replies, func() bool { return c.More() && c.Room() })
-		if c.In != nil {
-			c.In.made -= len(all) // which count once they are messages
+		if c.in != nil {
+			c.in.made -= len(all) // which count once they are messages
 		}
 		order := make([]int32, len(all))
 		for i := range order {

@@ -74,7 +74,7 @@ func (c *Conversation) LeftOut(kind Kind, place, format string, args ...any) {
 // Reject notes that the conversation does not come along, and why. It is not
 // emitted.
 func (c *Conversation) Reject(place, format string, args ...any) {
-	c.In.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), fmt.Sprintf(format, args...)})
+	c.in.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), fmt.Sprintf(format, args...)})
 }
 
 // Noted gives the notes with what they call the conversation, which a parser may
@@ -90,7 +90,7 @@ func (c *Conversation) Noted() []Note {
 // Drop hands the notes on to the file: the conversation is not emitted.
 func (c *Conversation) Drop() {
 	for _, n := range c.Noted() {
-		c.In.note(n)
+		c.in.note(n)
 	}
 }
 

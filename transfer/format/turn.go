@@ -23,12 +23,17 @@ func ImagePart(url string) chat.Part {
 // The last message of the chain has the turn's id, so that what names the turn
 // as its parent or as the active head needs no translation.
 type Turn struct {
-	C          *Conversation
+	c          *Conversation
 	ID, Parent string
 	Role       chat.Role
 	CreatedAt  time.Time
 	Source     Source
 	pieces     []*Piece
+}
+
+// Turn begins a turn.
+func (c *Conversation) Turn(id string, role chat.Role) *Turn {
+	return &Turn{c: c, ID: id, Role: role, Source: Source{"id": id}}
 }
 
 // A Piece is one message of the chain.
@@ -77,7 +82,7 @@ func (t *Turn) own() *Piece {
 // begin begins a piece, if the conversation has room for another message. The
 // piece is otherwise of no conversation.
 func (t *Turn) begin(p *Piece) *Piece {
-	if t.C.Room() {
+	if t.c.Room() {
 		t.pieces = append(t.pieces, p)
 	}
 	return p
@@ -111,7 +116,7 @@ func (t *Turn) Call(id, name string, arguments json.RawMessage) string {
 		id = CallID(t.ID, fmt.Sprint(len(t.pieces)), name, string(arguments))
 	}
 	p := t.own()
-	if !t.C.Room() {
+	if !t.c.Room() {
 		return id
 	}
 	if p.IDs == nil {

@@ -1,3 +1,7 @@
+// Package mend makes of a conversation as a file has it one that the store takes:
+// a tree without orphans and cycles, bodies that the chat-completions API takes,
+// tool results below their calls, times. It names each thing that it repairs or
+// leaves out. It knows no format.
 package mend
 
 import (
@@ -12,7 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// normalize makes of a source conversation a bundle that the store takes,
+// Bundle makes of a source conversation a bundle that the store takes,
 // mending what can be mended. The notes tell of each thing that was repaired
 // or left out, the parser's own first. The same conversation always gives the
 // same bundle, whose id is given. Of each of the bundle's nodes it gives the source's id.

@@ -1,3 +1,7 @@
+// Package chatbotui reads Chatbot UI's exports.
+//
+// Chatbot UI exports: one object with a list of conversations, none of which
+// branches, and the folders and prompts that they were kept with.
 package chatbotui
 
 import (
@@ -8,26 +12,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Chatbot UI exports: one object with a list of conversations, none of which
-// branches, and the folders and prompts that they were kept with.
-
 // Format reads Chatbot UI's exports.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "chatbot-ui" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"history", "folders", "prompts"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Is("history", "[")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	in.Member = "history"
 	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
@@ -57,7 +54,8 @@ func readMessages(c *format.Conversation, o format.Object) {
 			c.LeftOut(format.KindContent, id, "the message is no object")
 			continue
 		}
-		t := format.Turn{C: c, ID: id, Parent: parent, Role: tree.Role(m.Str("role")), Source: format.Source{"id": id}}
+		t := c.Turn(id, tree.Role(m.Str("role")))
+		t.Parent = parent
 		if s, ok := format.StringOf(m["content"]); ok {
 			t.Text(s)
 		} else {

@@ -1,3 +1,7 @@
+// Package chatgpt reads ChatGPT's data exports.
+//
+// ChatGPT data exports: an array of conversations, each with a mapping from
+// node ids to nodes.
 package chatgpt
 
 import (
@@ -11,26 +15,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// ChatGPT data exports: an array of conversations, each with a mapping from
-// node ids to nodes.
-
 // Format reads ChatGPT's data exports.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "chatgpt" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"mapping", "current_node", "conversation_id", "create_time", "update_time"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Is("mapping", "{") || s.Has("create_time", "conversation_id") || s.Has("create_time", "current_node")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
 		c.ReadTitle(o["title"])

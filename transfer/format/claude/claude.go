@@ -1,3 +1,8 @@
+// Package claude reads the exports of Claude.ai.
+//
+// Claude.ai exports: an array of conversations, or one, each with a list of
+// messages. Official exports are flat; what people save from the program's own
+// answers names each message's parent.
 package claude
 
 import (
@@ -11,27 +16,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Claude.ai exports: an array of conversations, or one, each with a list of
-// messages. Official exports are flat; what people save from the program's own
-// answers names each message's parent.
-
 // Format reads the exports of Claude.ai.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "claude" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"uuid", "name", "chat_messages", "created_at", "updated_at", "account"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Has("chat_messages") || s.Has("uuid", "name", "created_at")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
 		c.ReadTitle(o["name"])
@@ -58,7 +55,7 @@ func readConversation(c *format.Conversation, o format.Object) {
 	c.HeadID = o.Key("current_leaf_message_uuid")
 	c.Metadata = format.Source{"format": "claude", "id": c.SourceID}.
 		Copy(o, "updated_at", "summary", "model", "is_starred", "project_uuid").Metadata()
-	f := format.Flat{C: c, Seen: map[string]bool{}}
+	f := c.Flat()
 	for i, raw := range o.Elements("chat_messages") {
 		if !c.More() {
 			break
@@ -72,15 +69,15 @@ func readConversation(c *format.Conversation, o format.Object) {
 			c.LeftOut(format.KindContent, place, "the message is no object")
 			continue
 		}
-		t := format.Turn{C: c, ID: m.Key("uuid"), Source: format.Source{"id": m.Key("uuid")}, Role: roleOf(m.Str("sender"))}
-		f.Place(&t, i, m, "parent_message_uuid")
+		t := c.Turn(m.Key("uuid"), roleOf(m.Str("sender")))
+		f.Place(t, i, m, "parent_message_uuid")
 		t.CreatedAt = c.Time(m, "created_at", t.ID)
 		if edited := m.Str("updated_at"); edited != m.Str("created_at") {
 			t.Source.Put("updated_at", edited)
 		}
 		t.Source.Copy(m, "model", "stop_reason", "truncated", "feedback")
-		addContent(c, &t, m)
-		addFiles(c, &t, m)
+		addContent(c, t, m)
+		addFiles(c, t, m)
 		c.Messages = append(c.Messages, t.Messages()...)
 	}
 }

@@ -1,13 +1,5 @@
-package claudecode
-
-import (
-	"encoding/json"
-	"strconv"
-	"time"
-
-	"github.com/coppice-chat/coppice/transfer/format"
-)
-
+// Package claudecode reads Claude Code's sessions.
+//
 // Claude Code keeps a session as JSONL, one event a line. Lines with a uuid
 // hang under each other by parentUuid; user and assistant lines among them are
 // messages, the others (progress, attachment, system) are the program's own
@@ -33,25 +25,30 @@ import (
 //
 // A later line may hang under any before it, so a file is read to its end
 // before the first conversation is emitted. A file is one session, seldom two.
+package claudecode
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+)
 
 // Format reads Claude Code's sessions.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "claude-code" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"parentUuid", "sessionId", "isSidechain", "uuid", "message.role", "message.content"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Has("uuid", "message.role") && (s.Has("parentUuid") || s.Has("sessionId") || s.Has("isSidechain")) || s.Has("type", "summary", "leafUuid") ||
 		s.Has("type", "messageId", "snapshot", "isSnapshotUpdate")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, conv: in.Begin(0), byUUID: map[string]*line{}, words: map[string]string{}}
 	if err := in.EachLine(f.read); err != nil {

@@ -1,15 +1,5 @@
-package codex
-
-import (
-	"encoding/json"
-	"fmt"
-	"strings"
-
-	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/transfer/format"
-	"github.com/coppice-chat/coppice/tree"
-)
-
+// Package codex reads Codex's sessions.
+//
 // Codex keeps a session as JSONL, a "rollout": a line session_meta, then one
 // record a line, each with its time, type and payload. The records of type
 // response_item are what was said, as items of OpenAI's Responses API; in the
@@ -27,26 +17,33 @@ import (
 //   - Reasoning that can be read stands in the metadata, as does the model's
 //     name. Encrypted reasoning, compactions, whose messages are all there, and
 //     the program's own records are left out and noted.
+package codex
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
 
 // Format reads Codex's sessions.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "codex" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"payload", "payload.type", "timestamp", "type", "call_id", "arguments"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	records := s.Has("timestamp", "type") && s.Is("payload", "{")
 	bare := s.Has("type", "role", "content") && (s.Has("call_id") || s.Has("record_type") || s.Has("instructions") || s.Has("encrypted_content"))
 	return records || bare
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, conv: in.Begin(0)}
 	if err := in.EachLine(f.read); err != nil {

@@ -1,3 +1,7 @@
+// Package coppice reads and writes Coppice's own JSONL.
+//
+// Coppice's own JSONL, as Export writes it. IDs stay as they are, and so does
+// every byte of a sound body.
 package coppice
 
 import (
@@ -10,26 +14,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Coppice's own JSONL, as Export writes it. IDs stay as they are, and so does
-// every byte of a sound body.
-
 // Format reads Coppice's own JSONL, as Export writes it.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "coppice" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"version", "type", "head_id", "settings", "body"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Is("version", "0") && s.Has("type", "id", "head_id", "settings")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, emit: emit}
 	if err := in.EachLine(f.read); err != nil {

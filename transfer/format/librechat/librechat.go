@@ -1,3 +1,7 @@
+// Package librechat reads LibreChat's exports.
+//
+// LibreChat exports: one conversation, its messages flat or nested into each
+// other.
 package librechat
 
 import (
@@ -9,26 +13,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// LibreChat exports: one conversation, its messages flat or nested into each
-// other.
-
 // Format reads LibreChat's exports.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "librechat" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"conversationId", "messages", "endpoint", "title", "messages[].messageId"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Has("conversationId", "messages") || s.Has("messages[].messageId")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
 		c.ReadTitle(o["title"])
@@ -50,7 +47,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 // readLibreChat takes the messages with all that is nested in them, level by
 // level.
 func readMessages(c *format.Conversation, messages json.RawMessage) {
-	f := format.Flat{C: c, Seen: map[string]bool{}}
+	f := c.Flat()
 	i := -1
 	for n := range c.Levels(messages, "children") {
 		i++
@@ -59,13 +56,13 @@ func readMessages(c *format.Conversation, messages json.RawMessage) {
 			c.LeftOut(format.KindContent, fmt.Sprintf("message %d", i+1), "the message is no object")
 			continue
 		}
-		t := format.Turn{C: c, ID: m.Key("messageId"), Source: format.Source{"id": m.Key("messageId")}, Role: roleOf(m)}
+		t := c.Turn(m.Key("messageId"), roleOf(m))
 		if !n.InList {
 			m["parentMessageId"] = format.Encode(n.Above)
 		}
-		f.Place(&t, i, m, "parentMessageId")
+		f.Place(t, i, m, "parentMessageId")
 		n.ID = t.ID
-		addContent(c, &t, m)
+		addContent(c, t, m)
 		c.Messages = append(c.Messages, t.Messages()...)
 	}
 }

@@ -1,3 +1,4 @@
+// Package markdown writes a branch for people.
 package markdown
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Markdown writes a branch for people: the title, then each message under a
+// Write writes a branch for people: the title, then each message under a
 // heading with its role, its time and, where it has siblings, its place among
 // them. The branch is given from the root to the head. One message is held at
 // a time.

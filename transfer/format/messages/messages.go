@@ -1,3 +1,16 @@
+// Package messages reads lists of chat-completions messages.
+//
+// Lists of chat-completions messages, as programs keep and log them and as
+// OpenAI's fine-tuning takes them:
+//
+//   - a JSON array of messages, or JSONL with a message a line: one conversation
+//   - an array or JSONL of {"messages": [...]} objects or of arrays of
+//     messages: a conversation each
+//
+// A message's body stays as it is, but for function_call and the role function,
+// which the API replaced by tool calls. Nothing in such a file names a message,
+// so ids derive from all that is said up to it, and a conversation's from all
+// of it, or from its own id where that is a UUID.
 package messages
 
 import (
@@ -14,35 +27,19 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
-// Lists of chat-completions messages, as programs keep and log them and as
-// OpenAI's fine-tuning takes them:
-//
-//   - a JSON array of messages, or JSONL with a message a line: one conversation
-//   - an array or JSONL of {"messages": [...]} objects or of arrays of
-//     messages: a conversation each
-//
-// A message's body stays as it is, but for function_call and the role function,
-// which the API replaced by tool calls. Nothing in such a file names a message,
-// so ids derive from all that is said up to it, and a conversation's from all
-// of it, or from its own id where that is a UUID.
-
 // Format reads lists of chat-completions messages.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "messages" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"role", "content", "messages", "tool_calls", "messages[].content"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return (s.Has("role", "content") || s.Has("messages[].role")) && s.AllSpeak()
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, emit: emit}
 	first, err := in.Space()

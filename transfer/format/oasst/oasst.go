@@ -1,3 +1,6 @@
+// Package oasst reads Open Assistant's message trees.
+//
+// OASST trees: JSONL, a tree of replies on each line.
 package oasst
 
 import (
@@ -9,25 +12,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// OASST trees: JSONL, a tree of replies on each line.
-
 // Format reads OpenAssistant's message trees.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "oasst" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"prompt", "message_tree_id", "tree_state", "message_id", "replies"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Has("prompt.message_id")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachLine(func(place string, line []byte) error {
 		if !json.Valid(line) {

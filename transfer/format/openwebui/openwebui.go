@@ -1,3 +1,7 @@
+// Package openwebui reads Open WebUI's exports.
+//
+// Open WebUI exports: an array of chats, or one, each wrapped in what the
+// program keeps beside it, or bare.
 package openwebui
 
 import (
@@ -10,26 +14,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Open WebUI exports: an array of chats, or one, each wrapped in what the
-// program keeps beside it, or bare.
-
 // Format reads Open WebUI's exports.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "openwebui" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"chat", "history", "models", "messages[].parentId", "chat.title"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Has("chat.history") || s.Has("chat.messages") || s.Is("history", "{") || s.Has("messages[].childrenIds")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, wrapper format.Object, place string) error {
 		inner := wrapper.Object("chat")
@@ -94,7 +91,7 @@ func readChat(c *format.Conversation, wrapper, inner format.Object, messages ite
 	from := format.Source{"format": "openwebui", "id": c.SourceID}.Copy(inner, "models", "system", "params", "tags").
 		Copy(wrapper, "updated_at", "archived", "pinned", "folder_id", "meta")
 	c.Metadata = from.Metadata()
-	f := format.Flat{C: c, Seen: map[string]bool{}}
+	f := c.Flat()
 	i := -1
 	for one := range messages {
 		if i++; !c.More() {
@@ -106,9 +103,9 @@ func readChat(c *format.Conversation, wrapper, inner format.Object, messages ite
 			c.LeftOut(format.KindContent, id, "the message is no object")
 			continue
 		}
-		t := format.Turn{C: c, ID: id, Role: tree.Role(m.Str("role")), Source: format.Source{"id": id}}
-		f.Place(&t, i, m, "parentId")
-		addMessage(c, &t, m)
+		t := c.Turn(id, tree.Role(m.Str("role")))
+		f.Place(t, i, m, "parentId")
+		addMessage(c, t, m)
 		c.Messages = append(c.Messages, t.Messages()...)
 	}
 }

@@ -1,3 +1,14 @@
+// Package pi reads pi's sessions.
+//
+// pi keeps a session as JSONL: a line "session", then one entry a line. In its
+// first version entries have no ids and each follows the one before; later
+// ones have id and parentId and make a tree. Entries of type message are
+// messages, the others (model_change, thinking_level_change, compaction) are
+// the program's own: they are left out and noted, and what follows them
+// follows the message before. A compaction's summary is left out too, since
+// what it stands for is all there.
+//
+// A call that an abort left without a result stays open.
 package pi
 
 import (
@@ -10,33 +21,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// pi keeps a session as JSONL: a line "session", then one entry a line. In its
-// first version entries have no ids and each follows the one before; later
-// ones have id and parentId and make a tree. Entries of type message are
-// messages, the others (model_change, thinking_level_change, compaction) are
-// the program's own: they are left out and noted, and what follows them
-// follows the message before. A compaction's summary is left out too, since
-// what it stands for is all there.
-//
-// A call that an abort left without a result stays open.
-
 // Format reads pi's sessions.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "pi" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"cwd", "parentId", "provider", "modelId", "thinkingLevel"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Has("type", "id", "timestamp", "cwd") && !s.Has("sessionId") && !s.Has("parentUuid")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, emit: emit}
 	if err := in.EachLine(f.read); err != nil {

@@ -1,3 +1,11 @@
+// Package sweagent reads SWE-agent's trajectories.
+//
+// SWE-agent writes a trajectory file for each task it worked on: history is
+// what was said, a list of messages close to those of the chat-completions
+// API; trajectory is the same step by step with the state of the environment.
+// The history is imported; from a file without one, the responses and
+// observations of the trajectory. What the program keeps on a message besides
+// (agent, thought, action) stands in its metadata.
 package sweagent
 
 import (
@@ -10,30 +18,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// SWE-agent writes a trajectory file for each task it worked on: history is
-// what was said, a list of messages close to those of the chat-completions
-// API; trajectory is the same step by step with the state of the environment.
-// The history is imported; from a file without one, the responses and
-// observations of the trajectory. What the program keeps on a message besides
-// (agent, thought, action) stands in its metadata.
-
 // Format reads SWE-agent's trajectories.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "swe-agent" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"trajectory", "history", "info", "environment"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Is("trajectory", "[") && s.Has("trajectory[].action") || s.Is("history", "[") && s.Has("history[].role")
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, o format.Object, _ string) error {
 		return emit(conversationOf(c, o))

@@ -1,3 +1,14 @@
+// Package taubench reads tau-bench's results.
+//
+// tau-bench writes one array of trials, each a run of one task: {task_id,
+// trial, reward, info, traj}, where traj is a list of chat-completions
+// messages. Trials of a task that begin alike share those messages, so that a
+// task becomes one tree and each of its trials a branch; the task's trials
+// from another file, of another model say, are more branches of it. How a
+// trial ended stands in the metadata of its last message.
+//
+// The trials of a task stand far apart in a file, so trees are held until its
+// end. Result files are a few megabytes.
 package taubench
 
 import (
@@ -8,33 +19,19 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format/messages"
 )
 
-// tau-bench writes one array of trials, each a run of one task: {task_id,
-// trial, reward, info, traj}, where traj is a list of chat-completions
-// messages. Trials of a task that begin alike share those messages, so that a
-// task becomes one tree and each of its trials a branch; the task's trials
-// from another file, of another model say, are more branches of it. How a
-// trial ended stands in the metadata of its last message.
-//
-// The trials of a task stand far apart in a file, so trees are held until its
-// end. Result files are a few megabytes.
-
 // Format reads tau-bench's results.
 type Format struct{}
 
-// Name implements format.Format.
 func (Format) Name() string { return "tau-bench" }
 
-// Marks implements format.Format.
 func (Format) Marks() []string {
 	return []string{"task_id", "trial", "traj", "reward"}
 }
 
-// Recognizes implements format.Format.
 func (Format) Recognizes(s format.Outline) bool {
 	return s.Has("task_id") && (s.Is("traj", "[") || s.Has("reward", "info"))
 }
 
-// Parse implements format.Format.
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	tasks := map[string]*taskTree{}
 	var order []*taskTree

@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"server":           {"internal/rawjson", "keys", "reply", "summarize", "transfer", "tree", "web"},
 	"web":              {},
 	"chat":             {"internal/rawjson"},
+	"recall":           {"chat", "tree"},
 	"reply":            {"chat", "llm", "summarize", "tree"},
 	"summarize":        {"llm", "tokens", "tree"},
 	"llm":              {},

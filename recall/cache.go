@@ -41,24 +41,32 @@ func (c *cache) get(k key) *conversation {
 }
 
 // used counts what a conversation takes after a question, and drops those not
-// used for longest where all together take too much. One that others still use
-// is theirs until they are done.
+// used for longest where all together take too much; where one alone does, only
+// that one. One that others still use is theirs until they are done.
 func (c *cache) used(conv *conversation) {
 	bytes := conv.bytes()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.byKey[conv.key]; !ok || e.Value != conv {
-		return
+	e, ok := c.byKey[conv.key]
+	if !ok || e.Value != conv {
+		return // dropped meanwhile
 	}
 	c.bytes += bytes - conv.counted
 	conv.counted = bytes
-	for c.bytes > c.maxBytes && c.recent.Len() > 0 || c.recent.Len() > 0 && c.recent.Back().Value.(*conversation).counted == 0 && c.recent.Len() > maxEmpty {
-		last := c.recent.Back().Value.(*conversation)
-		c.recent.Remove(c.recent.Back())
-		delete(c.byKey, last.key)
-		c.bytes -= last.counted
+	if bytes > c.maxBytes {
+		c.drop(e)
+	}
+	for c.bytes > c.maxBytes || c.recent.Len() > maxConversations {
+		c.drop(c.recent.Back())
 	}
 }
 
-// maxEmpty bounds how many conversations are remembered of which nothing was read.
-const maxEmpty = 10_000
+func (c *cache) drop(e *list.Element) {
+	conv := c.recent.Remove(e).(*conversation)
+	delete(c.byKey, conv.key)
+	c.bytes -= conv.counted
+}
+
+// maxConversations bounds how many are remembered, as one of which nothing was
+// read counts no bytes.
+const maxConversations = 100_000

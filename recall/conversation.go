@@ -118,7 +118,10 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, headID uuid.
 		return ctx.Err()
 	case <-c.loading:
 	}
-	defer func() { c.loading <- struct{}{} }()
+	defer func() {
+		c.forgetWords()
+		c.loading <- struct{}{}
+	}()
 	next := headID
 	switch version, known := c.version(headID); {
 	case known && version == state.Version:
@@ -149,6 +152,13 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, headID uuid.
 		c.mu.Unlock()
 	}
 	return nil
+}
+
+// forgetWords gives up what was remembered of words while messages were read.
+func (c *conversation) forgetWords() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.index.stems = newStemmer()
 }
 
 // page is how many messages are read at once.

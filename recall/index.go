@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"math"
+	"strings"
 	"unsafe"
 
 	"github.com/google/uuid"
@@ -67,13 +68,13 @@ func newIndex() *index {
 	return &index{
 		byID: map[uuid.UUID]int32{}, waiting: map[uuid.UUID][]int32{}, parents: map[int32]uuid.UUID{},
 		postings: map[term]posting{},
-		byName: map[string]int32{}, stems: newStemmer(),
+		byName:   map[string]int32{}, stems: newStemmer(),
 	}
 }
 
 // Rough costs in memory, for the bound on it.
 const (
-	entryBytes   = int64(unsafe.Sizeof(entry{})) + 64  // with its place in byID
+	entryBytes   = int64(unsafe.Sizeof(entry{})) + 64   // with its place in byID
 	postingBytes = int64(unsafe.Sizeof(posting{})) + 24 // with its place in postings
 )
 
@@ -168,15 +169,29 @@ func (p posting) all() iter.Seq2[int32, int] {
 	}
 }
 
+// maxKnown is how many words' terms a stemmer remembers: a text has most of its
+// words more than once, and stemming is most of the work of reading it.
+const maxKnown = 1 << 15
+
 // termIn gives a word's term in a language; false for one of its function words.
 func (s *stemmer) termIn(w word, l language) (term, bool) {
 	if w.bigram {
 		return termOf(w.text), true
 	}
-	if l.isStopword(w.text) {
-		return 0, false
+	key := wordIn{w.text, l}
+	if t, ok := s.known[key]; ok {
+		return t, t != 0
 	}
-	return termOf(s.stem(w.text, l)), true
+	var t term // 0 for a function word; no hash is 0, for all practical purposes
+	if !l.isStopword(w.text) {
+		t = termOf(s.stem(w.text, l))
+	}
+	if len(s.known) >= maxKnown {
+		clear(s.known)
+	}
+	key.word = strings.Clone(key.word) // not the whole message that it is part of
+	s.known[key] = t
+	return t, t != 0
 }
 
 // said is what of a message is searched: its text, what it refuses, and the

@@ -30,12 +30,15 @@ import (
 // little, and only Latin letters.
 type language uint8
 
-// languages are in the order of their numbers.
-var languages = []struct {
+// languageRules are how words of a language are stemmed.
+type languageRules struct {
 	name   string
 	script *unicode.RangeTable
 	stem   func(*stem.Env) bool
-}{
+}
+
+// languages are in the order of their numbers.
+var languages = []languageRules{
 	{"english", unicode.Latin, english.Stem},
 	{"german", unicode.Latin, german.Stem},
 	{"french", unicode.Latin, french.Stem},
@@ -108,9 +111,17 @@ func languageOf(words []word) language {
 func (l language) isStopword(word string) bool { return stopwords[word]&(1<<l) != 0 }
 
 // stemmer stems words. It is not safe for use by several goroutines.
-type stemmer struct{ env *stem.Env }
+type stemmer struct {
+	env   *stem.Env
+	known map[wordIn]term
+}
 
-func newStemmer() *stemmer { return &stemmer{stem.NewEnv("")} }
+type wordIn struct {
+	word     string
+	language language
+}
+
+func newStemmer() *stemmer { return &stemmer{stem.NewEnv(""), map[wordIn]term{}} }
 
 // longestStemmed is the longest word, in bytes, that is stemmed: what is longer
 // is no word of a language.

@@ -238,7 +238,9 @@ func drawMessage(t *rapid.T) json.RawMessage {
 	return body
 }
 
-func (s *machine) model(t *rapid.T) *model { return rapid.SampledFrom(s.models).Draw(t, "conversation") }
+func (s *machine) model(t *rapid.T) *model {
+	return rapid.SampledFrom(s.models).Draw(t, "conversation")
+}
 
 func (s *machine) message(t *rapid.T, m *model) uuid.UUID {
 	messages := m.messages()

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 func TestParse(t *testing.T) {
@@ -87,7 +89,7 @@ func TestParseRefuses(t *testing.T) {
 		{call(`{"id":"2","function":{"name":"f","arguments":{}}}`), "wrong_type", "tool_calls[1].function.arguments"},
 	} {
 		m, err := Parse([]byte(c.raw))
-		var e *Error
+		var e *fault.Error
 		if !errors.As(err, &e) || e.Code != c.code || e.Field != c.field || m != nil {
 			t.Errorf("%s: %v (%+v), want %s at %q", c.raw, err, e, c.code, c.field)
 		}

@@ -4,16 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // A decoder takes a valid JSON object apart. It goes on where something is not
 // as it should be, and remembers the first of these things.
-type decoder struct{ err *Error }
+type decoder struct{ err *fault.Error }
 
 func (d *decoder) wrong(code, field, format string, args ...any) {
 	if d.err == nil {
-		d.err = &Error{Code: code, Field: field, Detail: fmt.Sprintf(format, args...)}
+		d.err = fault.New(fault.Invalid, code, field, format, args...)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
@@ -14,22 +15,8 @@ import (
 // other.
 const MaxNesting = 64
 
-// An Error says what is wrong with a message, and where.
-type Error struct {
-	Code   string // stable, such as invalid_role
-	Field  string // path of the member, such as tool_calls[1].id; "" for the message as a whole
-	Detail string // for people: what is wrong, and how to mend it
-}
-
-func (e *Error) Error() string {
-	if e.Field == "" {
-		return e.Detail
-	}
-	return e.Field + ": " + e.Detail
-}
-
 // Parse takes a message apart and checks it by the rules of the chat-completions
-// API. Its errors are *Error. The message refers to raw.
+// API. Its errors are of kind fault.Invalid. The message refers to raw.
 func Parse(raw []byte) (*Message, error) {
 	if err := CheckObject(raw, "message"); err != nil {
 		return nil, err
@@ -58,7 +45,7 @@ func (m *Message) check(d *decoder) {
 	case "":
 		d.wrong("invalid_role", "role", "A message needs a role: system, developer, user, assistant or tool.")
 	default:
-		d.wrong("invalid_role", "role", "%q is no role. Use system, developer, user, assistant or tool.", clip(string(m.Role)))
+		d.wrong("invalid_role", "role", "%q is no role. Use system, developer, user, assistant or tool.", fault.Clip(string(m.Role)))
 	}
 	m.checkContent(d)
 	m.checkCalls(d)
@@ -99,7 +86,7 @@ func (m *Message) checkCalls(d *decoder) {
 		case call.ID == "":
 			d.wrong("invalid_tool_calls", fmt.Sprintf("tool_calls[%d].id", i), "A tool call needs an id, by which its result names it.")
 		case seen[call.ID]:
-			d.wrong("invalid_tool_calls", fmt.Sprintf("tool_calls[%d].id", i), "Two calls of one message have the id %q.", clip(call.ID))
+			d.wrong("invalid_tool_calls", fmt.Sprintf("tool_calls[%d].id", i), "Two calls of one message have the id %q.", fault.Clip(call.ID))
 		case call.Name == "":
 			d.wrong("invalid_tool_calls", fmt.Sprintf("tool_calls[%d]", i), `A tool call needs {"type": "function", "function": {"name": …, "arguments": …}}, or the same of a custom tool.`)
 		}
@@ -110,15 +97,15 @@ func (m *Message) checkCalls(d *decoder) {
 // CheckObject refuses what Postgres could not store or index, and what would
 // cost a reader its stack: anything but one JSON object of valid UTF-8, a NUL
 // character, half a surrogate pair, and nesting over MaxNesting. What is the
-// object's name in the error, which is an *Error without a field.
+// object's name in the error, which is of kind fault.Invalid and has no field.
 func CheckObject(raw []byte, what string) error {
 	switch {
 	case !utf8.Valid(raw):
-		return &Error{Code: "invalid_utf8", Detail: fmt.Sprintf("The %s is not valid UTF-8.", what)}
+		return fault.New(fault.Invalid, "invalid_utf8", "", "The %s is not valid UTF-8.", what)
 	case !json.Valid(raw):
-		return &Error{Code: "invalid_json", Detail: fmt.Sprintf("The %s is not valid JSON.", what)}
+		return fault.New(fault.Invalid, "invalid_json", "", "The %s is not valid JSON.", what)
 	case bytes.TrimLeft(raw, " \t\r\n")[0] != '{':
-		return &Error{Code: "wrong_type", Detail: fmt.Sprintf("The %s must be a JSON object.", what)}
+		return fault.New(fault.Invalid, "wrong_type", "", "The %s must be a JSON object.", what)
 	}
 	return checkStrings(raw, what)
 }
@@ -131,7 +118,7 @@ func checkStrings(raw []byte, what string) error {
 		switch c := raw[i]; {
 		case !inString && (c == '{' || c == '['):
 			if depth++; depth > MaxNesting {
-				return &Error{Code: "too_deep", Detail: fmt.Sprintf("The %s nests arrays and objects more than %d deep.", what, MaxNesting)}
+				return fault.New(fault.Invalid, "too_deep", "", "The %s nests arrays and objects more than %d deep.", what, MaxNesting)
 			}
 		case !inString && (c == '}' || c == ']'):
 			depth--
@@ -146,9 +133,9 @@ func checkStrings(raw []byte, what string) error {
 			i += 4
 			switch {
 			case unit == 0:
-				return &Error{Code: "invalid_character", Detail: fmt.Sprintf(`The %s has a NUL character (\u0000), which Postgres can't store. Take it out.`, what)}
+				return fault.New(fault.Invalid, "invalid_character", "", `The %s has a NUL character (\u0000), which Postgres can't store. Take it out.`, what)
 			case unit >= 0xDC00 && unit < 0xE000, unit >= 0xD800 && unit < 0xDC00 && !lowFollows(raw[i+1:]):
-				return &Error{Code: "invalid_character", Detail: fmt.Sprintf(`The %s has half a surrogate pair (\u%04x). Write the whole character.`, what, unit)}
+				return fault.New(fault.Invalid, "invalid_character", "", `The %s has half a surrogate pair (\u%04x). Write the whole character.`, what, unit)
 			case unit >= 0xD800 && unit < 0xDC00:
 				i += 6
 			}
@@ -160,18 +147,4 @@ func checkStrings(raw []byte, what string) error {
 // lowFollows tells whether the second half of a surrogate pair comes next.
 func lowFollows(raw []byte) bool {
 	return len(raw) > 6 && raw[0] == '\\' && raw[1] == 'u' && rawjson.Hex4(raw[2:])&^0x3FF == 0xDC00
-}
-
-// clip shortens a caller's text for an error message.
-func clip(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return s
-	}
-	for i := range s {
-		if i >= most {
-			return s[:i] + "…"
-		}
-	}
-	return s
 }

@@ -44,11 +44,7 @@ var ErrEncoding = errors.New("the database's encoding is not UTF8: create it wit
 // ErrSchemaNewer, a database of another encoding than UTF8 an ErrEncoding; both
 // stay as they are.
 func Migrate(ctx context.Context, url string) (before, after int64, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("db.Migrate: %w", err)
-		}
-	}()
+	defer Wrap(&err, "db.Migrate")
 	conf, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return 0, 0, err

@@ -57,10 +57,11 @@ func (cfg Config) parameters() map[string]string {
 // another connection to Postgres. Open then connects without parameters and,
 // unless the URL says otherwise by default_query_exec_mode, prepares no
 // statements: see [Pooled] and [MissingParameters].
-func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
+func Open(ctx context.Context, cfg Config) (_ *pgxpool.Pool, err error) {
+	defer Wrap(&err, "db.Open")
 	conf, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
-		return nil, fmt.Errorf("db.Open: the database URL can't be read: %w", err)
+		return nil, fmt.Errorf("the database URL can't be read: %w", err)
 	}
 	if cfg.MaxConns > 0 {
 		conf.MaxConns = cfg.MaxConns
@@ -85,10 +86,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 		}
 		pool, err = open(ctx, pooled)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("db.Open: %w", err)
-	}
-	return pool, nil
+	return pool, err
 }
 
 // errParameters tells that parameters of a connection don't reach Postgres.
@@ -135,7 +133,8 @@ func Pooled(pool *pgxpool.Pool) bool {
 
 // MissingParameters are the statements by which the connections' role gets the
 // parameters that cfg asks for and the pool's connections don't have.
-func MissingParameters(ctx context.Context, pool *pgxpool.Pool, cfg Config) ([]string, error) {
+func MissingParameters(ctx context.Context, pool *pgxpool.Pool, cfg Config) (_ []string, err error) {
+	defer Wrap(&err, "db.MissingParameters")
 	wanted := cfg.parameters()
 	names := slices.Sorted(maps.Keys(wanted))
 	values := make([]string, len(names))
@@ -148,11 +147,7 @@ func MissingParameters(ctx context.Context, pool *pgxpool.Pool, cfg Config) ([]s
 		where setting <> wanted
 		order by name`, names, values)
 	if err != nil {
-		return nil, fmt.Errorf("db.MissingParameters: %w", err)
+		return nil, err
 	}
-	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("db.MissingParameters: %w", err)
-	}
-	return missing, nil
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

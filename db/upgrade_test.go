@@ -22,8 +22,10 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -261,7 +263,7 @@ func reads(t *testing.T, pool *pgxpool.Pool, version int64) {
 			t.Errorf("compactions: %+v", ran)
 		}
 	}
-	if _, err := store.Conversation(ctx, id(3)); !errors.Is(err, tree.ErrNotFound) {
+	if _, err := store.Conversation(ctx, id(3)); !errors.Is(err, fault.NotFound) {
 		t.Errorf("another tenant's conversation: %v", err)
 	}
 	if derived := must[uuid.UUID](t)(store.DeriveID(ctx, "kind", "name")); derived.Version() != 8 {
@@ -318,17 +320,17 @@ func writes(t *testing.T, pool *pgxpool.Pool) {
 func worksOff(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	contexts := must[*summarize.Service](t)(summarize.New(tree.New(pool), summarize.Config{}))
-	outcomes := make(chan summarize.JobOutcome, 1)
-	w := must[*summarize.Worker](t)(summarize.NewWorker(pool, contexts, summarize.WorkerConfig{ID: t.Name(), Observe: func(o summarize.JobOutcome) { outcomes <- o }}))
-	if jobs := must[summarize.Jobs](t)(w.Jobs(t.Context())); jobs.Queued != 1 || jobs.OldestQueued <= 0 || jobs.Running != 0 {
-		t.Errorf("jobs before: %+v", jobs)
+	outcomes := make(chan jobs.Outcome, 1)
+	w := must[*jobs.Worker](t)(jobs.New(pool, contexts, jobs.Config{ID: t.Name(), Observe: func(o jobs.Outcome) { outcomes <- o }}))
+	if left := must[jobs.Counts](t)(w.Count(t.Context())); left.Queued != 1 || left.OldestQueued <= 0 || left.Running != 0 {
+		t.Errorf("jobs before: %+v", left)
 	}
 	if err := w.Start(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case o := <-outcomes:
-		if o != summarize.JobCompleted {
+		if o != jobs.Completed {
 			t.Errorf("the job is %s", o)
 		}
 	case <-time.After(time.Minute):
@@ -337,7 +339,7 @@ func worksOff(t *testing.T, pool *pgxpool.Pool) {
 	if err := w.Stop(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if jobs := must[summarize.Jobs](t)(w.Jobs(t.Context())); jobs != (summarize.Jobs{}) {
-		t.Errorf("jobs after: %+v", jobs)
+	if left := must[jobs.Counts](t)(w.Count(t.Context())); left != (jobs.Counts{}) {
+		t.Errorf("jobs after: %+v", left)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"math/big"
 	"strings"
 	"sync/atomic"
@@ -27,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Prefix begins every key.
@@ -49,10 +49,10 @@ const touchInterval = time.Minute
 // may have.
 const MaxLength = 200
 
+// Errors of keys, for errors.Is.
 var (
-	ErrUnknown  = errors.New("the key is unknown or revoked")
-	ErrNotFound = errors.New("there is no key with this id: list the keys to see which there are")
-	ErrInvalid  = errors.New("invalid")
+	ErrUnknown  = fault.New(fault.Unauthorized, "invalid_key", "", "The key is unknown or revoked.")
+	ErrNotFound = fault.New(fault.NotFound, "key_not_found", "", "There is no key with this id. List the keys to see which there are.")
 )
 
 // A Key is what is known of a key besides the key itself.
@@ -83,14 +83,14 @@ func New(h db.Handle) *Keys {
 
 // Create makes a key for a tenant and returns its secret, which is stored
 // nowhere. A tenant is made by its first key. Ids and names that are over
-// MaxLength or have control characters, and an empty tenant id, are an
-// ErrInvalid.
+// MaxLength or have control characters, and an empty tenant id, are a
+// fault.Invalid.
 func (k *Keys) Create(ctx context.Context, tenantID, name string) (_ Key, secret string, err error) {
-	defer wrap(&err, "Create(%q, %q)", tenantID, name)
+	defer db.Wrap(&err, "keys.Create(%q, %q)", tenantID, name)
 	if tenantID == "" {
-		return Key{}, "", fmt.Errorf("%w: the tenant id is empty", ErrInvalid)
+		return Key{}, "", fault.New(fault.Invalid, "missing_field", "tenant_id", "It is empty.")
 	}
-	if err := checkText("tenant id", tenantID); err != nil {
+	if err := checkText("tenant_id", tenantID); err != nil {
 		return Key{}, "", err
 	}
 	if err := checkText("name", name); err != nil {
@@ -115,7 +115,7 @@ func (k *Keys) Create(ctx context.Context, tenantID, name string) (_ Key, secret
 // List gives a tenant's keys, newest first, revoked ones included; of every
 // tenant where tenantID is "".
 func (k *Keys) List(ctx context.Context, tenantID string) (_ []Key, err error) {
-	defer wrap(&err, "List(%q)", tenantID)
+	defer db.Wrap(&err, "keys.List(%q)", tenantID)
 	rows, err := k.q.ListKeys(ctx, pgtype.Text{String: tenantID, Valid: tenantID != ""})
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (k *Keys) List(ctx context.Context, tenantID string) (_ []Key, err error) {
 // more. Revoking twice keeps the first time. An id that there isn't is an
 // ErrNotFound.
 func (k *Keys) Revoke(ctx context.Context, id uuid.UUID) (_ Key, err error) {
-	defer wrap(&err, "Revoke(%s)", id)
+	defer db.Wrap(&err, "keys.Revoke(%s)", id)
 	row, err := k.q.RevokeKey(ctx, db.RevokeKeyParams{ID: toUUID(id), RevokedAt: toTime(stamp(k.now()))})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Key{}, ErrNotFound
@@ -156,7 +156,7 @@ func (k *Keys) Verify(ctx context.Context, secret string) (_ Key, err error) {
 	if key, ok := k.cache.get(hash, now); ok {
 		return key, nil
 	}
-	defer wrap(&err, "Verify") // no argument of it belongs in a log
+	defer db.Wrap(&err, "keys.Verify") // no argument of it belongs in a log
 	row, err := k.q.GetKeyByHash(ctx, hash[:])
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return Key{}, err
@@ -198,7 +198,7 @@ func (k *Keys) Any(ctx context.Context) (_ bool, err error) {
 	if now.UnixNano() < k.noneUntil.Load() {
 		return false, nil
 	}
-	defer wrap(&err, "Any")
+	defer db.Wrap(&err, "keys.Any")
 	found, err := k.q.HasKeys(ctx)
 	switch {
 	case err != nil:
@@ -229,19 +229,13 @@ func wellFormed(secret string) bool {
 func checkText(what, s string) error {
 	switch {
 	case !utf8.ValidString(s):
-		return fmt.Errorf("%w: the %s is not valid UTF-8", ErrInvalid, what)
+		return fault.New(fault.Invalid, "invalid_utf8", what, "It is not valid UTF-8.")
 	case utf8.RuneCountInString(s) > MaxLength:
-		return fmt.Errorf("%w: the %s has over %d characters", ErrInvalid, what, MaxLength)
+		return fault.New(fault.Invalid, "too_long", what, "It has over %d characters.", MaxLength)
 	case strings.ContainsFunc(s, unicode.IsControl):
-		return fmt.Errorf("%w: the %s has a control character", ErrInvalid, what)
+		return fault.New(fault.Invalid, "invalid_character", what, "It has a control character. Take it out.")
 	}
 	return nil
-}
-
-func wrap(err *error, format string, args ...any) {
-	if *err != nil {
-		*err = fmt.Errorf("keys."+format+": %w", append(args, *err)...)
-	}
 }
 
 // stamp is a time as Postgres stores it.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // clock is a time that tests move.
@@ -215,8 +216,8 @@ func TestNamesAreChecked(t *testing.T) {
 		"newline":        {"t", "a\nb"},
 		"invalid name":   {"t", "\xc3\x28"},
 	} {
-		if _, _, err := k.Create(t.Context(), c.tenant, c.name); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: Create gave %v, want ErrInvalid", name, err)
+		if _, _, err := k.Create(t.Context(), c.tenant, c.name); !errors.Is(err, fault.Invalid) {
+			t.Errorf("%s: Create gave %v, want fault.Invalid", name, err)
 		}
 	}
 	if list, err := k.List(t.Context(), ""); err != nil || len(list) != 0 {

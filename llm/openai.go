@@ -76,14 +76,14 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	base, err := url.Parse(config.BaseURL)
 	switch {
 	case config.Model == "":
-		return nil, errors.New("llm.NewOpenAI: no model is named")
+		return nil, errors.New("no model is named")
 	case config.MaxAnswerBytes < 0 || config.MaxAnswerBytes > 1<<30:
-		return nil, fmt.Errorf("llm.NewOpenAI: MaxAnswerBytes is %d; it goes from 1 to 1 GiB, and 0 is 4 MiB", config.MaxAnswerBytes)
+		return nil, fmt.Errorf("MaxAnswerBytes is %d; it goes from 1 to 1 GiB, and 0 is 4 MiB", config.MaxAnswerBytes)
 	case config.BaseURL == "":
 		base, _ = url.Parse(defaultBaseURL)
 	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		// The URL isn't quoted: it may hold a password.
-		return nil, errors.New("llm.NewOpenAI: the base URL must look like https://host/v1, without user name, query and fragment")
+		return nil, errors.New("the base URL must look like https://host/v1, without user name, query and fragment")
 	}
 	families := config.Families
 	if families == nil {

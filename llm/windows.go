@@ -39,7 +39,7 @@ func (f Families) With(more ...Family) (Families, error) {
 	for _, family := range more {
 		family.Prefix = strings.ToLower(strings.TrimSpace(family.Prefix))
 		if family.Prefix == "" || family.Window <= 0 {
-			return nil, fmt.Errorf("llm.Families.With: family %q with a window of %d tokens: a family needs a name, or the beginning of one, and a window above 0", family.Prefix, family.Window)
+			return nil, fmt.Errorf("family %q with a window of %d tokens: a family needs a name, or the beginning of one, and a window above 0", family.Prefix, family.Window)
 		}
 		out = slices.DeleteFunc(out, func(old Family) bool { return strings.EqualFold(old.Prefix, family.Prefix) })
 		out = append(out, family)
@@ -57,7 +57,7 @@ func (f Families) Window(model string) (int, error) {
 			names[i] = family.Prefix
 		}
 		slices.Sort(names)
-		return 0, fmt.Errorf("llm.Families.Window(%q): the model is unknown; configure its window, or give max_context_tokens instead; known families: %s", model, strings.Join(names, ", "))
+		return 0, fmt.Errorf("the model %q is unknown; configure its window, or give max_context_tokens instead; known families: %s", model, strings.Join(names, ", "))
 	}
 	return family.Window, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -154,7 +155,7 @@ func (f found) read(ctx context.Context, store *tree.Store, conversationID uuid.
 		return answer, nil
 	}
 	messages, err := store.Messages(ctx, conversationID, ids)
-	if errors.Is(err, tree.ErrNotFound) {
+	if errors.Is(err, fault.NotFound) {
 		return Answer{}, errChanged
 	}
 	if err != nil {

@@ -3,11 +3,11 @@ package recall
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -84,11 +84,7 @@ const tries = 3
 // The first question about a conversation reads the branch, at about 40,000
 // messages a second; a later one what was appended since.
 func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, q Question) (_ Answer, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("recall.Recall(%s, head %s): %w", conversationID, headID, err)
-		}
-	}()
+	defer fault.Wrap(&err, "recall.Recall(%s, head %s)", conversationID, headID)
 	if q, err = q.checked(); err != nil {
 		return Answer{}, err
 	}
@@ -100,10 +96,8 @@ func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID,
 			return answer, err
 		}
 	}
-	return Answer{}, &tree.Error{
-		Kind: tree.ErrConflict, Code: "conversation_changed",
-		Detail: "The conversation was pruned again and again while the question was answered. Ask again.",
-	}
+	return Answer{}, fault.New(fault.Conflict, "conversation_changed", "",
+		"The conversation was pruned again and again while the question was answered. Ask again.")
 }
 
 // errChanged says that something was pruned since the branch was looked up.
@@ -112,19 +106,19 @@ var errChanged = errors.New("the branch changed")
 func (q Question) checked() (Question, error) {
 	switch {
 	case len(q.Query) > MaxQueryBytes:
-		return q, invalid("query_too_long", "query", "The question has %d bytes, and %d is the most. Ask in fewer words.", len(q.Query), MaxQueryBytes)
+		return q, fault.New(fault.Invalid, "query_too_long", "query", "The question has %d bytes, and %d is the most. Ask in fewer words.", len(q.Query), MaxQueryBytes)
 	case len(wordsOf(q.Query)) == 0:
-		return q, invalid("empty_query", "query", "Say in words what to look for.")
+		return q, fault.New(fault.Invalid, "empty_query", "query", "Say in words what to look for.")
 	case q.Limit < 0 || q.Limit > MaxLimit:
-		return q, invalid("invalid_limit", "limit", "Ask for 1 to %d messages.", MaxLimit)
+		return q, fault.New(fault.Invalid, "invalid_limit", "limit", "Ask for 1 to %d messages.", MaxLimit)
 	case q.MaxTokens < 0 || q.MaxTokens > MaxMaxTokens:
-		return q, invalid("invalid_max_tokens", "max_tokens", "Ask for 1 to %d tokens.", MaxMaxTokens)
+		return q, fault.New(fault.Invalid, "invalid_max_tokens", "max_tokens", "Ask for 1 to %d tokens.", MaxMaxTokens)
 	}
 	if q.Scope == "" {
 		q.Scope = ScopeFolded
 	}
 	if !slices.Contains([]Scope{ScopeFolded, ScopeBranch, ScopeConversation}, q.Scope) {
-		return q, invalid("invalid_scope", "scope", "The scope is %s, %s or %s.", ScopeFolded, ScopeBranch, ScopeConversation)
+		return q, fault.New(fault.Invalid, "invalid_scope", "scope", "The scope is %s, %s or %s.", ScopeFolded, ScopeBranch, ScopeConversation)
 	}
 	if q.Limit == 0 {
 		q.Limit = DefaultLimit
@@ -133,8 +127,4 @@ func (q Question) checked() (Question, error) {
 		q.MaxTokens = DefaultMaxTokens
 	}
 	return q, nil
-}
-
-func invalid(code, field, format string, args ...any) error {
-	return &tree.Error{Kind: tree.ErrInvalid, Code: code, Field: field, Detail: fmt.Sprintf(format, args...)}
 }

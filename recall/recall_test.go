@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -26,7 +27,7 @@ func ask(t testing.TB, s *recall.Service, store *tree.Store, conversationID, hea
 }
 
 func code(err error) string {
-	var e *tree.Error
+	var e *fault.Error
 	if errors.As(err, &e) {
 		return e.Code
 	}

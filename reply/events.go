@@ -56,7 +56,7 @@ type End struct {
 	Message      *tree.Message // what is stored; nil where nothing is
 	Usage        Usage
 	FinishReason string // the provider's word; "" for none
-	Err          error  // why it failed; an *Error, or a *tree.Error, or what the log must tell
+	Err          error  // why it failed: a *fault.Error with a code, or what the log must tell
 }
 
 // Usage is in tokens, as the provider counted them; 0 if it didn't say.

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -181,7 +182,7 @@ func TestEventsAreBounded(t *testing.T) {
 			piece = strings.Repeat("x", 16)
 		}
 		if err := l.add(llm.Delta{Content: piece}); err != nil {
-			wantError(t, err, ErrModel, "answer_too_long")
+			wantError(t, err, fault.Model, "answer_too_long")
 			break
 		}
 		got += read() // a reader that keeps up
@@ -197,7 +198,7 @@ func TestEventsAreBounded(t *testing.T) {
 	calls := json.RawMessage(`[{"index":0,"function":{"arguments":"` + strings.Repeat("x", 1000) + `"}}]`)
 	for range maxCallBytes / 1000 {
 		if err := l.add(llm.Delta{ToolCalls: calls}); err != nil {
-			wantError(t, err, ErrModel, "answer_too_long")
+			wantError(t, err, fault.Model, "answer_too_long")
 			return
 		}
 	}

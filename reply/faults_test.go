@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -76,7 +77,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("status %s, finish reason %q: %v", h.end.Status, h.end.FinishReason, h.end.Err)
 			}
 			if test.code != "" {
-				wantError(t, h.end.Err, ErrModel, test.code)
+				wantError(t, h.end.Err, kindOf(test.code), test.code)
 			}
 			if strings.Contains(f.log.String(), "coppice?") || strings.Contains(f.log.String(), "A wood") {
 				t.Errorf("the log has text: %s", f.log)
@@ -134,7 +135,7 @@ func TestFaults(t *testing.T) {
 func checkStored(t *testing.T, f *fixture, r *Reply, h *heard) *tree.Message {
 	t.Helper()
 	m, err := f.store.Message(t.Context(), r.ConversationID(), r.MessageID())
-	if errors.Is(err, tree.ErrNotFound) {
+	if errors.Is(err, fault.NotFound) {
 		if h.end.Message != nil || strings.TrimSpace(h.content.String()) != "" {
 			t.Errorf("nothing is stored of %q", h.content.String())
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // answerable refuses contexts that a model can't or shouldn't answer: those
@@ -36,11 +37,11 @@ func notAnswerable(role chat.Role) error {
 	if role == chat.Assistant {
 		what = "an assistant message"
 	}
-	return invalid("head_not_answerable", "head_id", "The branch ends in %s, which calls for no answer. Name a user message or a tool's result as its head, or send a message with the request.", what)
+	return fault.New(fault.Invalid, "head_not_answerable", "head_id", "The branch ends in %s, which calls for no answer. Name a user message or a tool's result as its head, or send a message with the request.", what)
 }
 
 func callsOpen(open []string) error {
-	return invalid("open_tool_calls", "head_id", "The assistant message above makes calls that have no result yet: %s. Append their results, too, then ask for the answer to the last one.", quotedList(open))
+	return fault.New(fault.Invalid, "open_tool_calls", "head_id", "The assistant message above makes calls that have no result yet: %s. Append their results, too, then ask for the answer to the last one.", quotedList(open))
 }
 
 // openCalls lists the calls at the end of a context that have no result.
@@ -68,7 +69,7 @@ func (s *Service) checkMessage(ctx context.Context, a *assignment, parentID uuid
 	m := chat.Read(a.request.Message.Body)
 	switch m.Role {
 	case chat.Assistant, chat.System, chat.Developer:
-		return invalid("head_not_answerable", "message.role", "A message of the role %s calls for no answer. Append it without asking for one, or send a user message or a tool's result.", m.Role)
+		return fault.New(fault.Invalid, "head_not_answerable", "message.role", "A message of the role %s calls for no answer. Append it without asking for one, or send a user message or a tool's result.", m.Role)
 	case chat.Tool:
 		if parentID == uuid.Nil {
 			return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -46,37 +47,34 @@ func TestRefusedRequests(t *testing.T) {
 		code, field string
 		detail      []string
 	}{
-		"assistant head":           {Request{HeadID: answer}, ErrInvalid, "head_not_answerable", "head_id", []string{"an assistant message"}},
-		"system head":              {Request{HeadID: system}, ErrInvalid, "head_not_answerable", "head_id", []string{"a system message"}},
-		"calls":                    {Request{HeadID: calls}, ErrInvalid, "head_not_answerable", "head_id", nil},
-		"open calls":               {Request{HeadID: one}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_2"`}},
-		"message that leaves open": {Request{HeadID: calls, Message: message(result("call_2"))}, ErrInvalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
-		"message of an assistant":  {Request{HeadID: user, Message: spoken("assistant", "A wood.")}, ErrInvalid, "head_not_answerable", "message.role", []string{"role assistant"}},
-		"message of the system":    {Request{HeadID: user, Message: spoken("system", "Be long.")}, ErrInvalid, "head_not_answerable", "message.role", nil},
-		"message of nobody":        {Request{HeadID: user, Message: spoken("human", "Hm?")}, tree.ErrInvalid, "invalid_role", "message.role", nil},
-		"blank message":            {Request{HeadID: user, Message: spoken("user", " ")}, tree.ErrInvalid, "empty_content", "message.content", nil},
-		"result of no call":        {Request{HeadID: user, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_not_found", "message.tool_call_id", nil},
-		"result again":             {Request{HeadID: one, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_answered", "message.tool_call_id", nil},
-		"result as a root":         {Request{HeadID: user, ParentID: &root, Message: message(result("call_1"))}, tree.ErrInvalid, "tool_call_not_found", "message.tool_call_id", nil},
-		"unknown model":            {Request{HeadID: user, Model: "gpt-5"}, ErrInvalid, "unknown_model", "model", []string{`"offline"`}},
-		"absent head":              {Request{HeadID: uuid.New()}, tree.ErrNotFound, "message_not_found", "", nil},
-		"absent parent":            {Request{HeadID: uuid.New(), Message: spoken("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "head_id", nil},
-		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Message: spoken("user", "Hm?")}, tree.ErrNotFound, "parent_not_found", "message.parent_id", nil},
-		"absent conversation":      {Request{ConversationID: uuid.New(), HeadID: user}, tree.ErrNotFound, "conversation_not_found", "", nil},
-		"no message":               {Request{ConversationID: empty.ID}, tree.ErrNotFound, "no_active_head", "", nil},
+		"assistant head":           {Request{HeadID: answer}, fault.Invalid, "head_not_answerable", "head_id", []string{"an assistant message"}},
+		"system head":              {Request{HeadID: system}, fault.Invalid, "head_not_answerable", "head_id", []string{"a system message"}},
+		"calls":                    {Request{HeadID: calls}, fault.Invalid, "head_not_answerable", "head_id", nil},
+		"open calls":               {Request{HeadID: one}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_2"`}},
+		"message that leaves open": {Request{HeadID: calls, Message: message(result("call_2"))}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
+		"message of an assistant":  {Request{HeadID: user, Message: spoken("assistant", "A wood.")}, fault.Invalid, "head_not_answerable", "message.role", []string{"role assistant"}},
+		"message of the system":    {Request{HeadID: user, Message: spoken("system", "Be long.")}, fault.Invalid, "head_not_answerable", "message.role", nil},
+		"message of nobody":        {Request{HeadID: user, Message: spoken("human", "Hm?")}, fault.Invalid, "invalid_role", "message.role", nil},
+		"blank message":            {Request{HeadID: user, Message: spoken("user", " ")}, fault.Invalid, "empty_content", "message.content", nil},
+		"result of no call":        {Request{HeadID: user, Message: message(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"result again":             {Request{HeadID: one, Message: message(result("call_1"))}, fault.Invalid, "tool_call_answered", "message.tool_call_id", nil},
+		"result as a root":         {Request{HeadID: user, ParentID: &root, Message: message(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"unknown model":            {Request{HeadID: user, Model: "gpt-5"}, fault.Invalid, "unknown_model", "model", []string{`"offline"`}},
+		"absent head":              {Request{HeadID: uuid.New()}, fault.NotFound, "message_not_found", "", nil},
+		"absent parent":            {Request{HeadID: uuid.New(), Message: spoken("user", "Hm?")}, fault.NotFound, "parent_not_found", "head_id", nil},
+		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Message: spoken("user", "Hm?")}, fault.NotFound, "parent_not_found", "message.parent_id", nil},
+		"absent conversation":      {Request{ConversationID: uuid.New(), HeadID: user}, fault.NotFound, "conversation_not_found", "", nil},
+		"no message":               {Request{ConversationID: empty.ID}, fault.NotFound, "no_active_head", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.req.ConversationID == uuid.Nil {
 				test.req.ConversationID = id
 			}
 			_, _, err := f.Start(t.Context(), test.req)
-			var own *Error
-			var fromTree *tree.Error
+			var known *fault.Error
 			code, field := "", ""
-			if errors.As(err, &own) {
-				code, field = own.Code, own.Field
-			} else if errors.As(err, &fromTree) {
-				code, field = fromTree.Code, fromTree.Field
+			if errors.As(err, &known) {
+				code, field = known.Code, known.Field
 			}
 			if !errors.Is(err, test.kind) || code != test.code || field != test.field {
 				t.Fatalf("%v: code %q, field %q; want %q, %q of kind %q", err, code, field, test.code, test.field, test.kind)
@@ -158,9 +156,9 @@ func TestBranchOverItsWindow(t *testing.T) {
 	}{
 		"fits after the digest":    {summarize.Config{}, time.Minute, true},
 		"the summarizer fails":     {summarize.Config{NoDigest: true}, time.Minute, false},
-		"the summarizer hangs":     {summarize.Config{Summarizers: []summarize.Summarizer{{Model: hanging, Window: 100_000, Timeout: time.Minute}}}, 50 * time.Millisecond, false},
+		"the summarizer hangs":     {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: time.Minute}}}}, 50 * time.Millisecond, false},
 		"there is no time at all":  {summarize.Config{}, time.Nanosecond, false},
-		"the digest takes over it": {summarize.Config{Summarizers: []summarize.Summarizer{{Model: hanging, Window: 100_000, Timeout: 50 * time.Millisecond}}}, time.Minute, true},
+		"the digest takes over it": {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: 50 * time.Millisecond}}}}, time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -219,13 +217,13 @@ func TestModelErrors(t *testing.T) {
 		llm.ErrInvalid, llm.ErrAuth, llm.ErrRateLimited, llm.ErrUnavailable, llm.ErrTimeout, llm.ErrBadResponse, llm.ErrPromptTooLong, llm.ErrAnswerTooLong,
 	} {
 		err := modelError(&llm.Error{Kind: kind, Model: "m", Detail: "the detail"})
-		var own *Error
-		if !errors.As(err, &own) || !errors.Is(err, ErrModel) || !errors.Is(err, kind) || seen[own.Code] || !strings.Contains(own.Detail, "the detail. ") {
+		var own *fault.Error
+		if !errors.As(err, &own) || own.Kind != kindOf(own.Code) || !errors.Is(err, kind) || seen[own.Code] || !strings.Contains(own.Detail, "the detail. ") {
 			t.Errorf("%v: %v", kind, err)
 			continue
 		}
 		seen[own.Code] = true
-		if knownCode(own.Code) != own.Code {
+		if kind, code := knownFault(own.Code); code != own.Code || kind != own.Kind {
 			t.Errorf("%s is not known", own.Code)
 		}
 	}
@@ -290,7 +288,7 @@ func TestFoldedHead(t *testing.T) {
 
 	fold(answer)
 	_, _, err = f.Start(t.Context(), Request{ConversationID: id, HeadID: answer})
-	wantError(t, err, ErrInvalid, "head_not_answerable", "an assistant message")
+	wantError(t, err, fault.Invalid, "head_not_answerable", "an assistant message")
 
 	// A result alone, without its call, no model would take.
 	fold(result)

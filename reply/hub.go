@@ -1,12 +1,13 @@
 package reply
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // key names a reply: by the tenant, too, because ids of conversations may be
@@ -66,8 +67,8 @@ func (h *hub) begin(r *Reply) (there *Reply, err error) {
 		return there, nil
 	}
 	busy := func(whose string, most int) error {
-		return &Error{Kind: ErrBusy, Code: "too_many_replies",
-			Detail: fmt.Sprintf("%s %d replies are under way, which is the most. Wait for one to end, or stop one.", whose, most)}
+		return fault.New(fault.TooMany, "too_many_replies", "",
+			"%s %d replies are under way, which is the most. Wait for one to end, or stop one.", whose, most)
 	}
 	switch {
 	case h.closed:

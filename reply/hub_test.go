@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 func TestCaps(t *testing.T) {
@@ -21,7 +21,7 @@ func TestCaps(t *testing.T) {
 	f.ask(t, req)
 	before := f.messages(t)
 	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Message: spoken("user", "x")})
-	wantError(t, err, ErrBusy, "too_many_replies", "Your 2 replies")
+	wantError(t, err, fault.TooMany, "too_many_replies", "Your 2 replies")
 	if f.messages(t) != before {
 		t.Error("the refused request stored its message")
 	}
@@ -30,11 +30,11 @@ func TestCaps(t *testing.T) {
 	their, theirHead := theirs.conversation(t)
 	last := theirs.ask(t, Request{ConversationID: their, HeadID: theirHead})
 	_, _, err = theirs.Start(t.Context(), Request{ConversationID: their, HeadID: theirHead})
-	wantError(t, err, ErrBusy, "too_many_replies", "The server's 3 replies")
-	if _, err := theirs.Find(t.Context(), id, first.MessageID()); !errors.Is(err, tree.ErrNotFound) {
+	wantError(t, err, fault.TooMany, "too_many_replies", "The server's 3 replies")
+	if _, err := theirs.Find(t.Context(), id, first.MessageID()); !errors.Is(err, fault.NotFound) {
 		t.Errorf("a reply of another tenant's: %v", err)
 	}
-	if _, err := f.Find(t.Context(), their, last.MessageID()); !errors.Is(err, tree.ErrNotFound) {
+	if _, err := f.Find(t.Context(), their, last.MessageID()); !errors.Is(err, fault.NotFound) {
 		t.Errorf("a reply of another tenant's: %v", err)
 	}
 
@@ -67,7 +67,7 @@ func TestClose(t *testing.T) {
 		return f.hub.closed
 	})
 	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head})
-	wantError(t, err, ErrClosed, "shutting_down")
+	wantError(t, err, fault.Unavailable, "shutting_down")
 	g.pieces <- "an answer"
 	stop()
 	if err := <-closed; err != nil {

@@ -3,10 +3,10 @@ package reply
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"unicode"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -35,15 +35,11 @@ func record(model string, res llm.Response, end End) json.RawMessage {
 }
 
 func codeOf(err error) string {
-	var own *Error
-	var fromTree *tree.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
-	case errors.As(err, &own):
-		return own.Code
-	case errors.As(err, &fromTree):
-		return fromTree.Code
+	}
+	if code := fault.Of(err).Code; code != "" {
+		return code
 	}
 	return "internal_error"
 }
@@ -65,19 +61,21 @@ func endOf(m tree.Message) End {
 		end.Status = StatusStopped
 	case StatusFailed:
 		end.Status = StatusFailed
-		end.Err = &Error{Kind: ErrModel, Code: knownCode(n.Code), Detail: "The model failed. What came until then is stored. Ask again for another try, which makes a sibling."}
+		kind, code := knownFault(n.Code)
+		end.Err = fault.New(kind, code, "", "The model failed. What came until then is stored. Ask again for another try, which makes a sibling.")
 	}
 	return end
 }
 
-// knownCode is a code that callers may rely on, whatever the metadata says.
-func knownCode(code string) string {
-	for _, c := range modelCodes {
-		if c.code == code {
-			return code
+// knownFault is a kind and a code that callers may rely on, whatever the metadata
+// says.
+func knownFault(code string) (fault.Kind, string) {
+	for _, f := range modelFaults {
+		if f.code == code {
+			return f.kind, code
 		}
 	}
-	return "model_bad_response"
+	return fault.Model, "model_bad_response"
 }
 
 // partial is the message of an answer that broke off; nil where nothing came

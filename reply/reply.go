@@ -35,6 +35,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -141,10 +142,10 @@ func (s *Service) Models() (names []string) {
 }
 
 // Find gives a reply by the id of its answer: one that runs or ended lately, or
-// else the stored answer, of which there is only the end. Any other id is an
-// ErrNotFound.
+// else the stored answer, of which there is only the end. Any other id is a
+// fault.NotFound.
 func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
-	defer wrap(&err, "Find(%s, %s)", conversationID, messageID)
+	defer fault.Wrap(&err, "reply.Find(%s, %s)", conversationID, messageID)
 	r := s.hub.find(s.key(conversationID, messageID))
 	if r != nil && r.runs() {
 		return r, nil
@@ -156,7 +157,7 @@ func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID)
 		return r, nil
 	case err == nil && m.Role == tree.RoleAssistant:
 		return storedReply(m), nil
-	case err != nil && !errors.Is(err, tree.ErrNotFound):
+	case err != nil && !errors.Is(err, fault.NotFound):
 		return nil, err
 	}
 	if _, err := s.store.Conversation(ctx, conversationID); err != nil {
@@ -171,7 +172,7 @@ func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID)
 // Stop ends a reply and waits until what came until then is stored. Of one that
 // has ended it gives the end. It finds replies as Find does.
 func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID) (_ End, err error) {
-	defer wrap(&err, "Stop(%s, %s)", conversationID, messageID)
+	defer fault.Wrap(&err, "reply.Stop(%s, %s)", conversationID, messageID)
 	r, err := s.Find(ctx, conversationID, messageID)
 	if err != nil {
 		return End{}, err
@@ -213,11 +214,4 @@ func (s *Service) Stats() Stats { return s.hub.stats() }
 
 func (s *Service) key(conversationID, messageID uuid.UUID) key {
 	return key{s.store.TenantID(), conversationID, messageID}
-}
-
-// wrap names the method and its arguments, once.
-func wrap(err *error, format string, args ...any) {
-	if *err != nil {
-		*err = fmt.Errorf("reply."+format+": %w", append(args, *err)...)
-	}
 }

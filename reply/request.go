@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -47,12 +48,13 @@ const prepareTimeout = 30 * time.Second
 //
 // Where a reply of the request's id runs or ended lately, or its answer is
 // stored, that one is given and started is false; where it answers something
-// else, that is an ErrConflict. Two requests of different ids make two siblings.
+// else, that is a fault.Conflict. Two requests of different ids make two siblings.
 //
-// A request that can't be met is an ErrInvalid, or an error of package tree;
-// with ErrBusy or ErrClosed, and with an ErrInvalid, nothing was changed.
+// A request that can't be met is a fault.Invalid, or an error of package tree.
+// After a fault.TooMany, a fault.Unavailable of the code shutting_down and a
+// fault.Invalid of this package, nothing was changed.
 func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started bool, err error) {
-	defer wrap(&err, "Start(%s, head %s)", req.ConversationID, req.HeadID)
+	defer fault.Wrap(&err, "reply.Start(%s, head %s)", req.ConversationID, req.HeadID)
 	model, err := s.model(req.Model)
 	if err != nil {
 		return nil, false, err
@@ -104,7 +106,7 @@ func (s *Service) model(name string) (llm.Model, error) {
 			return m, nil
 		}
 	}
-	return nil, invalid("unknown_model", "model", "This server has no model of this name to answer with. It has %s.", quotedList(s.Models()))
+	return nil, fault.New(fault.Invalid, "unknown_model", "model", "This server has no model of this name to answer with. It has %s.", quotedList(s.Models()))
 }
 
 // earlier looks for the reply that an earlier request of the same id made.
@@ -114,7 +116,7 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 	}
 	// Of one that ended, what is stored counts: it may have been pruned since.
 	m, err := s.store.Message(ctx, req.ConversationID, req.ID)
-	if errors.Is(err, tree.ErrNotFound) {
+	if errors.Is(err, fault.NotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -244,7 +246,7 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 	switch _, missing := s.store.Message(ctx, c.ID, req.Message.ID); {
 	case missing == nil: // stored by an earlier try
 		return s.store.RoomFor(c, answer)
-	case !errors.Is(missing, tree.ErrNotFound):
+	case !errors.Is(missing, fault.NotFound):
 		return missing
 	}
 	return err
@@ -257,7 +259,7 @@ func (s *Service) append(ctx context.Context, a *assignment) error {
 		parent, field = *a.request.ParentID, "message.parent_id"
 	}
 	if err := s.checkMessage(ctx, a, parent); err != nil {
-		return inMessage(err, field)
+		return err
 	}
 	var options []tree.AppendOption
 	if a.request.KeepHead {
@@ -271,21 +273,20 @@ func (s *Service) append(ctx context.Context, a *assignment) error {
 	return nil
 }
 
-// inMessage puts the field of an error of the tree's where the request has it.
+// inMessage puts the field of a refusal of the tree's where the request has it.
 func inMessage(err error, parentField string) error {
-	var e *tree.Error
-	if !errors.As(err, &e) {
+	if !fault.Refused(err) {
 		return err
 	}
-	below := *e
-	switch below.Field {
+	e := *fault.Of(err)
+	switch e.Field {
 	case "":
 	case "parent_id":
-		below.Field = parentField
+		e.Field = parentField
 	default:
-		below.Field = "message." + below.Field
+		e.Field = "message." + e.Field
 	}
-	return &below
+	return &e
 }
 
 // readContext reads what the model will be given, the head last. An answer that

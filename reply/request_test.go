@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -85,7 +86,7 @@ func TestIdempotency(t *testing.T) {
 			case started:
 				t.Errorf("%s, %s: another reply began", name, where)
 			case !test.same:
-				wantError(t, err, ErrConflict, "id_conflict")
+				wantError(t, err, fault.Conflict, "id_conflict")
 			case err != nil:
 				t.Errorf("%s, %s: %v", name, where, err)
 			default:
@@ -125,7 +126,7 @@ func TestRefusedTogether(t *testing.T) {
 	for range 10 {
 		all.Go(func() {
 			_, _, err := f.Start(t.Context(), req)
-			wantError(t, err, ErrInvalid, "head_not_answerable")
+			wantError(t, err, fault.Invalid, "head_not_answerable")
 		})
 	}
 	all.Wait()
@@ -151,10 +152,10 @@ func TestNoRoomIsNotTheDatabasesError(t *testing.T) {
 	message := spoken("user", "x")
 	message.ID = uuid.New()
 	full := &Service{shared: f.shared, store: store, contexts: f.contexts}
-	if err := full.checkRoom(gone, c, Request{Message: message}); !errors.Is(err, context.Canceled) || errors.Is(err, tree.ErrLimit) {
+	if err := full.checkRoom(gone, c, Request{Message: message}); !errors.Is(err, context.Canceled) || errors.Is(err, fault.Full) {
 		t.Error(err)
 	}
-	if err := full.checkRoom(t.Context(), c, Request{Message: message}); !errors.Is(err, tree.ErrLimit) {
+	if err := full.checkRoom(t.Context(), c, Request{Message: message}); !errors.Is(err, fault.Full) {
 		t.Error(err)
 	}
 }

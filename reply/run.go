@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -130,7 +131,7 @@ func (s *Service) run(r *Reply, a *assignment) {
 		span.SetStatus(codes.Error, "") // whose text is the log's
 	}
 	// What was streamed of a message that is gone must not be read any more.
-	keep := end.Message != nil || !errors.Is(end.Err, tree.ErrNotFound)
+	keep := end.Message != nil || !errors.Is(end.Err, fault.NotFound)
 	s.report(ctx, r, a, end, time.Since(start))
 	s.hub.end(r, end.Status, keep, func() {
 		r.change(func() { r.end = &end })
@@ -176,7 +177,7 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	case err == nil && body != nil && (strings.TrimSpace(content) != "" || refusal != "" || len(chat.Read(body).Calls) > 0):
 	case err == nil:
 		end.Status, body = StatusFailed, nil
-		end.Err = &Error{Kind: ErrModel, Code: "model_bad_response", Detail: "The model's answer is blank. Ask again for another try."}
+		end.Err = fault.New(fault.Model, "model_bad_response", "", "The model's answer is blank. Ask again for another try.")
 	case errors.Is(cause, errStopped), errors.Is(cause, errClosing):
 		end.Status, body = StatusStopped, partial(content, refusal)
 	default:
@@ -187,9 +188,8 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 		return end
 	}
 	m, err := s.keepAnswer(ctx, r, a, body, record(r.model, res, end))
-	var refused *tree.Error
 	if rest := partial(content, refusal); end.Status == StatusCompleted && rest != nil &&
-		errors.As(err, &refused) && (errors.Is(err, tree.ErrInvalid) || errors.Is(err, tree.ErrTooLarge)) {
+		(errors.Is(err, fault.Invalid) || errors.Is(err, fault.TooLarge)) {
 		// A model may call tools in ways that can't be stored. Its text can.
 		end.Status, end.Err = StatusFailed, err
 		if m, err = s.keepAnswer(ctx, r, a, rest, record(r.model, res, end)); err == nil {
@@ -215,8 +215,7 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body,
 	answer := tree.NewMessage{ID: r.messageID, Body: body, Metadata: metadata, CreatedAt: time.Now()}
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
 		m, err := s.tryStore(ctx, a, answer)
-		var refused *tree.Error
-		if err == nil || errors.As(err, &refused) {
+		if err == nil || fault.Refused(err) {
 			return m, err
 		}
 		s.log.WarnContext(ctx, "an answer could not be stored yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -139,7 +140,7 @@ func TestStop(t *testing.T) {
 	if err != nil || e.Status != StatusStopped || e.Message != nil {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, err := f.store.Message(t.Context(), id, r.MessageID()); !errors.Is(err, tree.ErrNotFound) {
+	if _, err := f.store.Message(t.Context(), id, r.MessageID()); !errors.Is(err, fault.NotFound) {
 		t.Errorf("a blank answer is stored: %v", err)
 	}
 	if r, err := f.Find(t.Context(), id, named.ID); err != nil || hear(t, r).end.Status != StatusStopped {
@@ -152,8 +153,8 @@ func TestStop(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	_, err = f.Stop(patient(t), id, uuid.New())
-	wantError(t, err, ErrNotFound, "reply_not_found")
-	if _, err = f.Stop(patient(t), uuid.New(), r.MessageID()); !errors.Is(err, tree.ErrNotFound) {
+	wantError(t, err, fault.NotFound, "reply_not_found")
+	if _, err = f.Stop(patient(t), uuid.New(), r.MessageID()); !errors.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
 	if s := f.Stats(); s != (Stats{Completed: 1, Stopped: 2}) {
@@ -199,12 +200,12 @@ func TestPruned(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(g.pieces)
-	if e := end(t, r); e.Status != StatusFailed || !errors.Is(e.Err, tree.ErrNotFound) || e.Message != nil {
+	if e := end(t, r); e.Status != StatusFailed || !errors.Is(e.Err, fault.NotFound) || e.Message != nil {
 		t.Errorf("%+v", e)
 	}
 	// At once: what its end told is so already.
 	_, err := f.Find(t.Context(), id, r.MessageID())
-	wantError(t, err, ErrNotFound, "reply_not_found")
+	wantError(t, err, fault.NotFound, "reply_not_found")
 
 	f = serveOn(t, f.pool, nil)
 	r = f.ask(t, Request{ConversationID: id, HeadID: other})
@@ -213,10 +214,10 @@ func TestPruned(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = f.Find(t.Context(), id, r.MessageID())
-	wantError(t, err, ErrNotFound, "reply_not_found")
+	wantError(t, err, fault.NotFound, "reply_not_found")
 	// Not every message is a reply.
 	_, err = f.Find(t.Context(), id, other)
-	wantError(t, err, ErrNotFound, "reply_not_found")
+	wantError(t, err, fault.NotFound, "reply_not_found")
 }
 
 // Who switches to another branch while an answer comes stays there.

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -195,7 +196,7 @@ func textOf(t testing.TB, m *tree.Message) string {
 
 func wantError(t testing.TB, err error, kind error, code string, parts ...string) {
 	t.Helper()
-	var own *Error
+	var own *fault.Error
 	if !errors.Is(err, kind) || !errors.As(err, &own) || own.Code != code {
 		t.Errorf("error %v, want %q of kind %q", err, code, kind)
 		return
@@ -205,6 +206,17 @@ func wantError(t testing.TB, err error, kind error, code string, parts ...string
 			t.Errorf("the error lacks %q: %v", part, own)
 		}
 	}
+}
+
+// kindOf is the kind that goes with a code of a model's fault.
+func kindOf(code string) fault.Kind {
+	switch code {
+	case "model_rate_limited":
+		return fault.ModelBusy
+	case "model_timeout":
+		return fault.ModelTimeout
+	}
+	return fault.Model
 }
 
 // eventually waits for what happens in the background.

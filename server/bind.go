@@ -71,7 +71,7 @@ func (b binder) read(c echo.Context) ([]byte, error) {
 	case asError(err, &over):
 		return nil, b.tooLarge()
 	}
-	return nil, &problem{code: CodeIncompleteBody, detail: endedEarly("body", err) + " Send the request again.", cause: err}
+	return nil, problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("body", err)).From(err)
 }
 
 func (b binder) tooLarge() error {
@@ -79,7 +79,7 @@ func (b binder) tooLarge() error {
 }
 
 // errNoBody is an io.EOF to the generated code and a problem to the client.
-var errNoBody = &problem{code: CodeMissingBody, detail: "The request needs a body: a JSON object.", cause: io.EOF}
+var errNoBody = problemf(CodeMissingBody, "", "The request needs a body: a JSON object.").From(io.EOF)
 
 func checkContentType(header string) error {
 	kind, params, err := mime.ParseMediaType(header)

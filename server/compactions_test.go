@@ -145,8 +145,8 @@ func serviceOf(t testing.TB, answer func(context.Context, llm.Request) (llm.Resp
 		}
 		c.Registry = registry
 		c.Contexts, err = summarize.New(c.Store, summarize.Config{
-			Summarizers: []summarize.Summarizer{{Model: &llmtest.Model{ModelName: "scribe", Answer: answer}, Window: 128_000}},
-			NoDigest:    true, Logger: c.Logger, Observe: m.Observe,
+			Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: &llmtest.Model{ModelName: "scribe", Answer: answer}, Window: 128_000}}},
+			NoDigest:   true, Logger: c.Logger, Observe: m.Observe,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -24,15 +25,7 @@ func (s *Server) contexts(ctx context.Context) *summarize.Service {
 
 // checkSettings refuses a conversation's settings that can't stand.
 func (s *Server) checkSettings(settings jsonObject) error {
-	err := s.cfg.Contexts.CheckSettings(json.RawMessage(settings))
-	var e *summarize.SettingsError
-	switch {
-	case !errors.As(err, &e):
-		return err
-	case e.Setting == "":
-		return problemf(CodeInvalidSetting, "settings", "%s", e.Reason)
-	}
-	return problemf(CodeInvalidSetting, "settings."+clip(e.Setting), "%s", e.Reason)
+	return s.cfg.Contexts.CheckSettings(json.RawMessage(settings))
 }
 
 // parseBranch reads the ids of a conversation and of a head in it.
@@ -145,7 +138,7 @@ func (h handlers) GetSummary(ctx context.Context, r GetSummaryRequestObject) (Ge
 	body = append(body[:len(body)-1], `,"prior":`...)
 	withPrior, _, err := h.appendSummary(ctx, body, id, priorID)
 	switch {
-	case priorID == uuid.Nil, errors.Is(err, tree.ErrNotFound): // none, or deleted since
+	case priorID == uuid.Nil, errors.Is(err, fault.NotFound): // none, or deleted since
 		withPrior = append(body, "null"...)
 	case err != nil:
 		return nil, err

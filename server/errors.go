@@ -5,174 +5,118 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/coppice-chat/coppice/keys"
-	"github.com/coppice-chat/coppice/reply"
-	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/fault"
 )
 
-// A problem is an error of the server's own. The status follows from the code.
-type problem struct {
-	code   Code
-	field  string // "" for none
-	detail string // for the client: what is wrong and how to mend it
-	cause  error  // for the log; nil for none
-}
-
-func (p *problem) Error() string {
-	if p.cause != nil {
-		return fmt.Sprintf("%s: %v", p.code, p.cause)
-	}
-	return fmt.Sprintf("%s: %s", p.code, p.detail)
-}
-
-func (p *problem) Unwrap() error { return p.cause }
-
-func problemf(code Code, field, format string, args ...any) *problem {
-	return &problem{code: code, field: field, detail: fmt.Sprintf(format, args...)}
+// problemf makes an error of the server's own. Its kind follows from the code.
+func problemf(code Code, field, format string, args ...any) *fault.Error {
+	return fault.New(kinds[code], string(code), field, format, args...)
 }
 
 // asError is errors.As in the form that a switch's case can use.
 func asError[T error](err error, target *T) bool { return errors.As(err, target) }
 
-// statuses are those of the server's own codes. Codes that the tree gives get
-// theirs by kind.
-var statuses = map[Code]int{
-	CodeInvalidUTF8:           http.StatusBadRequest,
-	CodeInvalidJSON:           http.StatusBadRequest,
-	CodeInvalidCharacter:      http.StatusBadRequest,
-	CodeTooDeep:               http.StatusBadRequest,
-	CodeWrongType:             http.StatusBadRequest,
-	CodeMissingBody:           http.StatusBadRequest,
-	CodeIncompleteBody:        http.StatusBadRequest,
-	CodeEmptyFile:             http.StatusBadRequest,
-	CodeUnknownFormat:         http.StatusBadRequest,
-	CodeInvalidFile:           http.StatusBadRequest,
-	CodeUnknownField:          http.StatusBadRequest,
-	CodeDuplicateField:        http.StatusBadRequest,
-	CodeMissingField:          http.StatusBadRequest,
-	CodeInvalidID:             http.StatusBadRequest,
-	CodeInvalidLimit:          http.StatusBadRequest,
-	CodeInvalidCursor:         http.StatusBadRequest,
-	CodeInvalidPreview:        http.StatusBadRequest,
-	CodeInvalidIdempotencyKey: http.StatusBadRequest,
-	CodeInvalidQuery:          http.StatusBadRequest,
-	CodeInvalidParameter:      http.StatusBadRequest,
-	CodeUnknownParameter:      http.StatusBadRequest,
-	CodeDuplicateParameter:    http.StatusBadRequest,
-	CodeInvalidSetting:        http.StatusBadRequest,
-	CodeInvalidDemand:         http.StatusBadRequest,
-	CodeUnknownModel:          http.StatusBadRequest,
-	CodeMissingKey:            http.StatusUnauthorized,
-	CodeInvalidKey:            http.StatusUnauthorized,
-	CodeForbiddenHost:         http.StatusForbidden,
-	CodeCrossOrigin:           http.StatusForbidden,
-	CodeRouteNotFound:         http.StatusNotFound,
-	CodeMethodNotAllowed:      http.StatusMethodNotAllowed,
-	CodeBodyTooLarge:          http.StatusRequestEntityTooLarge,
-	CodeUnsupportedMediaType:  http.StatusUnsupportedMediaType,
-	CodeIDConflict:            http.StatusConflict,
-	CodeHeadNotAnswerable:     http.StatusBadRequest,
-	CodeOpenToolCalls:         http.StatusBadRequest,
-	CodeReplyNotFound:         http.StatusNotFound,
-	CodeReplyStopped:          http.StatusConflict,
-	CodeTooManyReplies:        http.StatusTooManyRequests,
-	CodeRateLimited:           http.StatusTooManyRequests,
-	CodeTooManyStreams:        http.StatusTooManyRequests,
-	CodeShuttingDown:          http.StatusServiceUnavailable,
-	CodeAnswerTooLong:         http.StatusBadGateway,
-	CodePromptTooLong:         http.StatusBadGateway,
-	CodeModelBadResponse:      http.StatusBadGateway,
-	CodeModelNotAuthorized:    http.StatusBadGateway,
-	CodeModelRateLimited:      http.StatusServiceUnavailable,
-	CodeModelRefused:          http.StatusBadGateway,
-	CodeModelTimeout:          http.StatusGatewayTimeout,
-	CodeModelUnavailable:      http.StatusBadGateway,
-	CodeRequestCanceled:       statusClientClosed,
-	CodeInternalError:         http.StatusInternalServerError,
-	CodeDatabaseUnavailable:   http.StatusServiceUnavailable,
-	CodeNotReady:              http.StatusServiceUnavailable,
-	CodeTimeout:               http.StatusServiceUnavailable,
-}
+// Kinds of error that only HTTP knows.
+const (
+	forbidden        fault.Kind = "forbidden"
+	noSuchMethod     fault.Kind = "no such method"
+	unsupportedMedia fault.Kind = "unsupported media type"
+)
+
+// kinds are those of the server's own codes. Errors of other packages bring
+// theirs.
+var kinds = func() map[Code]fault.Kind {
+	out := map[Code]fault.Kind{}
+	for kind, codes := range map[fault.Kind][]Code{
+		fault.Invalid: {
+			CodeInvalidUTF8, CodeInvalidJSON, CodeInvalidCharacter, CodeTooDeep, CodeWrongType, CodeMissingBody, CodeIncompleteBody,
+			CodeEmptyFile, CodeUnknownFormat, CodeInvalidFile, CodeUnknownField, CodeDuplicateField, CodeMissingField,
+			CodeInvalidID, CodeInvalidLimit, CodeInvalidCursor, CodeInvalidPreview, CodeInvalidIdempotencyKey, CodeInvalidQuery,
+			CodeInvalidParameter, CodeUnknownParameter, CodeDuplicateParameter, CodeInvalidSetting, CodeInvalidDemand, CodeUnknownModel,
+		},
+		fault.Unauthorized: {CodeMissingKey, CodeInvalidKey},
+		fault.NotFound:     {CodeRouteNotFound},
+		fault.Conflict:     {CodeIDConflict, CodeReplyStopped},
+		fault.TooLarge:     {CodeBodyTooLarge},
+		fault.TooMany:      {CodeRateLimited, CodeTooManyStreams},
+		fault.Unavailable:  {CodeDatabaseUnavailable, CodeNotReady},
+		fault.Timeout:      {CodeTimeout},
+		fault.Canceled:     {CodeRequestCanceled},
+		fault.Internal:     {CodeInternalError},
+		forbidden:          {CodeForbiddenHost, CodeCrossOrigin},
+		noSuchMethod:       {CodeMethodNotAllowed},
+		unsupportedMedia:   {CodeUnsupportedMediaType},
+	} {
+		for _, code := range codes {
+			out[code] = kind
+		}
+	}
+	return out
+}()
 
 // statusClientClosed is for the log: the client went away before its answer.
 const statusClientClosed = 499
 
-// kinds are the statuses of the tree's kinds of error.
-var kinds = []struct {
-	kind   error
+// answers are the statuses of all kinds, and what a client is told of an error
+// that has no code of its own.
+var answers = map[fault.Kind]struct {
 	status int
+	code   Code
+	detail string
 }{
-	{tree.ErrNotFound, http.StatusNotFound},
-	{tree.ErrConflict, http.StatusConflict},
-	{tree.ErrInvalid, http.StatusBadRequest},
-	{tree.ErrTooLarge, http.StatusRequestEntityTooLarge},
-	{tree.ErrLimit, http.StatusForbidden},
-	{tree.ErrTimeout, http.StatusServiceUnavailable},
+	fault.Invalid:      {status: http.StatusBadRequest},
+	fault.Unauthorized: {status: http.StatusUnauthorized},
+	fault.Full:         {status: http.StatusForbidden},
+	fault.NotFound:     {status: http.StatusNotFound},
+	fault.Conflict:     {status: http.StatusConflict},
+	fault.TooLarge:     {status: http.StatusRequestEntityTooLarge},
+	fault.TooMany:      {status: http.StatusTooManyRequests},
+	fault.Model:        {status: http.StatusBadGateway},
+	fault.ModelBusy:    {status: http.StatusServiceUnavailable},
+	fault.ModelTimeout: {status: http.StatusGatewayTimeout},
+	fault.Unavailable:  {status: http.StatusServiceUnavailable},
+	fault.Timeout: {http.StatusServiceUnavailable, CodeTimeout,
+		"The request took too long and was given up. If it was to change something, send it again with the same id."},
+	fault.Canceled: {statusClientClosed, CodeRequestCanceled, "The client went away."},
+	fault.Internal: {http.StatusInternalServerError, CodeInternalError,
+		"Something broke in the server. Its log tells more under the X-Request-Id of this answer."},
+	forbidden:        {status: http.StatusForbidden},
+	noSuchMethod:     {status: http.StatusMethodNotAllowed},
+	unsupportedMedia: {status: http.StatusUnsupportedMediaType},
 }
 
-// toProblem is the one place where errors become answers. What it doesn't know
-// is an internal error, whose cause only the log tells.
+// toProblem is the one place where errors become answers. An error of no kind
+// in the table, or without a code, is an internal error, whose cause only the
+// log tells.
 func toProblem(err error) Problem {
-	var own *problem
-	var fromTree *tree.Error
-	var fromEcho *echo.HTTPError
-	var setting *summarize.SettingsError
-	var demand *summarize.DemandError
-	var fromReply *reply.Error
-	switch {
-	case errors.As(err, &own):
-		return own.answer(statuses[own.code])
-	case errors.As(err, &setting):
-		return fieldAnswer(CodeInvalidSetting, setting.Setting, setting.Reason)
-	case errors.As(err, &demand):
-		return fieldAnswer(CodeInvalidDemand, demand.Field, demand.Reason)
-	case errors.As(err, &fromReply):
-		return fieldAnswer(Code(fromReply.Code), fromReply.Field, fromReply.Detail)
-	case errors.As(err, &fromTree):
-		for _, k := range kinds {
-			if errors.Is(fromTree, k.kind) {
-				p := problem{code: Code(fromTree.Code), field: fromTree.Field, detail: fromTree.Detail}
-				return p.answer(k.status)
-			}
-		}
-	case errors.Is(err, keys.ErrUnknown):
-		return answerOf(CodeInvalidKey, "The key is unknown or revoked.")
-	case errors.Is(err, context.Canceled):
-		return answerOf(CodeRequestCanceled, "The client went away.")
-	case errors.Is(err, context.DeadlineExceeded):
-		return answerOf(CodeTimeout, "The request took too long and was given up. If it was to change something, send it again with the same id.")
-	case errors.As(err, &fromEcho):
-		return fromRouter(fromEcho)
+	e := fault.Of(err)
+	var router *echo.HTTPError
+	if e.Kind == fault.Internal && errors.As(err, &router) {
+		e = fromRouter(router)
 	}
-	return fromDatabase(err)
-}
-
-func (p *problem) answer(status int) Problem {
+	a, known := answers[e.Kind]
+	if !known || e.Code == "" && a.code == "" {
+		e, a = &fault.Error{}, answers[fault.Internal]
+	}
+	code, field, detail := Code(e.Code), e.Field, e.Detail
+	if code == "" {
+		code, detail = a.code, a.detail
+	}
 	out := Problem{
-		Type: "urn:coppice:problem:" + string(p.code), Title: titleOf(p.code), Status: status,
-		Detail: p.detail, Code: p.code,
+		Type: "urn:coppice:problem:" + string(code), Title: titleOf(code), Status: a.status,
+		Detail: detail, Code: code,
 	}
-	if p.field != "" {
-		out.Field = &p.field
+	if field != "" {
+		out.Field = &field
 	}
 	return out
-}
-
-func answerOf(code Code, detail string) Problem { return fieldAnswer(code, "", detail) }
-
-func fieldAnswer(code Code, field, detail string) Problem {
-	p := problem{code: code, field: field, detail: detail}
-	return p.answer(statuses[code])
 }
 
 // abbreviations are the words of codes that people write otherwise.
@@ -191,16 +135,16 @@ func titleOf(code Code) string {
 }
 
 // fromRouter takes what echo and the generated code refuse by themselves.
-func fromRouter(err *echo.HTTPError) Problem {
+func fromRouter(err *echo.HTTPError) *fault.Error {
 	switch err.Code {
 	case http.StatusNotFound:
-		return answerOf(CodeRouteNotFound, "There is nothing at this path. /openapi.yaml describes what there is.")
+		return problemf(CodeRouteNotFound, "", "There is nothing at this path. /openapi.yaml describes what there is.")
 	case http.StatusMethodNotAllowed:
-		return answerOf(CodeMethodNotAllowed, "The path doesn't take this method. The header Allow says which it takes.")
+		return problemf(CodeMethodNotAllowed, "", "The path doesn't take this method. The header Allow says which it takes.")
 	case http.StatusBadRequest:
 		return fromBinding(fmt.Sprint(err.Message))
 	}
-	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")
+	return &fault.Error{Kind: fault.Internal, Err: err}
 }
 
 // bindingErrors are what the generated code says of parameters that it can't
@@ -208,45 +152,19 @@ func fromRouter(err *echo.HTTPError) Problem {
 var bindingErrors = regexp.MustCompile(`^(Invalid format|Expected one value) for(?: parameter)? ([A-Za-z_-]+)`)
 
 // fromBinding says the same as an answer does.
-func fromBinding(said string) Problem {
+func fromBinding(said string) *fault.Error {
 	m := bindingErrors.FindStringSubmatch(said)
 	switch {
 	case m == nil:
-		return answerOf(CodeInvalidParameter, "A parameter can't be read. /openapi.yaml describes all of them.")
+		return problemf(CodeInvalidParameter, "", "A parameter can't be read. /openapi.yaml describes all of them.")
 	case m[1] == "Expected one value":
-		return fieldAnswer(CodeInvalidParameter, m[2], "The header stands more than once. Send it once.")
+		return problemf(CodeInvalidParameter, m[2], "The header stands more than once. Send it once.")
 	case strings.HasSuffix(said, "is required"):
-		return fieldAnswer(CodeInvalidParameter, m[2], fmt.Sprintf("The parameter is required. Add ?%s= and a value.", m[2]))
+		return problemf(CodeInvalidParameter, m[2], "The parameter is required. Add ?%s= and a value.", m[2])
 	case strings.HasSuffix(m[2], "_id"): // empty, as nothing else of a path is refused
-		return fieldAnswer(CodeInvalidID, m[2], "The path has no id here. Ids are UUIDs such as 01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa.")
+		return problemf(CodeInvalidID, m[2], "The path has no id here. Ids are UUIDs such as 01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa.")
 	}
-	return fieldAnswer(CodeInvalidParameter, m[2], "The parameter can't be read. /openapi.yaml describes its form.")
-}
-
-// fromDatabase takes errors of the database, which it knows by their SQLSTATE,
-// and all others.
-func fromDatabase(err error) Problem {
-	var state interface {
-		error
-		SQLState() string
-	}
-	var network net.Error
-	var unsent interface {
-		error
-		SafeToRetry() bool // nothing of the statement was sent, as the connection had broken before
-	}
-	code := ""
-	if errors.As(err, &state) {
-		code = state.SQLState()
-	}
-	switch {
-	case code == "57014", code == "55P03", code == "40P01": // query_canceled, by statement_timeout; lock_not_available; deadlock_detected
-		return answerOf(CodeTimeout, "The database took too long and the request was given up. If it was to change something, send it again with the same id.")
-	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), // connection, resources, shutdown
-		code == "" && (errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &unsent) && unsent.SafeToRetry()):
-		return answerOf(CodeDatabaseUnavailable, "The database doesn't answer. If the request was to change something, send it again with the same id.")
-	}
-	return answerOf(CodeInternalError, "Something broke in the server. Its log tells more under the X-Request-Id of this answer.")
+	return problemf(CodeInvalidParameter, m[2], "The parameter can't be read. /openapi.yaml describes its form.")
 }
 
 // fail answers a request with the problem that an error is. An answer that has

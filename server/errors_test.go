@@ -12,16 +12,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
-// TestEveryCodeIsDocumented reads which codes package tree gives from its
+// TestEveryCodeIsDocumented reads which codes the packages below give from their
 // source, and holds that openapi.yaml has those and the server's own, once in
 // the list and once in the table, with their status, and no other.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	t.Parallel()
-	given := treeCodes(t)
-	for code, status := range statuses {
-		given[string(code)] = append(given[string(code)], status)
+	given := codesBelow(t)
+	for code, kind := range kinds {
+		given[string(code)] = append(given[string(code)], answers[kind].status)
 	}
 	row := regexp.MustCompile("(?m)^ +\\| `([a-z0-9_]+)` \\| (\\d+) \\| .+ \\|$")
 	table := map[string]int{}
@@ -46,82 +48,107 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
-// treeCodes finds the codes of packages tree and chat that can reach a client,
-// with the statuses of their kinds. All of chat's are invalid input.
-func treeCodes(t *testing.T) map[string][]int {
+// codesBelow finds the codes that packages give and that can reach a client, with
+// the statuses of their kinds: wherever a kind stands before a code.
+func codesBelow(t *testing.T) map[string][]int {
 	t.Helper()
 	// What AddSummary and Import refuse, which have no route, and fields that
 	// the server checks before.
 	unreachable := []string{"invalid_cutoff", "invalid_summary", "missing_id", "missing_model", "reserved_member"}
-	statusOf := map[string]int{"invalid": 400, "tooLarge": 413, "conflict": 409, "ErrNotFound": 404, "ErrConflict": 409, "ErrInvalid": 400, "ErrTooLarge": 413, "ErrLimit": 403, "ErrTimeout": 503}
-	files, err := filepath.Glob("../tree/*.go")
-	if err != nil {
-		t.Fatal(err)
+	statusOf := map[string]int{}
+	for kind, name := range map[fault.Kind]string{
+		fault.Invalid: "Invalid", fault.NotFound: "NotFound", fault.Conflict: "Conflict", fault.TooLarge: "TooLarge", fault.Full: "Full",
+		fault.Unauthorized: "Unauthorized", fault.TooMany: "TooMany", fault.Unavailable: "Unavailable", fault.Timeout: "Timeout",
+		fault.Model: "Model", fault.ModelBusy: "ModelBusy", fault.ModelTimeout: "ModelTimeout",
+	} {
+		statusOf[name] = answers[kind].status
 	}
-	chat, err := filepath.Glob("../chat/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, chat...)
 	codes := map[string][]int{}
 	add := func(code, kind string) {
+		if statusOf[kind] == 0 {
+			t.Errorf("%s is of the kind %s, which has no status", code, kind)
+		}
 		if !slices.Contains(unreachable, code) {
 			codes[code] = append(codes[code], statusOf[kind])
 		}
 	}
-	for _, f := range files {
-		if strings.HasSuffix(f, "_test.go") {
-			continue
+	// pairs looks for a kind and a code side by side, as arguments and in tables.
+	pairs := func(list []ast.Expr) {
+		for i := range len(list) - 1 {
+			kind, ok := list[i].(*ast.SelectorExpr)
+			if pkg, is := (*ast.Ident)(nil), false; ok {
+				pkg, is = kind.X.(*ast.Ident)
+				ok = is && pkg.Name == "fault"
+			}
+			if !ok {
+				continue
+			}
+			switch code := list[i+1].(type) {
+			case *ast.BasicLit:
+				add(unquoted(t, code), kind.Sel.Name)
+			case *ast.BinaryExpr: // field + "_too_large", of checkText
+				for _, field := range []string{"title", "query"} {
+					add(field+unquoted(t, code.Y.(*ast.BasicLit)), kind.Sel.Name)
+				}
+			}
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), f, nil, 0)
+	}
+	for _, pkg := range []string{"chat", "db", "reply", "summarize", "tree"} {
+		files, err := filepath.Glob("../" + pkg + "/*.go")
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "wrong" {
-					add(unquoted(t, n.Args[0].(*ast.BasicLit)), "invalid")
-				}
-				name, ok := n.Fun.(*ast.Ident)
-				if !ok || name.Name != "invalid" && name.Name != "tooLarge" {
-					break
-				}
-				switch arg := n.Args[0].(type) {
-				case *ast.BasicLit:
-					add(unquoted(t, arg), name.Name)
-				case *ast.BinaryExpr: // field + "_too_large", of checkText
-					for _, field := range []string{"title", "query"} {
-						add(field+unquoted(t, arg.Y.(*ast.BasicLit)), name.Name)
-					}
-				}
-			case *ast.CompositeLit:
-				code, kind := "", "invalid"
-				for _, e := range n.Elts {
-					kv, ok := e.(*ast.KeyValueExpr)
-					if !ok {
-						continue
-					}
-					switch fmt.Sprint(kv.Key) {
-					case "Code":
-						if lit, ok := kv.Value.(*ast.BasicLit); ok {
-							code = unquoted(t, lit)
-						}
-					case "Kind":
-						kind = fmt.Sprint(kv.Value)
-					}
-				}
-				if code != "" {
-					add(code, kind)
-				}
+		before := len(codes)
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
 			}
-			return true
-		})
+			parsed, err := parser.ParseFile(token.NewFileSet(), f, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					pairs(n.Args)
+					if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "wrong" { // of package chat's decoder
+						add(unquoted(t, n.Args[0].(*ast.BasicLit)), "Invalid")
+					}
+				case *ast.CompositeLit:
+					pairs(n.Elts)
+				}
+				return true
+			})
+		}
+		if len(codes) == before {
+			t.Errorf("no code found in package %s", pkg)
+		}
 	}
-	if len(codes) < 20 {
-		t.Fatalf("only %d codes found in package tree: %v", len(codes), codes)
+	if len(codes) < 40 {
+		t.Fatalf("only %d codes found: %v", len(codes), codes)
 	}
 	return codes
+}
+
+// Every kind has a status. Those that a client can't mend have an answer, too.
+func TestEveryKindIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []fault.Kind{
+		fault.Invalid, fault.NotFound, fault.Conflict, fault.TooLarge, fault.Full, fault.Unauthorized, fault.TooMany, fault.Unavailable,
+		fault.Timeout, fault.Canceled, fault.Permanent, fault.Model, fault.ModelBusy, fault.ModelTimeout, fault.Internal,
+	} {
+		p := toProblem(fault.New(kind, "", "field", "secret"))
+		if p.Status < 400 || !p.Code.Valid() || p.Detail == "" || strings.Contains(p.Detail, "secret") {
+			t.Errorf("%s without a code: %+v", kind, p)
+		}
+		if kind == fault.Permanent || kind == fault.Internal {
+			continue
+		}
+		p = toProblem(fmt.Errorf("wrapped: %w", fault.New(kind, "id_conflict", "id", "Send another.")))
+		if p.Status != answers[kind].status || p.Code != CodeIDConflict || p.Detail != "Send another." || *p.Field != "id" {
+			t.Errorf("%s with a code: %+v", kind, p)
+		}
+	}
 }
 
 func unquoted(t *testing.T, lit *ast.BasicLit) string {

@@ -8,11 +8,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -69,22 +69,18 @@ func importProblem(err error, report transfer.Report, read, store error, limit i
 	case errors.As(read, &over):
 		return problemf(CodeBodyTooLarge, "", "The file has over %d bytes, which is the most this server imports. %s", limit, stored)
 	case read != nil:
-		return &problem{code: CodeIncompleteBody, detail: endedEarly("file", read) + " " + stored + " Send it again: what is there is not added twice.", cause: read}
-	case errors.Is(err, transfer.ErrTooLarge):
-		return problemf(CodeBodyTooLarge, "", "The file holds more than this server takes, unpacked: %s. %s Import it by `coppice import`.", reasonOf(err), stored)
-	case errors.Is(err, transfer.ErrEmpty):
-		return problemf(CodeEmptyFile, "", "The file has nothing in it.")
-	case errors.Is(err, transfer.ErrFormat):
-		return problemf(CodeUnknownFormat, "", "The file can't be imported: %s.", reasonOf(err))
+		return problemf(CodeIncompleteBody, "", "%s %s Send it again: what is there is not added twice.", endedEarly("file", read), stored).From(read)
 	}
-	return problemf(CodeInvalidFile, "", "The file can't be read on: %s. %s", reasonOf(err), stored)
-}
-
-// reasonOf is what a client is told of a transfer's error: without the name of
-// the function, and of the kind, which the code says.
-func reasonOf(err error) string {
-	reason := strings.TrimPrefix(err.Error(), "transfer.Import: ")
-	return clipTo(strings.TrimSuffix(reason, ": "+transfer.ErrFormat.Error()), 300)
+	reason := clipTo(fault.Of(err).Reason(), 300)
+	switch fault.Of(err).Code {
+	case transfer.CodeTooLarge:
+		return problemf(CodeBodyTooLarge, "", "The file holds more than this server takes, unpacked: %s. %s Import it by `coppice import`.", reason, stored)
+	case transfer.CodeEmpty:
+		return problemf(CodeEmptyFile, "", "The file has nothing in it.")
+	case transfer.CodeFormat:
+		return problemf(CodeUnknownFormat, "", "The file can't be imported: %s.", reason)
+	}
+	return problemf(CodeInvalidFile, "", "The file can't be read on: %s. %s", reason, stored)
 }
 
 // bounded remembers the error that reading the request ended in.
@@ -122,8 +118,7 @@ func (w *watched) ImportID(ctx context.Context, name string, former uuid.UUID) (
 }
 
 func (w *watched) watch(err error) {
-	var refused *tree.Error
-	if err != nil && !errors.As(err, &refused) {
+	if err != nil && !fault.Refused(err) {
 		w.once.Do(func() { w.err = err })
 	}
 }

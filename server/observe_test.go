@@ -13,9 +13,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -210,11 +213,15 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// sqlError is an error with an SQLSTATE, as pgx has it.
-type sqlError string
+// fromDatabase is an error as a store gives it.
+func fromDatabase(err error) error {
+	db.Wrap(&err, "tree.Append")
+	return err
+}
 
-func (e sqlError) Error() string    { return "duplicate key value, says the database" }
-func (e sqlError) SQLState() string { return string(e) }
+func sqlError(code string) error {
+	return fromDatabase(&pgconn.PgError{Code: code, Message: "duplicate key value, says the database"})
+}
 
 func TestUnknownErrorsStayInside(t *testing.T) {
 	t.Parallel()
@@ -224,14 +231,17 @@ func TestUnknownErrorsStayInside(t *testing.T) {
 		code   Code
 	}{
 		{errors.New("boom"), 500, CodeInternalError},
-		{fmt.Errorf("tree.Append: %w", sqlError("23505")), 500, CodeInternalError},
+		{sqlError("23505"), 500, CodeInternalError},
 		{sqlError("57014"), 503, CodeTimeout},
 		{sqlError("55P03"), 503, CodeTimeout},
 		{sqlError("40P01"), 503, CodeTimeout},
 		{sqlError("57P01"), 503, CodeDatabaseUnavailable},
 		{sqlError("53300"), 503, CodeDatabaseUnavailable},
 		{sqlError("08006"), 503, CodeDatabaseUnavailable},
-		{fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), 503, CodeDatabaseUnavailable},
+		{fromDatabase(fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})), 503, CodeDatabaseUnavailable},
+		{sqlError("42P01"), 500, CodeInternalError},
+		{&fault.Error{Kind: "of another program", Code: "boom", Detail: "boom"}, 500, CodeInternalError},
+		{fault.NotFound, 500, CodeInternalError},
 		{fmt.Errorf("x: %w", context.DeadlineExceeded), 503, CodeTimeout},
 		{fmt.Errorf("x: %w", context.Canceled), 499, CodeRequestCanceled},
 	} {

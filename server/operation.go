@@ -47,7 +47,7 @@ func (h handlers) GetReadiness(ctx context.Context, _ GetReadinessRequestObject)
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := h.readiness.check(ctx, h.cfg.Ready); err != nil {
-		return nil, &problem{code: CodeNotReady, detail: "The database doesn't answer, or not with the schema that this program needs. The server's log tells more.", cause: err}
+		return nil, problemf(CodeNotReady, "", "The database doesn't answer, or not with the schema that this program needs. The server's log tells more.").From(err)
 	}
 	return GetReadiness200JSONResponse{h.ok()}, nil
 }

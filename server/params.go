@@ -119,8 +119,8 @@ func conflictOfKey(err error, derived bool) error {
 	if !derived || err == nil || toProblem(err).Code != CodeIDConflict {
 		return err
 	}
-	return &problem{code: CodeIDConflict, field: "Idempotency-Key", cause: err,
-		detail: "The key was used before, for something else or for what was changed or deleted since. Send another key."}
+	return problemf(CodeIDConflict, "Idempotency-Key",
+		"The key was used before, for something else or for what was changed or deleted since. Send another key.").From(err)
 }
 
 // checkQuery refuses query strings that say a thing twice or that the database

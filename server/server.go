@@ -17,7 +17,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -32,6 +31,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -122,9 +122,10 @@ type Server struct {
 
 // New makes a Server. It fails where Store or Keys is missing, or where the
 // registry has figures of another Server.
-func New(cfg Config) (*Server, error) {
+func New(cfg Config) (_ *Server, err error) {
+	defer fault.Wrap(&err, "server.New")
 	if cfg.Store == nil || cfg.Keys == nil {
-		return nil, errors.New("server.New: Store and Keys must be set")
+		return nil, errors.New("Store and Keys must be set")
 	}
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = DefaultRequestTimeout
@@ -172,14 +173,14 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if err := cfg.defaultContexts(); err != nil {
-		return nil, fmt.Errorf("server.New: %w", err)
+		return nil, err
 	}
 	if err := cfg.defaultReplies(); err != nil {
-		return nil, fmt.Errorf("server.New: %w", err)
+		return nil, err
 	}
 	m, err := newMetrics(cfg.Registry)
 	if err != nil {
-		return nil, fmt.Errorf("server.New: %w", err)
+		return nil, err
 	}
 	s := &Server{
 		readiness: readiness{turn: make(chan struct{}, 1), now: time.Now},

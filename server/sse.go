@@ -117,7 +117,7 @@ func (s eventStream) next() ([]reply.Event, error) {
 
 // readerGone is the error of a reader that left or stands still.
 func readerGone(err error) error {
-	return &problem{code: CodeRequestCanceled, detail: "The client went away.", cause: fmt.Errorf("writing events: %w", err)}
+	return problemf(CodeRequestCanceled, "", "The client went away.").From(fmt.Errorf("writing events: %w", err))
 }
 
 // appendEvent appends a server-sent event. Each line of the data becomes a line

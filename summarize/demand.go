@@ -1,9 +1,10 @@
 package summarize
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Limits of a demand.
@@ -12,26 +13,23 @@ const (
 	maxInstructionsBytes = 4000
 )
 
-// A DemandError names the part of a demand that can't be met, and why.
-type DemandError struct {
-	Field  string // keep_recent_messages, instructions or look_ahead
-	Reason string
+// demandFault names the part of a demand that can't be met, and why.
+func demandFault(field, format string, args ...any) error {
+	return fault.New(fault.Invalid, "invalid_demand", field, format, args...)
 }
-
-func (e *DemandError) Error() string { return e.Field + ": " + e.Reason }
 
 func (d *Demand) check() error {
 	switch {
 	case d == nil:
 		return nil
 	case d.KeepRecentMessages < 0 || d.KeepRecentMessages > maxKeepRecent:
-		return &DemandError{"keep_recent_messages", fmt.Sprintf("It must be 1 to %d; leave it out to keep what the settings say.", maxKeepRecent)}
+		return demandFault("keep_recent_messages", "It must be 1 to %d; leave it out to keep what the settings say.", maxKeepRecent)
 	case len(d.Instructions) > maxInstructionsBytes:
-		return &DemandError{"instructions", fmt.Sprintf("They have %d bytes, and %d is the most.", len(d.Instructions), maxInstructionsBytes)}
+		return demandFault("instructions", "They have %d bytes, and %d is the most.", len(d.Instructions), maxInstructionsBytes)
 	case !utf8.ValidString(d.Instructions) || strings.ContainsRune(d.Instructions, 0):
-		return &DemandError{"instructions", "They have a NUL character, or are not UTF-8."}
+		return demandFault("instructions", "They have a NUL character, or are not UTF-8.")
 	case d.LookAhead != "" && d.LookAhead != LookAheadRecent && d.LookAhead != LookAheadNone:
-		return &DemandError{"look_ahead", "It must be recent or none."}
+		return demandFault("look_ahead", "It must be recent or none.")
 	}
 	return nil
 }

@@ -2,11 +2,12 @@ package summarize
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -49,7 +50,7 @@ type ExplainedPlan struct {
 // many tokens are left to the trigger, and what a compaction asked for now
 // would do. It reads the whole path, so it costs what the path is long.
 func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
-	defer wrap(&err, "Explain(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.Explain(%s, head %s)", conversationID, headID)
 	l, err := s.look(ctx, conversationID, headID, order{demand: &Demand{}}, uuid.Nil)
 	if err != nil {
 		return Explanation{}, err
@@ -128,7 +129,7 @@ func explainPlan(p *Plan) *ExplainedPlan {
 // Summary gives the text of a summary as its writer gave it, without what a
 // context puts around it.
 func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, text string, err error) {
-	defer wrap(&err, "Summary(%s, %s)", conversationID, id)
+	defer fault.Wrap(&err, "summarize.Summary(%s, %s)", conversationID, id)
 	summary, err := s.store.Summary(ctx, conversationID, id)
-	return summary, unwrapSummary(json.RawMessage(summary.Body)), err
+	return summary, prompt.Unwrap(summary.Body), err
 }

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -270,9 +272,10 @@ func TestSettingsRefused(t *testing.T) {
 		`[]`:                                             "",
 	} {
 		_, err := Defaults().With([]byte(overrides))
-		var e *SettingsError
-		if !asSettingsError(err, &e) || e.Setting != setting {
-			t.Errorf("%s: %v, want an error of %q", overrides, err, setting)
+		field := strings.TrimSuffix("settings."+setting, ".")
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Kind != fault.Invalid || e.Code != "invalid_setting" || e.Field != field {
+			t.Errorf("%s: %v, want an error of %q", overrides, err, field)
 		}
 	}
 	for _, fine := range []string{``, `{}`, `{"max_context_tokens": 8000, "reserved_tokens": 1000}`, `{"compaction": "off"}`, `{"every_n_messages": 25}`} {
@@ -280,12 +283,6 @@ func TestSettingsRefused(t *testing.T) {
 			t.Errorf("%s: %v", fine, err)
 		}
 	}
-}
-
-func asSettingsError(err error, target **SettingsError) bool {
-	e, ok := err.(*SettingsError)
-	*target = e
-	return ok
 }
 
 // BenchmarkPlan plans a branch of 10,000 messages.

@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"math"
 
@@ -11,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -18,34 +19,38 @@ import (
 // Config sets a Service up. The zero value works: default settings, no model,
 // hence the offline digest.
 type Config struct {
-	Settings    Settings              // of the server; the zero value stands for Defaults
-	Summarizers []Summarizer          // asked one after the other
-	NoDigest    bool                  // where every summarizer fails, don't fall back on the offline digest
-	Counter     tokens.Counter        // nil: o200k, as package tree counts
-	Logger      *slog.Logger          // nil: none. Records hold counts and ids, never text
-	Observe     func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
-	Tracing     trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
+	Settings   Settings              // of the server; the zero value stands for Defaults
+	Summarizer Summarizer            // asked first, such as a Cascade; nil for the offline digest alone
+	NoDigest   bool                  // where the summarizer fails, don't fall back on the offline digest
+	Counter    tokens.Counter        // nil: o200k, as package tree counts
+	Logger     *slog.Logger          // nil: none. Records hold counts and ids, never text
+	Observe    func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
+	Tracing    trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
 }
 
 // A Service gives contexts and compacts branches. It is safe for use by
 // several goroutines, and holds nothing between calls but its configuration.
 type Service struct {
-	store    *tree.Store
-	settings Settings
-	cascade  cascade
-	log      *slog.Logger
-	observe  func(tree.Compaction)
-	tracer   trace.Tracer
+	store      *tree.Store
+	settings   Settings
+	summarizer Summarizer // nil for none
+	digest     digest.Summarizer
+	noDigest   bool
+	count      tokens.Counter
+	log        *slog.Logger
+	observe    func(tree.Compaction)
+	tracer     trace.Tracer
 }
 
 // New makes a Service over a store. Settings that can't stand are a
-// *SettingsError.
-func New(store *tree.Store, cfg Config) (*Service, error) {
+// fault.Invalid.
+func New(store *tree.Store, cfg Config) (_ *Service, err error) {
+	defer fault.Wrap(&err, "summarize.New")
 	if cfg.Settings == (Settings{}) {
 		cfg.Settings = Defaults()
 	}
 	if err := cfg.Settings.Validate(); err != nil {
-		return nil, fmt.Errorf("summarize.New: %w", err)
+		return nil, fault.At(err, "settings")
 	}
 	if cfg.Counter == nil {
 		cfg.Counter = tokens.O200k()
@@ -60,8 +65,8 @@ func New(store *tree.Store, cfg Config) (*Service, error) {
 		cfg.Observe = func(tree.Compaction) {}
 	}
 	return &Service{
-		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName),
-		cascade: cascade{summarizers: cfg.Summarizers, noDigest: cfg.NoDigest, count: cfg.Counter},
+		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
+		summarizer: cfg.Summarizer, digest: digest.Summarizer{Counter: cfg.Counter}, noDigest: cfg.NoDigest,
 	}, nil
 }
 
@@ -95,9 +100,9 @@ func (w Window) over(s Settings) (Settings, error) {
 	}
 	switch {
 	case s.MaxContextTokens < 1 || s.MaxContextTokens > math.MaxInt32:
-		return s, &SettingsError{"max_context_tokens", "It must be 1 or more."}
+		return s, settingFault("max_context_tokens", "It must be 1 or more.")
 	case s.ReservedTokens < 0 || s.ReservedTokens >= s.MaxContextTokens:
-		return s, &SettingsError{"reserved_tokens", fmt.Sprintf("It must be 0 or more and less than max_context_tokens, which is %d.", s.MaxContextTokens)}
+		return s, settingFault("reserved_tokens", "It must be 0 or more and less than max_context_tokens, which is %d.", s.MaxContextTokens)
 	}
 	return s, nil
 }
@@ -107,11 +112,11 @@ func (w Window) over(s Settings) (Settings, error) {
 // the conversation's settings give a larger window than the server's, a branch
 // that fills the smaller one takes a second query.
 //
-// A head that is no message of the conversation is a tree.ErrNotFound, a
-// window that can't be a *SettingsError. Options are for the View that the
+// A head that is no message of the conversation is a fault.NotFound, a
+// window that can't be a fault.Invalid. Options are for the View that the
 // context is made of: with tree.Into it holds as long as that.
 func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window, opts ...tree.ViewOption) (_ Context, err error) {
-	defer wrap(&err, "Context(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.Context(%s, head %s)", conversationID, headID)
 	settings, err := w.over(s.settings)
 	if err != nil {
 		return Context{}, err
@@ -129,7 +134,7 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 			return Context{}, err
 		}
 	}
-	return build(v, settings, s.cascade.count), nil
+	return build(v, settings, s.count), nil
 }
 
 // windowOf gives the settings that hold for a view: the server's, the
@@ -151,15 +156,8 @@ func (s *Service) windowOf(v tree.View, w Window) (Settings, error) {
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
 
 // CheckSettings tells whether a conversation may have these settings: a
-// *SettingsError says what can't stand with the server's.
+// fault.Invalid says what can't stand with the server's.
 func (s *Service) CheckSettings(overrides json.RawMessage) error {
 	_, err := s.settings.With(overrides)
 	return err
-}
-
-// wrap names the method and its arguments, once.
-func wrap(err *error, format string, args ...any) {
-	if *err != nil {
-		*err = fmt.Errorf("summarize."+format+": %w", append(args, *err)...)
-	}
 }

@@ -2,8 +2,9 @@ package summarize
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Settings say when a branch is compacted and what stays. A server has its
@@ -58,28 +59,21 @@ func Defaults() Settings {
 	}
 }
 
-// A SettingsError names a setting that can't stand, and why.
-type SettingsError struct {
-	Setting string // as in the tags; "" where the object can't be read
-	Reason  string
-}
-
-func (e *SettingsError) Error() string {
-	if e.Setting == "" {
-		return "settings: " + e.Reason
-	}
-	return "settings: " + e.Setting + ": " + e.Reason
+// settingFault names a setting that can't stand, and why.
+func settingFault(setting, format string, args ...any) error {
+	return fault.New(fault.Invalid, "invalid_setting", setting, format, args...)
 }
 
 // With gives the settings with a conversation's over them. A setting that is
-// unknown or that, with the others, can't stand is a *SettingsError.
+// unknown or that, with the others, can't stand is a fault.Invalid of the field
+// "settings." and its name.
 func (s Settings) With(overrides json.RawMessage) (Settings, error) {
 	if len(overrides) > 0 {
 		if err := s.override(overrides); err != nil {
-			return s, err
+			return s, fault.At(err, "settings")
 		}
 	}
-	return s, s.Validate()
+	return s, fault.At(s.Validate(), "settings")
 }
 
 // Validate refuses settings out of range, and those by which a compaction
@@ -110,14 +104,14 @@ func (s Settings) Validate() error {
 		{"every_n_messages", s.EveryNMessages == 0 || s.EveryNMessages >= s.MinRecentMessages+s.MinFoldMessages, "It must be 0 or at least min_recent_messages + min_fold_messages, or what is kept would ask for the next compaction."},
 	} {
 		if !check.ok {
-			return &SettingsError{check.setting, check.reason}
+			return settingFault(check.setting, "%s", check.reason)
 		}
 	}
 	b := s.Budget()
 	if left := b.Keep + b.KeepUser + b.Target; left >= b.Trigger {
-		return &SettingsError{"keep_ratio", fmt.Sprintf(
+		return settingFault("keep_ratio",
 			"A compaction would leave %d tokens of tail, %d of kept user messages and %d of summary, which is not below the trigger of %d: it would be asked for again at once. Lower keep_ratio, keep_user_ratio or summary_target_tokens, or raise trigger_ratio or trigger_cap_tokens.",
-			b.Keep, b.KeepUser, b.Target, b.Trigger)}
+			b.Keep, b.KeepUser, b.Target, b.Trigger)
 	}
 	return nil
 }

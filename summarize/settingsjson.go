@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // override sets what a JSON object names. encoding/json by itself would take
@@ -13,16 +15,16 @@ import (
 func (s *Settings) override(object json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(object, &members); err != nil {
-		return &SettingsError{Reason: "They must be a JSON object."}
+		return settingFault("", "They must be a JSON object.")
 	}
 	names, fields := s.fields()
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		field, ok := fields[name]
 		if !ok {
-			return &SettingsError{name, "There is no setting of this name. The settings are " + strings.Join(names, ", ") + "."}
+			return settingFault(fault.Clip(name), "There is no setting of this name. The settings are %s.", strings.Join(names, ", "))
 		}
 		if reason := setField(field, members[name]); reason != "" {
-			return &SettingsError{name, reason}
+			return settingFault(name, "%s", reason)
 		}
 	}
 	return nil

@@ -1,16 +1,17 @@
 package transfer
 
 import (
-	"fmt"
 	"io"
 	"sync/atomic"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // maxNotes is how many notes of one conversation are kept. A file that is
 // unsound on purpose could hold more of them than memory does.
 const maxNotes = 10_000
 
-// A bounded reader ends in ErrTooLarge where a conversation, or all that comes
+// A bounded reader ends in a fault.TooLarge where a conversation, or all that comes
 // out of the file, has more bytes than it may. The reader's own buffers come on
 // top.
 type bounded struct {
@@ -26,16 +27,20 @@ func newBounded(opts Options) *bounded {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.most > 0 && b.read > b.most {
-		return 0, fmt.Errorf("%w: a conversation has over %d bytes", ErrTooLarge, b.most)
+		return 0, tooLarge("a conversation has over %d bytes", b.most)
 	}
 	n, err := b.from.Read(p)
 	b.read += int64(n)
 	if b.limited {
 		if b.left -= int64(n); b.left < 0 {
-			return 0, fmt.Errorf("%w: what it holds has over the bytes that it may", ErrTooLarge)
+			return 0, tooLarge("what it holds has over the bytes that it may")
 		}
 	}
 	return n, err
+}
+
+func tooLarge(format string, args ...any) error {
+	return fault.New(fault.TooLarge, CodeTooLarge, "", "too large: "+format, args...)
 }
 
 // next begins the next conversation.

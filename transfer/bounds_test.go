@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // zipOf is an archive whose conversations.json is what the reader gives.
@@ -58,7 +60,7 @@ func TestImportBounds(t *testing.T) {
 			}
 			var store bundles
 			report, err := Import(t.Context(), &store, test.in, opts)
-			if !errors.Is(err, ErrTooLarge) {
+			if !errors.Is(err, fault.TooLarge) {
 				t.Errorf("%v after %d conversations", err, report.Conversations)
 			}
 			if test.conversations >= 0 && report.Conversations != test.conversations {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -31,7 +32,8 @@ type Exporter interface {
 // as a JSON string of itself.
 func Export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
 	if err := export(ctx, from, conversationID, w); err != nil {
-		return fmt.Errorf("transfer.Export(%s): %w", conversationID, err)
+		fault.Wrap(&err, "transfer.Export(%s)", conversationID)
+		return err
 	}
 	return nil
 }

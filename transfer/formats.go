@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // A format is one kind of file that Import reads.
@@ -79,7 +81,7 @@ func recognize(r io.Reader, name string) (head []byte, f format, member string, 
 			return nil, f, "", readErr
 		}
 		if readErr != nil && len(bytes.TrimSpace(head)) == 0 {
-			return nil, f, "", ErrEmpty
+			return nil, f, "", fault.New(fault.Invalid, CodeEmpty, "", "the file is empty")
 		}
 		f, member, err = choose(name, head)
 		if err == nil || readErr != nil || name != "" || size >= maxHeadBytes {
@@ -98,7 +100,7 @@ func choose(name string, head []byte) (_ format, member string, _ error) {
 	if name != "" {
 		i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 		if i < 0 {
-			return format{}, "", fmt.Errorf("%q is no format; there are %s: %w", name, strings.Join(Formats(), ", "), ErrFormat)
+			return format{}, "", fault.New(fault.Invalid, CodeFormat, "", "%q is no format; there are %s", name, strings.Join(Formats(), ", "))
 		}
 		among = formats[i : i+1]
 	}
@@ -111,7 +113,7 @@ func choose(name string, head []byte) (_ format, member string, _ error) {
 	if name != "" {
 		return among[0], "", nil
 	}
-	return format{}, "", fmt.Errorf("the content is of no format that is read here; these are: %s. %s: %w", strings.Join(Formats(), ", "), s.nearest(), ErrFormat)
+	return format{}, "", fault.New(fault.Invalid, CodeFormat, "", "the content is of no format that is read here; these are: %s. %s", strings.Join(Formats(), ", "), s.nearest())
 }
 
 // nearest says which format the file resembles most.

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -36,7 +36,7 @@ type Options struct {
 	// the store gives them. A dry run without a store has no others.
 	PublicIDs bool
 	// Bounds for files that nobody vouches for. One that goes beyond them ends in
-	// ErrTooLarge, but for the notes, of which the report then counts the rest.
+	// a fault.TooLarge, but for the notes, of which the report then counts the rest.
 	MaxConversationBytes int64 // of one conversation; 0: any number
 	MaxBytes             int64 // of all that comes out of the file, unpacked; 0: any number
 	MaxNotes             int   // 0: any number, but 10,000 of one conversation, and of the file beside them
@@ -64,15 +64,13 @@ type Report struct {
 	Notes         []Note
 }
 
-var (
-	// ErrEmpty is of a file with nothing in it.
-	ErrEmpty = errors.New("the file is empty")
-
-	// ErrFormat is of a file, or an Options.Format, that is no known format.
-	ErrFormat = errors.New("unknown format")
-
-	// ErrTooLarge is of a file beyond the bounds that Options set.
-	ErrTooLarge = errors.New("too large")
+// Codes of the errors of a file. Those of kind fault.Invalid are about what is in
+// it; a file beyond the bounds that Options set is a fault.TooLarge.
+const (
+	CodeEmpty    = "empty_file"     // there is nothing in it
+	CodeFormat   = "unknown_format" // the file, or an Options.Format, is of no known format
+	CodeTooLarge = "body_too_large" // it is beyond the bounds
+	CodeFile     = "invalid_file"   // it can't be read on
 )
 
 // Import reads conversations from r and stores them. The format is recognized
@@ -90,21 +88,18 @@ var (
 // read at any offset is put into a temporary file. Small conversations go to
 // the store several at a time, and the file is read on while the store works.
 // When the context ends, the reading ends within a few hundred messages.
-func Import(ctx context.Context, store Store, r io.Reader, opts Options) (Report, error) {
+//
+// An error of the file is one of the codes above, and its detail says where the
+// file is unsound. An error of the store is given as it came.
+func Import(ctx context.Context, store Store, r io.Reader, opts Options) (_ Report, err error) {
+	defer fault.Wrap(&err, "transfer.Import")
 	im := newImporter(ctx, store, opts)
-	err := im.file(r)
+	err = im.file(r)
 	report, saveErr := im.finish()
-	var file *FileError
-	switch {
-	case saveErr != nil:
-		err = saveErr // of which the reader's is at most the consequence
-	case err != nil && !errors.As(err, &file):
-		err = &FileError{reason: err.Error(), err: err}
+	if saveErr != nil {
+		return report, saveErr // of which the reader's error is at most the consequence
 	}
-	if err != nil {
-		return report, fmt.Errorf("transfer.Import: %w", err)
-	}
-	return report, nil
+	return report, ofFile(err)
 }
 
 // An importer is one run of Import.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -238,7 +239,7 @@ func TestImportBroken(t *testing.T) {
 		})
 	}
 	_, err := Import(t.Context(), nil, strings.NewReader(good), Options{Format: "word", DryRun: true})
-	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), `"word" is no format; there are chatgpt, claude, `) {
+	if err == nil || fault.Of(err).Code != CodeFormat || !strings.Contains(err.Error(), `"word" is no format; there are chatgpt, claude, `) {
 		t.Errorf("a format by a wrong name: %v", err)
 	}
 	if report, err := Import(t.Context(), nil, strings.NewReader(good), Options{Format: "chatgpt", DryRun: true}); err != nil || report.Format != "chatgpt" || len(report.Notes) != 1 {
@@ -260,6 +261,23 @@ func TestImportStops(t *testing.T) {
 	}
 }
 
+// A run that is stopped while the store has a batch stores nothing more of it,
+// though the batch is to be taken one by one.
+func TestImportStopsWithinABatch(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	store := storeFunc(func(context.Context, []tree.Bundle) error {
+		calls++
+		cancel()
+		return fault.New(fault.Invalid, "invalid_body", "", "No.")
+	})
+	const file = `[{"uuid": "a", "chat_messages": [{"uuid": "1", "sender": "human", "text": "hi"}]}, {"uuid": "b", "chat_messages": [{"uuid": "2", "sender": "human", "text": "ho"}]}]`
+	if _, err := Import(ctx, store, strings.NewReader(file), Options{}); !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("error %v, and the store was called %d times, want once", err, calls)
+	}
+}
+
 func TestImportZip(t *testing.T) {
 	t.Parallel()
 	conversation := func(id string) string {
@@ -269,12 +287,12 @@ func TestImportZip(t *testing.T) {
 		name   string
 		files  [][2]string
 		titles string
-		err    error
+		code   string // of the error
 	}{
-		{"one file", [][2]string{{"user.json", "{}"}, {"conversations.json", conversation("a")}, {"chat.html", "<p>"}}, "a", nil},
-		{"in parts and a folder", [][2]string{{"x/conversations-001.json", conversation("b")}, {"x/conversations-000.json", conversation("a")}}, "a b", nil},
-		{"no conversations", [][2]string{{"user.json", "{}"}}, "", ErrFormat},
-		{"an empty part", [][2]string{{"conversations-000.json", conversation("a")}, {"conversations-001.json", ""}}, "a", ErrEmpty},
+		{"one file", [][2]string{{"user.json", "{}"}, {"conversations.json", conversation("a")}, {"chat.html", "<p>"}}, "a", ""},
+		{"in parts and a folder", [][2]string{{"x/conversations-001.json", conversation("b")}, {"x/conversations-000.json", conversation("a")}}, "a b", ""},
+		{"no conversations", [][2]string{{"user.json", "{}"}}, "", CodeFormat},
+		{"an empty part", [][2]string{{"conversations-000.json", conversation("a")}, {"conversations-001.json", ""}}, "a", CodeEmpty},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -306,7 +324,7 @@ func TestImportZip(t *testing.T) {
 				var b bundles
 				var last int64
 				report, err := Import(t.Context(), &b, in, Options{Progress: func(read int64) { last = read }})
-				if !errors.Is(err, tt.err) {
+				if (err != nil) != (tt.code != "") || err != nil && fault.Of(err).Code != tt.code {
 					t.Errorf("error %v", err)
 				}
 				var titles []string

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // An input is a file as a parser reads it, with what the parser may take of it.
@@ -84,19 +86,23 @@ func (c *Conversation) tooDense() string {
 		"%d messages are taken in any case, and more of them where each has %d bytes of the file", c.in.size, freeMessages, bytesPerMessage)
 }
 
-// A FileError says what is wrong with a file, in words for people.
-type FileError struct {
-	reason string
-	err    error
+// fileErrorf says what is wrong with a file, in words for people.
+func fileErrorf(format string, args ...any) error {
+	return fault.New(fault.Invalid, CodeFile, "", format, args...)
 }
 
-func (e *FileError) Error() string { return e.reason }
-
-func (e *FileError) Unwrap() error { return e.err }
-
-func fileErrorf(format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &FileError{reason: err.Error(), err: errors.Unwrap(err)}
+// ofFile makes whatever ended the reading of a file an error of the file. Its
+// detail is the whole text, with the format and the place.
+func ofFile(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := fault.Error{Kind: fault.Invalid, Code: CodeFile, Detail: err.Error(), Err: err}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		e.Kind, e.Code = known.Kind, known.Code
+	}
+	return &e
 }
 
 // cutOff is the error of a file that ends where it can't.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -22,7 +23,8 @@ import (
 // models stands in block quotes, where Markdown renders it but no heading or
 // unclosed fence reaches beyond it; tool calls and results stand in fences
 // longer than any in them.
-func Markdown(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, error]) error {
+func Markdown(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, error]) (err error) {
+	defer fault.Wrap(&err, "transfer.Markdown(%s)", c.ID)
 	out := bufio.NewWriter(w)
 	title := c.Title
 	if title == "" {
@@ -31,16 +33,13 @@ func Markdown(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, e
 	fmt.Fprintf(out, "# %s\n\nConversation `%s`, begun %s\n", escapeMarkdown(title), c.ID, markdownTime(c.CreatedAt))
 	for m, err := range branch {
 		if err != nil {
-			return fmt.Errorf("transfer.Markdown(%s): %w", c.ID, err)
+			return err
 		}
 		if err := writeMessage(out, m); err != nil {
-			return fmt.Errorf("transfer.Markdown(%s): message %s: %w", c.ID, m.ID, err)
+			return fmt.Errorf("message %s: %w", m.ID, err)
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("transfer.Markdown(%s): %w", c.ID, err)
-	}
-	return nil
+	return out.Flush()
 }
 
 // markdownBody is what a chat-completions message says that a reader sees.

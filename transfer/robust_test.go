@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -54,8 +55,8 @@ func TestImportSkipsUnsoundConversations(t *testing.T) {
 	}
 }
 
-// A file that is cut off is told from a database that is: by *FileError, which
-// says where.
+// A file that is cut off is told from a database that is: by its code, and
+// its detail says where.
 func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 	t.Parallel()
 	whole := "[" + claudeChat("a", "") + "," + claudeChat("b", "") + "]"
@@ -64,8 +65,7 @@ func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 		"plain": whole[:len(whole)-20], "gzip": packed[:len(packed)-30], "gzip's head": packed[:5], "zip": zipMagic + "x", "utf-16": utf16(t, whole)[:200],
 	} {
 		_, err := Import(t.Context(), nil, strings.NewReader(in), Options{DryRun: true})
-		var file *FileError
-		if !errors.As(err, &file) {
+		if fault.Of(err).Code != CodeFile {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -75,8 +75,7 @@ func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 		t.Errorf("a reader that fails: %v", err)
 	}
 	_, err = Import(t.Context(), refusing{io.ErrUnexpectedEOF}, strings.NewReader(whole), Options{})
-	var file *FileError
-	if errors.As(err, &file) || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if fault.Of(err).Code != "" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a database that breaks: %v", err)
 	}
 }
@@ -170,7 +169,7 @@ func TestImportNamesTheNearestFormat(t *testing.T) {
 		`[{"uuid":"a","updated_at":"x"}]`:                           "The nearest is claude, as it has uuid, updated_at. To have it read as that, say --format claude, or over REST format=claude",
 	} {
 		_, err := Import(t.Context(), nil, strings.NewReader(in), Options{DryRun: true})
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatgpt, claude, ") {
+		if fault.Of(err).Code != CodeFormat || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatgpt, claude, ") {
 			t.Errorf("%s: %v", in, err)
 		}
 	}

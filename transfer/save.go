@@ -2,12 +2,12 @@ package transfer
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -126,15 +126,14 @@ func (s *saver) stopped() error { return context.Cause(s.ctx) }
 // saveEach stores the batch in one call. Where the store refuses it, it takes
 // the conversations one by one, so that only the unsound one stays out.
 func (s *saver) saveEach(report *Report, batch []entry) error {
-	var refused *tree.Error
 	err := s.saveOnce(report, batch)
-	if !errors.As(err, &refused) {
+	if !fault.Refused(err) {
 		return err
 	}
 	for i, e := range batch {
 		err := s.saveOnce(report, batch[i:i+1])
-		if errors.As(err, &refused) {
-			report.Notes = append(append(report.Notes, s.kept.keep(e.notes...)...), s.kept.keep(e.refusal(refused))...)
+		if fault.Refused(err) {
+			report.Notes = append(append(report.Notes, s.kept.keep(e.notes...)...), s.kept.keep(e.refusal(fault.Of(err)))...)
 		} else if err != nil {
 			return err
 		}
@@ -143,7 +142,7 @@ func (s *saver) saveEach(report *Report, batch []entry) error {
 }
 
 // refusal notes that the store didn't take the conversation.
-func (e entry) refusal(err *tree.Error) Note {
+func (e entry) refusal(err *fault.Error) Note {
 	id := e.Conversation.ID.String()
 	why := err.Detail
 	if place, ok := strings.CutPrefix(err.Field, "conversation "+id+".nodes"); ok {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // zipMagic is how every zip archive with a file in it begins.
@@ -43,7 +45,7 @@ func (im *importer) zip(r io.ReaderAt, size int64) error {
 		}
 	}
 	if len(parts) == 0 {
-		return fmt.Errorf("the archive has no conversations.json, as those of ChatGPT and Claude have. Unpack it, and import the files in it: %w", ErrFormat)
+		return fault.New(fault.Invalid, CodeFormat, "", "the archive has no conversations.json, as those of ChatGPT and Claude have. Unpack it, and import the files in it")
 	}
 	if len(others) > 0 {
 		im.note(Note{LeftOut, KindAttachment, "", strings.Join(others[:min(len(others), 5)], ", "),

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // An AppendOption changes what an append does besides storing.
@@ -37,14 +37,14 @@ func MoveHeadFrom(headID uuid.UUID) AppendOption { return func(o *appendOptions)
 // regeneration to the user message once more.
 //
 // Appending an id that is there returns the stored message and created false
-// if parent and content are the same, else an ErrConflict. A parent that is
-// absent or a summary is an ErrNotFound, a body that is no chat-completions
-// message an ErrInvalid or ErrTooLarge.
+// if parent and content are the same, else a fault.Conflict. A parent that is
+// absent or a summary is a fault.NotFound, a body that is no chat-completions
+// message a fault.Invalid or fault.TooLarge.
 //
 // One round trip and one commit, whatever the tree's size. A tool message
 // takes another round trip, to find the call it answers.
 func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, m NewMessage, opts ...AppendOption) (_ Message, created bool, err error) {
-	defer wrap(&err, nil, "Append(%s, parent %s)", conversationID, parentID)
+	defer db.Wrap(&err, "tree.Append(%s, parent %s)", conversationID, parentID)
 	var o appendOptions
 	for _, opt := range opts {
 		opt(&o)
@@ -75,7 +75,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key, MoveHead: !o.keepHead, ExpectedHead: toUUID(o.from),
 		MostMessages: int32(s.limits.MessagesPerConversation),
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
+	if isNoRows(err) {
 		return s.whyNotAppended(ctx, conversationID, parentID, d)
 	}
 	return stored, err == nil, err
@@ -101,7 +101,7 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams) (m Me
 		if err := add(tx); err != nil {
 			return err
 		}
-		committed, err = s.hook.Appended(ctx, tx, s.over(tx), m)
+		committed, err = s.hook.Appended(db.WithTx(ctx, tx), s.over(tx), m)
 		return err
 	})
 	if err == nil && committed != nil && s.commits() {
@@ -123,14 +123,15 @@ func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uui
 	if err != nil {
 		return Message{}, false, err
 	}
-	return Message{}, false, &Error{Kind: ErrConflict, Code: "changed_meanwhile", Detail: "The conversation changed while this was stored. Send it again."}
+	return Message{}, false, fault.New(fault.Conflict, "changed_meanwhile", "",
+		"The conversation changed while this was stored. Send it again.")
 }
 
 // replayed looks whether the draft's id is there already: found with the
 // stored message where it says the same, or with an error where it doesn't.
 func (s *Store) replayed(ctx context.Context, conversationID, parentID uuid.UUID, d *draft) (_ Message, found bool, err error) {
 	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(d.ID), TenantID: s.tenant})
-	if errors.Is(err, pgx.ErrNoRows) {
+	if isNoRows(err) {
 		return Message{}, false, nil
 	}
 	if err != nil {
@@ -155,13 +156,13 @@ func (s *Store) checkParent(ctx context.Context, conversationID, parentID uuid.U
 		return c, err
 	}
 	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return c, &Error{Kind: ErrNotFound, Code: "parent_not_found", Field: "parent_id",
-			Detail: "The conversation has no message with this id. Append under one that it has, or send null to start a new root."}
+	if isNoRows(err) {
+		return c, fault.New(fault.NotFound, "parent_not_found", "parent_id",
+			"The conversation has no message with this id. Append under one that it has, or send null to start a new root.")
 	}
 	if err == nil && row.Node.Kind == string(KindSummary) {
-		return c, &Error{Kind: ErrInvalid, Code: "parent_is_summary", Field: "parent_id",
-			Detail: "A summary has no children. Append under the message that it is anchored at."}
+		return c, fault.New(fault.Invalid, "parent_is_summary", "parent_id",
+			"A summary has no children. Append under the message that it is anchored at.")
 	}
 	return c, err
 }
@@ -173,25 +174,25 @@ func (s *Store) checkParent(ctx context.Context, conversationID, parentID uuid.U
 //
 // A fixed number of round trips, and one commit.
 func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.UUID, ms []NewMessage, opts ...AppendOption) (_ []Message, created bool, err error) {
-	defer wrap(&err, nil, "AppendChain(%s, parent %s, %d messages)", conversationID, parentID, len(ms))
+	defer db.Wrap(&err, "tree.AppendChain(%s, parent %s, %d messages)", conversationID, parentID, len(ms))
 	var o appendOptions
 	for _, opt := range opts {
 		opt(&o)
 	}
 	switch {
 	case len(ms) == 0:
-		return nil, false, invalid("empty_chain", "messages", "The chain is empty. Send one message or more.")
+		return nil, false, fault.New(fault.Invalid, "empty_chain", "messages", "The chain is empty. Send one message or more.")
 	case len(ms) > MaxChain:
-		return nil, false, tooLarge("chain_too_long", "messages", "The chain has %d messages, and %d is the most. Send the rest under the last one.", len(ms), MaxChain)
+		return nil, false, fault.New(fault.TooLarge, "chain_too_long", "messages", "The chain has %d messages, and %d is the most. Send the rest under the last one.", len(ms), MaxChain)
 	}
 	drafts := make([]*draft, len(ms))
 	seen := make(map[uuid.UUID]bool, len(ms))
 	for i, m := range ms {
 		if drafts[i], err = s.draft(m); err != nil {
-			return nil, false, at(err, fmt.Sprintf("messages[%d]", i))
+			return nil, false, fault.At(err, fmt.Sprintf("messages[%d]", i))
 		}
 		if seen[drafts[i].ID] {
-			return nil, false, invalid("duplicate_id", fmt.Sprintf("messages[%d].id", i), "Two messages of the chain have this id.")
+			return nil, false, fault.New(fault.Invalid, "duplicate_id", fmt.Sprintf("messages[%d].id", i), "Two messages of the chain have this id.")
 		}
 		seen[drafts[i].ID] = true
 	}
@@ -218,7 +219,7 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		switch tokens := sumTokens(drafts); {
 		case s.hook == nil:
 		case s.hook.Wants(conversationID, parentID, tokens, len(drafts)):
-			committed, err = s.hook.Appended(ctx, tx, s, last)
+			committed, err = s.hook.Appended(db.WithTx(ctx, tx), s, last)
 		default:
 			committed = func() { s.hook.Stored(conversationID, parentID, last.ID, tokens, len(drafts)) }
 		}
@@ -254,10 +255,10 @@ func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid
 		switch {
 		case uuid.UUID(row.Node.ID.Bytes) == d.ID && d.same(row.Node, parentID):
 		case uuid.UUID(row.Node.ID.Bytes) == d.ID:
-			return nil, at(d.taken(), fmt.Sprintf("messages[%d]", i))
+			return nil, fault.At(d.taken(), fmt.Sprintf("messages[%d]", i))
 		case i == 0: // a stored message behind a new one
 			i = slices.Index(ids, uuid.UUID(row.Node.ID.Bytes))
-			return nil, at(drafts[i].taken(), fmt.Sprintf("messages[%d]", i))
+			return nil, fault.At(drafts[i].taken(), fmt.Sprintf("messages[%d]", i))
 		default:
 			return nil, missingInChain(i)
 		}
@@ -296,7 +297,7 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 	out := make([]Message, len(drafts))
 	for i, d := range drafts {
 		if err := calls.answer(d.Message); err != nil {
-			return nil, at(err, fmt.Sprintf("messages[%d]", i))
+			return nil, fault.At(err, fmt.Sprintf("messages[%d]", i))
 		}
 		rows[i], p = d.row(conversationID, p, index)
 		out[i] = fromMessage(db.Node(rows[i]), index)

@@ -2,27 +2,27 @@ package tree
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tokens"
 )
 
 // parseBody checks a body by the rules of the chat-completions API, and by
-// those of the tree. Errors are *Error of kind ErrInvalid or ErrTooLarge.
+// those of the tree. Errors are of kind fault.Invalid or fault.TooLarge.
 func parseBody(raw json.RawMessage) (*chat.Message, error) {
 	if len(raw) > MaxBodyBytes {
-		return nil, tooLarge("message_too_large", "", "The message has %d bytes, and %d is the most. Store large content elsewhere and refer to it.", len(raw), MaxBodyBytes)
+		return nil, fault.New(fault.TooLarge, "message_too_large", "", "The message has %d bytes, and %d is the most. Store large content elsewhere and refer to it.", len(raw), MaxBodyBytes)
 	}
 	m, err := chat.Parse(raw)
 	if err != nil {
-		return nil, asInvalid(err)
+		return nil, err
 	}
 	for _, other := range m.Others {
 		if slices.Contains(reserved, other.Name) {
-			return nil, invalid("reserved_member", other.Name, "The body can't have a member of this name, which stands beside it in an answer.")
+			return nil, fault.New(fault.Invalid, "reserved_member", other.Name, "The body can't have a member of this name, which stands beside it in an answer.")
 		}
 	}
 	return m, nil
@@ -30,15 +30,6 @@ func parseBody(raw json.RawMessage) (*chat.Message, error) {
 
 // reserved are the members that an answer puts beside those of the body.
 var reserved = []string{"id", "conversation_id", "parent_id", "pinned", "metadata", "tokens", "depth", "siblings", "created_at"}
-
-// asInvalid is the one translation of package chat's errors.
-func asInvalid(err error) error {
-	var e *chat.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	return &Error{Kind: ErrInvalid, Code: e.Code, Field: e.Field, Detail: e.Detail}
-}
 
 // maxSearchBytes bounds the text of one message that is searched. Postgres
 // takes 1 MiB of a tsvector, and words of three letters, all different, make

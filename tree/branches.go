@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -12,13 +11,13 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// Message reads one message. A summary's id is an ErrNotFound, as a summary is
+// Message reads one message. A summary's id is a fault.NotFound, as a summary is
 // no message.
 func (s *Store) Message(ctx context.Context, conversationID, id uuid.UUID) (_ Message, err error) {
-	defer wrap(&err, errMessageNotFound, "Message(%s, %s)", conversationID, id)
+	defer db.Wrap(&err, "tree.Message(%s, %s)", conversationID, id)
 	row, err := s.node(ctx, conversationID, id)
 	if err != nil {
-		return Message{}, err
+		return Message{}, orMissing(err, errMessageNotFound)
 	}
 	if row.Node.Kind != string(KindMessage) {
 		return Message{}, errMessageNotFound
@@ -33,7 +32,7 @@ func (s *Store) node(ctx context.Context, conversationID, id uuid.UUID) (db.GetN
 // Children lists the messages under a message, or the roots where id is
 // uuid.Nil, in sibling order.
 func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Paging) (_ Page[Message], err error) {
-	defer wrap(&err, nil, "Children(%s, %s)", conversationID, id)
+	defer db.Wrap(&err, "tree.Children(%s, %s)", conversationID, id)
 	limit, after, err := p.page("children", s.tenant, conversationID.String(), id.String())
 	if err != nil {
 		return Page[Message]{}, err
@@ -86,7 +85,7 @@ func (s *Store) children(ctx context.Context, conversationID, id uuid.UUID, afte
 // messages without child messages, newest first. It reads the conversation's
 // part of two indexes, about 100 ms for 100,000 nodes.
 func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Message], err error) {
-	defer wrap(&err, nil, "Branches(%s)", conversationID)
+	defer db.Wrap(&err, "tree.Branches(%s)", conversationID)
 	limit, before, err := p.timed("branches", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Message]{}, err
@@ -111,13 +110,13 @@ func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging
 // left off, and where switching to it should land. It walks what lies below,
 // at about 200,000 messages a second.
 func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_ Message, err error) {
-	defer wrap(&err, errMessageNotFound, "NewestLeaf(%s, %s)", conversationID, id)
+	defer db.Wrap(&err, "tree.NewestLeaf(%s, %s)", conversationID, id)
 	if _, err := s.Message(ctx, conversationID, id); err != nil {
 		return Message{}, err
 	}
 	leaf, err := s.q.GetNewestLeaf(ctx, db.GetNewestLeafParams{ConversationID: toUUID(conversationID), ID: toUUID(id)})
 	if err != nil {
-		return Message{}, err
+		return Message{}, orMissing(err, errMessageNotFound)
 	}
 	return s.Message(ctx, conversationID, uuid.UUID(leaf.Bytes))
 }
@@ -131,7 +130,7 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 // headID of uuid.Nil stands for that branch, whichever it is: so a reader of
 // the active branch can go on when another one has become active.
 func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID, p Paging) (_ Page[Message], err error) {
-	defer wrap(&err, nil, "Transcript(%s, head %s)", conversationID, headID)
+	defer db.Wrap(&err, "tree.Transcript(%s, head %s)", conversationID, headID)
 	limit, from, err := p.page("transcript", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Message]{}, err
@@ -188,7 +187,8 @@ func (s *Store) noBranch(ctx context.Context, conversationID uuid.UUID, p Paging
 func (s *Store) Tree(ctx context.Context, conversationID uuid.UUID, preview int) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		if err := s.stream(ctx, conversationID, preview, yield); err != nil {
-			yield(Node{}, fmt.Errorf("tree.Tree(%s): %w", conversationID, err))
+			db.Wrap(&err, "tree.Tree(%s)", conversationID)
+			yield(Node{}, err)
 		}
 	}
 }

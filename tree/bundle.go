@@ -16,17 +16,18 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Import stores whole conversations in one transaction: all of them or none.
 // Of a conversation that is there it adds the nodes that are missing and
 // leaves everything else as it is, so that importing twice adds nothing; it
 // tells which nodes are there and say something else. A node that is unsound, or whose parent is in neither the bundle nor the
-// store, is an ErrInvalid that names it.
+// store, is a fault.Invalid that names it.
 //
 // Memory and cost grow with the largest conversation, stored nodes included.
 func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, err error) {
-	defer wrap(&err, nil, "Import(%d bundles)", len(bundles))
+	defer db.Wrap(&err, "tree.Import(%d bundles)", len(bundles))
 	out := make([]Imported, len(bundles))
 	err = s.inTx(ctx, func(s *Store) error {
 		if err := s.takeTurn(ctx); err != nil {
@@ -34,7 +35,7 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 		}
 		for i, b := range bundles {
 			if out[i], err = s.importOne(ctx, b); err != nil {
-				return at(err, fmt.Sprintf("conversation %s", b.Conversation.ID))
+				return fault.At(err, fmt.Sprintf("conversation %s", b.Conversation.ID))
 			}
 		}
 		return nil
@@ -47,7 +48,7 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 
 func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	if b.Conversation.ID == uuid.Nil {
-		return Imported{}, invalid("missing_id", "id", "A conversation to be imported needs an id, so that it can be imported again.")
+		return Imported{}, fault.New(fault.Invalid, "missing_id", "id", "A conversation to be imported needs an id, so that it can be imported again.")
 	}
 	n, err := checkNew(b.Conversation)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 			continue
 		}
 		if err := im.add(ctx, node); err != nil {
-			return Imported{}, at(err, fmt.Sprintf("nodes[%d]", i))
+			return Imported{}, fault.At(err, fmt.Sprintf("nodes[%d]", i))
 		}
 		if im.waiting > textAtOnce || len(im.rows) == cap(im.rows) {
 			if err := im.copy(ctx); err != nil {
@@ -161,7 +162,7 @@ type known struct {
 // load reads the places of a conversation that is there, and waits its turn.
 func (im *importer) load(ctx context.Context) error {
 	c, err := im.s.lock(ctx, im.id)
-	if errors.Is(err, ErrNotFound) { // the id may be another tenant's, which nothing here tells
+	if errors.Is(err, fault.NotFound) { // the id may be another tenant's, which nothing here tells
 		return conflict("id", "The id %s can't be had here. Write another id into the conversation's line of the file, "+
 			"or import the file into another database.", im.id)
 	}
@@ -221,7 +222,7 @@ func (im *importer) rewritten(ctx context.Context, nodes []*BundleNode) (changed
 
 func (im *importer) add(ctx context.Context, n BundleNode) error {
 	if n.ID == uuid.Nil {
-		return invalid("missing_id", "id", "A node to be imported needs an id.")
+		return fault.New(fault.Invalid, "missing_id", "id", "A node to be imported needs an id.")
 	}
 	parent, err := im.parent(n)
 	if err != nil {
@@ -271,7 +272,7 @@ func (im *importer) parent(n BundleNode) (place, error) {
 	}
 	parent, ok := im.known[n.ParentID]
 	if !ok || parent.kind != KindMessage {
-		return place{}, invalid("parent_not_found", "parent_id", "No message before this node has the id %s.", n.ParentID)
+		return place{}, fault.New(fault.Invalid, "parent_not_found", "parent_id", "No message before this node has the id %s.", n.ParentID)
 	}
 	return parent.place, nil
 }
@@ -346,14 +347,15 @@ func (im *importer) settleHead(ctx context.Context, headID uuid.UUID, createdAt 
 // children, a summary after its anchor. Memory doesn't grow with the tree;
 // while the sequence is read a connection is in use.
 func (s *Store) Export(ctx context.Context, conversationID uuid.UUID) (_ Conversation, _ iter.Seq2[BundleNode, error], err error) {
-	defer wrap(&err, nil, "Export(%s)", conversationID)
+	defer db.Wrap(&err, "tree.Export(%s)", conversationID)
 	c, err := s.Conversation(ctx, conversationID)
 	if err != nil {
 		return Conversation{}, nil, err
 	}
 	return c, func(yield func(BundleNode, error) bool) {
 		if err := s.export(ctx, conversationID, yield); err != nil {
-			yield(BundleNode{}, fmt.Errorf("tree.Export(%s): %w", conversationID, err))
+			db.Wrap(&err, "tree.Export(%s)", conversationID)
+			yield(BundleNode{}, err)
 		}
 	}, nil
 }

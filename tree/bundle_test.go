@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -53,11 +54,11 @@ func TestImportInPieces(t *testing.T) {
 		t.Errorf("head %s, %v", c.HeadID, err)
 	}
 	bad := bundle(`{"role":"tool","tool_call_id":"a","content":"late"}`)
-	var refused *tree.Error
+	var refused *fault.Error
 	if _, err := store.Import(t.Context(), bad); !errors.As(err, &refused) || refused.Code != "tool_call_not_found" {
 		t.Errorf("%v", err)
 	}
-	if _, err := store.Conversation(t.Context(), bad.Conversation.ID); !errors.Is(err, tree.ErrNotFound) {
+	if _, err := store.Conversation(t.Context(), bad.Conversation.ID); !errors.Is(err, fault.NotFound) {
 		t.Errorf("a bundle that was refused left a conversation: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -31,7 +32,7 @@ func TestCallersTransactionKeepsItsSettings(t *testing.T) {
 				return err
 			},
 			"a fork that is refused": func(ctx context.Context, s *tree.Store) error {
-				if _, _, err := s.Fork(ctx, c.ID, m.ID, tree.NewConversation{ID: taken.ID}); !errors.Is(err, tree.ErrConflict) {
+				if _, _, err := s.Fork(ctx, c.ID, m.ID, tree.NewConversation{ID: taken.ID}); !errors.Is(err, fault.Conflict) {
 					return errors.Join(errors.New("the fork was not refused"), err)
 				}
 				return nil
@@ -41,14 +42,14 @@ func TestCallersTransactionKeepsItsSettings(t *testing.T) {
 				return err
 			},
 			"a prune of nothing": func(ctx context.Context, s *tree.Store) error {
-				if _, err := s.Prune(ctx, c.ID, uuid.New()); !errors.Is(err, tree.ErrNotFound) {
+				if _, err := s.Prune(ctx, c.ID, uuid.New()); !errors.Is(err, fault.NotFound) {
 					return errors.Join(errors.New("the prune was not refused"), err)
 				}
 				return nil
 			},
 			"a delete": func(ctx context.Context, s *tree.Store) error { return s.DeleteConversation(ctx, c.ID) },
 			"a delete of nothing": func(ctx context.Context, s *tree.Store) error {
-				if err := s.DeleteConversation(ctx, uuid.New()); !errors.Is(err, tree.ErrNotFound) {
+				if err := s.DeleteConversation(ctx, uuid.New()); !errors.Is(err, fault.NotFound) {
 					return errors.Join(errors.New("the delete was not refused"), err)
 				}
 				return nil
@@ -113,9 +114,8 @@ func TestImportKeepsTheDatabasesErrors(t *testing.T) {
 		if got := sqlState(err); got != code {
 			t.Errorf("%s: %v, SQLSTATE %q; want %s", setting, err, got, code)
 		}
-		var told *tree.Error
-		if errors.As(err, &told) {
-			t.Errorf("%s: the error says %s", setting, told.Code)
+		if fault.Refused(err) || !errors.Is(err, fault.Timeout) {
+			t.Errorf("%s: the error is of kind %q", setting, fault.Of(err).Kind)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
@@ -123,8 +123,7 @@ func TestImportKeepsTheDatabasesErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	var told *tree.Error
-	if _, err := s.Import(ctx, bundleOf(c.ID, 1)); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &told) {
+	if _, err := s.Import(ctx, bundleOf(c.ID, 1)); !errors.Is(err, context.DeadlineExceeded) || fault.Refused(err) {
 		t.Errorf("a deadline: %v", err)
 	}
 }

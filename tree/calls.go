@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // calls are the tool calls that the next message of a path may answer: those
@@ -59,11 +60,11 @@ func (c *calls) answer(m *chat.Message) error {
 	answered, made := (*c)[*m.CallID]
 	switch {
 	case !made:
-		return invalid("tool_call_not_found", "tool_call_id",
-			"The assistant message above makes no call with the id %q. A tool message follows the assistant message whose call it answers; only results of its other calls may stand between.", clip(*m.CallID))
+		return fault.New(fault.Invalid, "tool_call_not_found", "tool_call_id",
+			"The assistant message above makes no call with the id %q. A tool message follows the assistant message whose call it answers; only results of its other calls may stand between.", fault.Clip(*m.CallID))
 	case answered:
-		return invalid("tool_call_answered", "tool_call_id",
-			"The call %q has its result on this branch. To replace that result, append under its parent instead.", clip(*m.CallID))
+		return fault.New(fault.Invalid, "tool_call_answered", "tool_call_id",
+			"The call %q has its result on this branch. To replace that result, append under its parent instead.", fault.Clip(*m.CallID))
 	}
 	(*c)[*m.CallID] = true
 	return nil

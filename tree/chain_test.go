@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -68,7 +69,7 @@ func TestChainTakesAFixedNumberOfRoundTrips(t *testing.T) {
 		t.Helper()
 		sent.sql = nil
 		got, was, err := s.AppendChain(t.Context(), c.ID, root.ID, chain)
-		if errors.Is(err, tree.ErrConflict) != conflict || !conflict && (err != nil || was != created || len(got) != len(chain)) {
+		if errors.Is(err, fault.Conflict) != conflict || !conflict && (err != nil || was != created || len(got) != len(chain)) {
 			t.Errorf("%s of %d: %d messages, created %t, %v", what, len(chain), len(got), was, err)
 		}
 		return len(sent.sql)
@@ -131,7 +132,7 @@ func TestReplayedChainIsAsItIsRead(t *testing.T) {
 				ms[i].Body = chain[i].Body
 			}
 		}
-		var e *tree.Error
+		var e *fault.Error
 		if _, _, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, ms); !errors.As(err, &e) || e.Code != "id_conflict" || e.Field != field {
 			t.Errorf("%v; want a conflict of %s", err, field)
 		}

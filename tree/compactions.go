@@ -61,7 +61,7 @@ type Compaction struct {
 //
 // The cost grows with the messages between the anchor and the prior summary's.
 func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummary) (_ Compaction, err error) {
-	defer wrap(&err, nil, "RecordCompaction(%s, %s)", k.ConversationID, k.ID)
+	defer db.Wrap(&err, "tree.RecordCompaction(%s, %s)", k.ConversationID, k.ID)
 	err = s.inTx(ctx, func(s *Store) error {
 		if _, err := s.lock(ctx, k.ConversationID); err != nil {
 			return err
@@ -134,7 +134,7 @@ func (s *Store) after(ctx context.Context, k *Compaction, n *NewSummary) error {
 
 // Compactions lists the compactions of a conversation that ran, newest first.
 func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Compaction], err error) {
-	defer wrap(&err, nil, "Compactions(%s)", conversationID)
+	defer db.Wrap(&err, "tree.Compactions(%s)", conversationID)
 	limit, before, err := p.timed("compactions", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Compaction]{}, err
@@ -184,7 +184,7 @@ type Fruitless struct {
 // by these very settings, and not by a request, and left their branch as it was,
 // newest first.
 func (s *Store) FruitlessCompactions(ctx context.Context, conversationID uuid.UUID, settings json.RawMessage) (_ []Fruitless, err error) {
-	defer wrap(&err, nil, "FruitlessCompactions(%s)", conversationID)
+	defer db.Wrap(&err, "tree.FruitlessCompactions(%s)", conversationID)
 	rows, err := s.q.ListFruitlessCompactions(ctx, db.ListFruitlessCompactionsParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, Settings: string(settings), RowLimit: maxFruitless,
 	})
@@ -205,7 +205,7 @@ const maxFruitless = 64
 // Summaries lists a conversation's summaries without their bodies, newest
 // first, whichever branch they serve.
 func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
-	defer wrap(&err, nil, "Summaries(%s)", conversationID)
+	defer db.Wrap(&err, "tree.Summaries(%s)", conversationID)
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Su
 // SummariesOnBranch gives the ids of the summaries that are anchored on root →
 // headID. It walks the whole path.
 func (s *Store) SummariesOnBranch(ctx context.Context, conversationID, headID uuid.UUID) (_ []uuid.UUID, err error) {
-	defer wrap(&err, nil, "SummariesOnBranch(%s, head %s)", conversationID, headID)
+	defer db.Wrap(&err, "tree.SummariesOnBranch(%s, head %s)", conversationID, headID)
 	if _, err := s.Message(ctx, conversationID, headID); err != nil {
 		return nil, err
 	}
@@ -235,20 +235,15 @@ func (s *Store) SummariesOnBranch(ctx context.Context, conversationID, headID uu
 	return fromUUIDs(ids), err
 }
 
-// Summary reads one summary. A message's id is an ErrNotFound.
+// Summary reads one summary. A message's id is a fault.NotFound.
 func (s *Store) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ Summary, err error) {
-	defer wrap(&err, errSummaryNotFound, "Summary(%s, %s)", conversationID, id)
+	defer db.Wrap(&err, "tree.Summary(%s, %s)", conversationID, id)
 	row, err := s.node(ctx, conversationID, id)
 	if err != nil {
-		return Summary{}, err
+		return Summary{}, orMissing(err, errSummaryNotFound)
 	}
 	if row.Node.Kind != string(KindSummary) {
 		return Summary{}, errSummaryNotFound
 	}
 	return fromSummary(row.Node), nil
-}
-
-var errSummaryNotFound = &Error{
-	Kind: ErrNotFound, Code: "summary_not_found",
-	Detail: "The conversation has no summary with this id. Read its tree to see which there are.",
 }

@@ -7,19 +7,19 @@ import (
 	"errors"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 var none = json.RawMessage("{}")
 
 // CreateConversation makes a conversation without messages. An id of this
 // tenant's that is there returns that conversation and created false if title,
-// metadata and settings are the same and it is no fork, else an ErrConflict.
+// metadata and settings are the same and it is no fork, else a fault.Conflict.
 func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Conversation, created bool, err error) {
-	defer wrap(&err, nil, "CreateConversation(%s)", n.ID)
+	defer db.Wrap(&err, "tree.CreateConversation(%s)", n.ID)
 	if n, err = checkNew(n); err != nil {
 		return Conversation{}, false, err
 	}
@@ -33,7 +33,7 @@ func (s *Store) create(ctx context.Context, n NewConversation, source Source) (_
 	if err == nil {
 		return fromConversation(row), true, nil
 	}
-	if !errors.Is(err, pgx.ErrNoRows) {
+	if !isNoRows(err) {
 		return Conversation{}, false, err
 	}
 	there, err := s.Conversation(ctx, n.ID)
@@ -42,7 +42,7 @@ func (s *Store) create(ctx context.Context, n NewConversation, source Source) (_
 		return there, false, nil
 	}
 	// The id may be another tenant's, which nothing here tells.
-	if err == nil || errors.Is(err, ErrNotFound) {
+	if err == nil || errors.Is(err, fault.NotFound) {
 		err = conflict("id", "The id %s is taken. Send a new id, or none.", n.ID)
 	}
 	return Conversation{}, false, err
@@ -56,7 +56,7 @@ func (s *Store) insertConversation(ctx context.Context, n NewConversation, sourc
 	}
 	if source != (Source{}) {
 		if !source.Valid() {
-			return row, invalid("invalid_id", "source", "A fork's source is two ids and a SHA-256 in hex. Give all three, or none.")
+			return row, fault.New(fault.Invalid, "invalid_id", "source", "A fork's source is two ids and a SHA-256 in hex. Give all three, or none.")
 		}
 		params.SourceRequest, _ = hex.DecodeString(source.Request)
 	}
@@ -111,15 +111,15 @@ func checkNew(n NewConversation) (NewConversation, error) {
 
 // Conversation reads one conversation.
 func (s *Store) Conversation(ctx context.Context, id uuid.UUID) (_ Conversation, err error) {
-	defer wrap(&err, errConversationNotFound, "Conversation(%s)", id)
+	defer db.Wrap(&err, "tree.Conversation(%s)", id)
 	row, err := s.q.GetConversation(ctx, db.GetConversationParams{ID: toUUID(id), TenantID: s.tenant})
 	if err != nil {
-		return Conversation{}, err
+		return Conversation{}, orMissing(err, errConversationNotFound)
 	}
 	return fromConversation(row), nil
 }
 
-// Head gives a conversation's active head. It is an ErrNotFound while there is
+// Head gives a conversation's active head. It is a fault.NotFound while there is
 // no message.
 func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID, err error) {
 	c, err := s.Conversation(ctx, conversationID)
@@ -127,8 +127,8 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 		return uuid.Nil, err
 	}
 	if c.HeadID == uuid.Nil {
-		return uuid.Nil, &Error{Kind: ErrNotFound, Code: "no_active_head",
-			Detail: "The conversation has no message yet, so no branch is active. Append one first."}
+		return uuid.Nil, fault.New(fault.NotFound, "no_active_head", "",
+			"The conversation has no message yet, so no branch is active. Append one first.")
 	}
 	return c.HeadID, nil
 }
@@ -141,7 +141,7 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 // A page without a query costs its rows; with one, the tenant's conversations
 // and the messages that may match. It ends like a Search that takes too long.
 func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Page[Conversation], err error) {
-	defer wrap(&err, nil, "Conversations(%+v)", p)
+	defer db.Wrap(&err, "tree.Conversations(%+v)", p)
 	limit, after, err := p.timed("conversations", s.tenant, query)
 	if err != nil {
 		return Page[Conversation]{}, err
@@ -175,10 +175,10 @@ func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Pa
 }
 
 // UpdateConversation changes the title, metadata, settings or active head. A
-// head that is no message of the conversation is an ErrInvalid. None of it
+// head that is no message of the conversation is a fault.Invalid. None of it
 // changes UpdatedAt.
 func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u ConversationUpdate) (_ Conversation, err error) {
-	defer wrap(&err, nil, "UpdateConversation(%s)", id)
+	defer db.Wrap(&err, "tree.UpdateConversation(%s)", id)
 	params := db.UpdateConversationParams{ID: toUUID(id), TenantID: s.tenant, HeadID: toUUID(u.HeadID)}
 	if u.Title != nil {
 		if err := checkTitle(*u.Title); err != nil {
@@ -201,8 +201,8 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 			return err
 		}
 		row, err = s.q.UpdateConversation(ctx, params)
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = invalid("head_not_found", "head_id", "The conversation has no message with this id, so it can't be the active head.")
+		if isNoRows(err) {
+			err = fault.New(fault.Invalid, "head_not_found", "head_id", "The conversation has no message with this id, so it can't be the active head.")
 		}
 		return err
 	})
@@ -215,7 +215,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 // DeleteConversation deletes a conversation with all its nodes. The cost grows
 // with them, at about 25,000 a second.
 func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error) {
-	defer wrap(&err, nil, "DeleteConversation(%s)", id)
+	defer db.Wrap(&err, "tree.DeleteConversation(%s)", id)
 	return s.inTx(ctx, func(s *Store) error {
 		return s.patiently(ctx, func() error {
 			deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})
@@ -230,7 +230,7 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 // Lock holds all other writers of a conversation off until the transaction that
 // the store is over ends. What is read after it stays true until then.
 func (s *Store) Lock(ctx context.Context, conversationID uuid.UUID) (err error) {
-	defer wrap(&err, nil, "Lock(%s)", conversationID)
+	defer db.Wrap(&err, "tree.Lock(%s)", conversationID)
 	_, err = s.lock(ctx, conversationID)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Fork copies a message's path, verbatim, and the summaries that hold for it
@@ -23,11 +24,11 @@ import (
 //
 // The same fork asked for again, by its id, the message and what n says, changes
 // nothing and returns created false, whatever became of the source or the fork
-// since. An id that anything else has is an ErrConflict.
+// since. An id that anything else has is a fault.Conflict.
 //
 // The cost grows with the path, at about 20,000 messages a second.
 func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n NewConversation) (_ Conversation, created bool, err error) {
-	defer wrap(&err, nil, "Fork(%s, %s)", conversationID, messageID)
+	defer db.Wrap(&err, "tree.Fork(%s, %s)", conversationID, messageID)
 	if n, err = checkSaid(n); err != nil {
 		return Conversation{}, false, err
 	}
@@ -41,7 +42,7 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 		if err == nil {
 			_, err = s.Message(ctx, conversationID, messageID)
 		}
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, fault.NotFound) {
 			out, err = s.earlierFork(ctx, n.ID, source, err)
 			return err
 		}
@@ -75,7 +76,7 @@ func requestSum(n NewConversation) string {
 // deleted, or else the error that the source is missing.
 func (s *Store) earlierFork(ctx context.Context, id uuid.UUID, source Source, missing error) (Conversation, error) {
 	there, err := s.Conversation(ctx, id)
-	if errors.Is(err, ErrNotFound) || err == nil && there.Source != source {
+	if errors.Is(err, fault.NotFound) || err == nil && there.Source != source {
 		return Conversation{}, missing
 	}
 	return there, err

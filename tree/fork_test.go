@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -67,8 +68,8 @@ func TestForkAgain(t *testing.T) {
 		refused := func(what string, source, message uuid.UUID, n tree.NewConversation) {
 			t.Helper()
 			got, created, err := s.Fork(t.Context(), source, message, n)
-			var e *tree.Error
-			if created || !errors.Is(err, tree.ErrConflict) || !errors.As(err, &e) || e.Code != "id_conflict" || e.Field != "id" || got.ID != uuid.Nil {
+			var e *fault.Error
+			if created || !errors.Is(err, fault.Conflict) || !errors.As(err, &e) || e.Code != "id_conflict" || e.Field != "id" || got.ID != uuid.Nil {
 				t.Errorf("%s: %s: %+v, created %t, %v; want a conflict of the id", first.name, what, got, created, err)
 			}
 		}
@@ -82,7 +83,7 @@ func TestForkAgain(t *testing.T) {
 		}
 	}
 
-	if got, created, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: plain.ID}); created || !errors.Is(err, tree.ErrConflict) {
+	if got, created, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: plain.ID}); created || !errors.Is(err, fault.Conflict) {
 		t.Errorf("by the id of a plain conversation: %+v, created %t, %v", got, created, err)
 	}
 	// Also one that looks as the fork would.
@@ -90,14 +91,14 @@ func TestForkAgain(t *testing.T) {
 	if _, _, err := s.CreateConversation(t.Context(), likeness); err != nil {
 		t.Fatal(err)
 	}
-	if got, created, err := s.Fork(t.Context(), c.ID, m.ID, likeness); created || !errors.Is(err, tree.ErrConflict) {
+	if got, created, err := s.Fork(t.Context(), c.ID, m.ID, likeness); created || !errors.Is(err, fault.Conflict) {
 		t.Errorf("by the id of a plain conversation of the same title: %+v, created %t, %v", got, created, err)
 	}
 	likeness.ID = uuid.New()
 	if _, _, err := s.Fork(t.Context(), c.ID, m.ID, likeness); err != nil {
 		t.Fatal(err)
 	}
-	if got, created, err := s.CreateConversation(t.Context(), likeness); created || !errors.Is(err, tree.ErrConflict) {
+	if got, created, err := s.CreateConversation(t.Context(), likeness); created || !errors.Is(err, fault.Conflict) {
 		t.Errorf("a plain conversation by the id of a fork: %+v, created %t, %v", got, created, err)
 	}
 }
@@ -139,10 +140,10 @@ func TestForkAgainAfterChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	again("after the source was deleted")
-	if _, _, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: uuid.New()}); !errors.Is(err, tree.ErrNotFound) {
+	if _, _, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: uuid.New()}); !errors.Is(err, fault.NotFound) {
 		t.Errorf("another fork of a source that is gone: %v", err)
 	}
-	if _, _, err := s.ForTenant("other").Fork(t.Context(), c.ID, m.ID, n); !errors.Is(err, tree.ErrNotFound) {
+	if _, _, err := s.ForTenant("other").Fork(t.Context(), c.ID, m.ID, n); !errors.Is(err, fault.NotFound) {
 		t.Errorf("another tenant's retry: %v", err)
 	}
 }

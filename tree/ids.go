@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -24,7 +23,7 @@ func (k *secret) read(ctx context.Context, q *db.Queries) ([]byte, error) {
 		return *known, nil
 	}
 	read, err := q.GetSecret(ctx)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if isNoRows(err) {
 		return nil, errors.New("the table installation is empty: restore its one row from a backup, without which ids that derive from names would change")
 	}
 	if err != nil {
@@ -38,7 +37,7 @@ func (k *secret) read(ctx context.Context, q *db.Queries) ([]byte, error) {
 // and for this tenant. Nobody who can't read the database can compute it, and so
 // nobody can take it in advance. Names of different kinds don't meet.
 func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, err error) {
-	defer wrap(&err, nil, "DeriveID(%s)", kind)
+	defer db.Wrap(&err, "tree.DeriveID(%s)", kind)
 	key, err := s.secret.read(ctx, s.q)
 	if err != nil {
 		return uuid.Nil, err
@@ -56,7 +55,7 @@ func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, e
 // the installation had a secret made of the name, so that a later export of the
 // same conversation still adds to it; else one that DeriveID makes.
 func (s *Store) ImportID(ctx context.Context, name string, former uuid.UUID) (_ uuid.UUID, err error) {
-	defer wrap(&err, nil, "ImportID(%s)", former)
+	defer db.Wrap(&err, "tree.ImportID(%s)", former)
 	there, err := s.q.HasConversation(ctx, db.HasConversationParams{ID: toUUID(former), TenantID: s.tenant})
 	if there || err != nil {
 		return former, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -121,7 +122,7 @@ func TestForeignIDIsAsAnyTaken(t *testing.T) {
 			told := func(id uuid.UUID) (string, []string) {
 				sent.sql = nil
 				err := call(id)
-				var e *tree.Error
+				var e *fault.Error
 				if !errors.As(err, &e) {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -137,7 +138,7 @@ func TestForeignIDIsAsAnyTaken(t *testing.T) {
 			}
 		}
 		_, err := s.Import(t.Context(), bundleOf(other.ID, 1))
-		if !errors.Is(err, tree.ErrConflict) || strings.Contains(err.Error(), "tenant") {
+		if !errors.Is(err, fault.Conflict) || strings.Contains(err.Error(), "tenant") {
 			t.Errorf("an import of another's id: %v", err)
 		}
 	}

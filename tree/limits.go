@@ -2,10 +2,10 @@ package tree
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Limits of what a tenant may store. 0 is no limit. They hold to the one,
@@ -15,7 +15,7 @@ type Limits struct {
 	MessagesPerConversation int // summaries don't count: compactions make them
 }
 
-// WithLimits refuses what goes beyond the limits with an ErrLimit. What is
+// WithLimits refuses what goes beyond the limits with a fault.Full. What is
 // stored already stays, and can be sent again, also where it is more.
 //
 // The limit of messages costs an append nothing: the conversation's row, which
@@ -28,7 +28,7 @@ func WithLimits(l Limits) Option {
 	return func(s *Store) { s.limits = l }
 }
 
-// RoomFor is an ErrLimit where a conversation, as it was read, can't take so
+// RoomFor is a fault.Full where a conversation, as it was read, can't take so
 // many more messages. Appends find out by themselves: this is for who would
 // only append after something costly.
 func (s *Store) RoomFor(c Conversation, messages int) error {
@@ -40,8 +40,7 @@ func (s *Store) roomFor(there, more int) error {
 	if most == 0 || there+more <= most {
 		return nil
 	}
-	return &Error{Kind: ErrLimit, Code: "too_many_messages", Detail: fmt.Sprintf(
-		"The conversation has %d messages, and %d is the most. Prune what isn't needed, or go on in a new conversation.", there, most)}
+	return fault.New(fault.Full, "too_many_messages", "", "The conversation has %d messages, and %d is the most. Prune what isn't needed, or go on in a new conversation.", there, most)
 }
 
 // takeTurn makes the transaction the only one that makes conversations for the
@@ -65,8 +64,7 @@ func (s *Store) checkConversations(ctx context.Context) error {
 	if err != nil || int(count) <= most {
 		return err
 	}
-	return &Error{Kind: ErrLimit, Code: "too_many_conversations", Detail: fmt.Sprintf(
-		"There are %d conversations, which is the most. Delete one that isn't needed.", most)}
+	return fault.New(fault.Full, "too_many_conversations", "", "There are %d conversations, which is the most. Delete one that isn't needed.", most)
 }
 
 // messageCount counts the messages among nodes to be copied.

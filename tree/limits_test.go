@@ -12,13 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // over tells whether an error is that of a limit, with this code.
 func over(err error, code string) bool {
-	var e *tree.Error
-	return errors.Is(err, tree.ErrLimit) && errors.As(err, &e) && e.Code == code && e.Detail != ""
+	var e *fault.Error
+	return errors.Is(err, fault.Full) && errors.As(err, &e) && e.Code == code && e.Detail != ""
 }
 
 // stored counts a conversation's messages, by themselves and as they are kept.
@@ -65,7 +66,7 @@ func TestMessageLimit(t *testing.T) {
 	if _, _, err := s.Append(t.Context(), c.ID, root.ID, user("6")); !over(err, "too_many_messages") {
 		t.Errorf("a message over the limit: %v", err)
 	}
-	if _, _, err := s.Append(t.Context(), c.ID, uuid.New(), user("6")); !errors.Is(err, tree.ErrNotFound) {
+	if _, _, err := s.Append(t.Context(), c.ID, uuid.New(), user("6")); !errors.Is(err, fault.NotFound) {
 		t.Errorf("an absent parent: %v", err)
 	}
 	if m, created, err := s.Append(t.Context(), c.ID, root.ID, last); err != nil || created || m.ID != last.ID {

@@ -9,10 +9,10 @@ import (
 )
 
 // Messages reads messages by their ids, in the ids' order; one id may stand
-// there twice. One that is absent is an ErrNotFound. Their Siblings are not
+// there twice. One that is absent is a fault.NotFound. Their Siblings are not
 // read.
 func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ []Message, err error) {
-	defer wrap(&err, nil, "Messages(%s, %d ids)", conversationID, len(ids))
+	defer db.Wrap(&err, "tree.Messages(%s, %d ids)", conversationID, len(ids))
 	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -16,19 +17,38 @@ func TestCursorOfAnotherLength(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
 	c := newConversation(t, s)
+	newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	for _, length := range []int{1, 7, 8, 16, 23, 25, 32, 1000} {
-		p := tree.Paging{Cursor: base64.RawURLEncoding.EncodeToString(make([]byte, length))}
-		for name, list := range map[string]func() error{
-			"Conversations": func() error { _, err := s.Conversations(t.Context(), "", p); return err },
-			"Branches":      func() error { _, err := s.Branches(t.Context(), c.ID, p); return err },
-			"Children":      func() error { _, err := s.Children(t.Context(), c.ID, root.ID, p); return err },
-			"Transcript":    func() error { _, err := s.Transcript(t.Context(), c.ID, root.ID, p); return err },
-			"Compactions":   func() error { _, err := s.Compactions(t.Context(), c.ID, p); return err },
-			"Search":        func() error { _, err := s.Search(t.Context(), "x", c.ID, p); return err },
-		} {
-			if err := list(); !errors.Is(err, tree.ErrInvalid) {
-				t.Errorf("%s with a cursor of %d bytes: %v, want ErrInvalid", name, length, err)
+	mustAppend(t, s, c.ID, root.ID, user("a"))
+	last := mustAppend(t, s, c.ID, root.ID, user("b"))
+	mustAppend(t, s, c.ID, last.ID, user("c"))
+	for name, list := range map[string]func(tree.Paging) (string, error){
+		"Conversations": func(p tree.Paging) (string, error) { l, err := s.Conversations(t.Context(), "", p); return l.Next, err },
+		"Branches":      func(p tree.Paging) (string, error) { l, err := s.Branches(t.Context(), c.ID, p); return l.Next, err },
+		"Children": func(p tree.Paging) (string, error) {
+			l, err := s.Children(t.Context(), c.ID, root.ID, p)
+			return l.Next, err
+		},
+		"Transcript": func(p tree.Paging) (string, error) {
+			l, err := s.Transcript(t.Context(), c.ID, last.ID, p)
+			return l.Next, err
+		},
+	} {
+		cursor, err := list(tree.Paging{Limit: 1})
+		if err != nil || cursor == "" {
+			t.Fatalf("%s: cursor %q, %v", name, cursor, err)
+		}
+		raw, err := base64.RawURLEncoding.DecodeString(cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := list(tree.Paging{Cursor: cursor}); err != nil {
+			t.Errorf("%s: its own cursor: %v", name, err)
+		}
+		for _, length := range []int{1, 7, 8, 16, 23, 25, 31, 33, 1000} {
+			other := append(raw[:min(length, len(raw)):len(raw)], make([]byte, max(0, length-len(raw)))...)
+			if _, err := list(tree.Paging{Cursor: base64.RawURLEncoding.EncodeToString(other)}); !errors.Is(err, fault.Invalid) {
+				t.Errorf("%s with its cursor at %d bytes: %v, want fault.Invalid", name, length, err)
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // A cursor is base64url of 32 bytes: a digest of the list that it belongs to, a
@@ -46,10 +48,8 @@ func digest(words ...string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-var errCursor = &Error{
-	Kind: ErrInvalid, Code: "invalid_cursor", Field: "cursor",
-	Detail: "This is no cursor of this list. Pass next_cursor back as it came, or leave it out to start anew.",
-}
+var errCursor = fault.New(fault.Invalid, "invalid_cursor", "cursor",
+	"This is no cursor of this list. Pass next_cursor back as it came, or leave it out to start anew.")
 
 // page checks a limit and a cursor, which must be of the list that these words
 // name. Lists ask for one row more than the limit, which tells whether there is
@@ -61,7 +61,7 @@ func (p Paging) page(list ...string) (limit int, after cursor, err error) {
 	case p.Limit == 0:
 		limit = DefaultPage
 	case p.Limit < 0 || p.Limit > MaxPage:
-		return 0, after, invalid("invalid_limit", "limit", "Ask for 1 to %d rows.", MaxPage)
+		return 0, after, fault.New(fault.Invalid, "invalid_limit", "limit", "Ask for 1 to %d rows.", MaxPage)
 	default:
 		limit = p.Limit
 	}

@@ -2,10 +2,8 @@ package tree
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -21,7 +19,7 @@ import (
 // The cost grows with what is deleted, at about 25,000 nodes a second; where
 // most conversations are much smaller, Postgres may also read this one once.
 func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
-	defer wrap(&err, errMessageNotFound, "Prune(%s, %s)", conversationID, id)
+	defer db.Wrap(&err, "tree.Prune(%s, %s)", conversationID, id)
 	err = s.inTx(ctx, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
@@ -38,7 +36,7 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p Pruned, err error) {
 	row, err := s.node(ctx, uuid.UUID(c.ID.Bytes), id)
 	if err != nil {
-		return p, err
+		return p, orMissing(err, errMessageNotFound)
 	}
 	deleted, err := s.q.DeleteSubtree(ctx, db.DeleteSubtreeParams{ConversationID: c.ID, ID: toUUID(id), HeadID: c.HeadID})
 	if err != nil {
@@ -92,6 +90,3 @@ func (s *Store) newestLeaf(ctx context.Context, conversationID uuid.UUID) (uuid.
 	}
 	return uuid.UUID(rows[0].Node.ID.Bytes), nil
 }
-
-// isNoRows tells that a query of one row had none.
-func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

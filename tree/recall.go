@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // A Version tells rows of one message apart: a message that was pruned and
@@ -49,7 +50,7 @@ type Text struct {
 // queries. Its cost doesn't grow with the branch, only with the number of the
 // conversation's summaries.
 func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
-	defer wrap(&err, nil, "BranchState(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
 	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})
 	if isNoRows(err) {
 		return BranchState{}, s.noBranch(ctx, conversationID, Paging{})
@@ -72,7 +73,7 @@ func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 // Ancestors gives a message and those above it, limit of them at most, towards
 // the root. A message that is absent gives none. An error of fn ends the walk.
 func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(Text) error) (err error) {
-	defer wrap(&err, nil, "Ancestors(%s, %s)", conversationID, id)
+	defer fault.Wrap(&err, "tree.Ancestors(%s, %s)", conversationID, id)
 	rows, err := db.WalkUpRows(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)})
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 // Texts gives messages by their ids, in the ids' order, without those that are
 // absent. An error of fn ends it.
 func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(Text) error) (err error) {
-	defer wrap(&err, nil, "Texts(%s, %d ids)", conversationID, len(ids))
+	defer fault.Wrap(&err, "tree.Texts(%s, %d ids)", conversationID, len(ids))
 	rows, err := db.ListTextRows(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant})
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func eachText(rows pgx.Rows, fn func(Text) error) error {
 // before its children. It reads the whole conversation, without its bodies:
 // about 100 ms for 100,000 messages.
 func (s *Store) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
-	defer wrap(&err, nil, "Versions(%s)", conversationID)
+	defer fault.Wrap(&err, "tree.Versions(%s)", conversationID)
 	rows, err := s.q.ListVersions(ctx, db.ListVersionsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
 	if err != nil {
 		return err

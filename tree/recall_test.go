@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -47,7 +48,7 @@ func TestVersions(t *testing.T) {
 
 	texts = nil
 	other := s.ForTenant("other")
-	if _, err := other.BranchState(t.Context(), c.ID, head.ID); !errors.Is(err, tree.ErrNotFound) {
+	if _, err := other.BranchState(t.Context(), c.ID, head.ID); !errors.Is(err, fault.NotFound) {
 		t.Errorf("another tenant's state: %v", err)
 	}
 	for _, err := range []error{
@@ -62,7 +63,7 @@ func TestVersions(t *testing.T) {
 	if _, err := s.Prune(t.Context(), c.ID, head.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.BranchState(t.Context(), c.ID, head.ID); !errors.Is(err, tree.ErrNotFound) {
+	if _, err := s.BranchState(t.Context(), c.ID, head.ID); !errors.Is(err, fault.NotFound) {
 		t.Errorf("the state of what was pruned: %v", err)
 	}
 	again := tree.NewMessage{ID: head.ID, Body: said(tree.RoleUser, "Two.")}

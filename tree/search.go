@@ -3,7 +3,6 @@ package tree
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Limits of a search.
@@ -29,15 +29,15 @@ const (
 // together, or is or, -word must not occur. Words are compared whole and case
 // aside, without stemming; "quoted words" see the first 256 places of a word and
 // the first 16,383 words of a message, as far as Postgres counts. A query of more than MaxTerms different words, or one
-// that any message without them would match, is an ErrInvalid, a search that
-// takes longer than SearchTimeout an ErrTimeout.
+// that any message without them would match, is a fault.Invalid, a search that
+// takes longer than SearchTimeout a fault.Timeout.
 //
 // It reads the tenant's messages that may have the words, newest first, until
 // the page is full. Each hit names the newest leaf below it, the branch to open;
 // finding those walks what lies below the hits, at about 200,000 messages a
 // second.
 func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UUID, p Paging) (_ Page[Hit], err error) {
-	defer wrap(&err, nil, "Search(conversation %s, %+v)", conversationID, p)
+	defer db.Wrap(&err, "tree.Search(conversation %s, %+v)", conversationID, p)
 	limit, before, err := p.timed("search", s.tenant, conversationID.String(), query)
 	if err != nil {
 		return Page[Hit]{}, err
@@ -47,7 +47,7 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 		return Page[Hit]{}, err
 	}
 	if strings.TrimSpace(query) == "" {
-		return Page[Hit]{}, invalid("empty_query", "query", "Say which words to look for.")
+		return Page[Hit]{}, fault.New(fault.Invalid, "empty_query", "query", "Say which words to look for.")
 	}
 	var out []Hit
 	err = s.searching(ctx, query, func(s *Store, q sought) error {
@@ -139,8 +139,7 @@ func (s *Store) searching(ctx context.Context, query string, f func(*Store, soug
 		}
 		var state *pgconn.PgError
 		if errors.As(err, &state) && state.Code == "57014" { // query_canceled
-			err = &Error{Kind: ErrTimeout, Code: "search_timeout", Field: "query",
-				Detail: fmt.Sprintf("The search took longer than %s. Add a word that fewer messages have, or look in one conversation.", s.searchTimeout)}
+			err = fault.New(fault.Timeout, "search_timeout", "query", "The search took longer than %s. Add a word that fewer messages have, or look in one conversation.", s.searchTimeout)
 		}
 	}()
 	s = s.over(tx)
@@ -169,10 +168,10 @@ func toSought(row db.BeginSearchRow) (sought, error) {
 	all := quotedWord.FindAllString(row.Words, -1)
 	slices.Sort(all)
 	if n := len(slices.Compact(all)); n > MaxTerms {
-		return sought{}, invalid("too_many_terms", "query", "The query has %d different words, and %d is the most. Leave some out.", n, MaxTerms)
+		return sought{}, fault.New(fault.Invalid, "too_many_terms", "query", "The query has %d different words, and %d is the most. Leave some out.", n, MaxTerms)
 	}
 	if row.Positive == "T" {
-		return sought{}, invalid("no_term_to_find", "query", "The query only says what must not occur, which most messages match. Add a word that must.")
+		return sought{}, fault.New(fault.Invalid, "no_term_to_find", "query", "The query only says what must not occur, which most messages match. Add a word that must.")
 	}
 	entries := make(map[string]string, len(row.Quoted))
 	for i, quoted := range row.Quoted {

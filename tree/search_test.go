@@ -18,6 +18,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -256,7 +257,7 @@ func TestSearchFindsWhatReadingFinds(t *testing.T) {
 			in2 := map[uuid.UUID]bool{}
 			for p := (tree.Paging{Limit: 3}); ; {
 				page, err := s.Search(t.Context(), sought, in, p)
-				var refused *tree.Error
+				var refused *fault.Error
 				if errors.As(err, &refused) && refused.Code == "no_term_to_find" {
 					return
 				}
@@ -311,8 +312,8 @@ func TestSearchRefuses(t *testing.T) {
 		page, err := s.Search(t.Context(), query, uuid.Nil, tree.Paging{})
 		_, err2 := s.Conversations(t.Context(), query, tree.Paging{})
 		for _, err := range []error{err, err2} {
-			var refused *tree.Error
-			if code != "" && (!errors.As(err, &refused) || refused.Code != code || refused.Field != "query" || !errors.Is(err, tree.ErrInvalid)) {
+			var refused *fault.Error
+			if code != "" && (!errors.As(err, &refused) || refused.Code != code || refused.Field != "query" || !errors.Is(err, fault.Invalid)) {
 				t.Errorf("%.40q: %v, want %s", query, err, code)
 			}
 		}
@@ -349,8 +350,8 @@ func TestSearchEndsInTime(t *testing.T) {
 		_, err2 := s.Search(t.Context(), "oak", id, tree.Paging{})
 		_, err3 := s.Conversations(t.Context(), "oak", tree.Paging{})
 		for _, err := range []error{err1, err2, err3} {
-			var e *tree.Error
-			if !errors.As(err, &e) || e.Code != "search_timeout" || !errors.Is(err, tree.ErrTimeout) {
+			var e *fault.Error
+			if !errors.As(err, &e) || e.Code != "search_timeout" || !errors.Is(err, fault.Timeout) {
 				t.Errorf("%v, want search_timeout", err)
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -57,13 +55,14 @@ type AppendHook interface {
 	// its last message.
 	Stored(conversationID, parentID, id uuid.UUID, tokens, messages int)
 
-	// Appended is called with the last message stored and its transaction. Its
-	// error undoes the append. The function that it gives, nil for none, is
-	// called after the commit.
+	// Appended is called with the last message stored and a Store over the
+	// append's transaction, which ctx carries (db.TxOf). Its error undoes the
+	// append. The function that it gives, nil for none, is called after the
+	// commit.
 	//
 	// In a transaction of the caller's there is no call after the commit, because
 	// nobody knows whether it comes.
-	Appended(ctx context.Context, tx pgx.Tx, s *Store, m Message) (committed func(), err error)
+	Appended(ctx context.Context, s *Store, m Message) (committed func(), err error)
 }
 
 // WithAppendHook calls h with appends. An append that h wants takes a
@@ -135,22 +134,7 @@ func (s *Store) patiently(ctx context.Context, f func() error) error {
 // lock makes the transaction the conversation's one writer until it ends.
 func (s *Store) lock(ctx context.Context, conversationID uuid.UUID) (db.Conversation, error) {
 	c, err := s.q.LockConversation(ctx, db.LockConversationParams{ID: toUUID(conversationID), TenantID: s.tenant})
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = errConversationNotFound
-	}
-	return c, err
-}
-
-// wrap names the method and its arguments, once, and turns "no rows" into what
-// is missing. An *Error stays findable by errors.As.
-func wrap(err *error, missing *Error, format string, args ...any) {
-	if *err == nil {
-		return
-	}
-	if missing != nil && errors.Is(*err, pgx.ErrNoRows) {
-		*err = missing
-	}
-	*err = fmt.Errorf("tree."+format+": %w", append(args, *err)...)
+	return c, orMissing(err, errConversationNotFound)
 }
 
 // now is the time as Postgres stores it, so that what a write returns equals

@@ -7,14 +7,15 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // AddSummary inserts a summary node. Its anchor must be a message of the
 // conversation, its cutoff the anchor or an ancestor of it, and its body a
-// user message; else it is an ErrInvalid. The cost grows with the messages
+// user message; else it is a fault.Invalid. The cost grows with the messages
 // between anchor and cutoff.
 func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewSummary) (_ Summary, err error) {
-	defer wrap(&err, nil, "AddSummary(%s, anchor %s)", conversationID, n.AnchorID)
+	defer db.Wrap(&err, "tree.AddSummary(%s, anchor %s)", conversationID, n.AnchorID)
 	d, err := s.summaryDraft(n)
 	if err != nil {
 		return Summary{}, err
@@ -42,10 +43,8 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 	return fromSummary(node), nil
 }
 
-var errCutoff = &Error{
-	Kind: ErrInvalid, Code: "invalid_cutoff", Field: "last_summarized_id",
-	Detail: "A summary's anchor must be a message of the conversation, and its cutoff that message or an ancestor of it.",
-}
+var errCutoff = fault.New(fault.Invalid, "invalid_cutoff", "last_summarized_id",
+	"A summary's anchor must be a message of the conversation, and its cutoff that message or an ancestor of it.")
 
 func (s *Store) summaryDraft(n NewSummary) (*draft, error) {
 	d, err := s.draft(NewMessage{ID: n.ID, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
@@ -53,9 +52,9 @@ func (s *Store) summaryDraft(n NewSummary) (*draft, error) {
 	case err != nil:
 		return nil, err
 	case d.Role != RoleUser:
-		return nil, invalid("invalid_role", "role", "A context shows a summary as a user message; this one's role is %s.", d.Role)
+		return nil, fault.New(fault.Invalid, "invalid_role", "role", "A context shows a summary as a user message; this one's role is %s.", d.Role)
 	case n.Range.Model == "":
-		return nil, invalid("missing_model", "model", "Say what wrote the summary.")
+		return nil, fault.New(fault.Invalid, "missing_model", "model", "Say what wrote the summary.")
 	}
 	if n.Tokens > 0 {
 		d.tokenCount = n.Tokens

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -125,60 +126,60 @@ func TestAppendRefuses(t *testing.T) {
 		kind         error
 		code, field  string
 	}{
-		{"absent conversation", uuid.New(), uuid.Nil, user("x"), tree.ErrNotFound, "conversation_not_found", ""},
-		{"another tenant's conversation", foreign.ID, uuid.Nil, user("x"), tree.ErrNotFound, "conversation_not_found", ""},
-		{"another tenant's conversation, tool", foreign.ID, root.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), tree.ErrNotFound, "conversation_not_found", ""},
-		{"absent parent", c.ID, uuid.New(), user("x"), tree.ErrNotFound, "parent_not_found", "parent_id"},
-		{"absent parent of a tool", c.ID, uuid.New(), raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), tree.ErrNotFound, "parent_not_found", "parent_id"},
-		{"parent of another conversation", c.ID, elsewhere.ID, user("x"), tree.ErrNotFound, "parent_not_found", "parent_id"},
-		{"summary as parent", c.ID, summary.ID, user("x"), tree.ErrInvalid, "parent_is_summary", "parent_id"},
-		{"id with other content", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: said(tree.RoleUser, "other")}, tree.ErrConflict, "id_conflict", "id"},
-		{"id with another parent", c.ID, call.ID, tree.NewMessage{ID: root.ID, Body: root.Body}, tree.ErrConflict, "id_conflict", "id"},
-		{"id with another pin", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Pinned: true}, tree.ErrConflict, "id_conflict", "id"},
-		{"id with other metadata", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Metadata: json.RawMessage(`{"a":1}`)}, tree.ErrConflict, "id_conflict", "id"},
-		{"id of a summary", c.ID, uuid.Nil, tree.NewMessage{ID: summary.ID, Body: summary.Body}, tree.ErrConflict, "id_conflict", "id"},
-		{"no JSON", c.ID, uuid.Nil, raw(`{"role":`), tree.ErrInvalid, "invalid_json", ""},
-		{"no object", c.ID, uuid.Nil, raw(`["user"]`), tree.ErrInvalid, "wrong_type", ""},
-		{"nothing", c.ID, uuid.Nil, raw(``), tree.ErrInvalid, "invalid_json", ""},
-		{"invalid UTF-8", c.ID, uuid.Nil, raw("{\"role\":\"user\",\"content\":\"\xff\"}"), tree.ErrInvalid, "invalid_utf8", ""},
-		{"NUL", c.ID, uuid.Nil, raw(`{"role":"user","content":"a\u0000b"}`), tree.ErrInvalid, "invalid_character", ""},
-		{"high surrogate alone", c.ID, uuid.Nil, raw(`{"role":"user","content":"a\ud83d"}`), tree.ErrInvalid, "invalid_character", ""},
-		{"low surrogate alone", c.ID, uuid.Nil, raw(`{"role":"user","content":"\ude00"}`), tree.ErrInvalid, "invalid_character", ""},
-		{"too deep", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","extra":` + deep + `}`), tree.ErrInvalid, "too_deep", ""},
-		{"too large", c.ID, uuid.Nil, user(long), tree.ErrTooLarge, "message_too_large", ""},
-		{"no role", c.ID, uuid.Nil, raw(`{"content":"x"}`), tree.ErrInvalid, "invalid_role", "role"},
-		{"unknown role", c.ID, uuid.Nil, raw(`{"role":"bot","content":"x"}`), tree.ErrInvalid, "invalid_role", "role"},
-		{"role of another case", c.ID, uuid.Nil, raw(`{"Role":"user","content":"x"}`), tree.ErrInvalid, "invalid_role", "role"},
-		{"role of a wrong type", c.ID, uuid.Nil, raw(`{"role":1,"content":"x"}`), tree.ErrInvalid, "wrong_type", "role"},
-		{"reserved member", c.ID, uuid.Nil, raw(`{"id":"x","role":"user","content":"x"}`), tree.ErrInvalid, "reserved_member", "id"},
-		{"no content", c.ID, uuid.Nil, raw(`{"role":"user"}`), tree.ErrInvalid, "empty_content", "content"},
-		{"empty content", c.ID, uuid.Nil, user(" \n"), tree.ErrInvalid, "empty_content", "content"},
-		{"empty parts", c.ID, uuid.Nil, raw(`{"role":"user","content":[]}`), tree.ErrInvalid, "empty_content", "content"},
-		{"content of a wrong type", c.ID, uuid.Nil, raw(`{"role":"user","content":{}}`), tree.ErrInvalid, "invalid_content", "content"},
-		{"part without type", c.ID, uuid.Nil, raw(`{"role":"user","content":[{"text":"x"}]}`), tree.ErrInvalid, "invalid_content", "content[0].type"},
-		{"part that is no object", c.ID, uuid.Nil, raw(`{"role":"user","content":[{"type":"text","text":"x"},"x"]}`), tree.ErrInvalid, "invalid_content", "content[1]"},
-		{"calls of a user", c.ID, uuid.Nil, raw(strings.Replace(calling, "assistant", "user", 1)), tree.ErrInvalid, "empty_content", "content"},
-		{"calls of a user who talks", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","tool_calls":[]}`), tree.ErrInvalid, "unexpected_tool_calls", "tool_calls"},
-		{"no call", c.ID, uuid.Nil, raw(`{"role":"assistant","content":"x","tool_calls":[]}`), tree.ErrInvalid, "invalid_tool_calls", "tool_calls"},
-		{"call without id", c.ID, uuid.Nil, raw(strings.Replace(calling, `"id":"b"`, `"id":""`, 1)), tree.ErrInvalid, "invalid_tool_calls", "tool_calls[1].id"},
-		{"two calls of one id", c.ID, uuid.Nil, raw(strings.Replace(calling, `"id":"b"`, `"id":"a"`, 1)), tree.ErrInvalid, "invalid_tool_calls", "tool_calls[1].id"},
-		{"call without function", c.ID, uuid.Nil, raw(`{"role":"assistant","tool_calls":[{"id":"a","type":"function"}]}`), tree.ErrInvalid, "invalid_tool_calls", "tool_calls[0]"},
-		{"tool without call id", c.ID, call.ID, raw(`{"role":"tool","content":"x"}`), tree.ErrInvalid, "missing_tool_call_id", "tool_call_id"},
-		{"call id of a user", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","tool_call_id":"a"}`), tree.ErrInvalid, "unexpected_tool_call_id", "tool_call_id"},
-		{"tool at the root", c.ID, uuid.Nil, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), tree.ErrInvalid, "tool_call_not_found", "tool_call_id"},
-		{"tool without a call", c.ID, root.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), tree.ErrInvalid, "tool_call_not_found", "tool_call_id"},
-		{"tool with another call's id", c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"c","content":"x"}`), tree.ErrInvalid, "tool_call_not_found", "tool_call_id"},
-		{"tool answered already", c.ID, answered.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), tree.ErrInvalid, "tool_call_answered", "tool_call_id"},
-		{"tool after the turn went on", c.ID, after.ID, raw(`{"role":"tool","tool_call_id":"b","content":"x"}`), tree.ErrInvalid, "tool_call_not_found", "tool_call_id"},
-		{"metadata that is no object", c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleUser, "x"), Metadata: json.RawMessage(`3`)}, tree.ErrInvalid, "wrong_type", "metadata"},
-		{"large metadata", c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleUser, "x"), Metadata: said(tree.RoleUser, long)}, tree.ErrTooLarge, "metadata_too_large", "metadata"},
+		{"absent conversation", uuid.New(), uuid.Nil, user("x"), fault.NotFound, "conversation_not_found", ""},
+		{"another tenant's conversation", foreign.ID, uuid.Nil, user("x"), fault.NotFound, "conversation_not_found", ""},
+		{"another tenant's conversation, tool", foreign.ID, root.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.NotFound, "conversation_not_found", ""},
+		{"absent parent", c.ID, uuid.New(), user("x"), fault.NotFound, "parent_not_found", "parent_id"},
+		{"absent parent of a tool", c.ID, uuid.New(), raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.NotFound, "parent_not_found", "parent_id"},
+		{"parent of another conversation", c.ID, elsewhere.ID, user("x"), fault.NotFound, "parent_not_found", "parent_id"},
+		{"summary as parent", c.ID, summary.ID, user("x"), fault.Invalid, "parent_is_summary", "parent_id"},
+		{"id with other content", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: said(tree.RoleUser, "other")}, fault.Conflict, "id_conflict", "id"},
+		{"id with another parent", c.ID, call.ID, tree.NewMessage{ID: root.ID, Body: root.Body}, fault.Conflict, "id_conflict", "id"},
+		{"id with another pin", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Pinned: true}, fault.Conflict, "id_conflict", "id"},
+		{"id with other metadata", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Metadata: json.RawMessage(`{"a":1}`)}, fault.Conflict, "id_conflict", "id"},
+		{"id of a summary", c.ID, uuid.Nil, tree.NewMessage{ID: summary.ID, Body: summary.Body}, fault.Conflict, "id_conflict", "id"},
+		{"no JSON", c.ID, uuid.Nil, raw(`{"role":`), fault.Invalid, "invalid_json", ""},
+		{"no object", c.ID, uuid.Nil, raw(`["user"]`), fault.Invalid, "wrong_type", ""},
+		{"nothing", c.ID, uuid.Nil, raw(``), fault.Invalid, "invalid_json", ""},
+		{"invalid UTF-8", c.ID, uuid.Nil, raw("{\"role\":\"user\",\"content\":\"\xff\"}"), fault.Invalid, "invalid_utf8", ""},
+		{"NUL", c.ID, uuid.Nil, raw(`{"role":"user","content":"a\u0000b"}`), fault.Invalid, "invalid_character", ""},
+		{"high surrogate alone", c.ID, uuid.Nil, raw(`{"role":"user","content":"a\ud83d"}`), fault.Invalid, "invalid_character", ""},
+		{"low surrogate alone", c.ID, uuid.Nil, raw(`{"role":"user","content":"\ude00"}`), fault.Invalid, "invalid_character", ""},
+		{"too deep", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","extra":` + deep + `}`), fault.Invalid, "too_deep", ""},
+		{"too large", c.ID, uuid.Nil, user(long), fault.TooLarge, "message_too_large", ""},
+		{"no role", c.ID, uuid.Nil, raw(`{"content":"x"}`), fault.Invalid, "invalid_role", "role"},
+		{"unknown role", c.ID, uuid.Nil, raw(`{"role":"bot","content":"x"}`), fault.Invalid, "invalid_role", "role"},
+		{"role of another case", c.ID, uuid.Nil, raw(`{"Role":"user","content":"x"}`), fault.Invalid, "invalid_role", "role"},
+		{"role of a wrong type", c.ID, uuid.Nil, raw(`{"role":1,"content":"x"}`), fault.Invalid, "wrong_type", "role"},
+		{"reserved member", c.ID, uuid.Nil, raw(`{"id":"x","role":"user","content":"x"}`), fault.Invalid, "reserved_member", "id"},
+		{"no content", c.ID, uuid.Nil, raw(`{"role":"user"}`), fault.Invalid, "empty_content", "content"},
+		{"empty content", c.ID, uuid.Nil, user(" \n"), fault.Invalid, "empty_content", "content"},
+		{"empty parts", c.ID, uuid.Nil, raw(`{"role":"user","content":[]}`), fault.Invalid, "empty_content", "content"},
+		{"content of a wrong type", c.ID, uuid.Nil, raw(`{"role":"user","content":{}}`), fault.Invalid, "invalid_content", "content"},
+		{"part without type", c.ID, uuid.Nil, raw(`{"role":"user","content":[{"text":"x"}]}`), fault.Invalid, "invalid_content", "content[0].type"},
+		{"part that is no object", c.ID, uuid.Nil, raw(`{"role":"user","content":[{"type":"text","text":"x"},"x"]}`), fault.Invalid, "invalid_content", "content[1]"},
+		{"calls of a user", c.ID, uuid.Nil, raw(strings.Replace(calling, "assistant", "user", 1)), fault.Invalid, "empty_content", "content"},
+		{"calls of a user who talks", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","tool_calls":[]}`), fault.Invalid, "unexpected_tool_calls", "tool_calls"},
+		{"no call", c.ID, uuid.Nil, raw(`{"role":"assistant","content":"x","tool_calls":[]}`), fault.Invalid, "invalid_tool_calls", "tool_calls"},
+		{"call without id", c.ID, uuid.Nil, raw(strings.Replace(calling, `"id":"b"`, `"id":""`, 1)), fault.Invalid, "invalid_tool_calls", "tool_calls[1].id"},
+		{"two calls of one id", c.ID, uuid.Nil, raw(strings.Replace(calling, `"id":"b"`, `"id":"a"`, 1)), fault.Invalid, "invalid_tool_calls", "tool_calls[1].id"},
+		{"call without function", c.ID, uuid.Nil, raw(`{"role":"assistant","tool_calls":[{"id":"a","type":"function"}]}`), fault.Invalid, "invalid_tool_calls", "tool_calls[0]"},
+		{"tool without call id", c.ID, call.ID, raw(`{"role":"tool","content":"x"}`), fault.Invalid, "missing_tool_call_id", "tool_call_id"},
+		{"call id of a user", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","tool_call_id":"a"}`), fault.Invalid, "unexpected_tool_call_id", "tool_call_id"},
+		{"tool at the root", c.ID, uuid.Nil, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
+		{"tool without a call", c.ID, root.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
+		{"tool with another call's id", c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"c","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
+		{"tool answered already", c.ID, answered.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.Invalid, "tool_call_answered", "tool_call_id"},
+		{"tool after the turn went on", c.ID, after.ID, raw(`{"role":"tool","tool_call_id":"b","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
+		{"metadata that is no object", c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleUser, "x"), Metadata: json.RawMessage(`3`)}, fault.Invalid, "wrong_type", "metadata"},
+		{"large metadata", c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleUser, "x"), Metadata: said(tree.RoleUser, long)}, fault.TooLarge, "metadata_too_large", "metadata"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := counts(t, s, c.ID)
 			_, created, err := s.Append(t.Context(), test.conversation, test.parent, test.message)
-			var e *tree.Error
+			var e *fault.Error
 			if !errors.As(err, &e) || created {
-				t.Fatalf("created %t, error %v, want a *tree.Error", created, err)
+				t.Fatalf("created %t, error %v, want a *fault.Error", created, err)
 			}
 			if !errors.Is(err, test.kind) || e.Code != test.code || e.Field != test.field {
 				t.Errorf("got %v, %s of %q; want %v, %s of %q", e.Kind, e.Code, e.Field, test.kind, test.code, test.field)
@@ -267,7 +268,7 @@ func TestChainRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			before := counts(t, s, c.ID)
 			_, _, err := s.AppendChain(t.Context(), c.ID, test.parent, test.chain)
-			var e *tree.Error
+			var e *fault.Error
 			if !errors.As(err, &e) || e.Code != test.code || e.Field != test.field {
 				t.Fatalf("got %+v, want %s of %q", err, test.code, test.field)
 			}
@@ -292,10 +293,10 @@ func TestInTransaction(t *testing.T) {
 		}
 		inTx := tree.New(tx)
 		m := mustAppend(t, inTx, c.ID, uuid.Nil, user("in a transaction"))
-		if _, _, err := inTx.Append(t.Context(), c.ID, uuid.New(), user("x")); !errors.Is(err, tree.ErrNotFound) {
+		if _, _, err := inTx.Append(t.Context(), c.ID, uuid.New(), user("x")); !errors.Is(err, fault.NotFound) {
 			t.Fatalf("an absent parent: %v", err)
 		}
-		if _, _, err := inTx.AppendChain(t.Context(), c.ID, uuid.New(), []tree.NewMessage{user("x")}); !errors.Is(err, tree.ErrNotFound) {
+		if _, _, err := inTx.AppendChain(t.Context(), c.ID, uuid.New(), []tree.NewMessage{user("x")}); !errors.Is(err, fault.NotFound) {
 			t.Fatalf("an absent parent: %v", err)
 		}
 		chain, _, err := inTx.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("x"), user("y")})
@@ -417,13 +418,13 @@ func TestPruneAgainstAppend(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() {
-				if _, _, err := s.Append(t.Context(), c.ID, doomed.ID, user("late")); err != nil && !errors.Is(err, tree.ErrNotFound) {
+				if _, _, err := s.Append(t.Context(), c.ID, doomed.ID, user("late")); err != nil && !errors.Is(err, fault.NotFound) {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Go(func() {
-			if _, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: doomed.ID}); err != nil && !errors.Is(err, tree.ErrInvalid) {
+			if _, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: doomed.ID}); err != nil && !errors.Is(err, fault.Invalid) {
 				t.Error(err)
 			}
 		})
@@ -496,14 +497,14 @@ func TestTenants(t *testing.T) {
 		"Compactions":       func() error { _, err := mine.Compactions(ctx, c.ID, tree.Paging{}); return err },
 		"Lock":              func() error { return mine.Lock(ctx, c.ID) },
 	} {
-		if err := call(); !errors.Is(err, tree.ErrNotFound) {
+		if err := call(); !errors.Is(err, fault.NotFound) {
 			t.Errorf("%s of another tenant's conversation: %v, want ErrNotFound", name, err)
 		}
 	}
-	if _, err := mine.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}}); !errors.Is(err, tree.ErrConflict) {
+	if _, err := mine.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}}); !errors.Is(err, fault.Conflict) {
 		t.Errorf("Import over another tenant's id: %v, want ErrConflict", err)
 	}
-	if _, _, err := mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID}); !errors.Is(err, tree.ErrConflict) {
+	if _, _, err := mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID}); !errors.Is(err, fault.Conflict) {
 		t.Errorf("CreateConversation with another tenant's id: %v, want ErrConflict", err)
 	}
 	list, err := mine.Conversations(ctx, "", tree.Paging{})
@@ -569,7 +570,7 @@ func TestLists(t *testing.T) {
 		_, err4 := s.Search(ctx, "x", uuid.Nil, p)
 		_, err5 := s.Transcript(ctx, ids[0], uuid.New(), p)
 		for i, err := range []error{err1, err2, err3, err4, err5} {
-			if !errors.Is(err, tree.ErrInvalid) {
+			if !errors.Is(err, fault.Invalid) {
 				t.Errorf("list %d with %+v: %v, want ErrInvalid", i, p, err)
 			}
 		}
@@ -599,7 +600,7 @@ func TestAddSummaryRefuses(t *testing.T) {
 	} {
 		_, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: test.anchor, Body: test.body,
 			Range: tree.SummaryRange{LastSummarizedID: test.cutoff, Model: "test"}})
-		var e *tree.Error
+		var e *fault.Error
 		if !errors.As(err, &e) || e.Code != test.code {
 			t.Errorf("%s: %v, want %s", test.name, err, test.code)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -77,7 +78,7 @@ func TestMakersOfConversationsTakeTurns(t *testing.T) {
 		_, _, err := limited.CreateConversation(t.Context(), tree.NewConversation{})
 		return err
 	})
-	if !errors.Is(err, tree.ErrLimit) {
+	if !errors.Is(err, fault.Full) {
 		t.Errorf("a second conversation where one is the most: %v, want ErrLimit", err)
 	}
 }

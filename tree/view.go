@@ -95,7 +95,7 @@ const reach = 4
 // It is one query, whose cost is that of the messages it gives, and at most of
 // three budgets' ids more where they don't fit; what lies above costs nothing.
 func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budget int64, opts ...ViewOption) (_ View, err error) {
-	defer wrap(&err, nil, "View(%s, head %s)", conversationID, headID)
+	defer db.Wrap(&err, "tree.View(%s, head %s)", conversationID, headID)
 	var o viewOptions
 	for _, opt := range opts {
 		opt(&o)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -27,12 +28,12 @@ func (cmd *compactCommand) Help() string {
 func (cmd *compactCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
 		store, log := d.store(cmd.Tenant), logs.logger(out.errors, slog.LevelWarn)
-		summarizers, err := cmd.summarizers()
+		models, err := cmd.summaryModels()
 		if err != nil {
 			return err
 		}
 		cmd.announce(log)
-		contexts, err := newContexts(store, &cmd.settingsFlags, summarizers, log)
+		contexts, err := newContexts(store, &cmd.settingsFlags, models, log)
 		if err != nil {
 			return err
 		}
@@ -60,12 +61,12 @@ func (cmd *compactCommand) Run(ctx context.Context, out *console, logs *logFlags
 
 // usage names the flag that a demand is wrong by.
 func (cmd *compactCommand) usage(err error) error {
-	var demand *summarize.DemandError
-	if !errors.As(err, &demand) {
+	var wrong *fault.Error
+	if !errors.As(err, &wrong) || wrong.Code != "invalid_demand" {
 		return err
 	}
 	flags := map[string]string{"keep_recent_messages": "--keep-recent", "instructions": "--instructions", "look_ahead": "--look-ahead"}
-	return usagef("%s: %s", flags[demand.Field], demand.Reason)
+	return usagef("%s: %s", flags[wrong.Field], wrong.Detail)
 }
 
 // writeCompacted says what came of a compaction. A failed one is an error,

@@ -19,8 +19,8 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 func TestOneLine(t *testing.T) {
@@ -103,32 +103,38 @@ func TestJSONList(t *testing.T) {
 // the way through the program.
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	refused := &tree.Error{Kind: tree.ErrInvalid, Code: "c", Field: "title", Detail: "It is too long."}
+	refused := fault.New(fault.Invalid, "c", "title", "It is too long.")
 	tests := []struct {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("tree.UpdateConversation(1): %w", refused), "title: It is too long."},
-		{fmt.Errorf("embedded.Start(%q): %w", "/d", &embedded.InUseError{DataDir: "/d", PID: 7}), (&embedded.InUseError{DataDir: "/d", PID: 7}).Error()},
-		{fmt.Errorf("embedded.Start(%q): %w", "/d", embedded.ErrNoPostgres), embedded.ErrNoPostgres.Error()},
-		{fmt.Errorf("db.Migrate: %w", db.ErrSchemaNewer), db.ErrSchemaNewer.Error()},
-		{fmt.Errorf("transfer.Import: chatgpt: %w", errors.New("offset 7: odd")), "chatgpt: offset 7: odd"},
-		{fmt.Errorf("transfer.Import: the content is of no format that is read here: %w", transfer.ErrFormat), "the content is of no format that is read here"},
+		{failed("tree.UpdateConversation(1)", refused), "title: It is too long."},
+		{failed("embedded.Start(/d)", &embedded.InUseError{DataDir: "/d", PID: 7}), (&embedded.InUseError{DataDir: "/d", PID: 7}).Error()},
+		{failed("embedded.Start(/d)", embedded.ErrNoPostgres), embedded.ErrNoPostgres.Error()},
+		{failed("db.Migrate", db.ErrSchemaNewer), db.ErrSchemaNewer.Error()},
+		{failed("transfer.Import", fmt.Errorf("chatgpt: %w", errors.New("offset 7: odd"))), "chatgpt: offset 7: odd"},
+		{failed("transfer.Import", fault.New(fault.Invalid, transfer.CodeFormat, "", "the content is of no format that is read here")), "the content is of no format that is read here"},
 		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}, "/x: there is no such file"},
-		{fmt.Errorf("tree.Import: %w", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
+		{failed("tree.Import", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
 		{importError(t, `[{"uuid":"a","name":"A","chat_messages":[`), "claude: the file is cut off: it ends in the middle of element 1, at byte 41; export or copy it again"},
-		{fmt.Errorf("db.Migrate: %w", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
-		{fmt.Errorf("tree.Import: %w", unsentError{syscall.EPIPE}), "the connection to the database broke under this command. What it had finished is kept; run it again"},
+		{failed("db.Migrate", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
+		{failed("tree.Import", unsentError{syscall.EPIPE}), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{&unreachableError{"postgres://ada:secret@db.example:5432/x", context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
 		{&unreachableError{"postgres://ada:secret@db.example/x", &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
-		{&unreachableError{"postgres://ada:secret@db.example/x", fmt.Errorf("db.Migrate: %w", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},
-		{&unreachableError{"postgres://ada:secret@db.example/x", errors.New("db.Open: odd")}, "the database server db.example:5432 doesn't answer (odd): check --database-url, or the variable DATABASE_URL"},
+		{&unreachableError{"postgres://ada:secret@db.example/x", failed("db.Migrate", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},
+		{&unreachableError{"postgres://ada:secret@db.example/x", failed("db.Open", errors.New("odd"))}, "the database server db.example:5432 doesn't answer (odd): check --database-url, or the variable DATABASE_URL"},
 	}
 	for _, tt := range tests {
 		if got := explain(tt.err); got != tt.want {
 			t.Errorf("explain(%v)\n got %s\nwant %s", tt.err, got, tt.want)
 		}
 	}
+}
+
+// failed is an error as a function of the program gives it.
+func failed(call string, err error) error {
+	db.Wrap(&err, "%s", call)
+	return err
 }
 
 // importError is the error of importing a file.
@@ -142,7 +148,7 @@ func importError(t *testing.T, file string) error {
 // is none.
 func TestReportTellsBrokenPipesApart(t *testing.T) {
 	t.Parallel()
-	if code := report(t.Context(), fmt.Errorf("tree.Import: %w", unsentError{syscall.EPIPE})); code != exitFailed {
+	if code := report(t.Context(), failed("tree.Import", unsentError{syscall.EPIPE})); code != exitFailed {
 		t.Errorf("the database's: exit code %d, want %d", code, exitFailed)
 	}
 	if code := report(t.Context(), &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}); code != exitBrokenPipe {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -84,12 +85,12 @@ func (cmd *contextCommand) window() (w summarize.Window, err error) {
 
 // windowUsage names the flag that a window is wrong by.
 func windowUsage(err error) error {
-	var setting *summarize.SettingsError
-	if !errors.As(err, &setting) {
+	var wrong *fault.Error
+	if !errors.As(err, &wrong) || wrong.Code != "invalid_setting" {
 		return err
 	}
 	flags := map[string]string{"max_context_tokens": "--window", "reserved_tokens": "--reserve"}
-	return usagef("%s: %s", flags[setting.Setting], setting.Reason)
+	return usagef("%s: %s", flags[wrong.Field], wrong.Detail)
 }
 
 // writeContext writes a table of what the model reads, a message a line.

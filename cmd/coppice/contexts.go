@@ -28,12 +28,12 @@ func (a *branchArgs) find(ctx context.Context, store *tree.Store) (tree.Conversa
 
 // newContexts makes the service that gives contexts and compacts, for a command
 // of one tenant.
-func newContexts(store *tree.Store, f *settingsFlags, summarizers []summarize.Summarizer, log *slog.Logger) (*summarize.Service, error) {
+func newContexts(store *tree.Store, f *settingsFlags, models []summarize.Model, log *slog.Logger) (*summarize.Service, error) {
 	settings, err := f.settings()
 	if err != nil {
 		return nil, err
 	}
-	return summarize.New(store, summarize.Config{Settings: settings, Summarizers: summarizers, Logger: log})
+	return summarize.New(store, summarize.Config{Settings: settings, Summarizer: summarize.Cascade{Models: models}, Logger: log})
 }
 
 // writeBranch writes the lines that say which branch this is about.

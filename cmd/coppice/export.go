@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -90,7 +91,7 @@ func (cmd *exportCommand) export(ctx context.Context, store *tree.Store, ids []u
 			}
 			err = cmd.markdown(ctx, store, id, w)
 		}
-		if cmd.All && errors.Is(err, tree.ErrNotFound) {
+		if cmd.All && errors.Is(err, fault.NotFound) {
 			continue // deleted since the list was read
 		}
 		if err != nil {

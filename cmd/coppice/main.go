@@ -42,7 +42,6 @@ type commands struct {
 	Prune       pruneCommand       `cmd:"" help:"Delete a message with all below it, or undo a summary."`
 	Search      searchCommand      `cmd:"" help:"Search the text of messages."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
-	Bench       benchCommand       `cmd:"" help:"Measure what is promised of summaries and of speed."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 

@@ -58,14 +58,14 @@ func windowOf(families llm.Families) func(model string) (tokens int, known []str
 	}
 }
 
-// summarizers makes the cascade; nil where no model can be asked.
-func (f *modelFlags) summarizers() ([]summarize.Summarizer, error) {
+// summaryModels are the models that write summaries; nil where none can be asked.
+func (f *modelFlags) summaryModels() ([]summarize.Model, error) {
 	if !f.reachable() {
 		return nil, nil
 	}
-	var all []summarize.Summarizer
+	var all []summarize.Model
 	for _, name := range f.SummaryModel {
-		s, err := f.summarizer(name)
+		s, err := f.summaryModel(name)
 		if err != nil {
 			return nil, err
 		}
@@ -90,18 +90,18 @@ func (f *modelFlags) announce(log *slog.Logger) {
 	}
 }
 
-// summarizer makes a client of one model.
-func (f *modelFlags) summarizer(name string) (summarize.Summarizer, error) {
+// summaryModel makes a client of one model.
+func (f *modelFlags) summaryModel(name string) (summarize.Model, error) {
 	families, err := f.families()
 	if err != nil {
-		return summarize.Summarizer{}, err
+		return summarize.Model{}, err
 	}
 	family, ok := families.Find(name)
 	if !ok {
-		return summarize.Summarizer{}, usagef("the window of the model %q is not known: give it by --model-window %s=TOKENS", name, name)
+		return summarize.Model{}, usagef("the window of the model %q is not known: give it by --model-window %s=TOKENS", name, name)
 	}
 	model, err := llm.NewOpenAI(llm.OpenAIConfig{
 		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, Model: name, LegacyFields: f.OpenAILegacyFields, Families: families,
 	})
-	return summarize.Summarizer{Model: model, Window: family.Window, Timeout: f.SummaryTimeout}, err
+	return summarize.Model{Model: model, Window: family.Window, Timeout: f.SummaryTimeout}, err
 }

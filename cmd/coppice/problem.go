@@ -8,15 +8,13 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/coppice-chat/coppice/db/embedded"
-	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // report prints what went wrong, for people, and returns the exit code.
@@ -62,20 +60,19 @@ func usagef(format string, args ...any) error {
 // people it leaves out where in the program it arose.
 func explain(err error) string {
 	var (
-		input       *tree.Error
+		known       *fault.Error
 		inUse       *embedded.InUseError
 		version     *embedded.VersionError
 		usage       *usageError
 		answer      *pgconn.PgError
 		unreachable *unreachableError
 		path        *fs.PathError
-		file        *transfer.FileError
 	)
 	switch {
 	case errors.As(err, &usage):
 		return usage.text
-	case errors.As(err, &input):
-		return input.Error()
+	case errors.As(err, &known) && known.Err == nil:
+		return known.Reason()
 	case errors.As(err, &inUse):
 		return inUse.Error()
 	case errors.As(err, &version):
@@ -84,8 +81,8 @@ func explain(err error) string {
 		return embedded.ErrNoPostgres.Error()
 	case errors.As(err, &unreachable):
 		return unreachable.Error()
-	case errors.As(err, &file), errors.Is(err, transfer.ErrFormat): // its end too is one that wasn't expected, and not the database's
-		return fileProblem(err)
+	case fault.Refused(err): // such as a file whose end too is one that wasn't expected, and not the database's
+		return reason(err)
 	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
 		return "the database was shut down under this command. What it had finished is kept; run it again"
 	case connectionBroke(err):
@@ -93,16 +90,15 @@ func explain(err error) string {
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return path.Path + ": there is no such file"
 	}
-	return origin.ReplaceAllString(err.Error(), "")
+	return reason(err)
 }
 
-// fileProblem says what is wrong with a file that is imported.
-func fileProblem(err error) string {
-	text := origin.ReplaceAllString(err.Error(), "")
-	if errors.Is(err, transfer.ErrFormat) {
-		text = strings.TrimSuffix(text, ": "+transfer.ErrFormat.Error()) // what stands before it says so
+// reason is an error's text without the calls that failed.
+func reason(err error) string {
+	if known, ok := err.(*fault.Error); ok {
+		return known.Reason()
 	}
-	return text
+	return err.Error()
 }
 
 // connectionBroke tells whether the connection to the database broke: amid an
@@ -110,10 +106,6 @@ func fileProblem(err error) string {
 func connectionBroke(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err)
 }
-
-// origin is what functions of this program put before an error: their name,
-// with arguments.
-var origin = regexp.MustCompile(`^((db|embedded|keys|llm|summarize|transfer|tree|server)\.[\w.]+(\([^)]*\))?: )+`)
 
 // An unreachableError says that the database could not be opened.
 type unreachableError struct {
@@ -134,17 +126,17 @@ func (e *unreachableError) Error() string {
 		answer *pgconn.PgError
 		name   *net.DNSError
 		dial   *net.OpError
-		reason = origin.ReplaceAllString(e.err.Error(), "")
+		why    = reason(e.err)
 	)
 	switch {
 	case errors.As(e.err, &answer):
 		return fmt.Sprintf("the database server %s:%d refuses the connection: %s: %s", config.Host, config.Port, answer.Message, mend)
 	case errors.As(e.err, &name):
-		reason = name.Err
+		why = name.Err
 	case errors.As(e.err, &dial):
-		reason = dial.Err.Error()
+		why = dial.Err.Error()
 	case errors.Is(e.err, context.DeadlineExceeded):
-		reason = "it took too long"
+		why = "it took too long"
 	}
-	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, oneLine(reason, 300), mend)
+	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, oneLine(why, 300), mend)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -60,7 +62,7 @@ func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags)
 				return err
 			}
 			if again != nil && len(r.Input.Fold) > 0 {
-				rewritten, err := contexts.Rewrite(ctx, r.Replayed, *again)
+				rewritten, err := contexts.Rewrite(ctx, r.Replayed, again)
 				if err != nil {
 					return err
 				}
@@ -77,17 +79,17 @@ func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags)
 }
 
 // again is the summarizer of --model, nil where none is asked for.
-func (cmd *replayCommand) again() (*summarize.Summarizer, error) {
+func (cmd *replayCommand) again() (summarize.Summarizer, error) {
 	switch {
 	case cmd.Model == "":
 		return nil, nil
-	case cmd.Model == summarize.OfflineDigest:
-		return new(summarize.Summarizer), nil
+	case cmd.Model == digest.Name:
+		return digest.Summarizer{}, nil
 	case !cmd.reachable():
 		return nil, usagef("--model %s needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key", cmd.Model)
 	}
-	s, err := cmd.summarizer(cmd.Model)
-	return &s, err
+	m, err := cmd.summaryModel(cmd.Model)
+	return summarize.Cascade{Models: []summarize.Model{m}}, err
 }
 
 // A replayed compaction is one that is to be written.
@@ -139,7 +141,7 @@ func (r *replayed) sideBySide(width int) []string {
 	return columns("saved, by "+name+"\n\n"+left, "again, by "+r.model+"\n\n"+right, width)
 }
 
-func lastFailure(attempts []summarize.Attempt) error {
+func lastFailure(attempts []prompt.Attempt) error {
 	for _, a := range slices.Backward(attempts) {
 		if a.Error != "" {
 			return errors.New(a.Error)

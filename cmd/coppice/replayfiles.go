@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 )
 
 // replayMetadata is metadata.json.
@@ -34,11 +34,11 @@ type replayCounts struct {
 }
 
 type replayAgain struct {
-	Model      string              `json:"model"`
-	Tokens     int                 `json:"tokens"`
-	Characters int                 `json:"characters"`
-	LeakedTags []string            `json:"leaked_tags"`
-	Attempts   []summarize.Attempt `json:"attempts"`
+	Model      string           `json:"model"`
+	Tokens     int              `json:"tokens"`
+	Characters int              `json:"characters"`
+	LeakedTags []string         `json:"leaked_tags"`
+	Attempts   []prompt.Attempt `json:"attempts"`
 }
 
 func (r *replayed) metadata() replayMetadata {

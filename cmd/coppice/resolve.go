@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -21,7 +22,7 @@ const minPrefix = 4
 func findConversation(ctx context.Context, store *tree.Store, name string) (tree.Conversation, error) {
 	if id, err := uuid.Parse(name); err == nil {
 		c, err := store.Conversation(ctx, id)
-		if !errors.Is(err, tree.ErrNotFound) {
+		if !errors.Is(err, fault.NotFound) {
 			return c, err
 		}
 		// There are titles that look like ids.

@@ -60,7 +60,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	if err != nil {
 		return err
 	}
-	config, err := cmd.contextsConfig(log)
+	config, models, err := cmd.contextsConfig(log)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 	if err != nil {
 		return err
 	}
-	contexts, err := newServerContexts(d, config, watch)
+	contexts, err := newServerContexts(d, config, models, watch)
 	if err != nil {
 		return err
 	}

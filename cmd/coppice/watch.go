@@ -1,12 +1,9 @@
 package main
 
 import (
-	"log/slog"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/summarize"
 )
 
 // A watch is what tells operators how a server does: its figures and traces.
@@ -27,9 +24,4 @@ func newWatch(d *database, t tracing) (watch, error) {
 func (w watch) model(m llm.Model) llm.Model {
 	w.models.begin(m.Name())
 	return llm.Instrument(m, llm.Instruments{TracerProvider: w.tracing.tracer(), Observe: w.models.observe})
-}
-
-// jobs adds the figures of a worker's jobs.
-func (w watch) jobs(worker *summarize.Worker, log *slog.Logger) error {
-	return w.registry.Register(&jobCollector{count: worker.Jobs, log: log})
 }

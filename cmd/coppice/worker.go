@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -27,31 +28,32 @@ type workerFlags struct {
 const workerPatience = 3 * time.Second
 
 // contextsConfig reads what the flags say of contexts and summaries.
-func (cmd *serveCommand) contextsConfig(log *slog.Logger) (config summarize.Config, err error) {
+func (cmd *serveCommand) contextsConfig(log *slog.Logger) (config summarize.Config, models []summarize.Model, err error) {
 	config.Logger = log
 	if config.Settings, err = cmd.settings(); err != nil {
-		return config, err
+		return config, nil, err
 	}
-	config.Summarizers, err = cmd.summarizers()
-	return config, err
+	models, err = cmd.summaryModels()
+	return config, models, err
 }
 
 // newServerContexts makes the service that gives contexts and compacts, of
 // every tenant, and counts what it does.
-func newServerContexts(d *database, config summarize.Config, w watch) (*summarize.Service, error) {
+func newServerContexts(d *database, config summarize.Config, models []summarize.Model, w watch) (*summarize.Service, error) {
 	metrics, err := server.NewCompactionMetrics(w.registry)
 	if err != nil {
 		return nil, err
 	}
 	config.Observe, config.Tracing = metrics.Observe, w.tracing.tracer()
-	for i, s := range config.Summarizers {
-		config.Summarizers[i].Model = w.model(s.Model)
+	for i, m := range models {
+		models[i].Model = w.model(m.Model)
 	}
+	config.Summarizer = summarize.Cascade{Models: models}
 	return summarize.New(tree.New(d.pool), config)
 }
 
 // newWorker makes the worker, which doesn't work yet.
-func (f *workerFlags) newWorker(d *database, contexts *summarize.Service, l net.Listener, w watch, log *slog.Logger) (*summarize.Worker, error) {
+func (f *workerFlags) newWorker(d *database, contexts *summarize.Service, l net.Listener, w watch, log *slog.Logger) (*jobs.Worker, error) {
 	if f.CompactionWorkers < 0 {
 		return nil, usagef("--compaction-workers is negative: give 0 for none")
 	}
@@ -59,25 +61,18 @@ func (f *workerFlags) newWorker(d *database, contexts *summarize.Service, l net.
 	if err != nil {
 		return nil, err
 	}
-	config := summarize.WorkerConfig{ID: id, Concurrency: f.CompactionWorkers, PollOnly: db.Pooled(d.pool), Logger: log}
+	config := jobs.Config{ID: id, Concurrency: f.CompactionWorkers, PollOnly: db.Pooled(d.pool), Logger: log, Registry: w.registry}
 	if config.Concurrency == 0 {
 		config.Concurrency = -1
 	}
-	if config.Observe, err = newJobAttempts(w.registry); err != nil {
-		return nil, err
-	}
-	worker, err := summarize.NewWorker(d.pool, contexts, config)
-	if err != nil {
-		return nil, err
-	}
-	return worker, w.jobs(worker, log)
+	return jobs.New(d.pool, contexts, config)
 }
 
 // startWorker has the worker take up what it left, and work until stop is
 // called. It doesn't end with ctx: requests that are still running may queue.
 // Without a database there is nothing to stop: the worker could only try to tell
 // it so, for seconds.
-func startWorker(ctx context.Context, w *summarize.Worker, d *database, log *slog.Logger) (stop func(), err error) {
+func startWorker(ctx context.Context, w *jobs.Worker, d *database, log *slog.Logger) (stop func(), err error) {
 	ctx = context.WithoutCancel(ctx)
 	if err := w.Start(ctx); err != nil {
 		return nil, err

@@ -46,6 +46,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 const (
@@ -139,7 +141,8 @@ type Config struct {
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s, err := start(ctx, cfg, thisHost())
 	if err != nil {
-		return nil, fmt.Errorf("embedded.Start(%q): %w", cfg.DataDir, err)
+		fault.Wrap(&err, "embedded.Start(%q)", cfg.DataDir)
+		return nil, err
 	}
 	return s, nil
 }

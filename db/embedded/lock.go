@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 const (
@@ -233,7 +235,8 @@ func removeEndpoint(dir dataDir) error {
 func Attach(dataDir string) (string, error) {
 	e, err := attach(dataDir)
 	if err != nil {
-		return "", fmt.Errorf("embedded.Attach(%q): %w", dataDir, err)
+		fault.Wrap(&err, "embedded.Attach(%q)", dataDir)
+		return "", err
 	}
 	return e.url(), nil
 }

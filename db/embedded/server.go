@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 const (
@@ -98,7 +100,9 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.halt(syscall.SIGKILL)
 		<-s.done
 	}
-	return fmt.Errorf("embedded.Server.Stop: Postgres was stopped at once, and will replay its log on the next start: %w", context.Cause(ctx))
+	err := fmt.Errorf("Postgres was stopped at once, and will replay its log on the next start: %w", context.Cause(ctx))
+	fault.Wrap(&err, "embedded.Server.Stop")
+	return err
 }
 
 // halt sends a signal to the server. If the server is being started again, that

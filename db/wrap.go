@@ -1,0 +1,69 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// Wrap is fault.Wrap for functions that ask the database, whose errors it
+// gives their kinds.
+func Wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = classified(*err)
+		fault.Wrap(err, format, args...)
+	}
+}
+
+// classified is the one place that tells errors of Postgres and of the
+// connection apart. What the program said itself, and what came of a context,
+// stays as it is.
+func classified(err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) {
+		return kindOf(answer.Code, err)
+	}
+	var network net.Error
+	// SafeToRetry: nothing of the statement was sent, as the connection had
+	// broken before.
+	if errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) {
+		return errUnavailable.From(err)
+	}
+	return err
+}
+
+// kindOf gives an answer of Postgres its kind, by its SQLSTATE.
+func kindOf(code string, err error) error {
+	switch code {
+	case "57014", // query_canceled, by statement_timeout
+		"55P03", // lock_not_available
+		"40P01": // deadlock_detected
+		return errTimeout.From(err)
+	}
+	switch class := code[:min(2, len(code))]; {
+	case class == "08", class == "53", len(code) > 3 && code[:3] == "57P": // connection, resources, shutdown
+		return errUnavailable.From(err)
+	case class == "22", class == "23", class == "54": // data exception, integrity constraint violation, program limit exceeded
+		// The same data is refused again, while a connection that broke, a lock
+		// that was waited for too long, a full disk or a table that is away says
+		// nothing of the data.
+		return &fault.Error{Kind: fault.Permanent, Err: err}
+	}
+	return err
+}
+
+var (
+	errTimeout = fault.New(fault.Timeout, "timeout", "",
+		"The database took too long and the request was given up. If it was to change something, send it again with the same id.")
+	errUnavailable = fault.New(fault.Unavailable, "database_unavailable", "",
+		"The database doesn't answer. If the request was to change something, send it again with the same id.")
+)

@@ -1,0 +1,139 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+var absent = fault.New(fault.NotFound, "message_not_found", "parent_id", "There is no message %d.", 7)
+
+// What an error is doesn't depend on how often it was wrapped, and by what.
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	canceled, passed := context.Canceled, fmt.Errorf("dial: %w", context.DeadlineExceeded)
+	for name, test := range map[string]struct {
+		err                       error
+		kind                      fault.Kind
+		code, field, detail, text string
+	}{
+		"plain":             {absent, fault.NotFound, "message_not_found", "parent_id", "There is no message 7.", "parent_id: There is no message 7."},
+		"without a field":   {fault.New(fault.Full, "full", "", "No room."), fault.Full, "full", "", "No room.", "No room."},
+		"without a detail":  {&fault.Error{Kind: fault.Conflict}, fault.Conflict, "", "", "", "conflict"},
+		"with a cause":      {absent.From(io.ErrUnexpectedEOF), fault.NotFound, "message_not_found", "parent_id", "There is no message 7.", "unexpected EOF"},
+		"made of a cause":   {fault.New(fault.Invalid, "file", "", "line 3: %w", io.EOF), fault.Invalid, "file", "", "line 3: EOF", "line 3: EOF"},
+		"deep in the chain": {fmt.Errorf("step 2: %w", absent), fault.NotFound, "message_not_found", "parent_id", "There is no message 7.", "step 2: parent_id: There is no message 7."},
+		"joined":            {errors.Join(io.EOF, absent), fault.NotFound, "message_not_found", "parent_id", "There is no message 7.", "EOF\nparent_id: There is no message 7."},
+		"canceled":          {canceled, fault.Canceled, "", "", "", "context canceled"},
+		"deadline":          {passed, fault.Timeout, "", "", "", "dial: context deadline exceeded"},
+		"unknown":           {io.ErrClosedPipe, fault.Internal, "", "", "", "io: read/write on closed pipe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := test.err
+			for _, op := range []string{"", "tree.View(a)", "reply.Start(b): tree.View(a)"} {
+				if call, _, _ := strings.Cut(op, ": "); call != "" {
+					fault.Wrap(&err, "%s", call)
+				}
+				text := test.text
+				if op != "" {
+					text = op + ": " + text
+				}
+				e := fault.Of(err)
+				if e.Kind != test.kind || e.Code != test.code || e.Field != test.field || e.Detail != test.detail {
+					t.Errorf("%q: %+v", op, e)
+				}
+				if err.Error() != text {
+					t.Errorf("the text is %q, want %q", err, text)
+				}
+				if !errors.Is(err, test.err) && !errors.Is(err, test.kind) {
+					t.Errorf("%q: what it was is lost", err)
+				}
+			}
+			if e := fault.Of(err); e.Reason() != test.text {
+				t.Errorf("the reason is %q, want %q", e.Reason(), test.text)
+			}
+		})
+	}
+	if absent.Op != "" || absent.Err != nil {
+		t.Errorf("a shared error was changed: %+v", absent)
+	}
+}
+
+func TestNoErrorStaysNone(t *testing.T) {
+	t.Parallel()
+	var err error
+	fault.Wrap(&err, "tree.View")
+	if err != nil || fault.Of(nil) != nil || fault.Refused(nil) || fault.At(nil, "messages") != nil {
+		t.Error("an error came out of none")
+	}
+}
+
+func TestIs(t *testing.T) {
+	t.Parallel()
+	err := error(absent)
+	fault.Wrap(&err, "tree.Append")
+	err = fmt.Errorf("wrapped: %w", err)
+	for target, want := range map[error]bool{
+		fault.NotFound: true,
+		fault.Invalid:  false,
+		absent:         true,
+		fault.New(fault.NotFound, "message_not_found", "", "In other words."): true,
+		fault.New(fault.NotFound, "parent_not_found", "", ""):                 false,
+		fault.New(fault.Invalid, "message_not_found", "", ""):                 false,
+		&fault.Error{Kind: fault.NotFound}:                                    false,
+		io.EOF:                                                                false,
+	} {
+		if got := errors.Is(err, target); got != want {
+			t.Errorf("errors.Is(%q, %#v) is %t", err, target, got)
+		}
+	}
+	if !errors.Is(absent.From(io.EOF), io.EOF) {
+		t.Error("the cause can't be found")
+	}
+}
+
+// The table of what the same input will be refused for again, and of fields.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[fault.Kind]bool{
+		fault.Invalid: true, fault.NotFound: true, fault.Conflict: true, fault.TooLarge: true, fault.Full: true,
+		fault.Unauthorized: false, fault.TooMany: false, fault.Unavailable: false, fault.Timeout: false, fault.Canceled: false,
+		fault.Permanent: false, fault.Model: false, fault.ModelBusy: false, fault.ModelTimeout: false, fault.Internal: false,
+	} {
+		err := fmt.Errorf("wrapped: %w", fault.New(kind, "code", "content", "So it is."))
+		if fault.Refused(err) != want {
+			t.Errorf("%s: refused is %t", kind, !want)
+		}
+		field := "content"
+		if want {
+			field = "messages[2].content"
+		}
+		if got := fault.Of(fault.At(err, "messages[2]")).Field; got != field {
+			t.Errorf("%s: field %q, want %q", kind, got, field)
+		}
+	}
+	if got := fault.Of(fault.At(fault.New(fault.Invalid, "code", "", "x"), "messages")).Field; got != "messages" {
+		t.Errorf("field %q, want the parent", got)
+	}
+	if io := io.ErrUnexpectedEOF; fault.Refused(io) || fault.At(io, "messages") != error(io) {
+		t.Error("an error of the outside is taken for a refusal")
+	}
+}
+
+func TestClip(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "", "short": "short", strings.Repeat("a", 40): strings.Repeat("a", 40), strings.Repeat("a", 41): strings.Repeat("a", 40) + "…",
+		strings.Repeat("ä", 21): strings.Repeat("ä", 20) + "…", "a" + strings.Repeat("ä", 21): "a" + strings.Repeat("ä", 20) + "…",
+	} {
+		if got := fault.Clip(in); got != want {
+			t.Errorf("Clip(%q) is %q, want %q", in, got, want)
+		}
+	}
+}

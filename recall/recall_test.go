@@ -91,8 +91,10 @@ func TestPrunedIsGone(t *testing.T) {
 	pool := dbtest.New(t)
 	store := tree.New(pool)
 	id := conversation(t, store)
-	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."), said(tree.RoleUser, "The violin is sold."))
+	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."))
 	other := chain(t, store, id, ids[1], said(tree.RoleUser, "Another branch."))[0]
+	// The later sibling: the prune of the earlier one would change the version of the other.
+	ids = append(ids, chain(t, store, id, ids[1], said(tree.RoleUser, "The violin is sold."))...)
 	s := recall.New(0)
 	q := recall.Question{Query: "violin", Scope: recall.ScopeConversation}
 	if a := ask(t, s, store, id, other, q); len(a.Hits) == 0 || a.Hits[0].Message.ID != ids[2] {
@@ -113,11 +115,26 @@ func TestPrunedIsGone(t *testing.T) {
 		t.Errorf("after the prune: %+v", a)
 	}
 	// Under the same id another message may be stored.
-	n := said(tree.RoleUser, "Tulips.")
-	n.ID = ids[2]
-	chain(t, store, id, other, n)
-	if a := ask(t, s, store, id, ids[2], q); len(a.Hits) != 0 || a.Searched != 4 {
-		t.Errorf("after the id was used again: %+v", a)
+	for _, below := range []bool{false, true} { // asked about, or about a message below it
+		s := recall.New(0)
+		q.Scope = recall.ScopeBranch
+		id := conversation(t, store)
+		ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."), said(tree.RoleUser, "The violin is sold."))
+		if a := ask(t, s, store, id, ids[2], q); len(a.Hits) != 3 {
+			t.Fatalf("%+v", a)
+		}
+		if _, err := store.Prune(t.Context(), id, ids[2]); err != nil {
+			t.Fatal(err)
+		}
+		n := said(tree.RoleUser, "Tulips.")
+		n.ID = ids[2]
+		head := chain(t, store, id, ids[0], n)[0]
+		if below {
+			head = chain(t, store, id, head, said(tree.RoleAssistant, "In a box."))[0]
+		}
+		if a := ask(t, s, store, id, head, q); len(a.Hits) != 0 {
+			t.Errorf("after the id was used again: %+v", a)
+		}
 	}
 }
 

@@ -201,7 +201,7 @@ func help(t *testing.T, program string, command ...string) string {
 func errorMessages(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
-	for _, folder := range []string{"cmd", "db", "keys", "server", "tree", "transfer"} {
+	for _, folder := range []string{"app", "cmd", "db", "keys", "server", "tree", "transfer"} {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

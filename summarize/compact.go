@@ -42,8 +42,8 @@ type result struct {
 func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 
 // Compact compacts a branch: it plans, has the summary written, and saves it if
-// nothing has overtaken it. The record of what came of it is stored and
-// returned; only the database's failures and ctx's end are errors. With a
+// nothing has overtaken it. A head of uuid.Nil is the active one. The record of
+// what came of it is stored and returned; only the database's failures and ctx's end are errors. With a
 // demand, it folds what may be folded even below the trigger.
 //
 // A branch that is too long for one call of the summarizer is compacted in
@@ -93,6 +93,7 @@ func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID,
 		if k, goal, err = s.step(ctx, conversationID, headID, o, goal, &r); err != nil {
 			return r, err
 		}
+		headID = k.HeadID // another branch may have become active
 		if k.Outcome == tree.OutcomeNothingToDo && len(r.steps) > 0 {
 			return r, nil // what was left of the goal isn't worth a step
 		}

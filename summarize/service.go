@@ -85,6 +85,7 @@ func (s *Service) over(store *tree.Store) *Service {
 type Window struct {
 	MaxContextTokens int  // 0: as the settings say
 	ReservedTokens   *int // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
+	BesideTokens     int  // reserved besides, for what the model reads beside the context
 }
 
 func (w Window) over(s Settings) (Settings, error) {
@@ -97,6 +98,9 @@ func (w Window) over(s Settings) (Settings, error) {
 	}
 	if w.ReservedTokens != nil {
 		s.ReservedTokens = *w.ReservedTokens
+	}
+	if s.ReservedTokens >= 0 && w.BesideTokens > 0 {
+		s.ReservedTokens = min(s.ReservedTokens+w.BesideTokens, math.MaxInt32)
 	}
 	switch {
 	case s.MaxContextTokens < 1 || s.MaxContextTokens > math.MaxInt32:
@@ -112,17 +116,17 @@ func (w Window) over(s Settings) (Settings, error) {
 // the conversation's settings give a larger window than the server's, a branch
 // that fills the smaller one takes a second query.
 //
-// A head that is no message of the conversation is a fault.NotFound, a
-// window that can't be a fault.Invalid. Options are for the View that the
-// context is made of: with tree.Into it holds as long as that.
-func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window, opts ...tree.ViewOption) (_ Context, err error) {
+// A headID of uuid.Nil is the active head, here and in the other methods. A head
+// that is no message of the conversation is a fault.NotFound, a window that can't
+// be a fault.Invalid.
+func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window) (_ Context, err error) {
 	defer fault.Wrap(&err, "summarize.Context(%s, head %s)", conversationID, headID)
 	settings, err := w.over(s.settings)
 	if err != nil {
 		return Context{}, err
 	}
 	read := settings.Budget().Available
-	v, err := s.store.View(ctx, conversationID, headID, int64(read), opts...)
+	v, err := s.store.View(ctx, conversationID, headID, int64(read))
 	if err != nil {
 		return Context{}, err
 	}
@@ -130,15 +134,21 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 		return Context{}, err
 	}
 	if available := settings.Budget().Available; v.Above > 0 && available > read {
-		if v, err = s.store.View(ctx, conversationID, headID, int64(available), opts...); err != nil {
+		if v, err = s.store.View(ctx, conversationID, v.HeadID, int64(available)); err != nil {
 			return Context{}, err
 		}
 	}
 	return build(v, settings, s.count), nil
 }
 
-// windowOf gives the settings that hold for a view: the server's, the
-// conversation's over them, and the caller's window over both.
+// SettingsOf returns the settings that hold for a conversation: the server's, the
+// conversation's over them, and the caller's window over both. A window that
+// can't be is a fault.Invalid.
+func (s *Service) SettingsOf(c tree.Conversation, w Window) (Settings, error) {
+	return s.windowOf(tree.View{ConversationID: c.ID, Settings: c.Settings}, w)
+}
+
+// windowOf is SettingsOf for a view.
 func (s *Service) windowOf(v tree.View, w Window) (Settings, error) {
 	settings := s.settings
 	if !isEmptyObject(v.Settings) {

@@ -53,7 +53,7 @@ func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 	defer fault.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
 	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})
 	if isNoRows(err) {
-		return BranchState{}, s.noBranch(ctx, conversationID, Paging{})
+		return BranchState{}, s.noBranch(ctx, conversationID, headID, Paging{})
 	}
 	if err != nil {
 		return BranchState{}, err

@@ -30,6 +30,8 @@ type Store struct {
 	secret  *secret
 	sizes   *sizes
 
+	settings func(json.RawMessage) error // nil takes any
+
 	searchTimeout time.Duration
 }
 
@@ -87,6 +89,23 @@ func (s *Store) ForTenant(tenantID string) *Store {
 	c := *s
 	c.tenant = tenantID
 	return &c
+}
+
+// CheckingSettings gives the same Store, which refuses what check refuses of the
+// settings that a conversation is made with, or given. What settings mean is
+// none of the tree's business; that nobody stores some that can't stand is.
+func (s *Store) CheckingSettings(check func(settings json.RawMessage) error) *Store {
+	c := *s
+	c.settings = check
+	return &c
+}
+
+// checkSettings checks settings that were given; nil were not.
+func (s *Store) checkSettings(given json.RawMessage) error {
+	if s.settings == nil || given == nil {
+		return nil
+	}
+	return s.settings(given)
 }
 
 // TenantID names the tenant whose conversations the Store sees.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 )
 
@@ -86,7 +87,8 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "coppice: %v\nSee %s --help.\n", err, commandOf(err))
 		return exitUsage
 	}
-	out := newConsole(os.Stdout, os.Stderr)
+	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	out := terminal.New(os.Stdout, os.Stderr, plain)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	err = parsed.Run(out, &cli.logFlags)
 	if flushErr := out.Flush(); err == nil {

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 )
 
@@ -93,7 +94,7 @@ func (r *replayed) write(dir string) error {
 	}
 	if r.again != nil {
 		files["output."+fileName(r.model)+".txt"] = r.again.Text
-		files["side_by_side."+fileName(r.model)+".txt"] = strings.Join(r.sideBySide(plainWidth), "\n")
+		files["side_by_side."+fileName(r.model)+".txt"] = strings.Join(r.sideBySide(terminal.PlainWidth), "\n")
 	}
 	for name, text := range files {
 		if text == "" {

@@ -49,7 +49,7 @@ func Bare(pool *pgxpool.Pool) http.Handler {
 		defer bareBuffers.Put(buffer)
 		out := append((*buffer)[:0], '[')
 		if err == nil {
-			err = db.EachViewRow(r.Context(), pool, viewParams(conversation, head, budget), nil, func(row *db.GetViewRow) error {
+			err = db.EachViewRow(r.Context(), pool, viewParams(conversation, head, budget), func(row *db.GetViewRow) error {
 				out = append(append(out, row.Body...), ',')
 				return nil
 			})

@@ -42,9 +42,13 @@ func viewParams(conversation, head uuid.UUID, budget int64) db.GetViewParams {
 	}
 }
 
+func viewStatement(ctx context.Context, conversation, head uuid.UUID, budget int64) db.Statement {
+	return db.StatementOf(func(q *db.Queries) { _, _ = q.GetView(ctx, viewParams(conversation, head, budget)) })
+}
+
 // viewSQL reads what a context is made of by pgx, bodies included.
 func viewSQL(ctx context.Context, pool *pgxpool.Pool, conversation, head uuid.UUID, budget int64) (bytes int, err error) {
-	statement := db.ViewStatement(viewParams(conversation, head, budget))
+	statement := viewStatement(ctx, conversation, head, budget)
 	rows, err := pool.Query(ctx, statement.SQL, statement.Args...)
 	if err != nil {
 		return 0, err
@@ -75,18 +79,13 @@ func pageSQL(ctx context.Context, pool *pgxpool.Pool, conversation, head uuid.UU
 
 // treeSQL reads a conversation's nodes by pgx, without bodies.
 func treeSQL(ctx context.Context, pool *pgxpool.Pool, conversation uuid.UUID) (bytes int, err error) {
-	rows, err := db.StreamTreeRows(ctx, pool, db.StreamTreeParams{ConversationID: key(conversation)})
-	if err != nil {
-		return 0, err
-	}
-	for rows.Next() {
-		n, err := pgx.RowToStructByPos[db.StreamTreeRow](rows)
+	for n, err := range db.StreamTree(ctx, pool, db.StreamTreeParams{ConversationID: key(conversation)}) {
 		if err != nil {
 			return 0, err
 		}
 		bytes += len(n.Kind) + len(n.Role)
 	}
-	return bytes, rows.Err()
+	return bytes, nil
 }
 
 // A plain connection sends prepared statements, and counts what comes back
@@ -159,7 +158,12 @@ func (p *plain) query(ctx context.Context, s db.Statement) (bytes int, err error
 func (p *plain) append(ctx context.Context, conversation, parent uuid.UUID, t text, role tree.Role) (id uuid.UUID, bytes int, err error) {
 	id, params := appendParams(conversation, parent, t, role)
 	var b pgconn.Batch
-	for _, s := range db.AppendStatements(params) {
+	for _, s := range []db.Statement{
+		db.StatementOf(func(q *db.Queries) {
+			_, _ = q.LockConversation(ctx, db.LockConversationParams{ID: params.ConversationID, TenantID: params.TenantID})
+		}),
+		db.StatementOf(func(q *db.Queries) { _, _ = q.AppendMessage(ctx, params) }),
+	} {
 		name, args, err := p.bind(ctx, s)
 		if err != nil {
 			return id, 0, err
@@ -185,13 +189,15 @@ func (p *plain) append(ctx context.Context, conversation, parent uuid.UUID, t te
 }
 
 func (p *plain) view(ctx context.Context, conversation, head uuid.UUID, budget int64) (int, error) {
-	return p.query(ctx, db.ViewStatement(viewParams(conversation, head, budget)))
+	return p.query(ctx, viewStatement(ctx, conversation, head, budget))
 }
 
 func (p *plain) page(ctx context.Context, conversation, head uuid.UUID, limit int) (int, error) {
-	return p.query(ctx, db.TranscriptStatement(pageParams(conversation, head, limit)))
+	return p.query(ctx, db.StatementOf(func(q *db.Queries) { _, _ = q.GetTranscript(ctx, pageParams(conversation, head, limit)) }))
 }
 
 func (p *plain) tree(ctx context.Context, conversation uuid.UUID) (int, error) {
-	return p.query(ctx, db.TreeStatement(key(conversation)))
+	return p.query(ctx, db.StatementOf(func(q *db.Queries) {
+		_, _ = q.StreamTree(ctx, db.StreamTreeParams{ConversationID: key(conversation)})
+	}))
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
@@ -74,43 +73,41 @@ func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 // the root. A message that is absent gives none. An error of fn ends the walk.
 func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(Text) error) (err error) {
 	defer fault.Wrap(&err, "tree.Ancestors(%s, %s)", conversationID, id)
-	rows, err := db.WalkUpRows(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)})
-	if err != nil {
-		return err
+	for row, err := range db.StreamUp(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}) {
+		if err != nil {
+			return err
+		}
+		if err := giveText(row, fn); err != nil {
+			return err
+		}
 	}
-	return eachText(rows, fn)
+	return nil
 }
 
 // Texts gives messages by their ids, in the ids' order, without those that are
 // absent. An error of fn ends it.
 func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(Text) error) (err error) {
 	defer fault.Wrap(&err, "tree.Texts(%s, %d ids)", conversationID, len(ids))
-	rows, err := db.ListTextRows(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant})
+	for row, err := range db.StreamTexts(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant}) {
+		if err != nil {
+			return err
+		}
+		if err := giveText(db.WalkUpRow(row), fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func giveText(row db.WalkUpRow, fn func(Text) error) error {
+	version, err := toVersion(row.Version)
 	if err != nil {
 		return err
 	}
-	return eachText(rows, fn)
-}
-
-func eachText(rows pgx.Rows, fn func(Text) error) error {
-	defer rows.Close()
-	for rows.Next() {
-		row, err := pgx.RowToStructByPos[db.WalkUpRow](rows)
-		if err != nil {
-			return err
-		}
-		version, err := toVersion(row.Version)
-		if err != nil {
-			return err
-		}
-		if err := fn(Text{
-			ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Version: version,
-			Role: Role(row.Role), Depth: int(row.Depth), Tokens: int(row.Tokens), Body: row.Body,
-		}); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return fn(Text{
+		ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Version: version,
+		Role: Role(row.Role), Depth: int(row.Depth), Tokens: int(row.Tokens), Body: row.Body,
+	})
 }
 
 // Versions gives the version of every message of a conversation, a parent

@@ -116,8 +116,7 @@ func stemsIn(s *stemmer, words []word, l language) (stems []string) {
 	return stems
 }
 
-// scores ranks a scope. up tells how far above a message another one stands, as
-// the messages between them; false where it isn't above it within the scope.
+// scores ranks a scope by the formulas of rank.go, written out.
 func scores(nodes []modelNode, question string) map[uuid.UUID]float64 {
 	type doc struct {
 		modelNode

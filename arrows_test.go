@@ -28,6 +28,7 @@ var arrows = map[string][]string{
 	"server":             {"chat", "fault", "internal/telemetry", "keys", "reply", "summarize", "transfer", "tree", "web"},
 	"web":                {},
 	"chat":               {"fault", "internal/rawjson"},
+	"recall":             {"chat", "fault", "tree"},
 	"reply":              {"chat", "fault", "llm", "summarize", "tree"},
 	"summarize":          {"chat", "fault", "llm", "summarize/digest", "summarize/prompt", "tokens", "tree"},
 	"summarize/digest":   {"summarize/prompt", "tokens", "tree"},

@@ -182,7 +182,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err
 	}
-	c.store = tree.New(pool, tree.WithAppendHook(c.worker), tree.WithLimits(cfg.Limits))
+	c.store = tree.New(pool, tree.WithAppendHook(c.worker), tree.WithLimits(cfg.Limits)).CheckingSettings(c.contexts.CheckSettings)
 	c.keys = c.db.Keys()
 
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing

@@ -24,6 +24,7 @@ var arrows = map[string][]string{
 	"bench/speed":      {"db", "summarize", "tokens", "tree"}, // its floors are the SQL itself
 	"bench/plot":       {},
 	"server":           {"fault", "internal/rawjson", "keys", "reply", "summarize", "transfer", "tree", "web"},
+	"server/openai":    {"chat", "fault", "internal/rawjson"},
 	"web":              {},
 	"chat":             {"fault", "internal/rawjson"},
 	"reply":            {"chat", "fault", "llm", "summarize", "tree"},

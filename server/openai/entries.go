@@ -241,6 +241,10 @@ func (in *inputReader) reference(i int, id string) {
 		return
 	}
 	in.flush()
+	if item.Kind == KindCompaction {
+		in.add(i, Entry{ItemIDs: []string{id}, Reference: &item})
+		return
+	}
 	in.open(i, []string{id}).Reference = &item
 }
 

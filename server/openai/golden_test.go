@@ -50,8 +50,7 @@ var (
 	someSeal, _ = NewSeal([]byte("0123456789abcdef0123456789abcdef"))
 )
 
-func message(t testing.TB, raw string) *chat.Message {
-	t.Helper()
+func message(t fataler, raw string) *chat.Message {
 	m, err := chat.Parse([]byte(raw))
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)

@@ -2,6 +2,7 @@
 package coppice_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,56 +20,73 @@ import (
 const module = "github.com/coppice-chat/coppice"
 
 // arrows says which packages of this module a package may import. Those in cmd/
-// may import all but test code. A new package needs a line here.
+// may import all but test code. A new package needs a line here;
+// a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"bench":            {"summarize", "tokens", "transfer", "tree"},
-	"bench/speed":      {"db", "summarize", "tokens", "tree"}, // its floors are the SQL itself
-	"bench/plot":       {},
-	"server":           {"fault", "internal/rawjson", "keys", "reply", "summarize", "transfer", "tree", "web"},
-	"server/openai":    {"chat", "fault", "internal/rawjson"},
-	"web":              {},
-	"chat":             {"fault", "internal/rawjson"},
-	"reply":            {"chat", "fault", "llm", "summarize", "tree"},
-	"summarize":        {"db", "fault", "llm", "tokens", "tree"},
-	"llm":              {},
-	"llm/llmtest":      {"llm"},
-	"transfer":         {"fault", "internal/rawjson", "tree"},
-	"tree":             {"chat", "db", "fault", "tokens"},
-	"keys":             {"db", "fault"},
-	"tokens":           {},
-	"fault":            {}, // a leaf: everything may import it
-	"internal/rawjson": {},
-	"db":               {"fault"},
-	"db/embedded":      {"fault"},
-	"db/dbtest":        {"db", "db/embedded"},
-	"torture":          {"db", "db/embedded", "llm/llmtest"},
+	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "reply", "server", "summarize", "summarize/jobs", "tree"},
+	"internal/telemetry": {"llm", "reply", "tree"},
+	"server":             {"chat", "fault", "internal/telemetry", "keys", "reply", "summarize", "transfer", "tree", "web"},
+	"server/openai":      {"chat", "fault", "internal/rawjson", "reply", "server", "tree"},
+	"web":                {},
+	"chat":               {"fault", "internal/rawjson"},
+	"reply":              {"chat", "fault", "llm", "summarize", "tree"},
+	"summarize":          {"chat", "fault", "llm", "summarize/digest", "summarize/prompt", "tokens", "tree"},
+	"summarize/digest":   {"summarize/prompt", "tokens", "tree"},
+	"summarize/jobs":     {"db", "fault", "summarize", "tree"},
+	"summarize/prompt":   {"chat", "tokens", "tree"},
+	"llm":                {},
+	"llm/llmtest":        {"llm"},
+
+	"summarize/prompt/prompttest": {"transfer", "tree"},
+
+	"transfer":            {"fault", "transfer/format", "transfer/format/*", "transfer/mend", "tree"},
+	"transfer/format":     {"chat", "fault", "tree"},
+	"transfer/format/*":   {"chat", "fault", "transfer/format", "transfer/format/messages", "tree"},
+	"transfer/formattest": {"chat", "fault", "transfer", "transfer/format", "transfer/mend", "tree"},
+	"transfer/mend":       {"chat", "fault", "transfer/format", "tree"},
+	"tree":                {"chat", "db", "fault", "tokens"},
+	"keys":                {"db", "fault"},
+	"tokens":              {},
+	"fault":               {}, // a leaf: everything may import it
+	"internal/rawjson":    {},
+	"internal/terminal":   {"tree"},
+	"db":                  {"fault"},
+	"db/embedded":         {"fault"},
+	"db/migrate":          {"db"},
+	"db/dbtest":           {"db", "db/embedded", "db/migrate"},
 }
 
 // testCode are the packages that exist for tests: they may do what tests may,
-// and are never linked into the program. cmd/torture and cmd/mutants are
-// programs of their own.
-var testCode = []string{"db/dbtest", "llm/llmtest", "torture", "cmd/torture", "cmd/mutants"}
+// and are never linked into the program.
+var testCode = []string{"db/dbtest", "llm/llmtest", "summarize/prompt/prompttest", "transfer/formattest"}
+
+// lab is the folder of benchmarks and attacks, a module of its own. It knows the
+// product, and nothing of the product knows it.
+const lab = "lab"
 
 // owners says which packages besides cmd/ may import a foreign package, or one
 // below it.
 var owners = map[string][]string{
-	"flag":                         {}, // settings come from cmd/ as values
-	"github.com/alecthomas/kong":   {},
-	"github.com/jackc/pgx":         {"bench/speed", "db", "db/embedded", "keys", "summarize", "tree"},
-	"github.com/labstack/echo":     {"server"},
-	"github.com/openai/openai-go":  {"llm"},
-	"github.com/pressly/goose":     {"db"},
-	"github.com/tiktoken-go":       {},
-	"testing":                      {},
-	"github.com/testcontainers":    {},
-	"github.com/moby":              {},
-	"pgregory.net/rapid":           {},
-	"go.uber.org/goleak":           {},
-	"github.com/stretchr/testify":  {},
-	"net/http/httptest":            {},
-	"github.com/Shopify/toxiproxy": {},
-	"github.com/anishathalye":      {},
+	"flag":                        {}, // settings come from cmd/ as values
+	"github.com/alecthomas/kong":  {},
+	"github.com/jackc/pgx":        {"app", "db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "summarize/jobs", "tree"},
+	"github.com/labstack/echo":    {"server"},
+	"github.com/openai/openai-go": {"llm"},
+	"github.com/pressly/goose":    {"db/migrate"},
+	"github.com/riverqueue/river": {"db/migrate", "summarize/jobs"},
+	"github.com/tiktoken-go":      {},
+	"testing":                     {},
+	"github.com/testcontainers":   {},
+	"github.com/moby":             {},
+	"pgregory.net/rapid":          {},
+	"go.uber.org/goleak":          {},
+	"github.com/stretchr/testify": {},
+	"net/http/httptest":           {},
 }
+
+// onlyFiles says which file alone names a foreign package, so that its successor
+// is a change of that file.
+var onlyFiles = map[string]string{"github.com/labstack/echo": "server/router.go"}
 
 // global are functions that reach for what belongs to the whole process. Only
 // cmd/ may call them; elsewhere settings and the logger are passed in.
@@ -85,16 +104,29 @@ func TestArrows(t *testing.T) {
 		switch base := entry.Name(); {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && (base[0] == '.' || base[0] == '_' || slices.Contains([]string{"testdata", "tools", "node_modules"}, base)):
+		case entry.IsDir() && name != "." && (base[0] == '.' || base[0] == '_' || slices.Contains([]string{"testdata", "tools", lab, "node_modules"}, base)):
 			return filepath.SkipDir
-		case entry.IsDir() || filepath.Ext(base) != ".go" || strings.HasSuffix(base, "_test.go"):
+		case entry.IsDir() || filepath.Ext(base) != ".go":
 			return nil
 		}
 		pkg := path.Dir(filepath.ToSlash(name))
-		seen[pkg] = true
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
+		}
+		if importsLab(file) {
+			t.Errorf("%s: may not import %s, which is a module of its own: move what needs it there", name, lab)
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			return nil // may import all else
+		}
+		seen[pkg] = true
+		for _, spec := range file.Imports {
+			for target, only := range onlyFiles {
+				if within(strings.Trim(spec.Path.Value, `"`), target) && filepath.ToSlash(name) != only {
+					t.Errorf("%s: only %s may import %s", name, only, target)
+				}
+			}
 		}
 		for _, problem := range problems(pkg, file) {
 			t.Errorf("%s: %s", name, problem)
@@ -109,6 +141,61 @@ func TestArrows(t *testing.T) {
 	}
 }
 
+func importsLab(file *ast.File) bool {
+	return slices.ContainsFunc(file.Imports, func(spec *ast.ImportSpec) bool {
+		return within(strings.Trim(spec.Path.Value, `"`), module+"/"+lab)
+	})
+}
+
+// The lab measures and attacks the product with the modules that the product
+// has: a module that both require has one version, and the product requires
+// nothing for the lab's sake.
+func TestLabRequiresTheSameVersions(t *testing.T) {
+	t.Parallel()
+	ours, labs := required(t, "go.mod"), required(t, lab+"/go.mod")
+	shared := 0
+	for path, version := range labs {
+		switch want, both := ours[path]; {
+		case !both:
+		case version != want:
+			t.Errorf("%s: lab/go.mod has %s, and go.mod has %s: in lab/, run go get %[1]s@%[3]s && go mod tidy", path, version, want)
+		default:
+			shared++
+		}
+	}
+	if out, err := exec.Command("go", "-C", lab, "list", "-deps", "-test", "./...").CombinedOutput(); err != nil {
+		t.Errorf("lab/go.mod lacks something, which go mod tidy in lab/ adds: %v\n%s", err, out)
+	}
+	if shared < 20 {
+		t.Errorf("only %d modules are in both files", shared)
+	}
+	for _, path := range []string{module + "/" + lab, "github.com/Shopify/toxiproxy/v2", "github.com/anishathalye/porcupine", "gonum.org/v1/plot"} {
+		if _, there := ours[path]; there {
+			t.Errorf("go.mod requires %s, which is the lab's", path)
+		}
+	}
+}
+
+// required gives the versions that a go.mod requires, by path.
+func required(t *testing.T, name string) map[string]string {
+	t.Helper()
+	out, err := exec.Command("go", "mod", "edit", "-json", name).Output()
+	if err != nil {
+		t.Fatalf("go mod edit -json %s: %v", name, err)
+	}
+	var file struct {
+		Require []struct{ Path, Version string }
+	}
+	if err := json.Unmarshal(out, &file); err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, r := range file.Require {
+		versions[r.Path] = r.Version
+	}
+	return versions
+}
+
 // What a package imports its importers import, too, so this asks the go command
 // for all there is in the program.
 func TestProgramHasNoTestCode(t *testing.T) {
@@ -117,13 +204,30 @@ func TestProgramHasNoTestCode(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	unwanted := []string{"testing", "github.com/testcontainers", "github.com/moby", "github.com/stretchr", "pgregory.net/rapid", "github.com/Shopify", "github.com/anishathalye", "github.com/tiktoken-go"}
+	unwanted := []string{"testing", "github.com/testcontainers", "github.com/moby", "github.com/stretchr", "pgregory.net/rapid", "github.com/tiktoken-go"}
 	for _, pkg := range testCode {
 		unwanted = append(unwanted, module+"/"+pkg)
 	}
 	for pkg := range strings.FieldsSeq(string(out)) {
 		if slices.ContainsFunc(unwanted, func(root string) bool { return within(pkg, root) }) {
 			t.Errorf("the program contains %s", pkg)
+		}
+	}
+}
+
+// A program that only stores conversations carries nothing that migrates a
+// database or runs jobs.
+func TestTreeIsLight(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "./tree").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		for _, root := range []string{"github.com/pressly/goose", "github.com/riverqueue", module + "/db/migrate"} {
+			if within(pkg, root) {
+				t.Errorf("package tree needs %s", pkg)
+			}
 		}
 	}
 }
@@ -146,10 +250,13 @@ func TestProblems(t *testing.T) {
 		{"db", `import "github.com/coppice-chat/coppice/tree"`, "may not import tree"},
 		{"cmd/coppice", echo + "\n" + pgx + "\n" + dbs, ""},
 		{"cmd/coppice", `import "github.com/coppice-chat/coppice/db/dbtest"`, "may not import db/dbtest"},
-		{"cmd/coppice", `import "github.com/coppice-chat/coppice/torture"`, "may not import torture"},
-		{"cmd/torture", `import "github.com/coppice-chat/coppice/torture"`, ""},
 		{"db/dbtest", `import "testing"`, ""},
+		{"transfer", `import "github.com/coppice-chat/coppice/transfer/format/pi"`, ""},
+		{"transfer", `import "github.com/coppice-chat/coppice/transfer/formattest"`, "may not import transfer/formattest"},
+		{"transfer/format/pi", `import "github.com/coppice-chat/coppice/transfer/format"`, ""},
+		{"transfer/format/pi", `import "github.com/coppice-chat/coppice/transfer"`, "may not import transfer"},
 		{"transfer", `import "testing/fstest"`, "may not import testing/fstest"},
+		{"tree", `import "github.com/coppice-chat/coppice/lab/torture"`, "may not import lab/torture"},
 		{"elsewhere", `import "fmt"`, "has no line in arrows"},
 		{"tree", "import \"os\"\nfunc f() { os.Getenv(\"HOME\") }", "may not use os.Getenv"},
 		{"tree", "import sys \"os\"\nvar v = sys.Args", "may not use os.Args"},
@@ -160,6 +267,11 @@ func TestProblems(t *testing.T) {
 		{"server", "import \"log/slog\"\nfunc F(log *slog.Logger) { log.Info(\"x\", slog.Int(\"a\", 1)) }", ""},
 		{"tree", dbs + "\nfunc New(h db.Handle) *Store { return nil }", ""},
 		{"tree", dbs + "\nfunc Of(h db.Handle) *Store { return nil }", "shows db.Handle in Of"},
+		{"tree", pgx + "\nfunc Append(tx pgx.Tx) {}", "shows pgx.Tx in Append"},
+		{"summarize/jobs", pgx + "\nfunc New(tx pgx.Tx) {}", ""},
+		{"summarize/jobs", `import "github.com/riverqueue/river"`, ""},
+		{"summarize", `import "github.com/riverqueue/river/rivertype"`, "may not import github.com/riverqueue/river/rivertype"},
+		{"cmd/coppice", `import "github.com/riverqueue/river"`, "may not import github.com/riverqueue/river"},
 		{"tree", dbs + "\nfunc (s *Store) Node() db.Node { return db.Node{} }", "shows db.Node in Node"},
 		{"tree", dbs + "\nfunc (s *store) Node() db.Node { return db.Node{} }", ""},
 		{"tree", dbs + "\nfunc f() db.Node { return db.Node{} }", ""},
@@ -189,6 +301,9 @@ func problems(pkg string, file *ast.File) (found []string) {
 	report := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	command := within(pkg, "cmd")
 	allowed, known := arrows[pkg]
+	if !known {
+		allowed, known = arrows[path.Dir(pkg)+"/*"]
+	}
 	if !known && !command {
 		report("has no line in arrows")
 		return found
@@ -196,7 +311,7 @@ func problems(pkg string, file *ast.File) (found []string) {
 	imports := map[string]string{} // by the name they have in the file
 	for _, spec := range file.Imports {
 		target := strings.Trim(spec.Path.Value, `"`)
-		name := path.Base(target)
+		name := path.Base(majorVersion.ReplaceAllString(target, ""))
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
@@ -205,7 +320,7 @@ func problems(pkg string, file *ast.File) (found []string) {
 		switch {
 		case !ours && !mayImport(pkg, target):
 			report("may not import %s", target)
-		case ours && !command && !slices.Contains(allowed, inside), slices.Contains(testCode, inside) && !slices.Contains(testCode, pkg):
+		case ours && !command && !slices.Contains(allowed, inside) && !slices.Contains(allowed, path.Dir(inside)+"/*"), slices.Contains(testCode, inside) && !slices.Contains(testCode, pkg):
 			report("may not import %s", inside)
 		}
 	}
@@ -226,12 +341,12 @@ func problems(pkg string, file *ast.File) (found []string) {
 	ast.FileExports(file)
 	for _, decl := range file.Decls {
 		for name, node := range exported(decl) {
-			if strings.HasPrefix(name, "New") && (pkg == "tree" || pkg == "keys") {
-				continue // the constructors take the database
+			if strings.HasPrefix(name, "New") && slices.Contains([]string{"internal/telemetry", "keys", "summarize/jobs", "tree"}, pkg) {
+				continue // the constructors take the database, or make what it is given
 			}
 			for used := range selectors(node) {
-				if imports[used.pkg] == module+"/db" {
-					report("shows db.%s in %s", used.name, name)
+				if target := imports[used.pkg]; target == module+"/db" || within(target, "github.com/jackc/pgx") {
+					report("shows %s.%s in %s", used.pkg, used.name, name)
 				}
 			}
 		}
@@ -239,12 +354,15 @@ func problems(pkg string, file *ast.File) (found []string) {
 	return found
 }
 
+// majorVersion ends the path of a module, and isn't the name of its package.
+var majorVersion = regexp.MustCompile(`/v\d+$`)
+
 // mayImport tells whether a package may import a foreign one.
 func mayImport(pkg, target string) bool {
 	for root, by := range owners {
 		if within(target, root) {
 			return slices.Contains(by, pkg) || slices.Contains(testCode, pkg) ||
-				within(pkg, "cmd") && root != "testing"
+				within(pkg, "cmd") && root != "testing" && root != "github.com/riverqueue/river"
 		}
 	}
 	return true

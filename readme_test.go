@@ -138,7 +138,7 @@ func flagsAndVariables(t *testing.T, program string) {
 	t.Parallel()
 	var all strings.Builder
 	for _, command := range []string{"serve", "import", "export", "list", "tree", "show", "search", "context", "explain", "compact", "compactions", "replay", "prune",
-		"bench forks", "bench cache", "bench append", "bench growth", "bench all", "keys create", "keys list", "keys revoke", "migrate", "version"} {
+		"keys create", "keys list", "keys revoke", "migrate", "version"} {
 		all.WriteString(help(t, program, strings.Fields(command)...))
 	}
 	const flag = `--[a-z][a-z-]+`
@@ -201,7 +201,7 @@ func help(t *testing.T, program string, command ...string) string {
 func errorMessages(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
-	for _, folder := range []string{"cmd", "db", "keys", "server", "tree", "transfer"} {
+	for _, folder := range []string{"app", "cmd", "db", "keys", "server", "tree", "transfer"} {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -1,10 +1,8 @@
 package chat
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 )
 
 // AppendCanonical appends a message's canonical form: equal bytes for messages
@@ -24,11 +22,7 @@ func (m *Message) AppendCanonical(dst []byte) []byte {
 	for _, p := range m.Parts {
 		switch {
 		case p.Type != "text":
-			var compact bytes.Buffer
-			if json.Compact(&compact, p.Raw) != nil {
-				compact.Write(p.Raw)
-			}
-			dst = appendField(dst, 'p', compact.String())
+			dst = appendField(dst, 'p', string(p.Encode()))
 		case p.Text != "":
 			dst = appendField(dst, 't', p.Text)
 		}

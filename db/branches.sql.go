@@ -53,6 +53,85 @@ func (q *Queries) DeleteSubtree(ctx context.Context, arg DeleteSubtreeParams) (D
 	return i, err
 }
 
+const findNodes = `-- name: FindNodes :many
+select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, ''::text as preview
+from conversations c
+join nodes n on n.conversation_id = $1 and n.id between $2 and $3
+where c.id = $1 and c.tenant_id = $4
+order by n.id
+limit $5
+`
+
+type FindNodesParams struct {
+	ConversationID pgtype.UUID
+	FirstID        pgtype.UUID
+	LastID         pgtype.UUID
+	TenantID       string
+	RowLimit       int32
+}
+
+type FindNodesRow struct {
+	ID               pgtype.UUID
+	ParentID         pgtype.UUID
+	Kind             string
+	Role             string
+	SiblingIndex     pgtype.Int4
+	Depth            int32
+	Tokens           int32
+	Pinned           bool
+	CreatedAt        time.Time
+	LastSummarizedID pgtype.UUID
+	PriorSummaryID   pgtype.UUID
+	KeptIds          []pgtype.UUID
+	Model            pgtype.Text
+	Origin           []byte
+	Preview          string
+}
+
+// Those whose ids lie in a range, as ids of one beginning do.
+func (q *Queries) FindNodes(ctx context.Context, arg FindNodesParams) ([]FindNodesRow, error) {
+	rows, err := q.db.Query(ctx, findNodes,
+		arg.ConversationID,
+		arg.FirstID,
+		arg.LastID,
+		arg.TenantID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindNodesRow
+	for rows.Next() {
+		var i FindNodesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ParentID,
+			&i.Kind,
+			&i.Role,
+			&i.SiblingIndex,
+			&i.Depth,
+			&i.Tokens,
+			&i.Pinned,
+			&i.CreatedAt,
+			&i.LastSummarizedID,
+			&i.PriorSummaryID,
+			&i.KeptIds,
+			&i.Model,
+			&i.Origin,
+			&i.Preview,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const getNewestLeaf = `-- name: GetNewestLeaf :one
 with recursive below as (
     select n.id, n.created_at
@@ -91,7 +170,7 @@ const getTranscript = `-- name: GetTranscript :many
 with recursive path as (
     select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, 1 as position
     from conversations c
-    join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
     where c.id = $1 and c.tenant_id = $3
     union all
     select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, path.position + 1
@@ -130,10 +209,18 @@ type GetTranscriptRow struct {
 	SiblingCount int32
 }
 
-// From @head_id towards the root, @row_limit messages at most. The cost is that
+// From @head_id, or the active head where that is null, towards the root,
+// @row_limit messages at most. The cost is that
 // of the page, wherever on the path it lies. A page's cursor is the parent of
 // its last message, which is where the next page's walk starts. The walk
 // carries the messages along, as GetView's does.
+//
+// Here and in the other queries, "join lateral (select … from nodes … offset 0)"
+// looks a node up by an id that another row gives. "offset 0" keeps the subquery
+// apart, so that it stays a look-up in the primary key. Without it Postgres merges
+// the subquery into the join. Where most conversations are small it then takes
+// this one for small, too, and reads the whole conversation at each step of a walk
+// (TestReadsOnlyWhatItGives counts the rows).
 func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([]GetTranscriptRow, error) {
 	rows, err := q.db.Query(ctx, getTranscript,
 		arg.ConversationID,
@@ -423,6 +510,92 @@ type ShiftSiblingsParams struct {
 func (q *Queries) ShiftSiblings(ctx context.Context, arg ShiftSiblingsParams) error {
 	_, err := q.db.Exec(ctx, shiftSiblings, arg.ConversationID, arg.ParentID, arg.DeletedIndex)
 	return err
+}
+
+const streamBranch = `-- name: StreamBranch :many
+with recursive path as (
+    select n.id, n.parent_id, 1 as position
+    from conversations c
+    join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
+    where c.id = $1 and c.tenant_id = $3
+    union all
+    select p.id, p.parent_id, path.position + 1
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    where $4::integer = 0 or path.position < $4
+)
+select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata,
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count
+from (select path.id, path.position from path order by path.position desc) path
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $1 and n.id = path.id offset 0) n on true
+order by path.position desc
+`
+
+type StreamBranchParams struct {
+	ConversationID pgtype.UUID
+	HeadID         pgtype.UUID
+	TenantID       string
+	RowLimit       int32
+}
+
+type StreamBranchRow struct {
+	ID           pgtype.UUID
+	ParentID     pgtype.UUID
+	Role         string
+	SiblingIndex pgtype.Int4
+	Depth        int32
+	Tokens       int32
+	PathTokens   int64
+	Pinned       bool
+	CreatedAt    time.Time
+	Body         []byte
+	Metadata     []byte
+	SiblingCount int32
+}
+
+// The last @row_limit messages of the branch that ends in @head_id, or all where
+// that is 0, oldest first. No @head_id stands for the active head. The walk
+// carries ids alone, because it goes from the head to the root and the messages
+// are given in the other direction.
+func (q *Queries) StreamBranch(ctx context.Context, arg StreamBranchParams) ([]StreamBranchRow, error) {
+	rows, err := q.db.Query(ctx, streamBranch,
+		arg.ConversationID,
+		arg.HeadID,
+		arg.TenantID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StreamBranchRow
+	for rows.Next() {
+		var i StreamBranchRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ParentID,
+			&i.Role,
+			&i.SiblingIndex,
+			&i.Depth,
+			&i.Tokens,
+			&i.PathTokens,
+			&i.Pinned,
+			&i.CreatedAt,
+			&i.Body,
+			&i.Metadata,
+			&i.SiblingCount,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const streamNodes = `-- name: StreamNodes :many

@@ -67,6 +67,64 @@ func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversation
 	return result.RowsAffected(), nil
 }
 
+const findConversation = `-- name: FindConversation :many
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c
+where c.tenant_id = $1
+  and (c.id between $2::uuid and $3::uuid or c.title = $4)
+order by (c.id between $2 and $3) is true desc, c.updated_at desc, c.id desc
+limit $5
+`
+
+type FindConversationParams struct {
+	TenantID string
+	FirstID  pgtype.UUID
+	LastID   pgtype.UUID
+	Title    string
+	RowLimit int32
+}
+
+// By the range of ids of one beginning, or by the whole title; ids come first.
+// The condition on ids stands beside one on titles, so that no plan reads the
+// ids of other tenants in that range.
+func (q *Queries) FindConversation(ctx context.Context, arg FindConversationParams) ([]Conversation, error) {
+	rows, err := q.db.Query(ctx, findConversation,
+		arg.TenantID,
+		arg.FirstID,
+		arg.LastID,
+		arg.Title,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Conversation
+	for rows.Next() {
+		var i Conversation
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Title,
+			&i.Metadata,
+			&i.Settings,
+			&i.HeadID,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.MessageCount,
+			&i.SourceConversationID,
+			&i.SourceMessageID,
+			&i.SourceRequest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const getConversation = `-- name: GetConversation :one
 select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations where id = $1 and tenant_id = $2
 `

@@ -81,7 +81,7 @@ func Open(ctx context.Context, cfg Config) (_ *pgxpool.Pool, err error) {
 	conf.ConnConfig.RuntimeParams[directMark] = "on"
 	pool, err := open(ctx, conf)
 	if errors.Is(err, errParameters) {
-		if !choosesExecMode(cfg.URL) {
+		if !ChoosesExecMode(cfg.URL) {
 			pooled.ConnConfig.DefaultQueryExecMode = unprepared
 		}
 		pool, err = open(ctx, pooled)
@@ -121,8 +121,8 @@ func checkMark(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// choosesExecMode tells whether a connection string says how statements are sent.
-func choosesExecMode(url string) bool { return strings.Contains(url, "default_query_exec_mode") }
+// ChoosesExecMode tells whether a connection string says how statements are sent.
+func ChoosesExecMode(url string) bool { return strings.Contains(url, "default_query_exec_mode") }
 
 // Pooled tells whether a pool that Open made has a pooler between itself and
 // Postgres. Nothing that belongs to a session of Postgres can be relied on then:

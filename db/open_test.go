@@ -1,10 +1,7 @@
 package db_test
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -60,26 +57,5 @@ func TestOpenReportsWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", url, err, want)
 		}
-	}
-}
-
-// A database in which a message in Chinese couldn't be stored is refused before
-// anything is.
-func TestMigrateRefusesOtherEncodings(t *testing.T) {
-	t.Parallel()
-	admin := connect(t, dbtest.Empty(t))
-	name := "coppice_latin_" + strings.ToLower(rand.Text())
-	if _, err := admin.Exec(t.Context(), "create database "+name+" encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C' template template0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := admin.Exec(context.Background(), "drop database "+name+" with (force)"); err != nil {
-			t.Error(err)
-		}
-	})
-	config := admin.Config().Copy()
-	url := fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s", config.Host, config.Port, config.User, config.Password, name)
-	if _, _, err := db.Migrate(t.Context(), url); !errors.Is(err, db.ErrEncoding) {
-		t.Errorf("migrating SQL_ASCII: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ with recursive walk as (
     select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
            n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id
     from conversations c
-    join nodes n on n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
+    join nodes n on n.conversation_id = $2 and n.id = coalesce($3::uuid, c.head_id) and n.kind = 'message'
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where a.conversation_id = $2 and a.parent_id = n.id and a.sibling_index is null
@@ -149,7 +149,8 @@ type GetViewRow struct {
 	Settings         []byte
 }
 
-// What a context of @head_id is made of, in one walk from the head up: the
+// What a context of @head_id, or of the active head where that is null, is made
+// of, in one walk from the head up: the
 // tail, the applicable summary (the first one met; of several at one anchor
 // the newest), the prefix, and the cutoff's own row, whose depth tells how much
 // is folded. The walk ends at the cutoff, at the prefix, or when the tail has
@@ -293,8 +294,9 @@ func (q *Queries) InsertSummary(ctx context.Context, arg InsertSummaryParams) (I
 const listBranchSummaries = `-- name: ListBranchSummaries :many
 with recursive path as (
     select n.id, n.parent_id
-    from nodes n
-    where n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    from conversations c
+    join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    where c.id = $1 and c.tenant_id = $3
     union all
     select p.id, p.parent_id
     from path
@@ -308,11 +310,12 @@ join lateral (select s.id from nodes s where s.conversation_id = $1 and s.parent
 type ListBranchSummariesParams struct {
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
+	TenantID       string
 }
 
 // The summaries anchored on root to @head_id. Walks the whole path.
 func (q *Queries) ListBranchSummaries(ctx context.Context, arg ListBranchSummariesParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listBranchSummaries, arg.ConversationID, arg.HeadID)
+	rows, err := q.db.Query(ctx, listBranchSummaries, arg.ConversationID, arg.HeadID, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -333,10 +336,16 @@ func (q *Queries) ListBranchSummaries(ctx context.Context, arg ListBranchSummari
 
 const listSummaries = `-- name: ListSummaries :many
 select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
-from nodes n
-where n.conversation_id = $1 and n.kind = 'summary'
+from conversations c
+join nodes n on n.conversation_id = $1 and n.kind = 'summary'
+where c.id = $1 and c.tenant_id = $2
 order by n.created_at desc, n.id desc
 `
+
+type ListSummariesParams struct {
+	ConversationID pgtype.UUID
+	TenantID       string
+}
 
 type ListSummariesRow struct {
 	ID               pgtype.UUID
@@ -352,8 +361,8 @@ type ListSummariesRow struct {
 }
 
 // A conversation's summaries without their bodies, newest first.
-func (q *Queries) ListSummaries(ctx context.Context, conversationID pgtype.UUID) ([]ListSummariesRow, error) {
-	rows, err := q.db.Query(ctx, listSummaries, conversationID)
+func (q *Queries) ListSummaries(ctx context.Context, arg ListSummariesParams) ([]ListSummariesRow, error) {
+	rows, err := q.db.Query(ctx, listSummaries, arg.ConversationID, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (h cutHandle) Query(context.Context, string, ...any) (pgx.Rows, error) {
 func TestEachViewRowOverCutConnection(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("broken pipe")
-	err := db.EachViewRow(t.Context(), cutHandle{err: cut}, db.GetViewParams{}, nil, func(*db.GetViewRow) error {
+	err := db.EachViewRow(t.Context(), cutHandle{err: cut}, db.GetViewParams{}, func(*db.GetViewRow) error {
 		t.Error("there is a row")
 		return nil
 	})

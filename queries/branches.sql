@@ -1,12 +1,20 @@
 -- name: GetTranscript :many
--- From @head_id towards the root, @row_limit messages at most. The cost is that
+-- From @head_id, or the active head where that is null, towards the root,
+-- @row_limit messages at most. The cost is that
 -- of the page, wherever on the path it lies. A page's cursor is the parent of
 -- its last message, which is where the next page's walk starts. The walk
 -- carries the messages along, as GetView's does.
+--
+-- Here and in the other queries, "join lateral (select … from nodes … offset 0)"
+-- looks a node up by an id that another row gives. "offset 0" keeps the subquery
+-- apart, so that it stays a look-up in the primary key. Without it Postgres merges
+-- the subquery into the join. Where most conversations are small it then takes
+-- this one for small, too, and reads the whole conversation at each step of a walk
+-- (TestReadsOnlyWhatItGives counts the rows).
 with recursive path as (
     select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, 1 as position
     from conversations c
-    join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+    join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
     select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, path.position + 1
@@ -21,6 +29,41 @@ select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.
        end, 0)::integer as sibling_count
 from path
 order by path.position;
+
+-- name: StreamBranch :many
+-- The last @row_limit messages of the branch that ends in @head_id, or all where
+-- that is 0, oldest first. No @head_id stands for the active head. The walk
+-- carries ids alone, because it goes from the head to the root and the messages
+-- are given in the other direction.
+with recursive path as (
+    select n.id, n.parent_id, 1 as position
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select p.id, p.parent_id, path.position + 1
+    from path
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
+    where @row_limit::integer = 0 or path.position < @row_limit
+)
+select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata,
+       coalesce(case when n.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
+       end, 0)::integer as sibling_count
+from (select path.id, path.position from path order by path.position desc) path
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = path.id offset 0) n on true
+order by path.position desc;
+
+-- name: FindNodes :many
+-- Those whose ids lie in a range, as ids of one beginning do.
+select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, ''::text as preview
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.id between @first_id and @last_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by n.id
+limit @row_limit;
 
 -- name: ListBranches :many
 -- Messages without child messages, newest first. Reads the conversation's part

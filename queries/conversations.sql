@@ -25,6 +25,16 @@ where tenant_id = @tenant_id
 order by updated_at desc, id desc
 limit @row_limit;
 
+-- name: FindConversation :many
+-- By the range of ids of one beginning, or by the whole title; ids come first.
+-- The condition on ids stands beside one on titles, so that no plan reads the
+-- ids of other tenants in that range.
+select c.* from conversations c
+where c.tenant_id = @tenant_id
+  and (c.id between sqlc.narg(first_id)::uuid and sqlc.narg(last_id)::uuid or c.title = @title)
+order by (c.id between sqlc.narg(first_id) and sqlc.narg(last_id)) is true desc, c.updated_at desc, c.id desc
+limit @row_limit;
+
 -- name: UpdateConversation :one
 -- Null leaves a column as it is. It runs after LockConversation, so that a
 -- prune can't delete the message that becomes the head; a head that is no

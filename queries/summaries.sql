@@ -23,7 +23,8 @@ with recursive path as (
 select sqlc.embed(nodes) from inserted nodes;
 
 -- name: GetView :many
--- What a context of @head_id is made of, in one walk from the head up: the
+-- What a context of @head_id, or of the active head where that is null, is made
+-- of, in one walk from the head up: the
 -- tail, the applicable summary (the first one met; of several at one anchor
 -- the newest), the prefix, and the cutoff's own row, whose depth tells how much
 -- is folded. The walk ends at the cutoff, at the prefix, or when the tail has
@@ -36,7 +37,7 @@ with recursive walk as (
     select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
            n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id
     from conversations c
-    join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+    join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where a.conversation_id = @conversation_id and a.parent_id = n.id and a.sibling_index is null
@@ -127,16 +128,18 @@ select walk.summary_id from walk where walk.summary_id is not null;
 -- name: ListSummaries :many
 -- A conversation's summaries without their bodies, newest first.
 select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
-from nodes n
-where n.conversation_id = @conversation_id and n.kind = 'summary'
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.kind = 'summary'
+where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by n.created_at desc, n.id desc;
 
 -- name: ListBranchSummaries :many
 -- The summaries anchored on root to @head_id. Walks the whole path.
 with recursive path as (
     select n.id, n.parent_id
-    from nodes n
-    where n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
     select p.id, p.parent_id
     from path

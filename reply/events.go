@@ -28,9 +28,9 @@ type Event struct {
 type Started struct {
 	MessageID uuid.UUID         // that the answer will have
 	ParentID  uuid.UUID         // the head that is answered
-	Message   *tree.Message     // the head, where the request brought it; else nil
+	Messages  []tree.Message    // that the request brought, of which the last is the head
 	Model     string            // as configured
-	Context   summarize.Context // what the model reads, without the messages
+	Context   summarize.Context // what the model reads of the branch, without the messages
 }
 
 // A Delta is a piece of the answer. Pieces that nobody has read yet are put

@@ -3,6 +3,8 @@ package reply
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,32 +65,45 @@ func openCalls(context []json.RawMessage) (open []string) {
 	return open
 }
 
-// checkMessage refuses a message that couldn't be answered once it is stored.
-// The tree checks the rest.
-func (s *Service) checkMessage(ctx context.Context, a *assignment, parentID uuid.UUID) error {
-	m := chat.Read(a.request.Message.Body)
+// checkMessages refuses messages of which the last couldn't be answered once they
+// are stored. The tree checks the rest.
+func (s *Service) checkMessages(ctx context.Context, a *assignment, parentID uuid.UUID) error {
+	given := a.request.Messages
+	bodies := make([]json.RawMessage, len(given))
+	results := 0 // at the end
+	for i, m := range given {
+		if bodies[i] = m.Body; chat.Read(m.Body).Role == chat.Tool {
+			results++
+		} else {
+			results = 0
+		}
+	}
+	m := chat.Read(given[len(given)-1].Body)
 	switch m.Role {
 	case chat.Assistant, chat.System, chat.Developer:
-		return fault.New(fault.Invalid, "head_not_answerable", "message.role", "A message of the role %s calls for no answer. Append it without asking for one, or send a user message or a tool's result.", m.Role)
-	case chat.Tool:
-		if parentID == uuid.Nil {
-			return nil
+		field := "message.role"
+		if len(given) > 1 {
+			field = fmt.Sprintf("messages[%d].role", len(given)-1)
 		}
+		return fault.New(fault.Invalid, "head_not_answerable", field, "A message of the role %s calls for no answer. Append it without asking for one, or send a user message or a tool's result.", m.Role)
+	case chat.Tool:
 	default:
 		return nil
 	}
-	c, err := s.contexts.Context(ctx, a.request.ConversationID, parentID, a.window)
-	if err != nil {
-		return err
-	}
-	var others []string
-	for _, id := range openCalls(c.Messages) {
-		if id != m.Answers() {
-			others = append(others, id)
+	before := bodies[:len(bodies)-results] // with the message that makes the calls at its end
+	if len(before) == 0 {
+		if parentID == uuid.Nil {
+			return nil
 		}
+		c, err := s.contexts.Context(ctx, a.request.ConversationID, parentID, a.window)
+		if err != nil {
+			return err
+		}
+		before = c.Messages
 	}
-	if len(others) > 0 && len(others) < len(openCalls(c.Messages)) {
-		return callsOpen(others)
+	open := openCalls(slices.Concat(before, bodies[len(bodies)-results:]))
+	if len(open) > 0 && len(open) < len(openCalls(before)) {
+		return callsOpen(open)
 	}
 	return nil
 }

@@ -25,6 +25,14 @@ func result(id string) string {
 	return `{"role":"tool","tool_call_id":"` + id + `","content":"hazel, ash, oak"}`
 }
 
+// bodies are messages of a request.
+func bodies(all ...string) (out []tree.NewMessage) {
+	for _, body := range all {
+		out = append(out, tree.NewMessage{Body: json.RawMessage(body)})
+	}
+	return out
+}
+
 // What can't be answered is refused before anything is stored.
 func TestRefusedRequests(t *testing.T) {
 	t.Parallel()
@@ -39,7 +47,6 @@ func TestRefusedRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := uuid.Nil
-	message := func(body string) *tree.NewMessage { return &tree.NewMessage{Body: json.RawMessage(body)} }
 	before := f.messages(t)
 	for name, test := range map[string]struct {
 		req         Request
@@ -51,18 +58,28 @@ func TestRefusedRequests(t *testing.T) {
 		"system head":              {Request{HeadID: system}, fault.Invalid, "head_not_answerable", "head_id", []string{"a system message"}},
 		"calls":                    {Request{HeadID: calls}, fault.Invalid, "head_not_answerable", "head_id", nil},
 		"open calls":               {Request{HeadID: one}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_2"`}},
-		"message that leaves open": {Request{HeadID: calls, Message: message(result("call_2"))}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
-		"message of an assistant":  {Request{HeadID: user, Message: spoken("assistant", "A wood.")}, fault.Invalid, "head_not_answerable", "message.role", []string{"role assistant"}},
-		"message of the system":    {Request{HeadID: user, Message: spoken("system", "Be long.")}, fault.Invalid, "head_not_answerable", "message.role", nil},
-		"message of nobody":        {Request{HeadID: user, Message: spoken("human", "Hm?")}, fault.Invalid, "invalid_role", "message.role", nil},
-		"blank message":            {Request{HeadID: user, Message: spoken("user", " ")}, fault.Invalid, "empty_content", "message.content", nil},
-		"result of no call":        {Request{HeadID: user, Message: message(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
-		"result again":             {Request{HeadID: one, Message: message(result("call_1"))}, fault.Invalid, "tool_call_answered", "message.tool_call_id", nil},
-		"result as a root":         {Request{HeadID: user, ParentID: &root, Message: message(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"message that leaves open": {Request{HeadID: calls, Messages: bodies(result("call_2"))}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
+		"message of an assistant":  {Request{HeadID: user, Messages: spoken("assistant", "A wood.")}, fault.Invalid, "head_not_answerable", "message.role", []string{"role assistant"}},
+		"message of the system":    {Request{HeadID: user, Messages: spoken("system", "Be long.")}, fault.Invalid, "head_not_answerable", "message.role", nil},
+		"message of nobody":        {Request{HeadID: user, Messages: spoken("human", "Hm?")}, fault.Invalid, "invalid_role", "message.role", nil},
+		"blank message":            {Request{HeadID: user, Messages: spoken("user", " ")}, fault.Invalid, "empty_content", "message.content", nil},
+		"result of no call":        {Request{HeadID: user, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"result again":             {Request{HeadID: one, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_answered", "message.tool_call_id", nil},
+		"result as a root":         {Request{HeadID: user, ParentID: &root, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
+		"messages that leave open": {Request{HeadID: root, ParentID: &root, Messages: bodies(`{"role":"user","content":"Hm?"}`, twoCalls, result("call_2"))}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
+		"messages of an assistant": {Request{HeadID: user, Messages: bodies(`{"role":"user","content":"Hm?"}`, `{"role":"assistant","content":"A wood."}`)}, fault.Invalid, "head_not_answerable", "messages[1].role", nil},
+		"results again":            {Request{HeadID: calls, Messages: bodies(result("call_1"), result("call_2"), result("call_1"))}, fault.Invalid, "tool_call_answered", "messages[2].tool_call_id", nil},
+		"results and a user's":     {Request{HeadID: calls, Messages: bodies(result("call_1"), `{"role":"user","content":""}`)}, fault.Invalid, "empty_content", "messages[1].content", nil},
+		"absent parent of several": {Request{HeadID: uuid.New(), Messages: bodies(result("x"), `{"role":"user","content":"Hm?"}`)}, fault.NotFound, "parent_not_found", "head_id", nil},
+		"too many messages":        {Request{HeadID: user, Messages: make([]tree.NewMessage, tree.MaxChain+1)}, fault.TooLarge, "chain_too_long", "messages", nil},
+		"blank instructions":       {Request{HeadID: user, Instructions: " \n"}, fault.Invalid, "empty_content", "instructions", nil},
+		"odd instructions":         {Request{HeadID: user, Instructions: "\xff"}, fault.Invalid, "invalid_utf8", "instructions", nil},
+		"endless instructions":     {Request{HeadID: user, Instructions: strings.Repeat("trees ", 200_000), Messages: spoken("user", "Hm?")}, fault.TooLarge, "message_too_large", "instructions", nil},
+		"long instructions":        {Request{HeadID: user, Instructions: strings.Repeat("trees ", 150_000), Messages: spoken("user", "Hm?")}, fault.Invalid, "invalid_parameter", "instructions", []string{"tokens"}},
 		"unknown model":            {Request{HeadID: user, Model: "gpt-5"}, fault.Invalid, "unknown_model", "model", []string{`"offline"`}},
 		"absent head":              {Request{HeadID: uuid.New()}, fault.NotFound, "message_not_found", "", nil},
-		"absent parent":            {Request{HeadID: uuid.New(), Message: spoken("user", "Hm?")}, fault.NotFound, "parent_not_found", "head_id", nil},
-		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Message: spoken("user", "Hm?")}, fault.NotFound, "parent_not_found", "message.parent_id", nil},
+		"absent parent":            {Request{HeadID: uuid.New(), Messages: spoken("user", "Hm?")}, fault.NotFound, "parent_not_found", "head_id", nil},
+		"absent parent, named":     {Request{HeadID: user, ParentID: &empty.ID, Messages: spoken("user", "Hm?")}, fault.NotFound, "parent_not_found", "message.parent_id", nil},
 		"absent conversation":      {Request{ConversationID: uuid.New(), HeadID: user}, fault.NotFound, "conversation_not_found", "", nil},
 		"no message":               {Request{ConversationID: empty.ID}, fault.NotFound, "no_active_head", "", nil},
 	} {
@@ -109,7 +126,7 @@ func TestToolRound(t *testing.T) {
 		t.Fatalf("%+v", calls)
 	}
 	first := f.add(t, id, calls.Message.ID, result("call_1"))
-	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: first, Message: &tree.NewMessage{Body: json.RawMessage(result("call_2"))}}))
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: first, Messages: bodies(result("call_2"))}))
 	if textOf(t, e.Message) != "Hazel." {
 		t.Errorf("%+v", e)
 	}
@@ -133,7 +150,7 @@ func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
 	chain := make([]tree.NewMessage, 81)
 	for i := range chain {
 		role := []string{"user", "assistant"}[i%2]
-		chain[i] = *spoken(role, llmtest.Text(600))
+		chain[i] = spoken(role, llmtest.Text(600))[0]
 	}
 	stored, _, err := f.store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
 	if err != nil {
@@ -156,9 +173,9 @@ func TestBranchOverItsWindow(t *testing.T) {
 	}{
 		"fits after the digest":    {summarize.Config{}, time.Minute, true},
 		"the summarizer fails":     {summarize.Config{NoDigest: true}, time.Minute, false},
-		"the summarizer hangs":     {summarize.Config{Summarizers: []summarize.Summarizer{{Model: hanging, Window: 100_000, Timeout: time.Minute}}}, 50 * time.Millisecond, false},
+		"the summarizer hangs":     {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: time.Minute}}}}, 50 * time.Millisecond, false},
 		"there is no time at all":  {summarize.Config{}, time.Nanosecond, false},
-		"the digest takes over it": {summarize.Config{Summarizers: []summarize.Summarizer{{Model: hanging, Window: 100_000, Timeout: 50 * time.Millisecond}}}, time.Minute, true},
+		"the digest takes over it": {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: 50 * time.Millisecond}}}}, time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +220,7 @@ func TestWindow(t *testing.T) {
 		{set.ID, "gpt-4", 0, 50_000, 16_000},
 		{set.ID, "my-own", 20_000, 50_000, 20_000},
 	} {
-		h := hear(t, f.ask(t, Request{ConversationID: test.conversation, Model: test.model, MaxOutputTokens: test.output, Message: spoken("user", "Hm?")}))
+		h := hear(t, f.ask(t, Request{ConversationID: test.conversation, Model: test.model, MaxOutputTokens: test.output, Messages: spoken("user", "Hm?")}))
 		if u := h.started.Context.Usage; u.MaxContextTokens != test.window || u.ReservedTokens != test.reserved || h.started.Model != test.model {
 			t.Errorf("%+v: %+v", test, u)
 		}
@@ -262,7 +279,7 @@ func TestFoldedHead(t *testing.T) {
 	result := f.add(t, id, calls, `{"role":"tool","tool_call_id":"a","content":"A tree."}`)
 	fold := func(cutoff uuid.UUID, kept ...uuid.UUID) {
 		if _, err := f.store.AddSummary(t.Context(), id, tree.NewSummary{
-			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.").Body, Range: tree.SummaryRange{LastSummarizedID: cutoff, KeptIDs: kept, Model: "test"},
+			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.")[0].Body, Range: tree.SummaryRange{LastSummarizedID: cutoff, KeptIDs: kept, Model: "test"},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +287,7 @@ func TestFoldedHead(t *testing.T) {
 	fold(question, question)
 	r := f.ask(t, Request{ConversationID: id, HeadID: question})
 	h := hear(t, r)
-	if len(asked) != 2 || !strings.Contains(string(asked[0]), "Coppices were") || string(asked[1]) != string(spoken("user", "And what is a pollard?").Body) {
+	if len(asked) != 2 || !strings.Contains(string(asked[0]), "Coppices were") || string(asked[1]) != string(spoken("user", "And what is a pollard?")[0].Body) {
 		t.Errorf("the model was given %s", asked)
 	}
 	folded, err := f.contexts.Context(t.Context(), id, question, summarize.Window{})

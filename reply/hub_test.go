@@ -20,7 +20,7 @@ func TestCaps(t *testing.T) {
 	first := f.ask(t, req)
 	f.ask(t, req)
 	before := f.messages(t)
-	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Message: spoken("user", "x")})
+	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Messages: spoken("user", "x")})
 	wantError(t, err, fault.TooMany, "too_many_replies", "Your 2 replies")
 	if f.messages(t) != before {
 		t.Error("the refused request stored its message")

@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -21,16 +24,23 @@ type Request struct {
 	HeadID         uuid.UUID // the message to answer; uuid.Nil: the active head
 	ID             uuid.UUID // that the answer will have; uuid.Nil: a new UUIDv7. A client's own makes the request idempotent
 
-	// Message is appended first, and then answered; nil for none. Where the
-	// request brings ID and the message has none, its id derives from that.
-	Message *tree.NewMessage
-	// ParentID is what Message is appended to: uuid.Nil for a new root; nil for
+	// Messages are appended first, as one path and all or none, and the last one
+	// is answered: a user's turn, or the results of several tool calls; none: the
+	// head is answered. Where the request brings ID, the ids that messages lack
+	// derive from it. An error names one message "message", and several
+	// "messages[0]" and so on.
+	Messages []tree.NewMessage
+	// ParentID is what Messages are appended to: uuid.Nil for a new root; nil for
 	// the head, and in a conversation without messages a new root.
 	ParentID *uuid.UUID
-	// KeepHead leaves the active head where it is. Without it Message becomes
-	// the active head, and the answer when it is stored, unless another branch
-	// was made active meanwhile.
+	// KeepHead leaves the active head where it is. Without it the last of Messages
+	// becomes the active head, and the answer when it is stored, unless another
+	// branch was made active meanwhile.
 	KeepHead bool
+	// Instructions are a system message that stands first in what the model
+	// reads; "" for none. They take their room in the model's window, serve this
+	// reply alone and are not stored.
+	Instructions string
 
 	Model           string                     // one of Models; "" for the first
 	Temperature     *float64                   // nil for the model's default
@@ -42,7 +52,7 @@ type Request struct {
 // aside.
 const prepareTimeout = 30 * time.Second
 
-// Start begins a reply. When it returns, the request's message is stored, the
+// Start begins a reply. When it returns, the request's messages are stored, the
 // head is known to be answerable, and the reply runs by itself, whatever
 // becomes of ctx.
 //
@@ -62,10 +72,11 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	if req.ID == uuid.Nil {
 		req.ID = uuid.Must(uuid.NewV7())
 	} else {
-		if req.Message != nil && req.Message.ID == uuid.Nil {
-			message := *req.Message
-			message.ID = uuid.NewSHA1(req.ID, []byte("message"))
-			req.Message = &message
+		req.Messages = slices.Clone(req.Messages)
+		for i := range req.Messages {
+			if m := &req.Messages[i]; m.ID == uuid.Nil {
+				m.ID = messageID(req.ID, i)
+			}
 		}
 		if r, err := s.earlier(ctx, req); r != nil || err != nil {
 			return r, false, err
@@ -94,6 +105,14 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	close(r.prepared)
 	go s.run(r, a)
 	return r, true, nil
+}
+
+// messageID is the id of a message of the request whose answer has the id given.
+func messageID(answer uuid.UUID, index int) uuid.UUID {
+	if index == 0 {
+		return uuid.NewSHA1(answer, []byte("message"))
+	}
+	return uuid.NewSHA1(answer, fmt.Appendf(nil, "message %d", index))
 }
 
 // model finds a model by its name.
@@ -126,12 +145,12 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 		return nil, errTaken
 	}
 	p := place{head: m.ParentID}
-	if req.Message != nil && m.ParentID != uuid.Nil {
-		head, err := s.store.Message(ctx, req.ConversationID, m.ParentID)
-		if err != nil {
-			return nil, err
-		}
-		p.message = &head
+	ids := make([]uuid.UUID, len(req.Messages))
+	for i, given := range req.Messages {
+		ids[i] = given.ID
+	}
+	if p.messages, err = s.store.Messages(ctx, req.ConversationID, ids); err != nil && !errors.Is(err, fault.NotFound) {
+		return nil, err
 	}
 	if !p.serves(req) {
 		return nil, errTaken
@@ -160,25 +179,32 @@ func (r *Reply) joined(ctx context.Context, req Request) (*Reply, error) {
 
 // A place is what a reply answers.
 type place struct {
-	head    uuid.UUID
-	message *tree.Message // the head, where the request brought it; else nil
+	head     uuid.UUID
+	messages []tree.Message // that the request brought, of which the last is the head
 }
 
 // serves tells whether a request asks for an answer to the same. The active
 // head may have moved since the first request.
 func (p place) serves(req Request) bool {
-	if req.Message == nil {
+	n := len(req.Messages)
+	if n == 0 {
 		return req.HeadID == uuid.Nil || req.HeadID == p.head
 	}
-	m := p.message
-	if m == nil || !sameJSON(m.Body, req.Message.Body) || !sameJSON(m.Metadata, req.Message.Metadata) ||
-		m.Pinned != req.Message.Pinned || m.ID != req.Message.ID {
+	if len(p.messages) != n || p.messages[n-1].ID != p.head {
 		return false
 	}
-	if req.ParentID != nil {
-		return m.ParentID == *req.ParentID
+	for i, m := range p.messages {
+		given := req.Messages[i]
+		if !sameJSON(m.Body, given.Body) || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
+			i > 0 && m.ParentID != p.messages[i-1].ID {
+			return false
+		}
 	}
-	return req.HeadID == uuid.Nil || m.ParentID == req.HeadID
+	parentID := p.messages[0].ParentID
+	if req.ParentID != nil {
+		return parentID == *req.ParentID
+	}
+	return req.HeadID == uuid.Nil || parentID == req.HeadID
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -200,9 +226,11 @@ type assignment struct {
 	window  summarize.Window
 	context summarize.Context
 	request Request
+
+	instructions json.RawMessage // as a message; nil for none
 }
 
-// prepare stores the request's message and reads the context of the head.
+// prepare stores the request's messages and reads the context of the head.
 func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*assignment, error) {
 	c, err := s.store.Conversation(ctx, req.ConversationID)
 	if err != nil {
@@ -213,10 +241,13 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if a.head == uuid.Nil {
 		a.head = c.HeadID
 	}
+	if err := s.instruct(a, c); err != nil {
+		return nil, err
+	}
 	if err := s.checkRoom(ctx, c, req); err != nil {
 		return nil, err
 	}
-	if req.Message != nil {
+	if len(req.Messages) > 0 {
 		err = s.append(ctx, a)
 	} else if a.head == uuid.Nil {
 		_, err = s.store.Head(ctx, req.ConversationID) // says what is missing
@@ -236,14 +267,12 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 // checkRoom refuses a reply that couldn't be stored, before a model is asked.
 func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Request) error {
 	const answer = 1
-	if req.Message == nil {
-		return s.store.RoomFor(c, answer)
-	}
-	err := s.store.RoomFor(c, answer+1)
-	if err == nil || req.Message.ID == uuid.Nil {
+	n := len(req.Messages)
+	err := s.store.RoomFor(c, answer+n)
+	if err == nil || n == 0 || req.Messages[n-1].ID == uuid.Nil {
 		return err
 	}
-	switch _, missing := s.store.Message(ctx, c.ID, req.Message.ID); {
+	switch _, missing := s.store.Message(ctx, c.ID, req.Messages[n-1].ID); {
 	case missing == nil: // stored by an earlier try
 		return s.store.RoomFor(c, answer)
 	case !errors.Is(missing, fault.NotFound):
@@ -252,48 +281,83 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 	return err
 }
 
-// append stores the request's message, which becomes the head.
-func (s *Service) append(ctx context.Context, a *assignment) error {
+// append stores the request's messages, of which the last becomes the head.
+func (s *Service) append(ctx context.Context, a *assignment) (err error) {
+	given := a.request.Messages
 	parent, field := a.head, "head_id"
 	if a.request.ParentID != nil {
-		parent, field = *a.request.ParentID, "message.parent_id"
+		if parent, field = *a.request.ParentID, "parent_id"; len(given) == 1 {
+			field = "message.parent_id"
+		}
 	}
-	if err := s.checkMessage(ctx, a, parent); err != nil {
+	if err := s.checkMessages(ctx, a, parent); err != nil {
 		return err
 	}
 	var options []tree.AppendOption
 	if a.request.KeepHead {
 		options = append(options, tree.KeepHead())
 	}
-	m, _, err := s.store.Append(ctx, a.request.ConversationID, parent, *a.request.Message, options...)
-	if err != nil {
-		return inMessage(err, field)
+	if len(given) == 1 {
+		a.messages = make([]tree.Message, 1)
+		a.messages[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
+	} else {
+		a.messages, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
 	}
-	a.message, a.head, a.active = &m, m.ID, m.ID
+	if err != nil {
+		return inMessage(err, field, len(given))
+	}
+	a.head = a.messages[len(given)-1].ID
+	a.active = a.head
 	return nil
 }
 
 // inMessage puts the field of a refusal of the tree's where the request has it.
-func inMessage(err error, parentField string) error {
+func inMessage(err error, parentField string, messages int) error {
 	if !fault.Refused(err) {
 		return err
 	}
 	e := *fault.Of(err)
-	switch e.Field {
-	case "":
-	case "parent_id":
+	switch {
+	case e.Field == "parent_id":
 		e.Field = parentField
-	default:
+	case e.Field != "" && messages == 1:
 		e.Field = "message." + e.Field
 	}
 	return &e
+}
+
+// instruct makes a message of the request's instructions, and keeps room for it
+// in the window.
+func (s *Service) instruct(a *assignment, c tree.Conversation) error {
+	text := a.request.Instructions
+	if text == "" {
+		return nil
+	}
+	if !utf8.ValidString(text) {
+		return fault.New(fault.Invalid, "invalid_utf8", "instructions", "They are not valid UTF-8.")
+	}
+	body, err := json.Marshal(map[string]string{"role": string(tree.RoleSystem), "content": text})
+	if err != nil {
+		return err
+	}
+	a.instructions = body
+	if a.window.BesideTokens, err = s.store.Cost(body); err != nil {
+		refused := *fault.Of(err)
+		refused.Field = "instructions"
+		return &refused
+	}
+	if _, err := s.contexts.SettingsOf(c, a.window); err != nil {
+		return fault.New(fault.Invalid, "invalid_parameter", "instructions",
+			"They have %d tokens, which leaves no room in the model's window. Shorten them.", a.window.BesideTokens)
+	}
+	return nil
 }
 
 // readContext reads what the model will be given, the head last. An answer that
 // may be longer than the settings reserve room for gets room.
 func (s *Service) readContext(ctx context.Context, a *assignment) error {
 	c, err := s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window)
-	if most := a.request.MaxOutputTokens; err == nil && most > c.Usage.ReservedTokens && most < c.Usage.MaxContextTokens {
+	if most := a.request.MaxOutputTokens; err == nil && most > c.Usage.ReservedTokens-a.window.BesideTokens && most < c.Usage.MaxContextTokens-a.window.BesideTokens {
 		a.window.ReservedTokens = &most
 		c, err = s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,7 @@ func TestIdempotency(t *testing.T) {
 	g := newGate()
 	f := serve(t, nil, g)
 	id, head := f.conversation(t)
-	req := Request{ConversationID: id, HeadID: head, ID: uuid.New(), Message: spoken("user", "And pollarding?")}
+	req := Request{ConversationID: id, HeadID: head, ID: uuid.New(), Messages: spoken("user", "And pollarding?")}
 	asks := make(chan *Reply, 10)
 	var began sync.WaitGroup
 	for range cap(asks) {
@@ -65,20 +66,20 @@ func TestIdempotency(t *testing.T) {
 		"active":       {func(r *Request) { r.HeadID = uuid.Nil }, true},
 		"parent named": {func(r *Request) { r.ParentID = &head }, true},
 		"spaced": {func(r *Request) {
-			m := *r.Message
+			m := &r.Messages[0]
 			m.Body = json.RawMessage(strings.ReplaceAll(string(m.Body), ":", ": "))
-			r.Message = &m
 		}, true},
 		"another head":    {func(r *Request) { r.HeadID = uuid.New() }, false},
 		"another root":    {func(r *Request) { r.ParentID = &root }, false},
-		"another message": {func(r *Request) { r.Message = spoken("user", "And coppicing?") }, false},
-		"another id":      {func(r *Request) { m := *r.Message; m.ID = uuid.New(); r.Message = &m }, false},
-		"pinned":          {func(r *Request) { m := *r.Message; m.Pinned = true; r.Message = &m }, false},
-		"with metadata":   {func(r *Request) { m := *r.Message; m.Metadata = json.RawMessage(`{"a":1}`); r.Message = &m }, false},
-		"of the head":     {func(r *Request) { r.Message, r.HeadID = nil, head }, false},
-		"a user's":        {func(r *Request) { r.ID, r.Message = head, nil }, false},
+		"another message": {func(r *Request) { r.Messages = spoken("user", "And coppicing?") }, false},
+		"another id":      {func(r *Request) { r.Messages[0].ID = uuid.New() }, false},
+		"pinned":          {func(r *Request) { r.Messages[0].Pinned = true }, false},
+		"with metadata":   {func(r *Request) { r.Messages[0].Metadata = json.RawMessage(`{"a":1}`) }, false},
+		"of the head":     {func(r *Request) { r.Messages, r.HeadID = nil, head }, false},
+		"a user's":        {func(r *Request) { r.ID, r.Messages = head, nil }, false},
 	} {
 		req := req
+		req.Messages = slices.Clone(req.Messages)
 		test.change(&req)
 		for where, s := range map[string]*Service{"kept": f.Service, "stored": elsewhere.Service} {
 			got, started, err := s.Start(t.Context(), req)
@@ -150,12 +151,12 @@ func TestNoRoomIsNotTheDatabasesError(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	message := spoken("user", "x")
-	message.ID = uuid.New()
+	message[0].ID = uuid.New()
 	full := &Service{shared: f.shared, store: store, contexts: f.contexts}
-	if err := full.checkRoom(gone, c, Request{Message: message}); !errors.Is(err, context.Canceled) || errors.Is(err, fault.Full) {
+	if err := full.checkRoom(gone, c, Request{Messages: message}); !errors.Is(err, context.Canceled) || errors.Is(err, fault.Full) {
 		t.Error(err)
 	}
-	if err := full.checkRoom(t.Context(), c, Request{Message: message}); !errors.Is(err, fault.Full) {
+	if err := full.checkRoom(t.Context(), c, Request{Messages: message}); !errors.Is(err, fault.Full) {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,8 +157,11 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 	}
 	messages := a.context.Messages
 	a.context.Messages = nil
+	if a.instructions != nil {
+		messages = slices.Insert(messages, 0, a.instructions)
+	}
 	r.change(func() {
-		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Message: a.message, Model: r.model, Context: a.context}
+		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context}
 	})
 	res, err := a.model.Stream(ctx, llm.Request{
 		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens, Extra: a.request.Extra,

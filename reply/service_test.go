@@ -49,10 +49,13 @@ func TestConversationOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := f.ask(t, Request{ConversationID: c.ID, Message: spoken("user", "Hello & welcome")})
+	first := f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "Hello & welcome")})
 	h := hear(t, first)
-	sent := h.started.Message
-	if h.end.Status != StatusCompleted || !strings.Contains(h.content.String(), "“Hello & welcome”") || sent == nil || sent.ParentID != uuid.Nil {
+	if len(h.started.Messages) != 1 {
+		t.Fatalf("%+v", h.started)
+	}
+	sent := h.started.Messages[0]
+	if h.end.Status != StatusCompleted || !strings.Contains(h.content.String(), "“Hello & welcome”") || sent.ParentID != uuid.Nil {
 		t.Fatalf("%+v: %s", h.end, h.content.String())
 	}
 	if h.started.ParentID != sent.ID || h.started.MessageID != first.MessageID() || h.started.Model != "offline" ||
@@ -65,7 +68,7 @@ func TestConversationOffline(t *testing.T) {
 
 	// Edit and send: a sibling of what was sent.
 	root := uuid.Nil
-	edited := end(t, f.ask(t, Request{ConversationID: c.ID, HeadID: first.MessageID(), Message: spoken("user", "Good bye"), ParentID: &root}))
+	edited := end(t, f.ask(t, Request{ConversationID: c.ID, HeadID: first.MessageID(), Messages: spoken("user", "Good bye"), ParentID: &root}))
 	if textOf(t, edited.Message) == h.content.String() || f.activeHead(t, c.ID) != edited.Message.ID {
 		t.Errorf("%+v", edited)
 	}
@@ -80,7 +83,7 @@ func TestConversationOffline(t *testing.T) {
 	}
 
 	// Go on, below the active head.
-	more := end(t, f.ask(t, Request{ConversationID: c.ID, Message: spoken("user", "And then?")}))
+	more := end(t, f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "And then?")}))
 	if more.Message.Depth != 3 {
 		t.Errorf("%+v", more.Message)
 	}
@@ -239,7 +242,7 @@ func TestActiveHead(t *testing.T) {
 		t.Errorf("the active head is %s, want %s", got, head)
 	}
 	f = serveOn(t, f.pool, nil)
-	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: other, Message: spoken("user", "Quietly"), KeepHead: true}))
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: other, Messages: spoken("user", "Quietly"), KeepHead: true}))
 	if got := f.activeHead(t, id); got != head || e.Message == nil {
 		t.Errorf("the active head is %s, want %s", got, head)
 	}

@@ -73,9 +73,9 @@ func openAI(t testing.TB, s *llmtest.Server) llm.Model {
 	return m
 }
 
-func spoken(role, text string) *tree.NewMessage {
+func spoken(role, text string) []tree.NewMessage {
 	body, _ := json.Marshal(map[string]string{"role": role, "content": text})
-	return &tree.NewMessage{Body: body}
+	return []tree.NewMessage{{Body: body}}
 }
 
 // conversation makes one with a user's message in it, and gives both ids.
@@ -90,7 +90,7 @@ func (f *fixture) conversation(t testing.TB) (id, head uuid.UUID) {
 
 func (f *fixture) say(t testing.TB, conversationID, parentID uuid.UUID, role, text string) uuid.UUID {
 	t.Helper()
-	return f.add(t, conversationID, parentID, string(spoken(role, text).Body))
+	return f.add(t, conversationID, parentID, string(spoken(role, text)[0].Body))
 }
 
 func (f *fixture) add(t testing.TB, conversationID, parentID uuid.UUID, body string) uuid.UUID {

@@ -3,12 +3,10 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
-	"slices"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/internal/rawjson"
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -21,113 +19,122 @@ type appendBody struct {
 }
 
 // read tells the two apart by the member "messages".
-func (a *appendBody) read(o object) error {
-	messages, chain := o.get("messages")
-	s := shapeOf(reflect.TypeFor[NewMessage]())
-	if chain {
-		s = shapeOf(reflect.TypeFor[NewChain]())
+func (b *appendBody) read(o object) error {
+	var in struct { // in one piece of memory
+		to   destination
+		one  messageBody
+		list json.RawMessage
 	}
-	if err := s.check(o, ""); err != nil {
+	var space [maxFields]field
+	fields := in.to.fields(space[:0])
+	if _, b.chain = o.get("messages"); b.chain {
+		fields = append(fields, field{"messages", true, &in.list})
+	} else {
+		fields = in.one.fields(fields)
+	}
+	if err := o.bind("", fields); err != nil {
 		return err
 	}
-	a.chain = chain
-	if err := a.readPlace(o); err != nil {
+	if err := in.to.read(b); err != nil {
 		return err
 	}
-	if !chain {
-		m, err := readMessage(o, "")
-		a.messages = []tree.NewMessage{m}
-		return err
+	if b.chain {
+		return b.readChain(in.list)
 	}
-	if messages[0] != '[' {
+	m, err := in.one.message("")
+	b.messages = []tree.NewMessage{m}
+	return err
+}
+
+func (b *appendBody) readChain(list json.RawMessage) error {
+	if list[0] != '[' {
 		return problemf(CodeWrongType, "messages", "This must be an array of messages.")
 	}
-	elements := slices.Collect(rawjson.Elements(messages))
-	a.messages = make([]tree.NewMessage, len(elements))
-	s = shapeOf(reflect.TypeFor[ChainMessage]())
-	for i, element := range elements {
-		path := fmt.Sprintf("messages[%d]", i)
+	for element := range chat.Elements(list) {
+		path := fmt.Sprintf("messages[%d]", len(b.messages))
 		if element[0] != '{' {
 			return problemf(CodeWrongType, path, "A message must be a JSON object.")
 		}
-		o := membersOf(element)
-		if err := s.check(o, path); err != nil {
+		var m messageBody
+		var space [maxFields]field
+		if err := object(chat.Members(element)).bind(path, m.fields(space[:0])); err != nil {
 			return err
 		}
-		var err error
-		if a.messages[i], err = readMessage(o, path); err != nil {
+		message, err := m.message(path)
+		if err != nil {
 			return err
 		}
+		b.messages = append(b.messages, message)
 	}
 	return nil
 }
 
-// readPlace reads where the message goes.
-func (a *appendBody) readPlace(o object) (err error) {
-	if parent, _ := o.get("parent_id"); string(parent) != "null" {
-		if a.parentID, err = readID(parent, "parent_id"); err != nil {
-			return err
-		}
+// A destination says where what is appended goes.
+type destination struct {
+	parentID json.RawMessage
+	moveHead *bool
+}
+
+func (d *destination) fields(before []field) []field {
+	return append(before, field{"parent_id", true, &d.parentID}, field{"move_head", false, &d.moveHead})
+}
+
+func (d *destination) read(b *appendBody) (err error) {
+	b.keepHead = d.moveHead != nil && !*d.moveHead
+	b.parentID, err = parseParent(d.parentID, "", "parent_id")
+	return err
+}
+
+// parseParent reads a parent's id, where null stands for a new root.
+func parseParent(raw json.RawMessage, path, name string) (uuid.UUID, error) {
+	if string(raw) == "null" {
+		return uuid.Nil, nil
 	}
-	if move, ok := o.get("move_head"); ok {
-		moves := true
-		if err := bindValue(move, "move_head", false, reflect.ValueOf(&moves).Elem()); err != nil {
-			return err
-		}
-		a.keepHead = !moves
+	s, err := textOf(raw, path, name)
+	if err != nil {
+		return uuid.Nil, err
 	}
-	return nil
+	return parseID(s, join(path, name))
 }
 
 // said are the members of a chat-completions message, in the order in which
 // it is kept, whatever order they come in: so the same message sent again is
 // the same, and contexts look alike to a provider's prompt cache.
-var said = []string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "annotations", "reasoning_content"}
+var said = [...]string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "annotations", "reasoning_content"}
 
-// readMessage takes a message apart: what Coppice should know, and the
+// A messageBody is a message of a request: what Coppice should know, and the
 // chat-completions message, the values of which keep their bytes. What that
 // one says is for the tree to check.
-func readMessage(o object, path string) (m tree.NewMessage, err error) {
-	if id, ok := o.get("id"); ok {
-		if m.ID, err = readID(id, join(path, "id")); err != nil {
-			return m, err
-		}
-	}
-	if pinned, ok := o.get("pinned"); ok {
-		if err = bindValue(pinned, join(path, "pinned"), false, reflect.ValueOf(&m.Pinned).Elem()); err != nil {
-			return m, err
-		}
-	}
-	if metadata, ok := o.get("metadata"); ok {
-		if err = bindValue(metadata, join(path, "metadata"), false, reflect.ValueOf((*jsonObject)(&m.Metadata)).Elem()); err != nil {
-			return m, err
-		}
-	}
-	size := len("{}")
-	for _, member := range o {
-		size += len(member.name) + len(member.value) + len(`"":,`)
-	}
-	body := append(make([]byte, 0, size), '{')
-	for _, name := range said {
-		value, ok := o.get(name)
-		if !ok {
-			continue
-		}
-		if len(body) > 1 {
-			body = append(body, ',')
-		}
-		body = append(append(body, '"'), name...)
-		body = append(append(body, `":`...), value...)
-	}
-	m.Body = append(body, '}')
-	return m, nil
+type messageBody struct {
+	id       *string
+	pinned   *bool
+	metadata jsonObject
+	said     [len(said)]json.RawMessage
 }
 
-// readID reads an id that a body brings.
-func readID(raw json.RawMessage, path string) (uuid.UUID, error) {
-	var s string
-	if err := bindValue(raw, path, false, reflect.ValueOf(&s).Elem()); err != nil {
-		return uuid.Nil, err
+// maxFields is how many fields a message has, with its destination.
+const maxFields = len(said) + 5
+
+func (m *messageBody) fields(before []field) []field {
+	fields := append(before, field{"id", false, &m.id}, field{"pinned", false, &m.pinned}, field{"metadata", false, &m.metadata})
+	for i, name := range said {
+		fields = append(fields, field{name, name == "role", &m.said[i]})
 	}
-	return parseID(s, path)
+	return fields
+}
+
+// message gives the message to append. The path is that of its object.
+func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
+	if n.ID, err = parseOptionalID(m.id, join(path, "id")); err != nil {
+		return n, err
+	}
+	n.Pinned, n.Metadata = deref(m.pinned), json.RawMessage(m.metadata)
+	var members [len(said)]chat.Member
+	size := len("{}")
+	for i, name := range said {
+		members[i] = chat.Member{Name: name, Value: m.said[i]}
+		size += len(name) + len(m.said[i]) + len(`"":,`)
+	}
+	n.Body = chat.AppendObject(make([]byte, 0, size), members[:])
+	return n, nil
 }

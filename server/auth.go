@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
@@ -36,35 +35,32 @@ type caller struct {
 // An address that sends too many requests without a good key is refused without
 // a query, but for keys that were good lately: what neighbours behind one proxy
 // do must not end the work of others.
-func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if !strings.HasPrefix(c.Path(), "/v1/") {
-			return next(c)
-		}
-		ctx := c.Request().Context()
-		authorization := c.Request().Header.Get("Authorization")
-		address := addressOf(c.Request().RemoteAddr)
-		if wait := s.strangers.wait(address); wait > 0 && !s.cfg.Keys.Known(secretOf(authorization)) {
-			c.Response().Header().Set("Retry-After", strconv.Itoa(wait))
-			return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address. Wait %d s, and send this one again with a good key.", wait)
-		}
-		who, err := s.identify(ctx, authorization)
-		if err != nil {
-			if toProblem(err).Status == http.StatusUnauthorized {
-				s.strangers.charge(address)
-			}
-			return err
-		}
-		call := callOf(ctx)
-		call.tenant, call.key = who.tenant, who.key
-		if err := s.buckets.take(who.key, c.Response().Header()); err != nil {
-			return err
-		}
-		if call.end != nil {
-			go s.watchKey(ctx, call.end, authorization)
-		}
-		return next(c)
+func (s *Server) authenticate(r *Request) error {
+	if r.route.May.has(Keyless) {
+		return nil
 	}
+	ctx := r.Context()
+	authorization := r.Header.Get("Authorization")
+	address := addressOf(r.RemoteAddr)
+	if wait := s.strangers.wait(address); wait > 0 && !s.cfg.Keys.Known(secretOf(authorization)) {
+		r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
+		return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address. Wait %d s, and send this one again with a good key.", wait)
+	}
+	who, err := s.identify(ctx, authorization)
+	if err != nil {
+		if toProblem(err).Status == http.StatusUnauthorized {
+			s.strangers.charge(address)
+		}
+		return err
+	}
+	r.tenant, r.key = who.tenant, who.key
+	if err := s.buckets.take(who.key, r.answer.Header()); err != nil {
+		return err
+	}
+	if r.end != nil {
+		go s.watchKey(ctx, r.end, authorization)
+	}
+	return nil
 }
 
 // identify tells who sends this Authorization header. While nobody has made a
@@ -119,8 +115,3 @@ func (s *Server) watchKey(ctx context.Context, end context.CancelCauseFunc, auth
 type expelled struct{ error }
 
 func (e *expelled) Unwrap() error { return e.error }
-
-// store is the part of the store that the request may see.
-func (s *Server) store(ctx context.Context) *tree.Store {
-	return s.cfg.Store.ForTenant(callOf(ctx).tenant)
-}

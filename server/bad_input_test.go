@@ -259,7 +259,7 @@ func TestBadInput(t *testing.T) {
 	plant(t, a.store.ForTenant("another"), "e")
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{empty}}"}`)})
 	// What badReplies' Idempotency-Key is taken by.
-	taken, err := handlers{&Server{cfg: Config{Store: a.store}}}.deriveID(contextOf(&call{tenant: tree.DefaultTenant}), "taken", named("c").String()+"/replies", 0)
+	taken, err := requestFor(a.server).deriveID("taken", named("c").String()+"/replies", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -13,60 +12,48 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func (h handlers) ListBranches(ctx context.Context, r ListBranchesRequestObject) (ListBranchesResponseObject, error) {
-	id, err := parseID(r.ConversationID, "conversation_id")
+func listBranches(r *Request) (Answer, error) {
+	id, p, err := r.list()
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePaging(r.Params.Limit, r.Params.Cursor)
-	if err != nil {
-		return nil, err
-	}
-	list, err := h.store(ctx).Branches(ctx, id, p)
+	list, err := r.Store().Branches(r.Context(), id, p)
 	if err != nil {
 		return nil, err
 	}
 	return answerPage(list)
 }
 
-func (h handlers) GetTranscript(ctx context.Context, r GetTranscriptRequestObject) (GetTranscriptResponseObject, error) {
-	id, err := parseID(r.ConversationID, "conversation_id")
+func getTranscript(r *Request) (Answer, error) {
+	id, head, err := r.branch()
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePaging(r.Params.Limit, r.Params.Cursor)
+	p, err := r.paging()
 	if err != nil {
 		return nil, err
 	}
-	store := h.store(ctx)
-	head := uuid.Nil // that of the cursor
-	if r.HeadID != "active" || p.Cursor == "" {
-		if head, err = parseHead(ctx, store, id, r.HeadID); err != nil {
-			return nil, err
-		}
-	}
-	list, err := store.Transcript(ctx, id, head, p)
+	list, err := r.Store().Transcript(r.Context(), id, head, p)
 	if err != nil {
 		return nil, err
 	}
 	return answerPage(list)
 }
 
-func (h handlers) GetTree(ctx context.Context, r GetTreeRequestObject) (GetTreeResponseObject, error) {
-	id, err := parseID(r.ConversationID, "conversation_id")
+func getTree(r *Request) (Answer, error) {
+	id, err := r.ID("conversation_id")
 	if err != nil {
 		return nil, err
 	}
-	preview, err := parsePreview(r.Params.Preview)
+	preview, err := parsePreview(r.Query("preview"))
 	if err != nil {
 		return nil, err
 	}
-	store := h.store(ctx)
-	c, err := store.Conversation(ctx, id)
+	c, err := r.Store().Conversation(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
-	return treeAnswer{c, store.Tree(ctx, id, preview)}, nil
+	return treeAnswer{c, r.Store().Tree(r.Context(), id, preview)}, nil
 }
 
 // treeAnswer is the schema Tree, written node by node, so that a tree of any
@@ -76,9 +63,9 @@ type treeAnswer struct {
 	nodes        iter.Seq2[tree.Node, error]
 }
 
-// VisitGetTreeResponse writes the answer. An error before the first piece is
-// out becomes a problem; after it, the connection is cut (see Server.fail).
-func (a treeAnswer) VisitGetTreeResponse(w http.ResponseWriter) error {
+// Write writes the answer. An error before the first piece is out becomes a
+// problem; after it, the connection is cut (see Server.fail).
+func (a treeAnswer) Write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, streamBuffer)
 	var head *uuid.UUID

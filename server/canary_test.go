@@ -117,7 +117,7 @@ func newCage(t *testing.T, does llmtest.Behaviour, changes ...func(*Config)) *ca
 	talks := func(cfg *Config) {
 		cfg.Tracing = provider
 		cfg.Registry = prometheus.NewRegistry()
-		cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Tracing: provider, Summarizers: []summarize.Summarizer{{Model: m, Timeout: time.Second}}})
+		cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Tracing: provider, Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: m, Timeout: time.Second}}}})
 		if err == nil {
 			cfg.Replies, err = reply.New(reply.Config{Tracing: provider, Store: cfg.Store, Contexts: cfg.Contexts, Models: []llm.Model{m}, Logger: cfg.Logger, Timeout: time.Second})
 		}

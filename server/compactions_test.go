@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -139,14 +140,14 @@ func TestCompactionPages(t *testing.T) {
 // serviceOf makes a service whose cascade asks one model.
 func serviceOf(t testing.TB, answer func(context.Context, llm.Request) (llm.Response, error), registry *prometheus.Registry) func(*Config) {
 	return func(c *Config) {
-		m, err := NewCompactionMetrics(registry)
+		m, err := telemetry.NewCompactions(registry)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Registry = registry
 		c.Contexts, err = summarize.New(c.Store, summarize.Config{
-			Summarizers: []summarize.Summarizer{{Model: &llmtest.Model{ModelName: "scribe", Answer: answer}, Window: 128_000}},
-			NoDigest:    true, Logger: c.Logger, Observe: m.Observe,
+			Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: &llmtest.Model{ModelName: "scribe", Answer: answer}, Window: 128_000}}},
+			NoDigest:   true, Logger: c.Logger, Observe: m.Observe,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -1,77 +1,92 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func (h handlers) CreateConversation(ctx context.Context, r CreateConversationRequestObject) (CreateConversationResponseObject, error) {
-	n, err := h.newConversation(ctx, r.Body, r.Params.IdempotencyKey, "conversations")
+// newConversation is the schema of this name.
+type newConversation struct {
+	id, title          *string
+	metadata, settings jsonObject
+}
+
+func (b *newConversation) fields() []field {
+	return []field{{"id", false, &b.id}, {"metadata", false, &b.metadata}, {"settings", false, &b.settings}, {"title", false, &b.title}}
+}
+
+func (b *newConversation) read(o object) error { return o.bind("", b.fields()) }
+
+// newConversation reads what the request says of the conversation it makes.
+// Scope is the route with the ids in it, from which an id derives.
+func (r *Request) newConversation(scope string) (n tree.NewConversation, derived bool, err error) {
+	b := r.body.(*newConversation)
+	n = tree.NewConversation{Title: deref(b.title), Metadata: json.RawMessage(b.metadata), Settings: json.RawMessage(b.settings)}
+	n.ID, derived, err = r.newID(b.id, scope)
+	return n, derived, err
+}
+
+func createConversation(r *Request) (Answer, error) {
+	n, derived, err := r.newConversation("conversations")
 	if err != nil {
 		return nil, err
 	}
-	c, created, err := h.store(ctx).CreateConversation(ctx, n)
+	c, created, err := r.Store().CreateConversation(r.Context(), n)
 	if err != nil {
-		return nil, conflictOfKey(err, r.Params.IdempotencyKey != nil && (r.Body == nil || r.Body.ID == nil))
+		return nil, conflictOfKey(err, derived)
 	}
 	return answerCreated(c, created, conversationPath(c.ID))
 }
 
-// newConversation reads what a request says of the conversation it makes.
-// Saying nothing is fine.
-func (h handlers) newConversation(ctx context.Context, body *NewConversation, key *string, scope string) (tree.NewConversation, error) {
-	if body == nil {
-		body = new(NewConversation)
-	}
-	if err := h.checkSettings(body.Settings); err != nil {
-		return tree.NewConversation{}, err
-	}
-	id, err := h.newID(ctx, body.ID, key, scope)
-	return tree.NewConversation{
-		ID: id, Title: deref(body.Title), Metadata: json.RawMessage(body.Metadata), Settings: json.RawMessage(body.Settings),
-	}, err
-}
-
-func (h handlers) ListConversations(ctx context.Context, r ListConversationsRequestObject) (ListConversationsResponseObject, error) {
-	p, err := parsePaging(r.Params.Limit, r.Params.Cursor)
+func listConversations(r *Request) (Answer, error) {
+	p, err := r.paging()
 	if err != nil {
 		return nil, err
 	}
-	list, err := h.store(ctx).Conversations(ctx, deref(r.Params.Query), p)
+	list, err := r.Store().Conversations(r.Context(), deref(r.Query("query")), p)
 	if err != nil {
 		return nil, err
 	}
 	return answerPage(list)
 }
 
-func (h handlers) GetConversation(ctx context.Context, r GetConversationRequestObject) (GetConversationResponseObject, error) {
-	id, err := parseID(r.ConversationID, "conversation_id")
+func getConversation(r *Request) (Answer, error) {
+	id, err := r.ID("conversation_id")
 	if err != nil {
 		return nil, err
 	}
-	c, err := h.store(ctx).Conversation(ctx, id)
+	c, err := r.Store().Conversation(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
 	return answerWith(c)
 }
 
-func (h handlers) UpdateConversation(ctx context.Context, r UpdateConversationRequestObject) (UpdateConversationResponseObject, error) {
-	id, err := parseID(r.ConversationID, "conversation_id")
+// conversationUpdate is the schema of this name.
+type conversationUpdate struct {
+	headID, title      *string
+	metadata, settings jsonObject
+}
+
+func (b *conversationUpdate) fields() []field {
+	return []field{{"head_id", false, &b.headID}, {"metadata", false, &b.metadata}, {"settings", false, &b.settings}, {"title", false, &b.title}}
+}
+
+func (b *conversationUpdate) read(o object) error { return o.bind("", b.fields()) }
+
+func updateConversation(r *Request) (Answer, error) {
+	b := r.body.(*conversationUpdate)
+	id, err := r.ID("conversation_id")
 	if err != nil {
 		return nil, err
 	}
-	head, err := parseOptionalID(r.Body.HeadID, "head_id")
+	head, err := parseOptionalID(b.headID, "head_id")
 	if err != nil {
 		return nil, err
 	}
-	if err := h.checkSettings(r.Body.Settings); err != nil {
-		return nil, err
-	}
-	c, err := h.store(ctx).UpdateConversation(ctx, id, tree.ConversationUpdate{
-		Title: r.Body.Title, Metadata: json.RawMessage(r.Body.Metadata), Settings: json.RawMessage(r.Body.Settings), HeadID: head,
+	c, err := r.Store().UpdateConversation(r.Context(), id, tree.ConversationUpdate{
+		Title: b.title, Metadata: json.RawMessage(b.metadata), Settings: json.RawMessage(b.settings), HeadID: head,
 	})
 	if err != nil {
 		return nil, err
@@ -79,13 +94,10 @@ func (h handlers) UpdateConversation(ctx context.Context, r UpdateConversationRe
 	return answerWith(c)
 }
 
-func (h handlers) DeleteConversation(ctx context.Context, r DeleteConversationRequestObject) (DeleteConversationResponseObject, error) {
-	id, err := parseID(r.ConversationID, "conversation_id")
+func deleteConversation(r *Request) (Answer, error) {
+	id, err := r.ID("conversation_id")
 	if err != nil {
 		return nil, err
 	}
-	if err := h.store(ctx).DeleteConversation(ctx, id); err != nil {
-		return nil, err
-	}
-	return DeleteConversation204Response{}, nil
+	return noContent{}, r.Store().DeleteConversation(r.Context(), id)
 }

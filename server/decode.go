@@ -4,31 +4,35 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/internal/rawjson"
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A member is one name and value of a JSON object, the value as it was given.
-type member struct {
-	name  string
-	value json.RawMessage
+// A body is what a request's JSON is decoded into: a small struct, made anew
+// for each request.
+type body interface {
+	// read takes the members of the request's object. It refuses members that
+	// there aren't, and those that stand twice, by their paths.
+	read(o object) error
 }
 
-// An object is a JSON object in the order it was written. encoding/json would
-// forget the order and the bytes, take "Role" for role, and let the last of two
-// equal names win.
-type object []member
+// An object is a JSON object in the order it was written.
+type object []chat.Member
 
-func (o object) get(name string) (json.RawMessage, bool) {
-	for _, m := range o {
-		if m.name == name {
-			return m.value, true
-		}
-	}
-	return nil, false
+// A field is a member that an object may have, and where its value goes.
+type field struct {
+	name     string
+	required bool
+	into     any // **string, **int, **float64, **bool, *jsonObject, or *json.RawMessage for what the handler reads
 }
+
+// jsonObject is a client's own JSON object, byte for byte.
+type jsonObject json.RawMessage
 
 // envelopeNesting is what a request puts around what the tree counts itself:
 // around metadata in a chain stand the body, the array and the message.
@@ -40,7 +44,7 @@ func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, problemf(CodeInvalidUTF8, "", "The body is not valid UTF-8. Encode it as UTF-8, without a byte order mark.")
 	}
-	if rawjson.Nesting(data) > tree.MaxNesting+envelopeNesting {
+	if chat.Nesting(data) > tree.MaxNesting+envelopeNesting {
 		return nil, problemf(CodeTooDeep, "", "The body nests arrays and objects more than %d deep.", tree.MaxNesting)
 	}
 	if !json.Valid(data) {
@@ -49,7 +53,7 @@ func parseObject(data []byte) (object, error) {
 	if data = bytes.TrimLeft(data, " \t\r\n"); data[0] != '{' {
 		return nil, problemf(CodeWrongType, "", "The body must be a JSON object.")
 	}
-	return membersOf(data), nil
+	return chat.Members(data), nil
 }
 
 func syntaxProblem(data []byte) error {
@@ -57,18 +61,133 @@ func syntaxProblem(data []byte) error {
 	err := json.Unmarshal(data, new(any))
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
-		return problemf(CodeMissingBody, "", "The request needs a body: a JSON object.")
+		return errNoBody
 	case errors.As(err, &syntax):
 		return problemf(CodeInvalidJSON, "", "The body is not one JSON value: %s, at byte %d.", syntax, syntax.Offset)
 	}
 	return problemf(CodeInvalidJSON, "", "The body is not one JSON value.")
 }
 
-// membersOf splits a valid JSON object.
-func membersOf(data []byte) object {
-	o := make(object, 0, 8)
-	for name, value := range rawjson.Members(data) {
-		o = append(o, member{string(rawjson.Name(name)), value})
+// bind sets the fields from the members of an object. It refuses members that
+// aren't among the fields or that stand twice, and misses those that are
+// required. The path is that of the object in the body, "" for the body itself.
+func (o object) bind(path string, fields []field) error {
+	for i, m := range o {
+		if place(fields, m.Name) < 0 {
+			return problemf(CodeUnknownField, join(path, clip(m.Name)), "There is no field of this name here. The fields are %s.", strings.Join(names(fields), ", "))
+		}
+		if _, before := o[:i].get(m.Name); before {
+			return problemf(CodeDuplicateField, join(path, m.Name), "The field stands twice. Send it once.")
+		}
 	}
-	return o
+	for i := range fields {
+		name := fields[i].name
+		if _, there := o.get(name); fields[i].required && !there {
+			detail := "The field is required."
+			if name == "parent_id" {
+				detail += " Give the id of the message to append to, or null to start a new root."
+			}
+			return problemf(CodeMissingField, join(path, name), "%s", detail)
+		}
+	}
+	for _, m := range o {
+		if err := fields[place(fields, m.Name)].set(m.Value, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o object) get(name string) (json.RawMessage, bool) {
+	for i := range o {
+		if o[i].Name == name {
+			return o[i].Value, true
+		}
+	}
+	return nil, false
+}
+
+// place is the index of the field of this name, or -1.
+func place(fields []field, name string) int {
+	for i := range fields {
+		if fields[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func names(fields []field) (list []string) {
+	for _, f := range fields {
+		list = append(list, f.name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// set reads a value of the field's type. Null is of no type: a member that has
+// nothing to say is left out.
+func (f *field) set(raw json.RawMessage, path string) error {
+	switch into := f.into.(type) {
+	case *json.RawMessage:
+		*into = raw
+	case *jsonObject:
+		if raw[0] != '{' {
+			return problemf(CodeWrongType, join(path, f.name), "This must be a JSON object. Leave it out where there is none.")
+		}
+		*into = jsonObject(raw)
+	case **string:
+		s, err := textOf(raw, path, f.name)
+		if err != nil {
+			return err
+		}
+		*into = &s
+	case **int:
+		n, err := strconv.Atoi(string(raw))
+		if err != nil {
+			return problemf(CodeWrongType, join(path, f.name), "This must be a whole number, in digits.")
+		}
+		*into = &n
+	case **float64:
+		n, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil || raw[0] == '"' {
+			return problemf(CodeWrongType, join(path, f.name), "This must be a number.")
+		}
+		*into = &n
+	case **bool:
+		if raw[0] != 't' && raw[0] != 'f' {
+			return problemf(CodeWrongType, join(path, f.name), "This must be true or false.")
+		}
+		is := raw[0] == 't'
+		*into = &is
+	}
+	return nil
+}
+
+func textOf(raw json.RawMessage, path, name string) (string, error) {
+	if raw[0] != '"' {
+		return "", problemf(CodeWrongType, join(path, name), "This must be a string.")
+	}
+	s := chat.String(raw)
+	if strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(string(raw), utf8.RuneError) {
+		return "", problemf(CodeInvalidCharacter, join(path, name), "It has half a surrogate pair (\\ud800 to \\udfff). Write the whole character.")
+	}
+	return s, nil
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// clip shortens a client's text for a problem's detail.
+func clip(s string) string { return clipTo(s, 40) }
+
+func clipTo(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
 }

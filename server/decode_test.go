@@ -1,16 +1,15 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http/httptest"
-	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -19,16 +18,16 @@ func TestParseObject(t *testing.T) {
 	for text, want := range map[string]object{
 		`{}`:             {},
 		" \n{ } ":        {},
-		`{"a":1}`:        {{"a", json.RawMessage(`1`)}},
-		`{"a":-1.5e+3 }`: {{"a", json.RawMessage(`-1.5e+3`)}},
+		`{"a":1}`:        {{Name: "a", Value: json.RawMessage(`1`)}},
+		`{"a":-1.5e+3 }`: {{Name: "a", Value: json.RawMessage(`-1.5e+3`)}},
 		`{"a":{"b":[1,{"c":"}]\""}]},"d":null}`: {
-			{"a", json.RawMessage(`{"b":[1,{"c":"}]\""}]}`)}, {"d", json.RawMessage(`null`)}},
-		"{\t\"a\" :\r\n[ ] , \"b\\n\" : \"\\\\\" }": {{"a", json.RawMessage(`[ ]`)}, {"b\n", json.RawMessage(`"\\"`)}},
-		`{"a":1,"a":true}`:                          {{"a", json.RawMessage(`1`)}, {"a", json.RawMessage(`true`)}},
-		`{"":false}`:                                {{"", json.RawMessage(`false`)}},
+			{Name: "a", Value: json.RawMessage(`{"b":[1,{"c":"}]\""}]}`)}, {Name: "d", Value: json.RawMessage(`null`)}},
+		"{\t\"a\" :\r\n[ ] , \"b\\n\" : \"\\\\\" }": {{Name: "a", Value: json.RawMessage(`[ ]`)}, {Name: "b\n", Value: json.RawMessage(`"\\"`)}},
+		`{"a":1,"a":true}`:                          {{Name: "a", Value: json.RawMessage(`1`)}, {Name: "a", Value: json.RawMessage(`true`)}},
+		`{"":false}`:                                {{Name: "", Value: json.RawMessage(`false`)}},
 	} {
 		got, err := parseObject([]byte(text))
-		if err != nil || !slices.EqualFunc(got, want, func(a, b member) bool { return a.name == b.name && string(a.value) == string(b.value) }) {
+		if err != nil || !slices.EqualFunc(got, want, func(a, b chat.Member) bool { return a.Name == b.Name && string(a.Value) == string(b.Value) }) {
 			t.Errorf("%s: %s, %v, want %s", text, got, err, want)
 		}
 	}
@@ -63,33 +62,19 @@ func TestBodyKeepsBytes(t *testing.T) {
 	}
 }
 
-// TestSchemaNamesAreRead holds that every member of a message in openapi.yaml
-// is read, as what was said or as what stands around it.
-func TestSchemaNamesAreRead(t *testing.T) {
-	t.Parallel()
-	want := append([]string{"id", "pinned", "metadata"}, said...)
-	slices.Sort(want)
-	if got := slices.Sorted(slices.Values(shapeOf(reflect.TypeFor[ChainMessage]()).names)); !slices.Equal(got, want) {
-		t.Errorf("openapi.yaml's ChainMessage has %v, and append.go reads %v", got, want)
-	}
-	want = append(want, "parent_id", "move_head")
-	slices.Sort(want)
-	if got := slices.Sorted(slices.Values(shapeOf(reflect.TypeFor[NewMessage]()).names)); !slices.Equal(got, want) {
-		t.Errorf("openapi.yaml's NewMessage has %v, and append.go reads %v", got, want)
-	}
-}
-
-func bind(t *testing.T, target any, body string) {
+func bind(t *testing.T, target body, given string) {
 	t.Helper()
-	if err := tryBind(target, []byte(body)); err != nil {
+	if err := tryBind(target, []byte(given)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func tryBind(target any, body []byte) error {
-	req := httptest.NewRequest("POST", "/", strings.NewReader(string(body)))
-	req.Header.Set("Content-Type", "application/json")
-	return binder{DefaultMaxBodyBytes}.Bind(target, echo.New().NewContext(req, httptest.NewRecorder()))
+func tryBind(target body, given []byte) error {
+	r := requestFor(nil)
+	r.Request = httptest.NewRequest("POST", "/", bytes.NewReader(given))
+	r.Header.Set("Content-Type", "application/json")
+	r.route = newRoute(&Surface{MaxBody: DefaultMaxBodyBytes}, Route{Body: Body{func() body { return target }, true}})
+	return r.decode()
 }
 
 // FuzzRequest gives every request body any bytes. What is taken must be what
@@ -104,7 +89,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(fill(s.body)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, target := range []any{new(appendBody), new(NewConversation), new(ConversationUpdate)} {
+		for _, target := range []body{new(appendBody), new(newConversation), new(conversationUpdate)} {
 			err := tryBind(target, data)
 			if err != nil {
 				if p := toProblem(err); p.Status >= 500 || !p.Code.Valid() {

@@ -1,16 +1,9 @@
 package server
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"regexp"
 	"strings"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -97,10 +90,6 @@ var answers = map[fault.Kind]struct {
 // log tells.
 func toProblem(err error) Problem {
 	e := fault.Of(err)
-	var router *echo.HTTPError
-	if e.Kind == fault.Internal && errors.As(err, &router) {
-		e = fromRouter(router)
-	}
 	a, known := answers[e.Kind]
 	if !known || e.Code == "" && a.code == "" {
 		e, a = &fault.Error{}, answers[fault.Internal]
@@ -132,73 +121,4 @@ func titleOf(code Code) string {
 	}
 	title := strings.Join(words, " ")
 	return strings.ToUpper(title[:1]) + title[1:]
-}
-
-// fromRouter takes what echo and the generated code refuse by themselves.
-func fromRouter(err *echo.HTTPError) *fault.Error {
-	switch err.Code {
-	case http.StatusNotFound:
-		return problemf(CodeRouteNotFound, "", "There is nothing at this path. /openapi.yaml describes what there is.")
-	case http.StatusMethodNotAllowed:
-		return problemf(CodeMethodNotAllowed, "", "The path doesn't take this method. The header Allow says which it takes.")
-	case http.StatusBadRequest:
-		return fromBinding(fmt.Sprint(err.Message))
-	}
-	return &fault.Error{Kind: fault.Internal, Err: err}
-}
-
-// bindingErrors are what the generated code says of parameters that it can't
-// bind, with their names.
-var bindingErrors = regexp.MustCompile(`^(Invalid format|Expected one value) for(?: parameter)? ([A-Za-z_-]+)`)
-
-// fromBinding says the same as an answer does.
-func fromBinding(said string) *fault.Error {
-	m := bindingErrors.FindStringSubmatch(said)
-	switch {
-	case m == nil:
-		return problemf(CodeInvalidParameter, "", "A parameter can't be read. /openapi.yaml describes all of them.")
-	case m[1] == "Expected one value":
-		return problemf(CodeInvalidParameter, m[2], "The header stands more than once. Send it once.")
-	case strings.HasSuffix(said, "is required"):
-		return problemf(CodeInvalidParameter, m[2], "The parameter is required. Add ?%s= and a value.", m[2])
-	case strings.HasSuffix(m[2], "_id"): // empty, as nothing else of a path is refused
-		return problemf(CodeInvalidID, m[2], "The path has no id here. Ids are UUIDs such as 01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa.")
-	}
-	return problemf(CodeInvalidParameter, m[2], "The parameter can't be read. /openapi.yaml describes its form.")
-}
-
-// fail answers a request with the problem that an error is. An answer that has
-// begun can't turn into one: its connection is cut, lest it pass for a whole
-// answer.
-func (s *Server) fail(err error, c echo.Context) {
-	p := toProblem(err)
-	ctx := c.Request().Context()
-	var silent *stalled                                                     // for which net/http cancels the request, too
-	if errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &silent) { // whatever broke then broke because of that
-		p = toProblem(context.Cause(ctx))
-	}
-	callOf(ctx).note(err, p)
-	if c.Response().Committed {
-		panic(http.ErrAbortHandler)
-	}
-	body, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // a struct of strings
-	}
-	h := c.Response().Header()
-	h.Del("Content-Length")
-	h.Del("Content-Disposition")
-	h.Set("Content-Type", "application/problem+json")
-	switch p.Status {
-	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="coppice"`)
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		if h.Get("Retry-After") == "" {
-			h.Set("Retry-After", "1")
-		}
-	}
-	c.Response().WriteHeader(p.Status)
-	if _, err := c.Response().Write(body); err != nil {
-		s.log.LogAttrs(ctx, slog.LevelDebug, "the client went away before its answer", slog.Any("error", err))
-	}
 }

@@ -15,38 +15,45 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func (h handlers) ExportConversation(ctx context.Context, r ExportConversationRequestObject) (ExportConversationResponseObject, error) {
-	id, err := parseID(r.ConversationID, "conversation_id")
+func exportConversation(r *Request) (Answer, error) {
+	id, err := r.ID("conversation_id")
 	if err != nil {
 		return nil, err
 	}
-	store := h.store(ctx)
-	format := "jsonl"
-	if r.Params.Format != nil {
-		format = *r.Params.Format
+	format, head := "jsonl", r.Query("head_id")
+	if given := r.Query("format"); given != nil {
+		format = *given
 	}
 	switch {
 	case format != "jsonl" && format != "markdown":
 		return nil, problemf(CodeInvalidParameter, "format", "%q is no format. Ask for jsonl or markdown.", clip(format))
 	case format == "markdown":
-		return exportMarkdown(ctx, store, id, r.Params.HeadID)
-	case r.Params.HeadID != nil:
+		return exportMarkdown(r, id, head)
+	case head != nil:
 		return nil, problemf(CodeInvalidParameter, "head_id", "It goes with format=markdown: jsonl has every branch.")
 	}
 	return exportAnswer{
 		contentType: "application/jsonl", file: id.String() + ".jsonl",
-		write: func(w io.Writer) error { return transfer.Export(ctx, store, id, w) },
+		write: func(w io.Writer) error { return transfer.Export(r.Context(), r.Store(), id, w) },
 	}, nil
 }
 
-func exportMarkdown(ctx context.Context, store *tree.Store, id uuid.UUID, headID *string) (ExportConversationResponseObject, error) {
+func exportMarkdown(r *Request, id uuid.UUID, headID *string) (Answer, error) {
+	ctx, store := r.Context(), r.Store()
 	c, err := store.Conversation(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	head := c.HeadID
 	if headID != nil {
-		if head, err = parseHead(ctx, store, id, *headID); err != nil {
+		given, err := parseHead(*headID)
+		switch {
+		case err != nil:
+			return nil, err
+		case given != uuid.Nil:
+			head = given
+		case head == uuid.Nil:
+			_, err := store.Head(ctx, id) // says what is missing
 			return nil, err
 		}
 	}
@@ -96,9 +103,9 @@ type exportAnswer struct {
 	write             func(io.Writer) error
 }
 
-// VisitExportConversationResponse writes the file. As with a tree, an error
+// Write writes the file. As with a tree, an error
 // before the first piece is out becomes a problem.
-func (a exportAnswer) VisitExportConversationResponse(w http.ResponseWriter) error {
+func (a exportAnswer) Write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", a.contentType)
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.file))
 	out := bufio.NewWriterSize(w, streamBuffer)

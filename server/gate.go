@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/labstack/echo/v4"
 )
 
 // A gate lets so many requests through at a time, and of those no more than
@@ -95,29 +92,22 @@ func (g *gate) full(ctx context.Context) error {
 	return problemf(CodeTooManyStreams, "", "As many %s are under way as may be, and none ended in time. Send the request again.", g.what)
 }
 
-// admit has requests wait that hold on to something for as long as their client
-// makes them: a tree or an export to a connection of the database while it is
-// read, an import to memory while it is written, a search to a connection while
-// it looks for what may be many words in many messages.
-func (s *Server) admit(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		var g *gate
-		switch path := c.Path(); {
-		case strings.HasSuffix(path, "/tree"), strings.HasSuffix(path, "/export"):
-			g = s.reads
-		case strings.HasSuffix(path, "/imports"):
-			g = s.imports
-		case path == "/v1/search", path == "/v1/conversations" && c.QueryParam("query") != "":
-			g = s.searches
-		default:
-			return next(c)
-		}
-		ctx := c.Request().Context()
-		leave, err := g.enter(ctx, callOf(ctx).tenant, s.cfg.RequestTimeout)
-		if err != nil {
-			return err
-		}
-		defer leave()
-		return next(c)
+// takeTurns has requests wait that hold on to something for as long as their
+// client makes them: a tree or an export to a connection of the database while
+// it is read, an import to memory while it is written, a search to a connection
+// while it looks for what may be many words in many messages. It refuses those
+// that follow one reply too many at once. The request leaves when it is over.
+func (s *Server) takeTurns(r *Request) (leave func(), err error) {
+	may := r.route.May
+	switch {
+	case may.has(Follows):
+		return s.streams.enter(r.key)
+	case may.has(Reads):
+		return s.reads.enter(r.Context(), r.tenant, s.cfg.RequestTimeout)
+	case may.has(Imports):
+		return s.imports.enter(r.Context(), r.tenant, s.cfg.RequestTimeout)
+	case may.has(Searches), may.has(SearchesByQuery) && r.query.Get("query") != "":
+		return s.searches.enter(r.Context(), r.tenant, s.cfg.RequestTimeout)
 	}
+	return func() {}, nil
 }

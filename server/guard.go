@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/labstack/echo/v4"
 )
 
 // everyAnswer are headers of every answer. Set one by one they would be an
@@ -30,40 +28,47 @@ var everyAnswer = http.Header{
 // server is known by, and a browser must not say that another origin asks.
 // http.CrossOriginProtection lets every GET pass; here a GET gives away what
 // was said, so none does.
-func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		h := c.Response().Header()
-		maps.Copy(h, everyAnswer)
-
-		req := c.Request()
-		if !s.knownHost(req.Host) {
-			return problemf(CodeForbiddenHost, "Host", "This server doesn't answer for the host %q. Allow it by --allow-host, or use the address that the server logs.", clip(req.Host))
-		}
-		if origin := req.Header.Get("Origin"); origin != "" && slices.Contains(s.cfg.AllowedOrigins, origin) {
-			return s.crossOrigin(next, c, origin)
-		}
-		if crossSite(req) && !opensPage(c) {
-			return problemf(CodeCrossOrigin, "Origin", "A page of another origin sent this. Allow its origin by --allow-origin.")
-		}
-		return next(c)
+//
+// It answers by itself, and says that it is done, where a browser only asks
+// whether it may send the request.
+func (s *Server) guard(r *Request) (done bool, err error) {
+	maps.Copy(r.answer.Header(), everyAnswer)
+	if !s.knownHost(r.Host) {
+		return false, problemf(CodeForbiddenHost, "Host", "This server doesn't answer for the host %q. Allow it by --allow-host, or use the address that the server logs.", clip(r.Host))
 	}
+	if origin := r.Header.Get("Origin"); origin != "" && slices.Contains(s.cfg.AllowedOrigins, origin) {
+		return r.fromOrigin(origin), nil
+	}
+	if crossSite(r.Request) && !r.opensPage() {
+		return false, problemf(CodeCrossOrigin, "Origin", "A page of another origin sent this. Allow its origin by --allow-origin.")
+	}
+	return false, nil
 }
 
-// crossOrigin lets a page of an allowed origin read the answer, and answers
-// its browser's question beforehand.
-func (s *Server) crossOrigin(next echo.HandlerFunc, c echo.Context, origin string) error {
-	h := c.Response().Header()
+// fromOrigin lets a page of an allowed origin read the answer, and answers its
+// browser's question beforehand.
+func (r *Request) fromOrigin(origin string) (done bool) {
+	h := r.answer.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy")
 	h.Add("Vary", "Origin")
-	req := c.Request()
-	if req.Method != http.MethodOptions || req.Header.Get("Access-Control-Request-Method") == "" {
-		return next(c)
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id")
 	h.Set("Access-Control-Max-Age", "600")
-	return c.NoContent(http.StatusNoContent)
+	r.answer.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// opensPage tells whether a browser asks for the web page to show it in place
+// of another one, as it does when somebody follows a link. The page holds no
+// data, so a link to it may stand anywhere; what it then asks the API for passes
+// the same checks as every request. That a foreign page reads it, or puts it
+// into a frame, is something else.
+func (r *Request) opensPage() bool {
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" && r.route.May.has(Opens)
 }
 
 // OnlyLoopback guards a handler that is for this machine alone, as New's routes

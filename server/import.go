@@ -17,38 +17,48 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func (h handlers) CreateImport(ctx context.Context, r CreateImportRequestObject) (CreateImportResponseObject, error) {
-	opts := transfer.Options{
-		Format: deref(r.Params.Format), TenantID: callOf(ctx).tenant,
-		MaxConversationBytes: h.cfg.MaxConversation, MaxBytes: h.cfg.MaxImportBytes, MaxNotes: maxImportNotes,
+func createImport(r *Request) (Answer, error) {
+	opts, err := r.importOptions()
+	if err != nil {
+		return nil, err
 	}
-	switch deref(r.Params.DryRun) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
+		return nil, problemf(CodeUnsupportedMediaType, "", "Send the file itself as the body, not in a form.")
+	}
+	source := &bounded{from: http.MaxBytesReader(nil, io.NopCloser(r.Body), opts.MaxBytes)}
+	store := &watched{to: r.Store()}
+	report, err := transfer.Import(r.Context(), store, source, opts)
+	if err != nil {
+		return nil, importProblem(err, report, source.err, store.err, opts.MaxBytes)
+	}
+	body, err := json.Marshal(newImportReport(report))
+	return answer{status: http.StatusOK, body: body}, err
+}
+
+// importOptions reads what the query says of an import.
+func (r *Request) importOptions() (opts transfer.Options, err error) {
+	cfg := &r.server.cfg
+	opts = transfer.Options{
+		Format: deref(r.Query("format")), TenantID: r.tenant,
+		MaxConversationBytes: cfg.MaxConversation, MaxBytes: cfg.MaxImportBytes, MaxNotes: maxImportNotes,
+	}
+	switch deref(r.Query("dry_run")) {
 	case "", "false":
 	case "true":
 		opts.DryRun = true
 	default:
-		return nil, problemf(CodeInvalidParameter, "dry_run", "This must be true or false.")
+		return opts, problemf(CodeInvalidParameter, "dry_run", "This must be true or false.")
 	}
-	asked := deref(r.Params.Summaries)
+	given := r.Query("summaries")
+	asked := deref(given)
 	switch {
-	case r.Params.Summaries != nil && asked != "keep" && asked != "drop":
-		return nil, problemf(CodeInvalidParameter, "summaries", "This must be keep or drop.")
-	case asked == "keep" && h.cfg.DropImportedSummaries:
-		return nil, problemf(CodeInvalidParameter, "summaries", "This server leaves out the summaries of imports. Leave the parameter out; the model's contexts are then made of the messages.")
-	default:
-		opts.DropSummaries = asked == "drop" || h.cfg.DropImportedSummaries
+	case given != nil && asked != "keep" && asked != "drop":
+		return opts, problemf(CodeInvalidParameter, "summaries", "This must be keep or drop.")
+	case asked == "keep" && cfg.DropImportedSummaries:
+		return opts, problemf(CodeInvalidParameter, "summaries", "This server leaves out the summaries of imports. Leave the parameter out; the model's contexts are then made of the messages.")
 	}
-	if kind, _, _ := mime.ParseMediaType(r.ContentType); kind == "multipart/form-data" {
-		return nil, problemf(CodeUnsupportedMediaType, "", "Send the file itself as the body, not in a form.")
-	}
-	source := &bounded{from: http.MaxBytesReader(nil, io.NopCloser(r.Body), h.cfg.MaxImportBytes)}
-	store := &watched{to: h.store(ctx)}
-	report, err := transfer.Import(ctx, store, source, opts)
-	if err != nil {
-		return nil, importProblem(err, report, source.err, store.err, h.cfg.MaxImportBytes)
-	}
-	body, err := json.Marshal(importReport(report))
-	return answer{status: http.StatusOK, body: body}, err
+	opts.DropSummaries = asked == "drop" || cfg.DropImportedSummaries
+	return opts, nil
 }
 
 // maxImportNotes is how many notes an answer lists.
@@ -123,14 +133,36 @@ func (w *watched) watch(err error) {
 	}
 }
 
-func importReport(r transfer.Report) ImportReport {
-	out := ImportReport{
+// importReport is the schema ImportReport.
+type importReport struct {
+	Added            int          `json:"added"`
+	BranchPoints     int          `json:"branch_points"`
+	Conversations    int          `json:"conversations"`
+	Format           string       `json:"format"`
+	Leaves           int          `json:"leaves"`
+	Messages         int          `json:"messages"`
+	Notes            []importNote `json:"notes"`
+	Present          int          `json:"present"`
+	Summaries        int          `json:"summaries"`
+	SummariesDropped int          `json:"summaries_dropped"`
+}
+
+type importNote struct {
+	Action       string `json:"action"`
+	Conversation string `json:"conversation"`
+	Detail       string `json:"detail"`
+	Kind         string `json:"kind"`
+	Place        string `json:"place"`
+}
+
+func newImportReport(r transfer.Report) importReport {
+	out := importReport{
 		Format: r.Format, Conversations: r.Conversations, Messages: r.Messages, Summaries: r.Summaries, SummariesDropped: r.Dropped,
 		BranchPoints: r.BranchPoints, Leaves: r.Leaves, Added: r.Added, Present: r.Present,
-		Notes: make([]ImportNote, len(r.Notes)),
+		Notes: make([]importNote, len(r.Notes)),
 	}
 	for i, n := range r.Notes {
-		out.Notes[i] = ImportNote{Action: string(n.Action), Kind: string(n.Kind), Conversation: n.Conversation, Place: n.Place, Detail: n.Detail}
+		out.Notes[i] = importNote{Action: string(n.Action), Kind: string(n.Kind), Conversation: n.Conversation, Place: n.Place, Detail: n.Detail}
 	}
 	return out
 }

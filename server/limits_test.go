@@ -29,7 +29,7 @@ func TestLimitsAreToldClearly(t *testing.T) {
 			t.Error(p.Detail)
 		}
 	}
-	var report ImportReport
+	var report importReport
 	a.must(200, &report, request{method: "POST", path: "/v1/imports", header: octets, body: `[{"role":"user","content":"x"}]`})
 	if report.Added != 0 || len(report.Notes) != 1 || !strings.Contains(report.Notes[0].Detail, "which is the most") {
 		t.Errorf("%+v", report)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
@@ -10,30 +9,34 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func (h handlers) AppendMessages(ctx context.Context, r AppendMessagesRequestObject) (AppendMessagesResponseObject, error) {
-	conversationID, err := parseID(r.ConversationID, "conversation_id")
+func appendMessages(r *Request) (Answer, error) {
+	b := r.body.(*appendBody)
+	id, err := r.ID("conversation_id")
 	if err != nil {
 		return nil, err
 	}
-	derived, err := h.nameMessages(ctx, r.Body.messages, r.Params.IdempotencyKey, conversationID)
+	derived, err := r.nameMessages(b.messages, id)
 	if err != nil {
 		return nil, err
 	}
 	var options []tree.AppendOption
-	if r.Body.keepHead {
+	if b.keepHead {
 		options = append(options, tree.KeepHead())
 	}
-	store := h.store(ctx)
-	if !r.Body.chain {
-		m, created, err := store.Append(ctx, conversationID, r.Body.parentID, r.Body.messages[0], options...)
-		h.metrics.countAppend(1, created, err)
-		if err != nil {
-			return nil, conflictOfKey(err, derived["id"])
-		}
-		return answerCreated(m, created, messagePath(m))
+	if b.chain {
+		return r.appendChain(id, b, derived, options)
 	}
-	chain, created, err := store.AppendChain(ctx, conversationID, r.Body.parentID, r.Body.messages, options...)
-	h.metrics.countAppend(len(chain), created, err)
+	m, created, err := r.Store().Append(r.Context(), id, b.parentID, b.messages[0], options...)
+	r.server.countAppend(1, created, err)
+	if err != nil {
+		return nil, conflictOfKey(err, derived["id"])
+	}
+	return answerCreated(m, created, messagePath(m))
+}
+
+func (r *Request) appendChain(id uuid.UUID, b *appendBody, derived map[string]bool, options []tree.AppendOption) (Answer, error) {
+	chain, created, err := r.Store().AppendChain(r.Context(), id, b.parentID, b.messages, options...)
+	r.server.countAppend(len(chain), created, err)
 	if err != nil {
 		return nil, conflictOfKey(err, derived[deref(toProblem(err).Field)])
 	}
@@ -50,8 +53,9 @@ func messagePath(m tree.Message) string {
 
 // nameMessages gives messages without an id of their own the ids that derive
 // from the Idempotency-Key, and tells by their fields which they are.
-func (h handlers) nameMessages(ctx context.Context, messages []tree.NewMessage, key *string, conversationID uuid.UUID) (derived map[string]bool, err error) {
-	if err := checkIdempotencyKey(key); err != nil || key == nil {
+func (r *Request) nameMessages(messages []tree.NewMessage, conversationID uuid.UUID) (derived map[string]bool, err error) {
+	key, err := r.idempotencyKey()
+	if err != nil || key == nil {
 		return nil, err
 	}
 	derived = make(map[string]bool)
@@ -60,7 +64,7 @@ func (h handlers) nameMessages(ctx context.Context, messages []tree.NewMessage, 
 		if messages[i].ID != uuid.Nil {
 			continue
 		}
-		if messages[i].ID, err = h.deriveID(ctx, *key, scope, i); err != nil {
+		if messages[i].ID, err = r.deriveID(*key, scope, i); err != nil {
 			return nil, err
 		}
 		derived[fmt.Sprintf("messages[%d].id", i)] = true
@@ -69,86 +73,77 @@ func (h handlers) nameMessages(ctx context.Context, messages []tree.NewMessage, 
 	return derived, nil
 }
 
-func (h handlers) GetMessage(ctx context.Context, r GetMessageRequestObject) (GetMessageResponseObject, error) {
-	conversationID, messageID, err := parsePath(r.ConversationID, r.MessageID)
+func getMessage(r *Request) (Answer, error) {
+	conversationID, messageID, err := r.ids("message_id")
 	if err != nil {
 		return nil, err
 	}
-	m, err := h.store(ctx).Message(ctx, conversationID, messageID)
+	m, err := r.Store().Message(r.Context(), conversationID, messageID)
 	if err != nil {
 		return nil, err
 	}
 	return answerWith(m)
 }
 
-func (h handlers) PruneMessage(ctx context.Context, r PruneMessageRequestObject) (PruneMessageResponseObject, error) {
-	conversationID, messageID, err := parsePath(r.ConversationID, r.MessageID)
+func pruneMessage(r *Request) (Answer, error) {
+	conversationID, messageID, err := r.ids("message_id")
 	if err != nil {
 		return nil, err
 	}
-	pruned, err := h.store(ctx).Prune(ctx, conversationID, messageID)
+	pruned, err := r.Store().Prune(r.Context(), conversationID, messageID)
 	if err != nil {
 		return nil, err
 	}
 	return answerWith(pruned)
 }
 
-func (h handlers) ListChildren(ctx context.Context, r ListChildrenRequestObject) (ListChildrenResponseObject, error) {
-	conversationID, messageID, err := parsePath(r.ConversationID, r.MessageID)
+func listChildren(r *Request) (Answer, error) {
+	messageID, err := r.ID("message_id")
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePaging(r.Params.Limit, r.Params.Cursor)
+	return r.children(messageID)
+}
+
+func listRoots(r *Request) (Answer, error) { return r.children(uuid.Nil) }
+
+// children lists the messages below one, or the roots.
+func (r *Request) children(parentID uuid.UUID) (Answer, error) {
+	conversationID, p, err := r.list()
 	if err != nil {
 		return nil, err
 	}
-	list, err := h.store(ctx).Children(ctx, conversationID, messageID, p)
+	list, err := r.Store().Children(r.Context(), conversationID, parentID, p)
 	if err != nil {
 		return nil, err
 	}
 	return answerPage(list)
 }
 
-func (h handlers) ListRoots(ctx context.Context, r ListRootsRequestObject) (ListRootsResponseObject, error) {
-	id, err := parseID(r.ConversationID, "conversation_id")
+func getNewestLeaf(r *Request) (Answer, error) {
+	conversationID, messageID, err := r.ids("message_id")
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePaging(r.Params.Limit, r.Params.Cursor)
-	if err != nil {
-		return nil, err
-	}
-	list, err := h.store(ctx).Children(ctx, id, uuid.Nil, p)
-	if err != nil {
-		return nil, err
-	}
-	return answerPage(list)
-}
-
-func (h handlers) GetNewestLeaf(ctx context.Context, r GetNewestLeafRequestObject) (GetNewestLeafResponseObject, error) {
-	conversationID, messageID, err := parsePath(r.ConversationID, r.MessageID)
-	if err != nil {
-		return nil, err
-	}
-	m, err := h.store(ctx).NewestLeaf(ctx, conversationID, messageID)
+	m, err := r.Store().NewestLeaf(r.Context(), conversationID, messageID)
 	if err != nil {
 		return nil, err
 	}
 	return answerWith(m)
 }
 
-func (h handlers) ForkMessage(ctx context.Context, r ForkMessageRequestObject) (ForkMessageResponseObject, error) {
-	conversationID, messageID, err := parsePath(r.ConversationID, r.MessageID)
+func forkMessage(r *Request) (Answer, error) {
+	conversationID, messageID, err := r.ids("message_id")
 	if err != nil {
 		return nil, err
 	}
-	n, err := h.newConversation(ctx, r.Body, r.Params.IdempotencyKey, fmt.Sprintf("%s/messages/%s/fork", conversationID, messageID))
+	n, derived, err := r.newConversation(fmt.Sprintf("%s/messages/%s/fork", conversationID, messageID))
 	if err != nil {
 		return nil, err
 	}
-	c, created, err := h.store(ctx).Fork(ctx, conversationID, messageID, n)
+	c, created, err := r.Store().Fork(r.Context(), conversationID, messageID, n)
 	if err != nil {
-		return nil, conflictOfKey(err, r.Params.IdempotencyKey != nil && (r.Body == nil || r.Body.ID == nil))
+		return nil, conflictOfKey(err, derived)
 	}
 	return answerCreated(c, created, conversationPath(c.ID))
 }

@@ -12,35 +12,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 )
-
-// A call is what the server knows of a request under way.
-type call struct {
-	id     string
-	method string
-	tenant string    // "" where no tenant is asked for
-	key    uuid.UUID // uuid.Nil where no key is needed
-	code   Code      // of the problem it ended in
-	err    error     // behind an internal error
-
-	body *body                   // nil where there is none
-	end  context.CancelCauseFunc // of the request, where it may last; else nil
-}
-
-type callKey struct{}
-
-func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
-	return c
-}
 
 // note keeps what the log should tell of a failure. The cause of a client's
 // mistake stays out of it, as it may quote what was said.
-func (c *call) note(err error, p Problem) {
-	c.code = p.Code
+func (r *Request) note(err error, p Problem) {
+	r.code = p.Code
 	if p.Status >= http.StatusInternalServerError {
-		c.err = err
+		r.err = err
 	}
 }
 
@@ -58,114 +37,194 @@ func requestID(given string) string {
 	return given
 }
 
-// observe is the outermost layer: it names the request, bounds its time,
-// survives its panics, and logs and counts how it ended.
-func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		start := time.Now()
-		req := c.Request()
-		own := &call{id: requestID(req.Header.Get("X-Request-Id")), method: req.Method}
-		ctx := context.WithValue(req.Context(), callKey{}, own)
-		route := s.routeOf(c)
-		describe(ctx, c, route, own)
-		limit := s.cfg.RequestTimeout
-		if route.waits {
-			limit = s.cfg.CompactionTimeout
-		}
-		if !route.streams {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, limit)
-			defer cancel()
-		}
-		if route.streams || route.waits {
-			ctx, own.end = context.WithCancelCause(ctx)
-			defer own.end(nil)
-		}
-		c.SetRequest(req.WithContext(ctx))
-		own.body = boundBody(c, s.cfg.RequestTimeout)
-		defer own.body.end() // also of a request without an answer
-		c.Response().Header().Set("X-Request-Id", own.id)
+// serve is the outermost layer: it names the request, bounds its time, survives
+// its panics, and logs and counts how it ended.
+func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
+	start := time.Now()
+	r := &Request{server: s, id: requestID(req.Header.Get("X-Request-Id"))}
+	r.answer.ResponseWriter = w
+	r.route, r.allow = s.router.find(req, &r.values)
+	if r.route == nil {
+		r.route = s.nowhere[s.surfaceOf(req.URL.Path)]
+	}
+	ctx := req.Context()
+	describe(ctx, req, r)
+	may := r.route.May
+	limit := s.cfg.RequestTimeout
+	if may.has(Waits) {
+		limit = s.cfg.CompactionTimeout
+	}
+	if !may.has(Streams) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	if may.has(Streams | Waits) {
+		ctx, r.end = context.WithCancelCause(ctx)
+		defer r.end(nil)
+	}
+	r.Request = req.WithContext(ctx)
+	r.boundBody(s.cfg.RequestTimeout)
+	defer r.coming.end() // also of a request without an answer
+	w.Header().Set("X-Request-Id", r.id)
 
-		s.metrics.inFlight.Inc()
-		defer func() {
-			// A cut connection is an answer that a log should show, too.
-			cut := recover()
-			took := time.Since(start)
-			s.metrics.inFlight.Dec()
-			s.metrics.observe(req.Method, route.pattern, strconv.Itoa(c.Response().Status), took)
-			if cut == nil {
-				sendOff(c)
-			}
-			s.account(c, own, route, took, cut != nil)
-			if cut != nil {
-				panic(cut)
-			}
-		}()
-		if err := caught(next, c); err != nil {
-			s.fail(err, c)
+	s.metrics.InFlight.Inc()
+	defer func() {
+		// A cut connection is an answer that a log should show, too.
+		cut := recover()
+		took := time.Since(start)
+		s.metrics.InFlight.Dec()
+		s.metrics.Observe(r.Method, r.route.Pattern, strconv.Itoa(r.answer.sent()), took)
+		if cut == nil {
+			r.sendOff()
 		}
-		return nil
+		s.account(r, took, cut != nil)
+		if cut != nil {
+			panic(cut)
+		}
+	}()
+	if err := r.caught(); err != nil {
+		s.fail(r, err)
 	}
 }
 
 // sendOff sends what is buffered of a whole answer, so that its client needn't
 // wait for its line in the log. An answer whose length isn't known yet net/http
 // sends when the handler is done: here it would be sent in chunks.
-func sendOff(c echo.Context) {
-	if res := c.Response(); res.Header().Get(echo.HeaderContentLength) != "" {
-		_ = http.NewResponseController(res.Writer).Flush() // a client that left is none of a log's business
+func (r *Request) sendOff() {
+	if r.answer.Header().Get("Content-Length") != "" {
+		_ = http.NewResponseController(r.answer.ResponseWriter).Flush() // a client that left is none of a log's business
 	}
 }
 
 // caught turns a panic of the handler into an error. http.ErrAbortHandler
 // passes: it is how a handler cuts the connection.
-func caught(next echo.HandlerFunc, c echo.Context) (err error) {
+func (r *Request) caught() (err error) {
 	defer func() {
-		r := recover()
-		if r == nil {
+		cause := recover()
+		if cause == nil {
 			return
 		}
-		if e, ok := r.(error); ok && errors.Is(e, http.ErrAbortHandler) {
-			panic(r)
+		if e, ok := cause.(error); ok && errors.Is(e, http.ErrAbortHandler) {
+			panic(cause)
 		}
-		err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
 	}()
-	return next(c)
+	return r.respond()
+}
+
+// respond takes the request through the layers to its handler, and writes what
+// that answers.
+func (r *Request) respond() error {
+	s := r.server
+	if done, err := s.guard(r); done || err != nil {
+		return err
+	}
+	if err := s.authenticate(r); err != nil {
+		return err
+	}
+	if err := r.checkEncoding(); err != nil {
+		return err
+	}
+	if err := r.parseQuery(); err != nil {
+		return err
+	}
+	leave, err := s.takeTurns(r)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if r.route.Handle == nil {
+		return r.nothing()
+	}
+	s.bePatient(r)
+	if err := r.checkQuery(); err != nil {
+		return err
+	}
+	if err := r.decode(); err != nil {
+		return err
+	}
+	a, err := r.route.Handle(r)
+	if err != nil {
+		return err
+	}
+	return a.Write(&r.answer)
+}
+
+// nothing answers a request for which there is no handler.
+func (r *Request) nothing() error {
+	if r.allow == "" {
+		return problemf(CodeRouteNotFound, "", "There is nothing at this path. /openapi.yaml describes what there is.")
+	}
+	r.answer.Header().Set("Allow", r.allow)
+	if r.Method == http.MethodOptions {
+		r.answer.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return problemf(CodeMethodNotAllowed, "", "The path doesn't take this method. The header Allow says which it takes.")
+}
+
+// fail answers a request with the problem that an error is, in the envelope of
+// its surface. An answer that has begun can't turn into one: its connection is
+// cut, lest it pass for a whole answer.
+func (s *Server) fail(r *Request, err error) {
+	p := toProblem(err)
+	ctx := r.Context()
+	var silent *stalled                                                     // for which net/http cancels the request, too
+	if errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &silent) { // whatever broke then broke because of that
+		p = toProblem(context.Cause(ctx))
+	}
+	r.note(err, p)
+	if r.answer.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	h := r.answer.Header()
+	h.Del("Content-Length")
+	h.Del("Content-Disposition")
+	switch p.Status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="coppice"`)
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		if h.Get("Retry-After") == "" {
+			h.Set("Retry-After", "1")
+		}
+	}
+	status, body := r.route.surface.Refuse(p, h)
+	r.answer.WriteHeader(status)
+	if _, err := r.answer.Write(body); err != nil {
+		s.log.LogAttrs(ctx, slog.LevelDebug, "the client went away before its answer", slog.Any("error", err))
+	}
 }
 
 // account writes the request's line in the log.
-func (s *Server) account(c echo.Context, own *call, route route, took time.Duration, cut bool) {
-	res := c.Response()
-	status := res.Status
-	method := c.Request().Method
-
+func (s *Server) account(r *Request, took time.Duration, cut bool) {
 	level := slog.LevelInfo
 	switch {
-	case own.err != nil:
+	case r.err != nil:
 		level = slog.LevelError
-	case !route.api:
+	case r.route.May.has(Keyless) && r.route.Pattern != nowhere:
 		level = slog.LevelDebug // probes ask every few seconds
 	}
-	ctx := c.Request().Context()
-	conclude(ctx, own, cut)
+	ctx := r.Context()
+	conclude(ctx, r, cut)
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 10)
 	attrs = append(attrs,
-		slog.String("request_id", own.id), slog.String("method", method), slog.String("route", route.pattern),
-		slog.Int("status", status), slog.Float64("duration_ms", float64(took.Microseconds())/1000), slog.Int64("bytes", res.Size))
-	if own.tenant != "" {
-		attrs = append(attrs, slog.String("tenant_id", own.tenant))
+		slog.String("request_id", r.id), slog.String("method", r.Method), slog.String("route", r.route.Pattern),
+		slog.Int("status", r.answer.sent()), slog.Float64("duration_ms", float64(took.Microseconds())/1000), slog.Int64("bytes", r.answer.size))
+	if r.tenant != "" {
+		attrs = append(attrs, slog.String("tenant_id", r.tenant))
 	}
-	if own.code != "" {
-		attrs = append(attrs, slog.String("code", string(own.code)))
+	if r.code != "" {
+		attrs = append(attrs, slog.String("code", string(r.code)))
 	}
 	if cut {
 		attrs = append(attrs, slog.Bool("cut", true))
 	}
-	if own.err != nil {
-		attrs = append(attrs, slog.String("error", own.err.Error()))
+	if r.err != nil {
+		attrs = append(attrs, slog.String("error", r.err.Error()))
 	}
 	s.log.LogAttrs(ctx, level, "request", attrs...)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,12 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func contextOf(c *call) context.Context { return context.WithValue(context.Background(), callKey{}, c) }
+// requestFor makes a request of the default tenant's that never came.
+func requestFor(s *Server) *Request {
+	r := &Request{Request: httptest.NewRequest("GET", "/", nil), server: s, route: new(route), tenant: tree.DefaultTenant}
+	r.answer.ResponseWriter = httptest.NewRecorder()
+	return r
+}
 
 // lines are the log's lines, decoded.
 func (a *testAPI) lines() (out []map[string]any) {

@@ -1,16 +1,20 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-func (h handlers) GetHealth(context.Context, GetHealthRequestObject) (GetHealthResponseObject, error) {
-	return GetHealth200JSONResponse{h.ok()}, nil
+// getHealth tells that the process lives.
+func getHealth(r *Request) (Answer, error) {
+	return answerStruct(struct {
+		Status  string `json:"status"`
+		Version string `json:"version"`
+	}{"ok", r.server.cfg.Version})
 }
 
 // readyTimeout is how long the database may take to answer a probe.
@@ -43,39 +47,33 @@ func (r *readiness) check(ctx context.Context, ready func(context.Context) error
 	return nil
 }
 
-func (h handlers) GetReadiness(ctx context.Context, _ GetReadinessRequestObject) (GetReadinessResponseObject, error) {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+func getReadiness(r *Request) (Answer, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	if err := h.readiness.check(ctx, h.cfg.Ready); err != nil {
+	if err := r.server.readiness.check(ctx, r.server.cfg.Ready); err != nil {
 		return nil, problemf(CodeNotReady, "", "The database doesn't answer, or not with the schema that this program needs. The server's log tells more.").From(err)
 	}
-	return GetReadiness200JSONResponse{h.ok()}, nil
+	return getHealth(r)
 }
 
-func (h handlers) ok() StatusJSONResponse {
-	return StatusJSONResponse{Body: Status{Status: StatusStatusOk, Version: h.cfg.Version}}
+func getSpec(*Request) (Answer, error) { return specAnswer{}, nil }
+
+type specAnswer struct{}
+
+// Write writes openapi.yaml.
+func (specAnswer) Write(w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Content-Length", strconv.Itoa(len(Spec)))
+	_, err := w.Write(Spec)
+	return err
 }
 
-func (h handlers) GetSpec(context.Context, GetSpecRequestObject) (GetSpecResponseObject, error) {
-	return GetSpec200ApplicationYamlResponse{Body: bytes.NewReader(Spec), ContentLength: int64(len(Spec))}, nil
-}
-
-func (h handlers) GetMetrics(ctx context.Context, _ GetMetricsRequestObject) (GetMetricsResponseObject, error) {
-	return metricsAnswer{ctx, h.Server}, nil
-}
-
-type metricsAnswer struct {
-	ctx    context.Context
-	server *Server
-}
-
-// VisitGetMetricsResponse writes the registry's figures as text, whatever
-// other formats the client would take.
-func (a metricsAnswer) VisitGetMetricsResponse(w http.ResponseWriter) error {
-	req, err := http.NewRequestWithContext(a.ctx, http.MethodGet, "/metrics", nil)
+// getMetrics gives the registry's figures as text, whatever other formats the
+// client would take.
+func getMetrics(r *Request) (Answer, error) {
+	plain, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "/metrics", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	promhttp.HandlerFor(a.server.cfg.Registry, promhttp.HandlerOpts{}).ServeHTTP(w, req)
-	return nil
+	return served{promhttp.HandlerFor(r.server.cfg.Registry, promhttp.HandlerOpts{}), plain}, nil
 }

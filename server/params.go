@@ -1,22 +1,15 @@
 package server
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
-
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // parseID reads a UUID in the one form that Coppice writes. The nil UUID
@@ -37,35 +30,12 @@ func parseOptionalID(s *string, field string) (uuid.UUID, error) {
 	return parseID(*s, field)
 }
 
-// parsePath reads the ids of a conversation and of a message in it.
-func parsePath(conversation, message string) (conversationID, messageID uuid.UUID, err error) {
-	if conversationID, err = parseID(conversation, "conversation_id"); err == nil {
-		messageID, err = parseID(message, "message_id")
-	}
-	return conversationID, messageID, err
-}
-
-// parseHead reads a head's id, or looks up which one is active.
-func parseHead(ctx context.Context, store *tree.Store, conversationID uuid.UUID, s string) (uuid.UUID, error) {
+// parseHead reads a head's id. uuid.Nil stands for the active one.
+func parseHead(s string) (uuid.UUID, error) {
 	if s == "active" {
-		return store.Head(ctx, conversationID)
+		return uuid.Nil, nil
 	}
 	return parseID(s, "head_id")
-}
-
-// parsePaging reads limit and cursor. The tree checks the cursor.
-func parsePaging(limit, cursor *string) (p tree.Paging, err error) {
-	if limit != nil {
-		if p.Limit, err = strconv.Atoi(*limit); err != nil || p.Limit < 1 || p.Limit > tree.MaxPage {
-			return p, problemf(CodeInvalidLimit, "limit", "Ask for 1 to %d rows.", tree.MaxPage)
-		}
-	}
-	if cursor != nil {
-		if p.Cursor = *cursor; p.Cursor == "" {
-			return p, problemf(CodeInvalidCursor, "cursor", "The cursor is empty. Pass next_cursor back as it came, or leave it out to start anew.")
-		}
-	}
-	return p, nil
 }
 
 // maxPreview bounds what a tree's preview shows of each message, in characters.
@@ -82,35 +52,40 @@ func parsePreview(s *string) (int, error) {
 	return n, nil
 }
 
-// deriveID makes the id of what a request creates from its Idempotency-Key.
-// Scope is the route with the ids in it; index counts the messages of a chain.
-func (h handlers) deriveID(ctx context.Context, key, scope string, index int) (uuid.UUID, error) {
-	return h.store(ctx).DeriveID(ctx, "Idempotency-Key", strings.Join([]string{scope, key, strconv.Itoa(index)}, "\x00"))
-}
-
 const maxIdempotencyKey = 255
 
-func checkIdempotencyKey(key *string) error {
-	if key == nil {
-		return nil
+// idempotencyKey reads the header of this name.
+func (r *Request) idempotencyKey() (*string, error) {
+	key, err := r.parameter()
+	if err != nil || key == nil {
+		return nil, err
 	}
 	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(*key) == 0 || len(*key) > maxIdempotencyKey || strings.ContainsFunc(*key, unprintable) {
-		return problemf(CodeInvalidIdempotencyKey, "Idempotency-Key", "The header must have 1 to %d printable ASCII characters.", maxIdempotencyKey)
+		return nil, problemf(CodeInvalidIdempotencyKey, idempotencyKey, "The header must have 1 to %d printable ASCII characters.", maxIdempotencyKey)
 	}
-	return nil
+	return key, nil
+}
+
+// deriveID makes the id of what a request creates from its Idempotency-Key.
+// Scope is the route with the ids in it; index counts the messages of a chain.
+func (r *Request) deriveID(key, scope string, index int) (uuid.UUID, error) {
+	return r.Store().DeriveID(r.Context(), idempotencyKey, strings.Join([]string{scope, key, strconv.Itoa(index)}, "\x00"))
 }
 
 // newID gives the id that a create names: the body's, else one that derives
 // from the Idempotency-Key, else none.
-func (h handlers) newID(ctx context.Context, id, key *string, scope string) (uuid.UUID, error) {
-	if err := checkIdempotencyKey(key); err != nil {
-		return uuid.Nil, err
+func (r *Request) newID(id *string, scope string) (_ uuid.UUID, derived bool, err error) {
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return uuid.Nil, false, err
 	}
 	if id == nil && key != nil {
-		return h.deriveID(ctx, *key, scope, 0)
+		derived, err := r.deriveID(*key, scope, 0)
+		return derived, true, err
 	}
-	return parseOptionalID(id, "id")
+	given, err := parseOptionalID(id, "id")
+	return given, false, err
 }
 
 // conflictOfKey tells a client whose Idempotency-Key an id derives from that it
@@ -119,79 +94,49 @@ func conflictOfKey(err error, derived bool) error {
 	if !derived || err == nil || toProblem(err).Code != CodeIDConflict {
 		return err
 	}
-	return problemf(CodeIDConflict, "Idempotency-Key",
+	return problemf(CodeIDConflict, idempotencyKey,
 		"The key was used before, for something else or for what was changed or deleted since. Send another key.").From(err)
 }
 
-// checkQuery refuses query strings that say a thing twice or that the database
-// can't compare with anything.
-func checkQuery(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		raw := c.Request().URL.RawQuery
-		if raw == "" {
-			return next(c)
+// parseQuery reads the query string. It refuses one that can't be compared with
+// anything, and, unless the surface takes any, one that says a thing twice.
+func (r *Request) parseQuery() (err error) {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	if r.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return problemf(CodeInvalidQuery, "", "The query string can't be read: %s. Percent-encode its values.", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.query)) {
+		given := r.query[name]
+		if len(given) > 1 && !r.route.surface.AnyQuery {
+			return problemf(CodeDuplicateParameter, clip(name), "The parameter stands %d times. Send it once.", len(given))
 		}
-		values, err := url.ParseQuery(raw)
-		if err != nil {
-			return problemf(CodeInvalidQuery, "", "The query string can't be read: %s. Percent-encode its values.", err)
-		}
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			given := values[name]
+		for _, value := range given {
 			switch {
-			case len(given) > 1:
-				return problemf(CodeDuplicateParameter, clip(name), "The parameter stands %d times. Send it once.", len(given))
-			case !utf8.ValidString(name + given[0]):
+			case !utf8.ValidString(name + value):
 				return problemf(CodeInvalidUTF8, "", "The query string is not valid UTF-8.")
-			case strings.ContainsFunc(given[0], unicode.IsControl):
+			case strings.ContainsFunc(value, unicode.IsControl):
 				return problemf(CodeInvalidCharacter, clip(name), "It has a control character. Take it out.")
 			}
 		}
-		return next(c)
 	}
+	return nil
 }
 
-// strictQuery refuses query parameters that the operation doesn't have.
-func strictQuery(next StrictHandlerFunc, _ string) StrictHandlerFunc {
-	return func(c echo.Context, request any) (any, error) {
-		if c.Request().URL.RawQuery == "" {
-			return next(c, request)
-		}
-		known := parametersOf(reflect.TypeOf(request))
-		for _, name := range slices.Sorted(maps.Keys(c.QueryParams())) {
-			if !known.names[name] {
-				return nil, problemf(CodeUnknownParameter, clip(name), "There is no query parameter of this name here. %s", known.list)
+// checkQuery refuses query parameters that the route doesn't have.
+func (r *Request) checkQuery() error {
+	if r.route.surface.AnyQuery {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.query)) {
+		if !slices.Contains(r.route.query, name) {
+			takes := "none"
+			if len(r.route.query) > 0 {
+				takes = strings.Join(r.route.query, ", ")
 			}
-		}
-		return next(c, request)
-	}
-}
-
-type parameters struct {
-	names map[string]bool
-	list  string // for people
-}
-
-var parameterLists sync.Map // reflect.Type of a request object → *parameters
-
-// parametersOf reads the names of an operation's query parameters from the
-// tags of its generated request object.
-func parametersOf(t reflect.Type) *parameters {
-	if p, ok := parameterLists.Load(t); ok {
-		return p.(*parameters)
-	}
-	p := &parameters{names: make(map[string]bool), list: "It takes none."}
-	if params, ok := t.FieldByName("Params"); ok {
-		var names []string
-		for i := range params.Type.NumField() {
-			if name, _, _ := strings.Cut(params.Type.Field(i).Tag.Get("form"), ","); name != "" {
-				p.names[name] = true
-				names = append(names, name)
-			}
-		}
-		if len(names) > 0 {
-			p.list = fmt.Sprintf("It takes %s.", strings.Join(names, ", "))
+			return problemf(CodeUnknownParameter, clip(name), "There is no query parameter of this name here. It takes %s.", takes)
 		}
 	}
-	parameterLists.Store(t, p)
-	return p
+	return nil
 }

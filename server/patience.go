@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"os"
 	"time"
-
-	"github.com/labstack/echo/v4"
 )
 
 // streamBuffer is how much of a streamed answer is put together before it is
@@ -22,9 +20,9 @@ const (
 	drainTime  = time.Second
 )
 
-// A body is that of a request. It must come within a time: whole, or each piece
+// An incoming body is that of a request. It must come within a time: whole, or each piece
 // of it where the request is an upload that was let in.
-type body struct {
+type incoming struct {
 	io.ReadCloser
 	response   http.ResponseWriter
 	connection *http.ResponseController
@@ -36,25 +34,23 @@ type body struct {
 }
 
 // boundBody gives a request's body its time, and ends the body before the
-// answer begins, be it a refusal or one that needs no body. It returns nil
-// where there is no body. The request must be a copy of the one that net/http
-// has, which looks at the body's type.
-func boundBody(c echo.Context, patience time.Duration) *body {
-	req := c.Request()
-	if req.ContentLength == 0 {
-		return nil
+// answer begins, be it a refusal or one that needs no body. The request must be
+// a copy of the one that net/http has, which looks at the body's type.
+func (r *Request) boundBody(patience time.Duration) {
+	if r.ContentLength == 0 {
+		return
 	}
-	b := &body{
-		ReadCloser: req.Body, response: c.Response().Writer, connection: http.NewResponseController(c.Response().Writer),
-		size: req.ContentLength, patience: patience, unasked: req.Header.Get("Expect") != "",
+	w := r.answer.ResponseWriter
+	r.coming = &incoming{
+		ReadCloser: r.Body, response: w, connection: http.NewResponseController(w),
+		size: r.ContentLength, patience: patience, unasked: r.Header.Get("Expect") != "",
 	}
-	_ = b.connection.SetReadDeadline(time.Now().Add(patience))
-	req.Body = b
-	c.Response().Before(b.end)
-	return b
+	_ = r.coming.connection.SetReadDeadline(time.Now().Add(patience))
+	r.Body = r.coming
+	r.answer.before = r.coming.end
 }
 
-func (b *body) Read(p []byte) (n int, err error) {
+func (b *incoming) Read(p []byte) (n int, err error) {
 	if b.pieces {
 		_ = b.connection.SetReadDeadline(time.Now().Add(b.patience))
 	}
@@ -76,7 +72,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 // by then ends with the connection: net/http would wait for it as long as the
 // read deadline lets it, and keep the answer back meanwhile. A client that
 // waits to be asked for its body, and one that fell silent, are not waited for.
-func (b *body) end() {
+func (b *incoming) end() {
 	if b == nil || b.err == io.EOF {
 		return
 	}
@@ -107,25 +103,21 @@ func endedEarly(what string, err error) string {
 	return fmt.Sprintf("The %s ended before its time.", what)
 }
 
-// patient gives the streamed request or answer of a client that was let in as
+// bePatient gives the streamed request or answer of a client that was let in as
 // much time as it takes, and each piece of it as much as a whole request: a
 // client may be slow, but not fall silent. A ResponseWriter without deadlines,
 // as tests have, has nothing to move.
-func (s *Server) patient(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		route := s.routeOf(c)
-		if !route.streams && !route.waits {
-			return next(c)
-		}
-		connection := http.NewResponseController(c.Response().Writer)
-		_ = connection.SetWriteDeadline(time.Time{})
-		c.Response().Writer = patientWriter{c.Response().Writer, connection, s.cfg.RequestTimeout}
-		if b := callOf(c.Request().Context()).body; b != nil {
-			b.pieces = route.uploads
-		} else {
-			_ = connection.SetReadDeadline(time.Time{}) // see body.Read
-		}
-		return next(c)
+func (s *Server) bePatient(r *Request) {
+	if !r.route.May.has(Streams | Waits) {
+		return
+	}
+	connection := http.NewResponseController(r.answer.ResponseWriter)
+	_ = connection.SetWriteDeadline(time.Time{})
+	r.answer.ResponseWriter = patientWriter{r.answer.ResponseWriter, connection, s.cfg.RequestTimeout}
+	if r.coming != nil {
+		r.coming.pieces = r.route.May.has(Uploads)
+	} else {
+		_ = connection.SetReadDeadline(time.Time{}) // see incoming.Read
 	}
 }
 

@@ -1,26 +1,16 @@
 package server
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
-	"reflect"
 	"strconv"
 
-	"github.com/google/uuid"
-
-	"github.com/coppice-chat/coppice/internal/rawjson"
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// replies is the part of the service that the request may see.
-func (s *Server) replies(ctx context.Context) *reply.Service {
-	return s.cfg.Replies.ForTenant(callOf(ctx).tenant)
-}
 
 // defaultReplies makes the service that a program didn't bring.
 func (cfg *Config) defaultReplies() (err error) {
@@ -30,29 +20,64 @@ func (cfg *Config) defaultReplies() (err error) {
 	return err
 }
 
-func (h handlers) CreateReply(ctx context.Context, r CreateReplyRequestObject) (CreateReplyResponseObject, error) {
-	body := r.Body
-	if body == nil {
-		body = new(NewReply)
+// newReply is the schema of this name.
+type newReply struct {
+	id, model         *string
+	maxOutputTokens   *int
+	temperature       *float64
+	moveHead, stream  *bool
+	message           *replyMessage
+	toolChoice, tools json.RawMessage
+}
+
+// replyMessage is the schema ReplyMessage.
+type replyMessage struct {
+	messageBody
+	parentID json.RawMessage // nil for the head
+}
+
+func (m *replyMessage) fields() []field {
+	return m.messageBody.fields([]field{{"parent_id", false, &m.parentID}})
+}
+
+func (b *newReply) fields(message *json.RawMessage) []field {
+	return []field{
+		{"id", false, &b.id}, {"max_output_tokens", false, &b.maxOutputTokens}, {"message", false, message}, {"model", false, &b.model},
+		{"move_head", false, &b.moveHead}, {"stream", false, &b.stream}, {"temperature", false, &b.temperature},
+		{"tool_choice", false, &b.toolChoice}, {"tools", false, &b.tools},
 	}
-	req, err := h.newReply(ctx, r, body)
+}
+
+func (b *newReply) read(o object) error {
+	var message json.RawMessage
+	if err := o.bind("", b.fields(&message)); err != nil || message == nil {
+		return err
+	}
+	if message[0] != '{' {
+		return problemf(CodeWrongType, "message", "A message must be a JSON object. Leave it out to have the head answered.")
+	}
+	b.message = new(replyMessage)
+	return object(chat.Members(message)).bind("message", b.message.fields())
+}
+
+func createReply(r *Request) (Answer, error) {
+	b := r.body.(*newReply)
+	req, derived, err := r.newReply(b)
 	if err != nil {
 		return nil, err
 	}
-	rep, started, err := h.replies(ctx).Start(ctx, req)
+	rep, started, err := r.Replies().Start(r.Context(), req)
 	if err != nil {
-		return nil, conflictOfKey(err, keyNames(toProblem(err).Field, r, body))
+		return nil, conflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
 	}
-	if body.Stream == nil || *body.Stream {
-		return h.stream(ctx, rep, 0), nil
+	if b.stream == nil || *b.stream {
+		return eventStream{r, rep, 0, replyPath(rep)}, nil
 	}
-	end, err := rep.Wait(ctx)
+	end, err := rep.Wait(r.Context())
 	switch {
 	case err != nil:
 		return nil, err
-	case started && end.Status == reply.StatusFailed:
-		return nil, end.Err
-	case end.Message == nil && end.Err != nil:
+	case started && end.Status == reply.StatusFailed, end.Message == nil && end.Err != nil:
 		return nil, end.Err
 	case end.Message == nil:
 		return nil, problemf(CodeReplyStopped, "", "The reply was stopped before anything came of it. Ask again for another try.")
@@ -60,96 +85,79 @@ func (h handlers) CreateReply(ctx context.Context, r CreateReplyRequestObject) (
 	return answerCreated(end.Message, started, messagePath(*end.Message))
 }
 
-// keyNames tells whether the id in this field derives from the Idempotency-Key:
-// that of the answer, or of the message before it.
-func keyNames(field *string, r CreateReplyRequestObject, body *NewReply) bool {
-	if r.Params.IdempotencyKey == nil || body.ID != nil {
-		return false
-	}
-	if deref(field) == "message.id" {
-		_, given := membersOf(body.Message).get("id")
-		return !given
-	}
-	return deref(field) == "id"
+// derives tells whether the id in this field is one that derives from the
+// answer's: its own, or that of a message that has none.
+func (b *newReply) derives(field string) bool {
+	return field == "id" || field == "message.id" && b.message != nil && b.message.id == nil
 }
 
-// newReply reads what a request asks for.
-func (h handlers) newReply(ctx context.Context, r CreateReplyRequestObject, body *NewReply) (req reply.Request, err error) {
-	if req.ConversationID, err = parseID(r.ConversationID, "conversation_id"); err != nil {
-		return req, err
+// newReply reads what the request asks for, and tells whether the answer's id
+// derives from the Idempotency-Key.
+func (r *Request) newReply(b *newReply) (req reply.Request, derived bool, err error) {
+	if req.ConversationID, req.HeadID, err = r.branch(); err != nil {
+		return req, false, err
 	}
-	if r.HeadID != "active" { // which is the service's to look up
-		if req.HeadID, err = parseID(r.HeadID, "head_id"); err != nil {
-			return req, err
-		}
+	if req.ID, derived, err = r.newID(b.id, req.ConversationID.String()+"/replies"); err != nil {
+		return req, false, err
 	}
-	if req.ID, err = h.newID(ctx, body.ID, r.Params.IdempotencyKey, req.ConversationID.String()+"/replies"); err != nil {
-		return req, err
+	req.Model, req.KeepHead = deref(b.model), b.moveHead != nil && !*b.moveHead
+	if err = b.message.into(&req); err == nil {
+		err = b.limits(&req)
 	}
-	if body.Message != nil {
-		if err := readReplyMessage(body.Message, &req); err != nil {
-			return req, err
-		}
+	if err == nil {
+		err = b.extra(&req)
 	}
-	req.Model = deref(body.Model)
-	req.KeepHead = body.MoveHead != nil && !*body.MoveHead
-	if n := body.MaxOutputTokens; n != nil {
-		if *n < 1 || *n > math.MaxInt32 {
-			return req, problemf(CodeInvalidParameter, "max_output_tokens", "It must be 1 to %d.", math.MaxInt32)
-		}
-		req.MaxOutputTokens = *n
-	}
-	if t := body.Temperature; t != nil {
-		if *t < 0 || *t > 2 {
-			return req, problemf(CodeInvalidParameter, "temperature", "It must be 0 to 2.")
-		}
-		req.Temperature = t
-	}
-	return req, readExtra(body, &req)
+	return req, derived, err
 }
 
-// readReplyMessage reads the message that a reply is to answer, and where it
-// goes.
-func readReplyMessage(raw json.RawMessage, req *reply.Request) error {
-	if raw[0] != '{' {
-		return problemf(CodeWrongType, "message", "A message must be a JSON object. Leave it out to have the head answered.")
+// into adds the message that the reply is to answer, and where it goes.
+func (m *replyMessage) into(req *reply.Request) error {
+	if m == nil {
+		return nil
 	}
-	o := membersOf(raw)
-	if err := shapeOf(reflect.TypeFor[ReplyMessage]()).check(o, "message"); err != nil {
-		return err
-	}
-	if parent, ok := o.get("parent_id"); ok {
-		id := uuid.Nil
-		if string(parent) != "null" {
-			var err error
-			if id, err = readID(parent, "message.parent_id"); err != nil {
-				return err
-			}
+	if m.parentID != nil {
+		parent, err := parseParent(m.parentID, "message", "parent_id")
+		if err != nil {
+			return err
 		}
-		req.ParentID = &id
+		req.ParentID = &parent
 	}
-	m, err := readMessage(o, "message")
-	req.Message = &m
+	message, err := m.message("message")
+	req.Messages = []tree.NewMessage{message}
 	return err
 }
 
-// readExtra takes over what only the model reads.
-func readExtra(body *NewReply, req *reply.Request) error {
+func (b *newReply) limits(req *reply.Request) error {
+	if n := b.maxOutputTokens; n != nil {
+		if *n < 1 || *n > math.MaxInt32 {
+			return problemf(CodeInvalidParameter, "max_output_tokens", "It must be 1 to %d.", math.MaxInt32)
+		}
+		req.MaxOutputTokens = *n
+	}
+	if t := b.temperature; t != nil && (*t < 0 || *t > 2) {
+		return problemf(CodeInvalidParameter, "temperature", "It must be 0 to 2.")
+	}
+	req.Temperature = b.temperature
+	return nil
+}
+
+// extra takes over what only the model reads.
+func (b *newReply) extra(req *reply.Request) error {
 	req.Extra = map[string]json.RawMessage{}
-	if tools := body.Tools; tools != nil {
-		if tools[0] != '[' {
+	if b.tools != nil {
+		if b.tools[0] != '[' {
 			return problemf(CodeWrongType, "tools", "This must be an array of tools.")
 		}
 		i := 0
-		for tool := range rawjson.Elements(tools) {
+		for tool := range chat.Elements(b.tools) {
 			if tool[0] != '{' {
 				return problemf(CodeWrongType, fmt.Sprintf("tools[%d]", i), "A tool must be a JSON object.")
 			}
 			i++
 		}
-		req.Extra["tools"] = tools
+		req.Extra["tools"] = b.tools
 	}
-	if choice := body.ToolChoice; choice != nil {
+	if choice := b.toolChoice; choice != nil {
 		if choice[0] != '"' && choice[0] != '{' {
 			return problemf(CodeWrongType, "tool_choice", "This must be a string or a JSON object.")
 		}
@@ -158,33 +166,37 @@ func readExtra(body *NewReply, req *reply.Request) error {
 	return nil
 }
 
-func (h handlers) ReadReply(ctx context.Context, r ReadReplyRequestObject) (ReadReplyResponseObject, error) {
-	conversationID, messageID, err := parsePath(r.ConversationID, r.MessageID)
+func readReply(r *Request) (Answer, error) {
+	conversationID, messageID, err := r.ids("message_id")
+	if err != nil {
+		return nil, err
+	}
+	last, err := r.parameter()
 	if err != nil {
 		return nil, err
 	}
 	after := 0
-	if id := r.Params.LastEventID; id != nil {
-		if after, err = strconv.Atoi(*id); err != nil || after < 0 {
-			return nil, problemf(CodeInvalidParameter, "Last-Event-ID", "%q is no event's id. Send that of the last event you have, or none.", clip(*id))
+	if last != nil {
+		if after, err = strconv.Atoi(*last); err != nil || after < 0 {
+			return nil, problemf(CodeInvalidParameter, lastEventID, "%q is no event's id. Send that of the last event you have, or none.", clip(*last))
 		}
 	}
-	rep, err := h.replies(ctx).Find(ctx, conversationID, messageID)
+	rep, err := r.Replies().Find(r.Context(), conversationID, messageID)
 	if err != nil {
 		return nil, err
 	}
 	if rep.Over(after) {
-		return ReadReply204Response{}, nil
+		return noContent{}, nil
 	}
-	return h.stream(ctx, rep, after), nil
+	return eventStream{request: r, reply: rep, after: after}, nil
 }
 
-func (h handlers) StopReply(ctx context.Context, r StopReplyRequestObject) (StopReplyResponseObject, error) {
-	conversationID, messageID, err := parsePath(r.ConversationID, r.MessageID)
+func stopReply(r *Request) (Answer, error) {
+	conversationID, messageID, err := r.ids("message_id")
 	if err != nil {
 		return nil, err
 	}
-	end, err := h.replies(ctx).Stop(ctx, conversationID, messageID)
+	end, err := r.Replies().Stop(r.Context(), conversationID, messageID)
 	if err != nil {
 		return nil, err
 	}
@@ -258,20 +270,8 @@ func startedJSON(s *reply.Started) ([]byte, error) {
 		return nil, err
 	}
 	data := fmt.Appendf(nil, `{"message_id":"%s","parent_id":"%s","model":%s`, s.MessageID, s.ParentID, model)
-	if s.Message != nil {
-		data = s.Message.AppendJSON(append(data, `,"message":`...))
+	if n := len(s.Messages); n > 0 {
+		data = s.Messages[n-1].AppendJSON(append(data, `,"message":`...))
 	}
 	return append(append(append(data, `,"context":`...), rest...), '}'), nil
 }
-
-// encode is v as JSON that leaves &, < and > as they are.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-func (a answer) VisitCreateReplyResponse(w http.ResponseWriter) error { return a.write(w) }
-func (a answer) VisitStopReplyResponse(w http.ResponseWriter) error   { return a.write(w) }

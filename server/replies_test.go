@@ -337,10 +337,13 @@ func FuzzReplyRequest(f *testing.F) {
 		f.Add([]byte(fill(b.body)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var body NewReply
+		var body newReply
 		err := tryBind(&body, data)
 		if err == nil {
-			_, err = handlers{}.newReply(contextOf(new(call)), CreateReplyRequestObject{ConversationID: named("c").String(), HeadID: "active"}, &body)
+			r := requestFor(nil)
+			r.route = newRoute(new(Surface), Route{Pattern: "/{conversation_id}/{head_id}", Header: idempotencyKey})
+			r.values = [maxIDs]string{named("c").String(), "active"}
+			_, _, err = r.newReply(&body)
 		}
 		if err != nil {
 			if p := toProblem(err); p.Status >= 500 || !p.Code.Valid() {

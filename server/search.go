@@ -1,17 +1,19 @@
 package server
 
-import "context"
-
-func (h handlers) Search(ctx context.Context, r SearchRequestObject) (SearchResponseObject, error) {
-	id, err := parseOptionalID(r.Params.ConversationID, "conversation_id")
+func search(r *Request) (Answer, error) {
+	query, err := r.needs("query")
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePaging(r.Params.Limit, r.Params.Cursor)
+	id, err := parseOptionalID(r.Query("conversation_id"), "conversation_id")
 	if err != nil {
 		return nil, err
 	}
-	hits, err := h.store(ctx).Search(ctx, r.Params.Query, id, p)
+	p, err := r.paging()
+	if err != nil {
+		return nil, err
+	}
+	hits, err := r.Store().Search(r.Context(), query, id, p)
 	if err != nil {
 		return nil, err
 	}

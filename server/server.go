@@ -1,37 +1,54 @@
-// Package server serves package tree over HTTP, as openapi.yaml describes it.
+// Package server serves conversations over HTTP.
 //
-// The description comes first: types and routes are generated from it, and
-// the tests hold every request and answer against it. A handler takes a
-// request apart, calls the store, and returns an answer or an error; one place
-// turns errors into answers (errors.go). Around the handlers stand, from the
-// outside in: naming, timing, logging and counting of requests (observe.go),
-// the checks that keep foreign web pages out (guard.go), and keys (auth.go).
+// A request passes these layers, from the outside in. All of them are the same
+// for every route, and ask its line in the table (routes.go) what it may do.
 //
-// The package opens no database and reads no environment: cmd/coppice hands it
-// a store and says what is allowed.
+//   - router.go finds the route.
+//   - observe.go names, times, logs and counts the request. trace.go has its span.
+//   - guard.go keeps foreign web pages out.
+//   - auth.go finds out whose key it has, and ratelimit.go counts what the key sends.
+//   - gate.go and streams.go have requests that hold on to something take turns.
+//   - patience.go gives a body, and what is streamed, its time.
+//   - request.go decodes the body, strictly and once.
+//   - The route's handler takes the request apart, calls the store or a service,
+//     and gives an Answer or an error.
+//
+// # Surfaces
+//
+// A Surface is an API in the form that one kind of client expects. The native
+// one is what openapi.yaml describes: the description comes first, and the tests
+// hold the table of routes, and every request and answer, against it. Another
+// one stands beside it, in a package of its own that imports this one: it has a
+// prefix, a table of routes, its own limit of a body, and its own envelope of
+// errors, and a program passes it in Config.Surfaces. Its handlers get the same
+// *Request, which shows what of the store and the services its tenant may see.
+// They decode what ReadJSON gives as leniently as their clients need, and make
+// Answers of their own. The layers above stand before them as before ours, and
+// what those refuse comes in the surface's envelope, too. A handler checks
+// nothing but form: what a message, a setting or a head may be is decided below
+// this package, once for all surfaces.
+//
+// The package opens no database and reads no environment: a program hands it a
+// store and says what is allowed.
 package server
-
-//go:generate go tool -modfile=../tools/go.mod oapi-codegen -config oapi-codegen.yaml openapi.yaml
 
 import (
 	"context"
 	_ "embed"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -74,6 +91,9 @@ type Config struct {
 	// the offline model. Who brings one closes it after the last request.
 	Replies *reply.Service
 
+	// Surfaces stand beside the native one, each below a prefix of its own.
+	Surfaces []Surface
+
 	RequireKey     bool     // refuse requests without a key even while none was made
 	Loopback       bool     // the server listens on loopback only: other addresses are no names of it
 	AllowedHosts   []string // names, besides loopback's, that clients know the server by; "*" is any
@@ -105,12 +125,13 @@ type Config struct {
 // A Server is the HTTP API. It is an http.Handler.
 type Server struct {
 	cfg       Config
-	echo      *echo.Echo
-	handler   http.Handler     // echo, in a span where there is tracing
-	routes    map[string]route // by echo's pattern
-	hosts     []string         // AllowedHosts in lower case
+	handler   http.Handler // serve, in a span where there is tracing
+	surfaces  []*Surface   // the native one first
+	router    *router
+	nowhere   map[*Surface]*route // of paths at which nothing is
+	hosts     []string            // AllowedHosts in lower case
 	log       *slog.Logger
-	metrics   *metrics
+	metrics   *telemetry.Requests
 	buckets   *buckets[uuid.UUID]  // of keys
 	strangers *buckets[netip.Addr] // of addresses that send no good key
 	reads     *gate                // of trees and exports
@@ -175,16 +196,17 @@ func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.defaultContexts(); err != nil {
 		return nil, err
 	}
+	cfg.Store = cfg.Store.CheckingSettings(cfg.Contexts.CheckSettings)
 	if err := cfg.defaultReplies(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(cfg.Registry)
+	m, err := telemetry.NewRequests(cfg.Registry)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
 		readiness: readiness{turn: make(chan struct{}, 1), now: time.Now},
-		cfg:       cfg, log: cfg.Logger, metrics: m, routes: make(map[string]route),
+		cfg:       cfg, log: cfg.Logger, metrics: m, router: newRouter(), nowhere: make(map[*Surface]*route),
 		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota(cfg.MaxStreams),
 		reads: newGate("trees and exports", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
 		searches: newGate("searches", cfg.MaxSearches),
@@ -192,27 +214,15 @@ func New(cfg Config) (_ *Server, err error) {
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
 	}
-	s.echo = s.newEcho()
-	s.handler = s.echo
+	s.mount(Surface{Prefix: "/v1/", Routes: slices.Concat(native, pages()), Refuse: refuseNatively})
+	for _, surface := range cfg.Surfaces {
+		s.mount(surface)
+	}
+	s.handler = http.HandlerFunc(s.serve)
 	if cfg.Tracing != nil {
-		s.handler = traced(s.echo, cfg.Tracing)
+		s.handler = telemetry.Handler(s.handler, cfg.Tracing, s.serves)
 	}
 	return s, nil
-}
-
-func (s *Server) newEcho() *echo.Echo {
-	e := echo.New()
-	e.Logger.SetOutput(io.Discard) // observe logs
-	e.IPExtractor = echo.ExtractIPDirect()
-	e.Binder = binder{s.cfg.MaxBodyBytes}
-	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.guard, s.authenticate, checkEncoding, checkQuery, s.countStreams, s.admit, s.patient)
-	RegisterHandlers(headRouter{e}, NewStrictHandler(handlers{s}, []StrictMiddlewareFunc{strictQuery}))
-	mountPage(e)
-	for _, r := range e.Routes() {
-		s.routes[r.Path] = newRoute(r.Path)
-	}
-	return e
 }
 
 // ServeHTTP answers one request.
@@ -234,43 +244,15 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 	}
 }
 
-// headRouter answers HEAD wherever GET is answered. net/http leaves the body
-// out.
-type headRouter struct{ *echo.Echo }
-
-func (r headRouter) GET(path string, h echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
-	r.Echo.HEAD(path, h, m...)
-	return r.Echo.GET(path, h, m...)
-}
-
-// A route is what the layers around the handlers ask about one.
-type route struct {
-	pattern string // as openapi.yaml writes it
-	api     bool   // it serves conversations, not the server's operation
-	streams bool   // its request or answer is of any size, and so takes any time
-	replies bool   // it reads a reply, or waits for one
-	uploads bool   // its request is of any size
-	waits   bool   // it waits for a model
-}
-
-var pathParameter = regexp.MustCompile(`:(\w+)`)
-
-func newRoute(path string) route {
-	return route{
-		pattern: pathParameter.ReplaceAllString(path, "{$1}"),
-		api:     strings.HasPrefix(path, "/v1/"),
-		streams: slices.ContainsFunc([]string{"/tree", "/export", "/imports", "/replies", "/events"}, func(end string) bool { return strings.HasSuffix(path, end) }),
-		replies: strings.HasSuffix(path, "/replies") || strings.HasSuffix(path, "/events"),
-		uploads: strings.HasSuffix(path, "/imports"),
-		waits:   strings.HasSuffix(path, "/:head_id/compactions"),
+// defaultContexts makes the service that a program didn't bring.
+func (cfg *Config) defaultContexts() error {
+	if cfg.Contexts != nil {
+		return nil
 	}
-}
-
-// routeOf gives the route of a request; "none" where nothing is at its path,
-// so that made-up paths make no figures of their own.
-func (s *Server) routeOf(c echo.Context) route {
-	if r, ok := s.routes[c.Path()]; ok {
-		return r
+	m, err := telemetry.NewCompactions(cfg.Registry)
+	if err != nil {
+		return err
 	}
-	return route{pattern: "none", api: true}
+	cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Logger: cfg.Logger, Observe: m.Observe})
+	return err
 }

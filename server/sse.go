@@ -7,38 +7,26 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-chat/coppice/reply"
 )
-
-// stream gives the events of a reply after the one with this id.
-func (s *Server) stream(ctx context.Context, r *reply.Reply, after int) eventStream {
-	return eventStream{ctx, r, after, s.cfg.Heartbeat, s.metrics.streams}
-}
 
 // An eventStream is an answer of server-sent events. It is written as the
 // events come, each at once. A reader that is slower than they are gets them in
 // larger pieces, and one that stands still is cut off after the patience that
 // every streamed answer has (patience.go): it can read on at any time.
 type eventStream struct {
-	ctx       context.Context
-	reply     *reply.Reply
-	after     int
-	heartbeat time.Duration
-	open      prometheus.Gauge
+	request  *Request
+	reply    *reply.Reply
+	after    int    // id of the last event that the reader has
+	location string // at which the events can be read again, or ""
 }
 
-func (s eventStream) VisitCreateReplyResponse(w http.ResponseWriter) error {
-	w.Header().Set("Location", replyPath(s.reply))
-	return s.write(w)
-}
-
-func (s eventStream) VisitReadReplyResponse(w http.ResponseWriter) error { return s.write(w) }
-
-func (s eventStream) write(w http.ResponseWriter) error {
+// Write writes the events until the last one, or until the reader goes away.
+func (s eventStream) Write(w http.ResponseWriter) error {
+	if s.location != "" {
+		w.Header().Set("Location", s.location)
+	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // of nginx and those who took it over
@@ -47,18 +35,19 @@ func (s eventStream) write(w http.ResponseWriter) error {
 	if err := connection.Flush(); err != nil {
 		return readerGone(err)
 	}
-	if callOf(s.ctx).method == http.MethodHead {
+	if s.request.Method == http.MethodHead {
 		return nil
 	}
-	s.open.Inc()
-	defer s.open.Dec()
+	open := s.request.server.metrics.Streams
+	open.Inc()
+	defer open.Dec()
 	var out []byte
 	for {
 		events, err := s.next()
 		if errors.Is(err, reply.ErrEnded) {
 			return nil
 		}
-		if cause := (*expelled)(nil); errors.As(context.Cause(s.ctx), &cause) {
+		if cause := (*expelled)(nil); errors.As(context.Cause(s.request.Context()), &cause) {
 			return s.close(w, cause)
 		}
 		if err != nil {
@@ -74,7 +63,7 @@ func (s eventStream) write(w http.ResponseWriter) error {
 				return err
 			}
 			if e.End != nil && e.End.Err != nil {
-				callOf(s.ctx).note(e.End.Err, toProblem(e.End.Err)) // the log names it by this request
+				s.request.note(e.End.Err, toProblem(e.End.Err)) // the log names it by this request
 			}
 			out = appendEvent(out, e.ID, name, data)
 			s.after = e.ID
@@ -92,7 +81,7 @@ func (s eventStream) write(w http.ResponseWriter) error {
 // no id, as it is none of the reply's.
 func (s eventStream) close(w http.ResponseWriter, cause error) error {
 	p := toProblem(cause)
-	callOf(s.ctx).note(cause, p)
+	s.request.note(cause, p)
 	data, err := encode(p)
 	if err != nil {
 		return err
@@ -106,10 +95,10 @@ func (s eventStream) close(w http.ResponseWriter, cause error) error {
 // next waits for events, but not longer than the reader, and what stands
 // between, should wait for a sign of life.
 func (s eventStream) next() ([]reply.Event, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.heartbeat)
+	ctx, cancel := context.WithTimeout(s.request.Context(), s.request.server.cfg.Heartbeat)
 	defer cancel()
 	events, err := s.reply.Next(ctx, s.after)
-	if errors.Is(err, context.DeadlineExceeded) && s.ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && s.request.Context().Err() == nil {
 		return nil, nil
 	}
 	return events, err

@@ -154,7 +154,7 @@ func TestTreeTakesNoMemory(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		w := discardResponse{}
-		if err := (treeAnswer{conversation: tree.Conversation{ID: uuid.New()}, nodes: nodes(n)}).VisitGetTreeResponse(w); err != nil {
+		if err := (treeAnswer{conversation: tree.Conversation{ID: uuid.New()}, nodes: nodes(n)}).Write(w); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
@@ -180,8 +180,9 @@ func TestTreeThatFailsAtOnceIsAProblem(t *testing.T) {
 	}
 	failing := treeAnswer{nodes: func(yield func(tree.Node, error) bool) { yield(tree.Node{}, errors.New("boom")) }}
 	rec := httptest.NewRecorder()
-	c := s.echo.NewContext(httptest.NewRequest("GET", "/", nil).WithContext(contextOf(new(call))), rec)
-	s.fail(failing.VisitGetTreeResponse(c.Response()), c)
+	r := requestFor(s)
+	r.route, r.answer.ResponseWriter = s.nowhere[s.surfaces[0]], rec
+	s.fail(r, failing.Write(&r.answer))
 	if rec.Code != 500 || rec.Header().Get("Content-Type") != "application/problem+json" || !json.Valid(rec.Body.Bytes()) {
 		t.Errorf("%d %v: %s", rec.Code, rec.Header(), rec.Body)
 	}

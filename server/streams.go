@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 )
 
 // A quota lets so many requests of one key be under way at a time. A server
@@ -20,14 +19,14 @@ func newQuota(most int) *quota { return &quota{most: most, byKey: make(map[uuid.
 
 // enter counts a request. Where one is over the quota, nothing waits: streams
 // of replies last, and a client knows which of them it can end.
-func (q *quota) enter(key uuid.UUID) error {
+func (q *quota) enter(key uuid.UUID) (leave func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byKey[key] >= q.most {
-		return problemf(CodeTooManyStreams, "", "The key has %d streams of replies open, which is the most. End one, and send the request again.", q.most)
+		return nil, problemf(CodeTooManyStreams, "", "The key has %d streams of replies open, which is the most. End one, and send the request again.", q.most)
 	}
 	q.byKey[key]++
-	return nil
+	return func() { q.leave(key) }, nil
 }
 
 func (q *quota) leave(key uuid.UUID) {
@@ -35,20 +34,5 @@ func (q *quota) leave(key uuid.UUID) {
 	defer q.mu.Unlock()
 	if q.byKey[key]--; q.byKey[key] == 0 {
 		delete(q.byKey, key)
-	}
-}
-
-// countStreams bounds the requests of a key that read or wait for replies.
-func (s *Server) countStreams(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if !s.routeOf(c).replies {
-			return next(c)
-		}
-		key := callOf(c.Request().Context()).key
-		if err := s.streams.enter(key); err != nil {
-			return err
-		}
-		defer s.streams.leave(key)
-		return next(c)
 	}
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -167,12 +165,14 @@ func TestTracesStreams(t *testing.T) {
 func TestTracesFailures(t *testing.T) {
 	t.Parallel()
 	a, spans := newTracedAPI(t)
-	a.server.echo.GET("/v1/cut", func(c echo.Context) error {
-		c.Response().WriteHeader(http.StatusOK)
-		c.Response().Flush()
-		return errors.New("zebra")
-	})
-	a.server.echo.GET("/v1/panic", func(echo.Context) error { panic("zebra") })
+	a.server.router.add(newRoute(a.server.surfaces[0], Route{Method: "GET", Pattern: "/v1/cut", Handle: func(r *Request) (Answer, error) {
+		r.answer.WriteHeader(http.StatusOK)
+		if err := http.NewResponseController(&r.answer).Flush(); err != nil {
+			t.Error(err)
+		}
+		return nil, errors.New("zebra")
+	}}))
+	a.server.router.add(newRoute(a.server.surfaces[0], Route{Method: "GET", Pattern: "/v1/panic", Handle: func(*Request) (Answer, error) { panic("zebra") }}))
 	for path, status := range map[string]string{"/v1/cut": "", "/v1/panic": "500"} {
 		res, err := http.Get(a.url + path)
 		if err != nil {
@@ -189,11 +189,11 @@ func TestTracesFailures(t *testing.T) {
 
 // What isn't traced costs two look-ups in a context, and no memory.
 func TestTracingOffIsFree(t *testing.T) {
-	ctx := context.WithValue(t.Context(), callKey{}, &call{})
-	c := echo.New().NewContext(nil, nil)
+	r := requestFor(nil)
+	ctx := r.Context()
 	if n := testing.AllocsPerRun(100, func() {
-		describe(ctx, c, route{}, callOf(ctx))
-		conclude(ctx, callOf(ctx), false)
+		describe(ctx, r.Request, r)
+		conclude(ctx, r, false)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

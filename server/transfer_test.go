@@ -26,7 +26,7 @@ func TestExportedFileCanBeImported(t *testing.T) {
 	export := request{method: "GET", path: fill(conversationPathOf + "/export")}
 	file := string(from.must(200, nil, export).body)
 	put := request{method: "POST", path: "/v1/imports", body: file, header: octets}
-	var report ImportReport
+	var report importReport
 	to.must(200, &report, put)
 	if report.Format != "coppice" || report.Messages != 8 || report.Summaries != 1 || report.Added != 9 || report.Leaves != 3 || report.BranchPoints != 1 || len(report.Notes) != 0 {
 		t.Errorf("%+v", report)
@@ -70,7 +70,7 @@ func TestImportedSummaries(t *testing.T) {
 	}
 
 	keeps := newAPI(t)
-	var report ImportReport
+	var report importReport
 	keeps.must(200, &report, put("?summaries=keep"))
 	if report.Summaries != 1 || report.SummariesDropped != 0 {
 		t.Errorf("%+v", report)
@@ -136,7 +136,7 @@ func TestImportedSummaries(t *testing.T) {
 func TestImportTellsWhatItRepaired(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	var report ImportReport
+	var report importReport
 	a.must(200, &report, request{method: "POST", path: "/v1/imports", header: octets,
 		body: `[{"role":"user","content":"a\u0000b"},{"role":"assistant","content":"c"}]`})
 	if report.Added != 2 || len(report.Notes) != 1 || report.Notes[0].Action != "repaired" || report.Notes[0].Kind != "text" {

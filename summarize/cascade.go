@@ -4,31 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Summarizer is a model of the cascade.
-type Summarizer struct {
+// A Summarizer writes summaries.
+type Summarizer interface {
+	// Summarize gives a summary of the messages to fold, or of as many of the
+	// oldest as one call takes. An error means that there is none; the result has
+	// the attempts even so. It returns soon after ctx is done.
+	Summarize(ctx context.Context, in prompt.Input) (prompt.Result, error)
+}
+
+// A Bounded Summarizer tells beforehand what one call of it can take. Of others
+// it is taken that they read all messages at once, within a minute.
+type Bounded interface {
+	Summarizer
+
+	// Portion is how many of the messages to fold one call may take, for a
+	// summary of so many tokens. The messages after them aren't read.
+	Portion(fold []tree.PathMessage, target int) int
+
+	// Timeout is the longest that one call takes.
+	Timeout() time.Duration
+}
+
+// A Model is a model of a cascade.
+type Model struct {
 	Model   llm.Model
 	Window  int           // tokens that the model takes, its answer included
 	Timeout time.Duration // of one call; 0 stands for 30 s
 }
 
-func (s Summarizer) timeout() time.Duration {
-	if s.Timeout <= 0 {
+func (m Model) timeout() time.Duration {
+	if m.Timeout <= 0 {
 		return defaultTimeout
 	}
-	return s.Timeout
+	return m.Timeout
 }
-
-// OfflineDigest is the name of the summarizer that needs no network: extractive
-// and deterministic, the last of every cascade.
-const OfflineDigest = "offline-digest"
 
 const (
 	defaultTimeout  = 30 * time.Second
@@ -39,80 +56,47 @@ const (
 	finishTruncated = "length"
 )
 
-// An Attempt is one call of a model.
-type Attempt struct {
-	Model            string `json:"model"`
-	Error            string `json:"error,omitempty"` // "" where it gave a summary
-	PromptTokens     int    `json:"prompt_tokens"`   // as the provider counts, or an estimate where it doesn't say
-	CompletionTokens int    `json:"completion_tokens"`
-	DurationMS       int64  `json:"duration_ms"`
+// A Cascade is a Summarizer that asks one model after the other until one gives
+// a summary. It is the only one who tries again: the client doesn't.
+type Cascade struct {
+	Models  []Model
+	Counter tokens.Counter // nil: o200k
 }
 
-// A cascade asks one summarizer after the other until one gives a summary. It
-// is the only one who tries again: the client doesn't.
-type cascade struct {
-	summarizers []Summarizer
-	noDigest    bool
-	count       tokens.Counter
-	until       time.Time // when the models' time is over, and the digest's comes; zero: never
+var _ Bounded = Cascade{}
+
+// counter counts as the cascade does.
+func (c Cascade) counter() tokens.Counter {
+	if c.Counter == nil {
+		return tokens.O200k()
+	}
+	return c.Counter
 }
 
-// An answer is a summary's text.
-type answer struct {
-	text, model string
-	taken       int // messages of the fold that it tells of, the oldest ones
-}
+// errNoModels is of a cascade that asks nobody.
+var errNoModels = errors.New("there is no model to ask")
 
-// errNoSummary is of a cascade whose every summarizer failed.
-var errNoSummary = errors.New("no summarizer gave a summary")
-
-// run gives a summary of as many of the messages to fold as one call of the
-// summarizer takes that answers. Whatever models do, it ends when their timeouts
-// have passed, or with ctx.
-func (c cascade) run(ctx context.Context, in Input) (a answer, attempts []Attempt, err error) {
-	for _, s := range c.summarizers {
-		if c.over() {
-			break
-		}
-		if a, err = c.ask(ctx, s, in, &attempts); err == nil {
-			return a, attempts, nil
-		}
+// Summarize asks the models. Whatever they do, it ends when their timeouts have
+// passed, or soon after ctx.
+func (c Cascade) Summarize(ctx context.Context, in prompt.Input) (r prompt.Result, err error) {
+	err = errNoModels
+	for _, m := range c.Models {
 		if ctx.Err() != nil {
-			return a, attempts, ctx.Err()
+			return r, ctx.Err()
+		}
+		if err = c.ask(ctx, m, in, &r); err == nil {
+			return r, nil
 		}
 	}
-	if c.noDigest {
-		return a, attempts, errNoSummary
-	}
-	a, err = c.digest(in, &attempts)
-	return a, attempts, err
+	return r, err
 }
 
-// over tells whether the models' time is over.
-func (c cascade) over() bool { return !c.until.IsZero() && !time.Now().Before(c.until) }
-
-// digest gives the offline digest of all messages to fold.
-func (c cascade) digest(in Input, attempts *[]Attempt) (answer, error) {
-	start := time.Now()
-	text := digest(in, c.count)
-	a := Attempt{Model: OfflineDigest, DurationMS: time.Since(start).Milliseconds()}
-	_, err := cleanSummary(text)
-	if err != nil {
-		a.Error, err = err.Error(), errNoSummary
+// Timeout is that of all models together.
+func (c Cascade) Timeout() (sum time.Duration) {
+	for _, m := range c.Models {
+		sum += m.timeout()
 	}
-	*attempts = append(*attempts, a)
-	return answer{text, OfflineDigest, len(in.Fold)}, err
-}
-
-// ask has one model summarize as much of the input as a prompt for it holds.
-func (c cascade) ask(ctx context.Context, s Summarizer, in Input, attempts *[]Attempt) (answer, error) {
-	step, rest, err := nextStep(in, promptBudget(s.Window, in.TargetTokens), c.count)
-	if err != nil {
-		*attempts = append(*attempts, Attempt{Model: s.Model.Name(), Error: err.Error()})
-		return answer{}, err
-	}
-	text, err := c.call(ctx, s, step, outputLimit(in.TargetTokens), attempts)
-	return answer{text, s.Model.Name(), len(in.Fold) - len(rest)}, err
+	return sum
 }
 
 // A step reads no more messages than so many prompts could hold: what a prompt
@@ -123,15 +107,14 @@ const (
 	leastPortion   = 16_000 // tokens
 )
 
-// portion is how many of the messages to fold one step reads. The digest takes
-// any number at once.
-func (c cascade) portion(fold []tree.PathMessage, target int) int {
-	if len(c.summarizers) == 0 || c.over() {
+// Portion is what some prompts of the model with the largest window hold.
+func (c Cascade) Portion(fold []tree.PathMessage, target int) int {
+	if len(c.Models) == 0 {
 		return len(fold)
 	}
 	most := leastPortion
-	for _, s := range c.summarizers {
-		most = max(most, portionPrompts*promptBudget(s.Window, target))
+	for _, m := range c.Models {
+		most = max(most, portionPrompts*promptBudget(m.Window, target))
 	}
 	n, sum := 0, 0
 	for ; n < len(fold) && (n == 0 || sum+fold[n].Tokens <= most); n++ {
@@ -146,64 +129,50 @@ func outputLimit(target int) int { return max(target*outputSlack, leastOutput) }
 // promptBudget is how many tokens a prompt for a model may have.
 func promptBudget(window, target int) int { return window*windowShare/100 - outputLimit(target) }
 
-// call sends one prompt and checks the answer.
-func (c cascade) call(ctx context.Context, s Summarizer, step promptStep, output int, attempts *[]Attempt) (string, error) {
-	start := time.Now()
-	deadline := start.Add(s.timeout())
-	if !c.until.IsZero() && c.until.Before(deadline) {
-		deadline = c.until
-	}
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	t := temperature
-	prompt := step.prompt()
-	answer, err := complete(ctx, s.Model, llm.Request{Messages: prompt.messages(), Temperature: &t, MaxOutputTokens: output})
-	a := Attempt{
-		Model: s.Model.Name(), PromptTokens: answer.PromptTokens, CompletionTokens: answer.CompletionTokens,
-		DurationMS: time.Since(start).Milliseconds(),
-	}
-	if a.PromptTokens == 0 {
-		a.PromptTokens = step.tokens
-	}
-	if a.CompletionTokens == 0 {
-		a.CompletionTokens = c.count.Count(answer.Text)
-	}
-	text := ""
-	switch {
-	case err != nil:
-	case answer.Refusal != "":
-		err = errRefused
-	case answer.FinishReason == finishTruncated:
-		err = fmt.Errorf("the answer was cut off after %d tokens", a.CompletionTokens)
-	default:
-		text, err = cleanSummary(answer.Text)
-	}
-	if n, most := c.count.Count(text), 2*output; err == nil && n > most {
-		text, err = "", fmt.Errorf("%w: it has %d tokens, and %d are the most", errLongSummary, n, most)
-	}
-	if err == nil && (len(leakedTags(text, step.input.Nonce)) > 0 || repeats(prompt, text)) {
-		text, err = "", errLeak
-	}
+// ask has one model summarize as much of the input as a prompt for it holds, and
+// adds the attempt to the result.
+func (c Cascade) ask(ctx context.Context, m Model, in prompt.Input, r *prompt.Result) (err error) {
+	a := prompt.Attempt{Model: m.Model.Name()}
+	defer func() {
+		if err != nil {
+			a.Error = err.Error()
+		}
+		r.Attempts = append(r.Attempts, a)
+	}()
+	step, rest, err := prompt.Next(in, promptBudget(m.Window, in.TargetTokens), c.counter())
 	if err != nil {
-		a.Error = err.Error()
+		return err
 	}
-	*attempts = append(*attempts, a)
-	return text, err
+	text, err := c.call(ctx, m, step, outputLimit(in.TargetTokens), &a)
+	if err == nil {
+		r.Text, r.Model, r.Taken = text, m.Model.Name(), len(in.Fold)-len(rest)
+	}
+	return err
 }
 
-// repeats tells whether an answer is a piece of what the prompt itself says, or
-// begins with it.
-func repeats(p prompt, text string) bool {
-	const telling = 60 // characters that no summary shares with a prompt by chance
-	for _, m := range p {
-		if m.part != partSystem && m.part != partClosing {
-			continue
-		}
-		if strings.Contains(m.text, text) || strings.HasPrefix(text, firstCharacters(m.text, telling)) {
-			return true
-		}
+// call sends one prompt and checks the answer.
+func (c Cascade) call(ctx context.Context, m Model, step prompt.Step, output int, a *prompt.Attempt) (string, error) {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, m.timeout())
+	defer cancel()
+	t := temperature
+	answer, err := complete(ctx, m.Model, llm.Request{Messages: step.Messages(), Temperature: &t, MaxOutputTokens: output})
+	a.PromptTokens, a.CompletionTokens, a.DurationMS = answer.PromptTokens, answer.CompletionTokens, time.Since(start).Milliseconds()
+	if a.PromptTokens == 0 {
+		a.PromptTokens = step.Tokens
 	}
-	return false
+	if a.CompletionTokens == 0 {
+		a.CompletionTokens = c.counter().Count(answer.Text)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case answer.Refusal != "":
+		return "", prompt.ErrRefused
+	case answer.FinishReason == finishTruncated:
+		return "", fmt.Errorf("the answer was cut off after %d tokens", a.CompletionTokens)
+	}
+	return step.Accept(answer.Text, 2*output, c.counter())
 }
 
 // grace is how long a model gets to say what it knows when its time is up.

@@ -16,6 +16,8 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -103,8 +105,8 @@ func TestCascade(t *testing.T) {
 			store := tree.New(pool)
 			var observed []tree.Compaction
 			s := service(t, store, Config{
-				Summarizers: []Summarizer{{Model: faulty, Window: 100_000, Timeout: 400 * time.Millisecond}},
-				Observe:     func(k tree.Compaction) { observed = append(observed, k) },
+				Summarizer: Cascade{Models: []Model{{Model: faulty, Window: 100_000, Timeout: 400 * time.Millisecond}}},
+				Observe:    func(k tree.Compaction) { observed = append(observed, k) },
 			})
 			id := conversation(t, store)
 			head := talk(t, store, id, uuid.Nil, 40)
@@ -112,7 +114,7 @@ func TestCascade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var attempts []Attempt
+			var attempts []prompt.Attempt
 			if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) == 0 {
 				t.Fatalf("attempts %s, %v", k.Attempts, err)
 			}
@@ -121,7 +123,7 @@ func TestCascade(t *testing.T) {
 					t.Errorf("%s by %q after %s: %s", k.Outcome, k.Model, k.Attempts, k.Reason)
 				}
 			} else if k.Outcome == tree.OutcomeSaved {
-				if k.Model != OfflineDigest || len(attempts) != 2 || !strings.Contains(attempts[0].Error, test.error) || attempts[0].Error == "" {
+				if k.Model != digest.Name || len(attempts) != 2 || !strings.Contains(attempts[0].Error, test.error) || attempts[0].Error == "" {
 					t.Errorf("saved by %q after %s", k.Model, k.Attempts)
 				}
 			} else if k.Outcome != tree.OutcomeNoGain || test.error != "" {
@@ -163,19 +165,19 @@ func TestAnswerThatIsThePrompt(t *testing.T) {
 				return llm.Response{}, err
 			}
 			for line := range strings.Lines(m.Content) { // the first that would do as a summary
-				if _, err := cleanSummary(line); err == nil && said == "" {
+				if _, err := prompt.Clean(line); err == nil && said == "" {
 					said = strings.TrimSpace(line)
 				}
 			}
 			return llmtest.Response(said), nil
 		}}
-		s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: 100_000}}})
+		s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
 		id := conversation(t, store)
 		k := compact(t, s, id, talk(t, store, id, uuid.Nil, 40).ID, Demand{})
 		if said == "" {
 			t.Fatalf("%s: no line of it would do as a summary", test.name)
 		}
-		if k.Model != OfflineDigest || !strings.Contains(string(k.Attempts), "repeats its prompt") {
+		if k.Model != digest.Name || !strings.Contains(string(k.Attempts), "repeats its prompt") {
 			t.Errorf("%s: %q is saved as the summary of %s: %s", test.name, said, k.Model, k.Attempts)
 		}
 	}
@@ -188,10 +190,10 @@ func TestModelThatIgnoresItsContext(t *testing.T) {
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	deaf := deafModel{release}
-	s := service(t, store, Config{Summarizers: []Summarizer{{Model: deaf, Window: 100_000, Timeout: 50 * time.Millisecond}}})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: deaf, Window: 100_000, Timeout: 50 * time.Millisecond}}}})
 	id := conversation(t, store)
 	k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
-	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != OfflineDigest {
+	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != digest.Name {
 		t.Errorf("%s by %q, %v", k.Outcome, k.Model, err)
 	}
 }
@@ -220,7 +222,7 @@ func TestModelsTimeIsBounded(t *testing.T) {
 			}
 			return llmtest.Response(written), nil
 		}}
-		s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: 100_000, Timeout: test.timeout}}})
+		s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000, Timeout: test.timeout}}}})
 		id := conversation(t, store)
 		k, err := s.Compact(ctx, id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
 		if err != nil || k.Outcome != tree.OutcomeSaved || calls != 1 {
@@ -233,7 +235,7 @@ func TestModelsTimeIsBounded(t *testing.T) {
 func TestEveryModelFails(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	s := service(t, store, Config{NoDigest: true, Summarizers: []Summarizer{{Model: witness{broken: true}, Window: 100_000}, {Model: witness{broken: true}, Window: 100_000}}})
+	s := service(t, store, Config{NoDigest: true, Summarizer: Cascade{Models: []Model{{Model: witness{broken: true}, Window: 100_000}, {Model: witness{broken: true}, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 40)
 	before, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
@@ -244,8 +246,8 @@ func TestEveryModelFails(t *testing.T) {
 	if err != nil || k.Outcome != tree.OutcomeFailed || k.SummaryID != uuid.Nil || k.TokensAfter != k.TokensBefore {
 		t.Fatalf("%+v, %v", k, err)
 	}
-	var attempts []Attempt
-	if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) != 2 {
+	var attempts []prompt.Attempt
+	if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) != 2 || attempts[0].Model != "witness" || attempts[1].Model != "witness" {
 		t.Errorf("each model is asked once: %s", k.Attempts)
 	}
 	after, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
@@ -283,7 +285,7 @@ func TestWhileTheSummarizerWrites(t *testing.T) {
 		}},
 		{name: "another summary lands", outcome: tree.OutcomeSuperseded, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
 			other := *s
-			other.cascade.summarizers = nil
+			other.summarizer = nil
 			if k, err := other.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{}); err != nil || k.Outcome != tree.OutcomeSaved {
 				t.Errorf("%s, %v", k.Outcome, err)
 			}
@@ -309,12 +311,12 @@ func TestWhileTheSummarizerWrites(t *testing.T) {
 				head = talk(t, store, id, head.ID, 30)
 			}
 			var s *Service
-			s = service(t, store, Config{Summarizers: []Summarizer{{Window: 100_000, Model: &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+			s = service(t, store, Config{Summarizer: Cascade{Models: []Model{{Window: 100_000, Model: &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
 				if test.during != nil {
 					test.during(t, s, id, head, prior)
 				}
 				return llmtest.Response(written), nil
-			}}}}})
+			}}}}}})
 			k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
 			if err != nil || k.Outcome != test.outcome {
 				t.Errorf("%s (%s), %v; want %s", k.Outcome, k.Reason, err, test.outcome)
@@ -372,7 +374,7 @@ func TestConcurrentCompactions(t *testing.T) {
 	head := talk(t, store, id, uuid.Nil, 40)
 	var wg sync.WaitGroup
 	for range 4 {
-		s := service(t, store, Config{Summarizers: []Summarizer{{Model: witness{}, Window: 100_000}}})
+		s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 		wg.Go(func() {
 			tip := head
 			for range 8 {

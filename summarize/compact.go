@@ -2,8 +2,6 @@ package summarize
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -29,12 +27,13 @@ type order struct {
 	window  Window
 	insists bool      // though the branch waits: a job's next attempt, which has waited already
 	until   time.Time // when no more steps begin; zero: when all is done
+	models  time.Time // when the models' time is over, and the digest's comes; zero: never
 }
 
 // A result is what became of a branch.
 type result struct {
 	steps []tree.Compaction // one at least; all but the last were saved
-	left  room              // that the branch has now, where that is known
+	left  Room              // that the branch has now, where that is known
 	fits  bool              // the branch fits its window, after a step that was saved
 	more  bool              // the time was over before all was folded
 	final bool              // that the last step failed can't be mended by the same again
@@ -43,8 +42,8 @@ type result struct {
 func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 
 // Compact compacts a branch: it plans, has the summary written, and saves it if
-// nothing has overtaken it. The record of what came of it is stored and
-// returned; only the database's failures and ctx's end are errors. With a
+// nothing has overtaken it. A head of uuid.Nil is the active one. The record of
+// what came of it is stored and returned; only the database's failures and ctx's end are errors. With a
 // demand, it folds what may be folded even below the trigger.
 //
 // A branch that is too long for one call of the summarizer is compacted in
@@ -82,8 +81,8 @@ func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		over := deadline.Add(-min(reserve, time.Until(deadline)/4))
-		if s = s.over(s.store); !s.cascade.noDigest {
-			s.cascade.until = over
+		if !s.noDigest {
+			o.models = over
 		}
 		if o.until.IsZero() || o.until.After(over) {
 			o.until = over
@@ -94,6 +93,7 @@ func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID,
 		if k, goal, err = s.step(ctx, conversationID, headID, o, goal, &r); err != nil {
 			return r, err
 		}
+		headID = k.HeadID // another branch may have become active
 		if k.Outcome == tree.OutcomeNothingToDo && len(r.steps) > 0 {
 			return r, nil // what was left of the goal isn't worth a step
 		}
@@ -123,85 +123,40 @@ func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, o 
 		return k, goal, err
 	}
 	k = record(l.view, l.settings, o.trigger, o.demand)
-	var summary *tree.NewSummary
-	if l.plan == nil {
+	var d draft
+	if l.plan != nil {
+		if d, err = s.write(ctx, l, o, k.ID); err != nil {
+			return tree.Compaction{}, goal, err
+		}
+	}
+	switch conclude(&k, l, d); k.Outcome {
+	case tree.OutcomeNothingToDo:
 		r.left = l.left
-		k.Outcome, k.Reason = tree.OutcomeNothingToDo, string(l.reason)
 		// A background check that found nothing to do leaves no record: there is
 		// one after many appends. Nor does a step that isn't needed.
 		if o.trigger == TriggerAppend || goal != uuid.Nil {
 			return k, goal, nil
 		}
-	} else if summary, err = s.write(ctx, &l, o.demand, &k); err != nil {
-		return tree.Compaction{}, goal, err
+	case tree.OutcomeSaved:
+	default:
+		d.summary = nil
 	}
 	k.Duration = time.Since(start)
-	recorded, err := s.store.RecordCompaction(ctx, k, summary)
-	if summary != nil && faultOf(ctx, err) == faultRefused {
-		k.Outcome, k.Reason = tree.OutcomeFailed, "The summary can't be stored: "+err.Error()
-		k.MessagesAfter, k.TokensAfter, r.final = k.MessagesBefore, k.TokensBefore, true
+	recorded, err := s.store.RecordCompaction(ctx, k, d.summary)
+	if d.summary != nil && TroubleOf(ctx, err) == TroubleRefused {
+		refused(&k, err)
+		r.final = true
 		recorded, err = s.store.RecordCompaction(ctx, k, nil)
 	}
 	if err != nil {
 		return tree.Compaction{}, goal, err
 	}
 	if k = recorded; k.Outcome == tree.OutcomeSaved {
-		r.left = roomBeside(l.view.Prefix, k.TokensAfter, l.plan.Tail, l.settings)
+		r.left = roomBeside(l.view.Prefix, k.TokensAfter, d.plan.Tail, l.settings)
 		r.fits = k.TokensAfter <= l.settings.Budget().Available
 	}
 	s.report(ctx, k)
-	return k, l.goal, nil
-}
-
-// trouble is what an error of a compaction says of the next attempt. What models
-// do wrong is no error: it is an outcome, and the branch backs off.
-type trouble int
-
-const (
-	faultNone    trouble = iota
-	faultGone            // the branch is no longer there
-	faultRefused         // what was to be stored can't be, and never will
-	faultEnded           // the caller's time is over, or it went away
-	faultAway            // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
-)
-
-// faultOf tells them apart. An error of the caller's time has the same name as
-// that of a connection which took too long, but only with ctx at its end.
-func faultOf(ctx context.Context, err error) trouble {
-	switch {
-	case err == nil:
-		return faultNone
-	case ctx.Err() != nil:
-		return faultEnded
-	case errors.Is(err, fault.NotFound):
-		return faultGone
-	case fault.Refused(err), errors.Is(err, fault.Permanent):
-		return faultRefused
-	}
-	return faultAway
-}
-
-// record begins the record of a compaction, which so far changes nothing.
-func record(v tree.View, settings Settings, t Trigger, d *Demand) tree.Compaction {
-	k := tree.Compaction{
-		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(t),
-		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: settings.json(),
-	}
-	if v.Summary != nil {
-		k.MessagesBefore++
-		k.PriorSummaryID = v.Summary.ID
-	}
-	k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
-	if d != nil {
-		k.Instructions = d.Instructions
-	}
-	return k
-}
-
-// json is the settings as a record has them.
-func (s Settings) json() json.RawMessage {
-	raw, _ := json.Marshal(s) // numbers and strings always marshal
-	return raw
+	return k, d.goal, nil
 }
 
 func (s *Service) report(ctx context.Context, k tree.Compaction) {

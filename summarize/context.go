@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -92,7 +93,7 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		c.add(part{PartPrefix, m.ID, m.Tokens}, m.Body)
 	}
 	if v.Summary != nil {
-		c.add(part{PartSummary, v.Summary.ID, v.Summary.Tokens}, summaryMessage(v.Summary.Body))
+		c.add(part{PartSummary, v.Summary.ID, v.Summary.Tokens}, prompt.Shown(v.Summary.Body))
 		c.Summary = contextSummary(v.Summary)
 		c.Counts.Kept = len(v.Summary.Range.KeptIDs)
 		used += v.Summary.Tokens

@@ -15,7 +15,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
@@ -140,7 +142,7 @@ func TestContextTravels(t *testing.T) {
 	if after.Usage != before.Usage || after.Counts != before.Counts {
 		t.Errorf("%+v %+v, want %+v %+v", after.Usage, after.Counts, before.Usage, before.Counts)
 	}
-	if n := tokens.O200k().Count(readSpoken(tree.Message{Role: tree.RoleUser, Body: after.Messages[0]}).text) + messageTokens; n != after.Summary.Tokens {
+	if n := tokens.O200k().Count(chat.Read(after.Messages[0]).Text()) + messageTokens; n != after.Summary.Tokens {
 		t.Errorf("the summary's message has %d tokens, and says %d", n, after.Summary.Tokens)
 	}
 }
@@ -235,7 +237,7 @@ func TestContextNeverBeginsWithAResult(t *testing.T) {
 func TestExplainReadsNoTexts(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
-	plain := tree.New(pool, tree.WithTokenCounter(quarters{}))
+	plain := tree.New(pool, tree.WithTokenCounter(prompttest.Quarters{}))
 	id := conversation(t, plain)
 	const size, summaries = 200_000, 20
 	var head tree.Message

@@ -13,12 +13,14 @@
 //
 //   - [Settings] and their [Budget] say when and how much; [MakePlan] decides, a
 //     pure function of a branch and its settings.
-//   - A prompt fences what people and tools wrote, so that it stays data; a
-//     cascade of [Summarizer] models answers it, and last an offline digest
-//     that needs no network.
+//   - Package prompt says what a summarizer reads: the messages, fenced so that
+//     they stay data, and what to do with them.
+//   - A [Summarizer] writes the summary: a [Cascade] of models, and last the
+//     offline digest of package digest, which needs no network.
 //   - A [Service] gives contexts ([Service.Context]), compacts
-//     ([Service.Compact]) and explains itself ([Service.Explain]).
-//   - A [Worker] runs compactions in the background, queued in the transaction
+//     ([Service.Compact]) and explains itself ([Service.Explain]). What a
+//     compaction came to is decided in one place (outcome.go).
+//   - Package jobs runs compactions in the background, queued in the transaction
 //     of the append that made them due.
 //
 // The package knows nothing of HTTP, and it calls models only through package

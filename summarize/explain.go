@@ -2,12 +2,12 @@ package summarize
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -48,7 +48,8 @@ type ExplainedPlan struct {
 
 // Explain says which summary applies to a branch, why the others don't, how
 // many tokens are left to the trigger, and what a compaction asked for now
-// would do. It reads the whole path, so it costs what the path is long.
+// would do. A head of uuid.Nil is the active one. It reads the whole path, so it
+// costs what the path is long.
 func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
 	defer fault.Wrap(&err, "summarize.Explain(%s, head %s)", conversationID, headID)
 	l, err := s.look(ctx, conversationID, headID, order{demand: &Demand{}}, uuid.Nil)
@@ -68,7 +69,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	}
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
-		ConversationID: conversationID, HeadID: headID, Summaries: []ExplainedSummary{}, Settings: settings,
+		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, Settings: settings,
 		TokensToTrigger: b.Trigger - used, Plan: explainPlan(l.plan), Automatic: automatic == "", Reason: string(automatic),
 		Usage: Usage{
 			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
@@ -82,7 +83,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	if err != nil {
 		return Explanation{}, err
 	}
-	onBranch, err := s.store.SummariesOnBranch(ctx, conversationID, headID)
+	onBranch, err := s.store.SummariesOnBranch(ctx, conversationID, v.HeadID)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -131,5 +132,5 @@ func explainPlan(p *Plan) *ExplainedPlan {
 func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, text string, err error) {
 	defer fault.Wrap(&err, "summarize.Summary(%s, %s)", conversationID, id)
 	summary, err := s.store.Summary(ctx, conversationID, id)
-	return summary, unwrapSummary(json.RawMessage(summary.Body)), err
+	return summary, prompt.Unwrap(summary.Body), err
 }

@@ -25,7 +25,7 @@ func TestBranchOffBetweenCutoffAndAnchorHasNoSummary(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	settings := smallSettings()
 	settings.LookAhead, settings.AnchorSlackTurns = LookAheadRecent, 1
-	s := service(t, store, Config{Settings: settings, Summarizers: []Summarizer{{Model: witness{}, Window: 100_000}}})
+	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 	id := conversation(t, store)
 	var path []tree.Message
 	said := func(parent uuid.UUID, n int) tree.Message {
@@ -80,7 +80,7 @@ func TestBranchOffBetweenCutoffAndAnchorHasNoSummary(t *testing.T) {
 func TestUndoBringsBackTheSummaryBefore(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	s := service(t, store, Config{Summarizers: []Summarizer{{Model: witness{}, Window: 100_000}}})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 8)
 	whole := contextOf(t, s, id, head.ID)
@@ -113,7 +113,7 @@ func TestUndoBringsBackTheSummaryBefore(t *testing.T) {
 func TestMergeHoldsThePriorSummary(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	s := service(t, store, Config{Summarizers: []Summarizer{{Model: witness{}, Window: 100_000}}})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 	id := conversation(t, store)
 	parent, prior := uuid.Nil, uuid.Nil
 	for round := range 3 {
@@ -149,7 +149,7 @@ func TestStepsHoldEveryMessage(t *testing.T) {
 		calls.Add(1)
 		return witness{}.Complete(ctx, req)
 	}}
-	s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: 3000}}})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 3000}}}})
 	id := conversation(t, store)
 	parent := uuid.Nil
 	for n := range 40 {

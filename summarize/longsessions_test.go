@@ -69,13 +69,13 @@ func TestLongSessions(t *testing.T) {
 			}
 			for _, test := range []struct {
 				window int
-				models []Summarizer
+				models []Model
 			}{
-				{8_000, nil}, {16_000, nil}, {32_000, nil}, {16_000, []Summarizer{{Model: verbose{}, Window: 100_000}}},
+				{8_000, nil}, {16_000, nil}, {32_000, nil}, {16_000, []Model{{Model: verbose{}, Window: 100_000}}},
 			} {
 				settings := Defaults()
 				settings.MaxContextTokens, settings.ReservedTokens = test.window, 0
-				service, err := New(store, Config{Settings: settings, Summarizers: test.models})
+				service, err := New(store, Config{Settings: settings, Summarizer: Cascade{Models: test.models}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,10 +14,9 @@ import (
 type look struct {
 	view     tree.View // without bodies; its messages' tokens are what they cost in a context
 	settings Settings
-	plan     *Plan     // nil where there is nothing to do
-	reason   Reason    // why not
-	left     room      // where there is nothing to do: what may be added before the next look
-	goal     uuid.UUID // cutoff of the plan, where the compaction folds only a part of it
+	plan     *Plan  // nil where there is nothing to do
+	reason   Reason // why not
+	left     Room   // where there is nothing to do: what may be added before the next look
 }
 
 // wholeBranch is a budget that no branch is over.
@@ -32,7 +31,7 @@ func (s *Service) look(ctx context.Context, conversationID, headID uuid.UUID, o 
 	if l.settings, err = s.windowOf(l.view, o.window); err != nil {
 		return l, err
 	}
-	l.view.Tail = weigh(l.view.Tail, s.cascade.count)
+	l.view.Tail = weigh(l.view.Tail, s.count)
 	l.left = distance(l.view, l.settings)
 	if goal != uuid.Nil {
 		if l.plan, l.reason = planOn(l.view, l.settings, o.demand, goal); l.plan != nil || o.demand != nil {
@@ -62,7 +61,7 @@ const failedPatience = time.Hour
 //
 // A branch that has stopped to fit its window doesn't wait: until now nothing
 // was tried for that.
-func (s *Service) waits(ctx context.Context, l look) (left room, waits bool, err error) {
+func (s *Service) waits(ctx context.Context, l look) (left Room, waits bool, err error) {
 	tried, err := s.store.FruitlessCompactions(ctx, l.view.ConversationID, l.settings.json())
 	if err != nil || len(tried) == 0 {
 		return left, false, err
@@ -92,16 +91,16 @@ func (s *Service) waits(ctx context.Context, l look) (left room, waits bool, err
 		return left, false, nil
 	}
 	growth := func(first int) int { return max(1, first) << min(n-1, 24) }
-	left = room{tokens: growth((b.Trigger-prefix)/8) - (used - last.TokensBefore), messages: 1 << 30, looked: time.Now()}
+	left = Room{Tokens: growth((b.Trigger-prefix)/8) - (used - last.TokensBefore), Messages: 1 << 30}
 	if used <= b.Available {
-		left.tokens = min(left.tokens, b.Available-used+1)
+		left.Tokens = min(left.Tokens, b.Available-used+1)
 	}
 	if every := l.settings.EveryNMessages; every > 0 {
 		messages := len(l.view.Prefix) + len(l.view.Tail)
 		if l.view.Summary != nil {
 			messages++
 		}
-		left.messages = growth(every/8) - (messages - last.MessagesBefore)
+		left.Messages = growth(every/8) - (messages - last.MessagesBefore)
 	}
-	return left, left.some(), nil
+	return left, left.Some(), nil
 }

@@ -489,7 +489,7 @@ func TestPromises(t *testing.T) {
 		settings.LookAhead = rapid.SampledFrom([]LookAhead{LookAheadRecent, LookAheadNone}).Draw(rt, "look_ahead")
 		settings.KeepUserRatio = rapid.SampledFrom([]float64{0, 0.05, 0.15}).Draw(rt, "keep_user_ratio")
 		store := tree.New(pool)
-		service, err := New(store, Config{Settings: settings, Summarizers: []Summarizer{{Model: witness{}, Window: 100_000}}})
+		service, err := New(store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -171,20 +171,30 @@ func foldEnd(tail []tree.PathMessage, s Settings, b Budget, d *Demand) (int, Rea
 	return start, ""
 }
 
-// leastFold is what a fold needs to gain anything, in tokens: a summary's message
-// has about half of it around its text.
+// leastFold is what a fold needs to gain much, in tokens.
 const leastFold = 200
+
+// frameTokens is what a summary's message has around its text, 52 tokens, and
+// what a digest may have over the target of a small window.
+const frameTokens = 60
 
 // foldFurther is where the fold of a branch that doesn't fit ends: where the
 // settings say, if it fits then, or else as far as it takes, whatever they say
-// of recent messages and least folds.
+// of recent messages and least folds. A fold that gains little must make it fit:
+// else the next message would ask for another, and so on.
 func foldFurther(v tree.View, s Settings, b Budget, start int, reason Reason) (int, Reason) {
-	fits := func(start int) bool { return tree.Tokens(v.Prefix)+b.Target+tree.Tokens(v.Tail[start:]) <= b.Available }
+	fits := func(start int) bool {
+		return tree.Tokens(v.Prefix)+frameTokens+b.Target+tree.Tokens(v.Tail[start:]) <= b.Available
+	}
 	if reason == "" && fits(start) {
 		return start, ""
 	}
 	s.MinRecentMessages, s.MinFoldMessages, s.MinFoldTokens = 1, 1, min(s.MinFoldTokens, leastFold)
 	if further, none := foldEnd(v.Tail, s, b, nil); none == "" && (reason != "" || fits(further)) {
+		return further, ""
+	}
+	s.MinFoldTokens = 1
+	if further, none := foldEnd(v.Tail, s, b, nil); none == "" && reason != "" && fits(further) {
 		return further, ""
 	}
 	return start, reason

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -19,7 +20,7 @@ import (
 // the prompt stands in the record. It is rebuilt by this version of the
 // program, whose prompt may be worded otherwise than that of the one that ran.
 type Replayed struct {
-	Input      Input          // what was to be summarized
+	Input      prompt.Input   // what was to be summarized
 	Transcript string         // the messages of Input as the prompt shows them: what is folded, and after a blank line the look-ahead
 	Steps      []ReplayedStep // calls of a model, several where its window was too small for one
 	Summary    string         // text that was saved; "" where none was, or it was deleted
@@ -54,7 +55,7 @@ func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r 
 	if err := json.Unmarshal(k.Settings, &settings); err != nil {
 		return r, fmt.Errorf("its settings: %w", err)
 	}
-	r.Input = Input{Nonce: fenceNonce(k.ID), Instructions: k.Instructions}
+	r.Input = prompt.Input{Nonce: prompt.Nonce(k.ID), Instructions: k.Instructions}
 	for _, read := range []func(context.Context, tree.Compaction, *Replayed) error{s.replayPath, s.replayPrior, s.replaySummary} {
 		if err := read(ctx, k, &r); err != nil {
 			return r, err
@@ -68,9 +69,9 @@ func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r 
 		return r, err
 	}
 	r.Input.TargetTokens = settings.beside(tree.Tokens(v.Prefix)).Target
-	r.Transcript = transcribe(r.Input.Fold, fullLimits, r.Input.Nonce)
+	r.Transcript = prompt.Transcript(r.Input.Fold, r.Input.Nonce)
 	if len(r.Input.LookAhead) > 0 {
-		r.Transcript += "\n" + transcribe(r.Input.LookAhead, fullLimits, r.Input.Nonce)
+		r.Transcript += "\n" + prompt.Transcript(r.Input.LookAhead, r.Input.Nonce)
 	}
 	s.replaySteps(&r, window)
 	return r, nil
@@ -127,8 +128,8 @@ func (s *Service) replayPrior(ctx context.Context, k tree.Compaction, r *Replaye
 		r.miss("The summary that was to be merged, %s, was deleted, so the prompt is without it.", k.PriorSummaryID)
 		return nil
 	}
-	r.Input.Prior = unwrapSummary(prior.Body)
-	r.Input.PriorTokens = s.cascade.count.Count(r.Input.Prior)
+	r.Input.Prior = prompt.Unwrap(prior.Body)
+	r.Input.PriorTokens = s.count.Count(r.Input.Prior)
 	return err
 }
 
@@ -142,12 +143,12 @@ func (s *Service) replaySummary(ctx context.Context, k tree.Compaction, r *Repla
 		r.miss("The summary that was saved, %s, was deleted.", k.SummaryID)
 		return nil
 	}
-	r.Summary = unwrapSummary(summary.Body)
-	r.LeakedTags = leakedTags(r.Summary, r.Input.Nonce)
+	r.Summary = prompt.Unwrap(summary.Body)
+	r.LeakedTags = prompt.Leaks(r.Summary, r.Input.Nonce)
 	return err
 }
 
-// replaySteps builds the prompts as cascade.ask does, one after the other: a
+// replaySteps builds the prompts as Cascade.ask does, one after the other: a
 // compaction has one step, but before there were several in one.
 func (s *Service) replaySteps(r *Replayed, window int) {
 	budget := math.MaxInt32
@@ -156,17 +157,13 @@ func (s *Service) replaySteps(r *Replayed, window int) {
 	}
 	in := r.Input
 	for {
-		step, rest, err := nextStep(in, budget, s.cascade.count)
+		step, rest, err := prompt.Next(in, budget, s.count)
 		if err != nil {
 			r.miss("In a window of %d tokens there is no prompt: %v.", window, err)
 			return
 		}
-		p := step.prompt()
-		replayed := ReplayedStep{Messages: p.messages(), System: p[0].text, Tokens: step.tokens}
-		for _, m := range p[1:] {
-			replayed.User = append(replayed.User, m.text)
-		}
-		r.Steps = append(r.Steps, replayed)
+		texts := step.Texts()
+		r.Steps = append(r.Steps, ReplayedStep{Messages: step.Messages(), System: texts[0], User: texts[1:], Tokens: step.Tokens})
 		if len(rest) == 0 {
 			return
 		}
@@ -174,7 +171,7 @@ func (s *Service) replaySteps(r *Replayed, window int) {
 			r.miss("A window of %d tokens took several steps. What the model gave for one isn't stored, so that the next is shown without it.", window)
 		}
 		in.Fold, in.Prior = rest, notStored
-		in.PriorTokens = s.cascade.count.Count(notStored)
+		in.PriorTokens = s.count.Count(notStored)
 	}
 }
 
@@ -182,34 +179,30 @@ func (s *Service) replaySteps(r *Replayed, window int) {
 type Rewritten struct {
 	Text       string // "" where it gave no summary
 	Tokens     int    // of Text
-	Attempts   []Attempt
+	Attempts   []prompt.Attempt
 	LeakedTags []string // in Text: none, if all is well
 }
 
-// Rewrite has a summarizer do what a compaction's did, by the replay of that
-// one. The zero Summarizer is the offline digest. Nothing is stored. It takes
-// as long as the summarizer does.
+// Rewrite has a Summarizer do what a compaction's did, by the replay of that
+// one. Nothing is stored. It takes as long as the Summarizer does.
 //
-// A summarizer that gives no summary is no error: the attempts say why.
+// A Summarizer that gives no summary is no error: the attempts say why.
 func (s *Service) Rewrite(ctx context.Context, r Replayed, with Summarizer) (w Rewritten, err error) {
 	defer fault.Wrap(&err, "summarize.Rewrite")
 	if len(r.Input.Fold) == 0 {
 		return w, errors.New("the messages that were folded are missing")
 	}
-	c := cascade{count: s.cascade.count}
-	if with.Model != nil {
-		c.summarizers, c.noDigest = []Summarizer{with}, true
+	for in := r.Input; len(in.Fold) > 0; {
+		step := summarizeWith(ctx, with, in)
+		w.Text, w.Attempts = step.Text, append(w.Attempts, step.Attempts...)
+		if ctx.Err() != nil {
+			return w, ctx.Err()
+		}
+		if step.Text == "" {
+			break
+		}
+		in.Fold, in.Prior, in.PriorTokens = in.Fold[step.Taken:], step.Text, s.count.Count(step.Text)
 	}
-	for in := r.Input; err == nil && len(in.Fold) > 0; {
-		var a answer
-		var attempts []Attempt
-		a, attempts, err = c.run(ctx, in)
-		w.Text, w.Attempts = a.text, append(w.Attempts, attempts...)
-		in.Fold, in.Prior, in.PriorTokens = in.Fold[a.taken:], a.text, c.count.Count(a.text)
-	}
-	if errors.Is(err, errNoSummary) {
-		w.Text, err = "", nil
-	}
-	w.Tokens, w.LeakedTags = s.cascade.count.Count(w.Text), leakedTags(w.Text, r.Input.Nonce)
-	return w, err
+	w.Tokens, w.LeakedTags = s.count.Count(w.Text), prompt.Leaks(w.Text, r.Input.Nonce)
+	return w, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -56,7 +57,7 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	model := scribe()
-	s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: 100_000}}, NoDigest: true})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}, NoDigest: true})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 12)
 	demands := []Demand{{}, {KeepRecentMessages: 3, Instructions: "Keep the <names>."}, {LookAhead: LookAheadNone}}
@@ -87,7 +88,7 @@ func TestReplayInSteps(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	model := scribe()
 	const window = 2500
-	s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: window}}, NoDigest: true})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: window}}}, NoDigest: true})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 30)
 	compact(t, s, id, head.ID, Demand{})
@@ -118,7 +119,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 	ctx := t.Context()
 	store := tree.New(dbtest.New(t))
 	model := scribe()
-	s := service(t, store, Config{Summarizers: []Summarizer{{Model: model, Window: 100_000}}, NoDigest: true})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}, NoDigest: true})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 12)
 	first := compact(t, s, id, head.ID, Demand{})
@@ -172,7 +173,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	s := service(t, store, Config{Summarizers: []Summarizer{{Model: scribe(), Window: 100_000}}})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: scribe(), Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 12)
 	k := compact(t, s, id, head.ID, Demand{})
@@ -181,18 +182,18 @@ func TestRewrite(t *testing.T) {
 	other := &llmtest.Model{ModelName: "other", Answer: func(context.Context, llm.Request) (llm.Response, error) {
 		return llmtest.Response("What another model makes of the same messages."), nil
 	}}
-	w, err := s.Rewrite(t.Context(), r, Summarizer{Model: other, Window: 100_000})
+	w, err := s.Rewrite(t.Context(), r, Cascade{Models: []Model{{Model: other, Window: 100_000}}})
 	if err != nil || w.Text != "What another model makes of the same messages." || w.Tokens == 0 || len(w.Attempts) != 1 || !sameMessages(r.Steps[0], other.Requests()[0]) {
 		t.Errorf("%+v, %v", w, err)
 	}
-	if w, err := s.Rewrite(t.Context(), r, Summarizer{}); err != nil || w.Text == "" || w.Attempts[0].Model != OfflineDigest {
+	if w, err := s.Rewrite(t.Context(), r, digest.Summarizer{}); err != nil || w.Text == "" || w.Attempts[0].Model != digest.Name {
 		t.Errorf("by the digest: %+v, %v", w, err)
 	}
 	mute := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { return llmtest.Response(""), nil }}
-	if w, err := s.Rewrite(t.Context(), r, Summarizer{Model: mute, Window: 100_000}); err != nil || w.Text != "" || w.Attempts[0].Error == "" {
+	if w, err := s.Rewrite(t.Context(), r, Cascade{Models: []Model{{Model: mute, Window: 100_000}}}); err != nil || w.Text != "" || w.Attempts[0].Error == "" {
 		t.Errorf("by a mute model: %+v, %v", w, err)
 	}
-	if _, err := s.Rewrite(t.Context(), Replayed{}, Summarizer{}); err == nil {
+	if _, err := s.Rewrite(t.Context(), Replayed{}, digest.Summarizer{}); err == nil {
 		t.Error("rewrote nothing")
 	}
 	page, err := store.Compactions(t.Context(), id, tree.Paging{})

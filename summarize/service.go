@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -18,24 +19,27 @@ import (
 // Config sets a Service up. The zero value works: default settings, no model,
 // hence the offline digest.
 type Config struct {
-	Settings    Settings              // of the server; the zero value stands for Defaults
-	Summarizers []Summarizer          // asked one after the other
-	NoDigest    bool                  // where every summarizer fails, don't fall back on the offline digest
-	Counter     tokens.Counter        // nil: o200k, as package tree counts
-	Logger      *slog.Logger          // nil: none. Records hold counts and ids, never text
-	Observe     func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
-	Tracing     trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
+	Settings   Settings              // of the server; the zero value stands for Defaults
+	Summarizer Summarizer            // asked first, such as a Cascade; nil for the offline digest alone
+	NoDigest   bool                  // where the summarizer fails, don't fall back on the offline digest
+	Counter    tokens.Counter        // nil: o200k, as package tree counts
+	Logger     *slog.Logger          // nil: none. Records hold counts and ids, never text
+	Observe    func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
+	Tracing    trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
 }
 
 // A Service gives contexts and compacts branches. It is safe for use by
 // several goroutines, and holds nothing between calls but its configuration.
 type Service struct {
-	store    *tree.Store
-	settings Settings
-	cascade  cascade
-	log      *slog.Logger
-	observe  func(tree.Compaction)
-	tracer   trace.Tracer
+	store      *tree.Store
+	settings   Settings
+	summarizer Summarizer // nil for none
+	digest     digest.Summarizer
+	noDigest   bool
+	count      tokens.Counter
+	log        *slog.Logger
+	observe    func(tree.Compaction)
+	tracer     trace.Tracer
 }
 
 // New makes a Service over a store. Settings that can't stand are a
@@ -61,8 +65,8 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 		cfg.Observe = func(tree.Compaction) {}
 	}
 	return &Service{
-		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName),
-		cascade: cascade{summarizers: cfg.Summarizers, noDigest: cfg.NoDigest, count: cfg.Counter},
+		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
+		summarizer: cfg.Summarizer, digest: digest.Summarizer{Counter: cfg.Counter}, noDigest: cfg.NoDigest,
 	}, nil
 }
 
@@ -81,6 +85,7 @@ func (s *Service) over(store *tree.Store) *Service {
 type Window struct {
 	MaxContextTokens int  // 0: as the settings say
 	ReservedTokens   *int // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
+	BesideTokens     int  // reserved besides, for what the model reads beside the context
 }
 
 func (w Window) over(s Settings) (Settings, error) {
@@ -93,6 +98,9 @@ func (w Window) over(s Settings) (Settings, error) {
 	}
 	if w.ReservedTokens != nil {
 		s.ReservedTokens = *w.ReservedTokens
+	}
+	if s.ReservedTokens >= 0 && w.BesideTokens > 0 {
+		s.ReservedTokens = min(s.ReservedTokens+w.BesideTokens, math.MaxInt32)
 	}
 	switch {
 	case s.MaxContextTokens < 1 || s.MaxContextTokens > math.MaxInt32:
@@ -108,17 +116,17 @@ func (w Window) over(s Settings) (Settings, error) {
 // the conversation's settings give a larger window than the server's, a branch
 // that fills the smaller one takes a second query.
 //
-// A head that is no message of the conversation is a fault.NotFound, a
-// window that can't be a fault.Invalid. Options are for the View that the
-// context is made of: with tree.Into it holds as long as that.
-func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window, opts ...tree.ViewOption) (_ Context, err error) {
+// A headID of uuid.Nil is the active head, here and in the other methods. A head
+// that is no message of the conversation is a fault.NotFound, a window that can't
+// be a fault.Invalid.
+func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window) (_ Context, err error) {
 	defer fault.Wrap(&err, "summarize.Context(%s, head %s)", conversationID, headID)
 	settings, err := w.over(s.settings)
 	if err != nil {
 		return Context{}, err
 	}
 	read := settings.Budget().Available
-	v, err := s.store.View(ctx, conversationID, headID, int64(read), opts...)
+	v, err := s.store.View(ctx, conversationID, headID, int64(read))
 	if err != nil {
 		return Context{}, err
 	}
@@ -126,15 +134,21 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 		return Context{}, err
 	}
 	if available := settings.Budget().Available; v.Above > 0 && available > read {
-		if v, err = s.store.View(ctx, conversationID, headID, int64(available), opts...); err != nil {
+		if v, err = s.store.View(ctx, conversationID, v.HeadID, int64(available)); err != nil {
 			return Context{}, err
 		}
 	}
-	return build(v, settings, s.cascade.count), nil
+	return build(v, settings, s.count), nil
 }
 
-// windowOf gives the settings that hold for a view: the server's, the
-// conversation's over them, and the caller's window over both.
+// SettingsOf returns the settings that hold for a conversation: the server's, the
+// conversation's over them, and the caller's window over both. A window that
+// can't be is a fault.Invalid.
+func (s *Service) SettingsOf(c tree.Conversation, w Window) (Settings, error) {
+	return s.windowOf(tree.View{ConversationID: c.ID, Settings: c.Settings}, w)
+}
+
+// windowOf is SettingsOf for a view.
 func (s *Service) windowOf(v tree.View, w Window) (Settings, error) {
 	settings := s.settings
 	if !isEmptyObject(v.Settings) {

@@ -2,12 +2,10 @@ package summarize
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -40,35 +38,12 @@ func (s *Service) begin(ctx context.Context, conversationID, headID uuid.UUID, t
 	}
 }
 
-// causeKey is where a job's context has the span that queued it. A job is no
-// part of that span's trace, which is over by then; its own trace links to it.
+// causeKey is where a context has the span that asked for its compactions.
 type causeKey struct{}
 
-// causeOf is a job's metadata: the traceparent of the append that queues it,
-// nil where that isn't traced.
-func causeOf(ctx context.Context) []byte {
-	if !trace.SpanContextFromContext(ctx).IsValid() {
-		return nil
-	}
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, carrier)
-	metadata, _ := json.Marshal(map[string]string{traceparent: carrier[traceparent]}) // strings always marshal
-	return metadata
-}
-
-const traceparent = "traceparent"
-
-// withCause reads what causeOf wrote.
-func withCause(ctx context.Context, metadata []byte) context.Context {
-	var read map[string]json.RawMessage
-	var parent string
-	if json.Unmarshal(metadata, &read) != nil || json.Unmarshal(read[traceparent], &parent) != nil {
-		return ctx
-	}
-	from := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: parent})
-	cause := trace.SpanContextFromContext(from)
-	if !cause.IsValid() {
-		return ctx
-	}
+// WithCause has the spans of compactions link to another one: that of the append
+// which queued a job, say. A job is no part of that span's trace, which is over
+// by then.
+func WithCause(ctx context.Context, cause trace.SpanContext) context.Context {
 	return context.WithValue(ctx, causeKey{}, cause)
 }

@@ -2,100 +2,141 @@ package summarize
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
+// A draft is what having a summary written came to.
+type draft struct {
+	plan     *Plan     // what the summary stands for: all that was planned, or a first part of it
+	goal     uuid.UUID // cutoff of all that was planned, where plan is a part of it
+	summary  *tree.NewSummary
+	model    string
+	attempts []prompt.Attempt
+	gone     bool // messages were deleted meanwhile
+}
+
+// gains tells whether the context is smaller with the summary.
+func (d *draft) gains() bool { return d.summary.Tokens < d.plan.Replaced }
+
+// take makes the first n messages of the look's plan the draft's plan.
+func (d *draft) take(l look, n int) {
+	d.plan, d.goal = planFirst(l.view, l.settings, l.plan, n), uuid.Nil
+	if n < len(l.plan.Fold) {
+		d.goal = l.plan.CutoffID
+	}
+}
+
 // write has the planned summary written, or the first part of it where a call
-// takes no more, and checks that it gains something. It notes in k what
-// happened, and in l what was done of the plan. It gives the node to save, nil
-// where there is none.
-func (s *Service) write(ctx context.Context, l *look, d *Demand, k *tree.Compaction) (*tree.NewSummary, error) {
-	whole := l.plan
-	l.planned(k, s.cascade.portion(whole.Fold, whole.Target), whole)
-	portion := len(l.plan.Fold)
-	in, err := s.input(ctx, l.view, l.plan, k.ID)
+// takes no more. Messages that are gone are no error, nor is a summarizer that
+// fails: the draft says so.
+func (s *Service) write(ctx context.Context, l look, o order, id uuid.UUID) (d draft, err error) {
+	defer func() {
+		if errors.Is(err, fault.NotFound) {
+			d.gone, err = true, nil
+		}
+	}()
+	models, cancel := o.forModels(ctx)
+	defer cancel()
+	portion := s.portion(models, l.plan)
+	d.take(l, portion)
+	in, err := s.input(ctx, l.view, d.plan, id)
 	if err != nil {
-		return nil, stale(k, err)
+		return d, err
 	}
-	if d != nil {
-		in.Instructions = d.Instructions
+	if o.demand != nil {
+		in.Instructions = o.demand.Instructions
 	}
-	a, attempts, err := s.cascade.run(ctx, in)
-	var summary *tree.NewSummary
-	if err == nil {
-		l.planned(k, a.taken, whole)
-		summary, err = s.compose(ctx, l, a, k)
+	r, err := s.ask(ctx, models, in)
+	if err != nil {
+		return d, err
+	}
+	if err = s.compose(ctx, l, r, &d); err != nil {
+		return d, err
 	}
 	// A branch that doesn't fit needs a summary that gains something, by whom ever.
-	if gains := summary != nil && summary.Tokens < l.plan.Replaced; err == nil && !gains &&
-		a.model != OfflineDigest && !s.cascade.noDigest && k.TokensBefore > l.settings.Budget().Available {
-		if a, err = s.cascade.digest(in, &attempts); err == nil {
-			l.planned(k, portion, whole)
-			summary, err = s.compose(ctx, l, a, k)
-		}
+	if d.summary != nil && !d.gains() && d.model != digest.Name && !s.noDigest && contextTokens(l.view) > l.settings.Budget().Available {
+		err = s.compose(ctx, l, summarizeWith(ctx, s.digest, in), &d)
 	}
-	k.Attempts = attemptsJSON(attempts)
-	for _, a := range attempts {
-		k.PromptTokens += a.PromptTokens
-		k.CompletionTokens += a.CompletionTokens
+	return d, err
+}
+
+// forModels is the context in which models are asked: it ends when their time is
+// over, and the digest's comes.
+func (o order) forModels(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.models.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, o.models)
+}
+
+// unboundedTimeout is how long a Summarizer may take that isn't Bounded.
+const unboundedTimeout = time.Minute
+
+// portion is how many of the messages to fold one step reads. The digest takes
+// any number at once.
+func (s *Service) portion(models context.Context, p *Plan) int {
+	if bounded, ok := s.summarizer.(Bounded); ok && models.Err() == nil {
+		return min(max(bounded.Portion(p.Fold, p.Target), 1), len(p.Fold))
+	}
+	return len(p.Fold)
+}
+
+// ask gives a summary by the models, or else by the digest; one without text
+// where neither gives any. Whatever models do, it ends when their time is over,
+// and its only error is that of ctx.
+func (s *Service) ask(ctx, models context.Context, in prompt.Input) (r prompt.Result, err error) {
+	if s.summarizer != nil && models.Err() == nil {
+		if _, ok := s.summarizer.(Bounded); !ok {
+			var cancel context.CancelFunc
+			models, cancel = context.WithTimeout(models, unboundedTimeout)
+			defer cancel()
+		}
+		r = summarizeWith(models, s.summarizer, in)
 	}
 	switch {
-	case errors.Is(err, errNoSummary):
-		k.Outcome, k.Reason = tree.OutcomeFailed, lastError(attempts)
-		return nil, nil
-	case err != nil:
-		return nil, stale(k, err)
-	case summary.Tokens >= l.plan.Replaced:
-		k.Outcome, k.Reason = tree.OutcomeNoGain, fmt.Sprintf("The summary's message has %d tokens, and what it would replace %d.", summary.Tokens, l.plan.Replaced)
-		return nil, nil
+	case r.Text != "":
+		return r, nil
+	case ctx.Err() != nil:
+		return r, ctx.Err()
+	case s.noDigest:
+		return r, nil
 	}
-	k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-l.plan.Replaced+summary.Tokens
-	k.MessagesAfter = len(l.view.Prefix) + 1 + l.plan.Tail
-	k.Reason = fmt.Sprintf("%d messages folded, %d → %d tokens.", len(l.plan.Fold), k.TokensBefore, k.TokensAfter)
-	if cut := cutKept(l.plan.Kept); cut > 0 {
-		k.Reason += fmt.Sprintf(" Of the messages kept word for word, %d are cut in the middle.", cut)
-	}
-	return summary, nil
+	attempts := r.Attempts
+	r = summarizeWith(ctx, s.digest, in)
+	r.Attempts = append(attempts, r.Attempts...)
+	return r, nil
 }
 
-// planned makes the first n messages of the whole plan the one that is carried
-// out.
-func (l *look) planned(k *tree.Compaction, n int, whole *Plan) {
-	l.plan, l.goal = planFirst(l.view, l.settings, whole, n), uuid.Nil
-	if n < len(whole.Fold) {
-		l.goal = whole.CutoffID
+// summarizeWith asks a Summarizer and holds it to its promises. The result has
+// no text where there is no summary, and its attempts say why.
+func summarizeWith(ctx context.Context, with Summarizer, in prompt.Input) prompt.Result {
+	r, err := with.Summarize(ctx, in)
+	if n := r.Taken; err == nil && (n < 1 || n > len(in.Fold) || n < len(in.Fold) && in.Fold[n].Role == tree.RoleTool || r.Text == "") {
+		err = fmt.Errorf("a summary of %d bytes, which takes %d of %d messages, is none", len(r.Text), n, len(in.Fold))
+		r.Attempts = append(r.Attempts, prompt.Attempt{Model: r.Model, Error: err.Error()})
 	}
-	k.AnchorID, k.CutoffID, k.FoldedMessages, k.FoldedTokens = l.plan.AnchorID, l.plan.CutoffID, len(l.plan.Fold), l.plan.FoldTokens
-}
-
-// stale notes that messages are gone, which is an outcome and no error.
-func stale(k *tree.Compaction, err error) error {
-	if !errors.Is(err, fault.NotFound) {
-		return err
+	switch {
+	case err == nil:
+		return r
+	case len(r.Attempts) == 0 && !errors.Is(err, errNoModels):
+		r.Attempts = []prompt.Attempt{{Model: fmt.Sprintf("%T", with), Error: err.Error()}}
 	}
-	k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
-	return nil
-}
-
-// attemptsJSON is what the record has of them.
-func attemptsJSON(attempts []Attempt) json.RawMessage {
-	if attempts == nil {
-		return json.RawMessage("[]")
-	}
-	raw, _ := json.Marshal(attempts) // numbers and strings always marshal
-	return raw
+	return prompt.Result{Attempts: r.Attempts}
 }
 
 // input reads the text that the summarizer needs.
-func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID uuid.UUID) (Input, error) {
+func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID uuid.UUID) (prompt.Input, error) {
 	ids := make([]uuid.UUID, 0, len(p.Fold)+len(p.LookAhead))
 	for _, m := range p.Fold {
 		ids = append(ids, m.ID)
@@ -105,52 +146,52 @@ func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID 
 	}
 	read, err := s.store.Messages(ctx, v.ConversationID, ids)
 	if err != nil {
-		return Input{}, err
+		return prompt.Input{}, err
 	}
-	in := Input{Nonce: fenceNonce(compactionID), TargetTokens: p.Target, Fold: read[:len(p.Fold)], LookAhead: read[len(p.Fold):]}
+	in := prompt.Input{Nonce: prompt.Nonce(compactionID), TargetTokens: p.Target, Fold: read[:len(p.Fold)], LookAhead: read[len(p.Fold):]}
 	if v.Summary != nil {
-		in.Prior = unwrapSummary(v.Summary.Body)
-		in.PriorTokens = s.cascade.count.Count(in.Prior)
+		in.Prior = prompt.Unwrap(v.Summary.Body)
+		in.PriorTokens = s.count.Count(in.Prior)
 	}
 	return in, nil
+}
+
+// compose adds a summarizer's result to a draft: its attempts, and the node of
+// the summary, if there is one.
+func (s *Service) compose(ctx context.Context, l look, r prompt.Result, d *draft) error {
+	d.attempts = append(d.attempts, r.Attempts...)
+	if d.summary = nil; r.Text == "" {
+		d.model = ""
+		return nil
+	}
+	d.model = r.Model
+	d.take(l, r.Taken)
+	ids := make([]uuid.UUID, len(d.plan.Kept))
+	for i, kept := range d.plan.Kept {
+		ids[i] = kept.ID
+	}
+	kept, err := s.store.Messages(ctx, l.view.ConversationID, ids)
+	if err != nil {
+		return err
+	}
+	d.summary = compose(r, d.plan, kept, s.count)
+	return nil
 }
 
 // compose makes the node of a summary. The node's body is the message that a
 // context shows, kept text and all: an export carries it whole, and whoever
 // counts it counts what it costs.
-func (s *Service) compose(ctx context.Context, l *look, a answer, k *tree.Compaction) (*tree.NewSummary, error) {
-	k.Model = a.model
-	ids := make([]uuid.UUID, len(l.plan.Kept))
-	for i, kept := range l.plan.Kept {
-		ids[i] = kept.ID
+func compose(r prompt.Result, p *Plan, messages []tree.Message, count tokens.Counter) *tree.NewSummary {
+	kept, ids := make([]prompt.Kept, len(messages)), make([]uuid.UUID, len(messages))
+	for i, m := range messages {
+		kept[i], ids[i] = prompt.Kept{Message: m, Limit: p.Kept[i].Limit}, m.ID
 	}
-	kept, err := s.store.Messages(ctx, l.view.ConversationID, ids)
-	if err != nil {
-		return nil, err
-	}
-	return compose(a, l.plan, kept, s.cascade.count), nil
-}
-
-func compose(a answer, p *Plan, kept []tree.Message, count tokens.Counter) *tree.NewSummary {
-	shown, ids := make([]tree.Message, len(kept)), make([]uuid.UUID, len(kept))
-	for i, m := range kept {
-		shown[i] = cutTo(m, keptCharacters(m, p.Kept[i].Limit, count))
-		ids[i] = m.ID
-	}
-	body, dropped := wrapWithin(a.text, shown, mostSummaryBytes)
+	body, dropped := prompt.Wrap(r.Text, kept, count)
 	return &tree.NewSummary{
-		AnchorID: p.AnchorID, Body: body, Tokens: messageTokens + count.Count(readSpoken(tree.Message{Role: tree.RoleUser, Body: body}).text),
-		Range: tree.SummaryRange{LastSummarizedID: p.CutoffID, PriorSummaryID: p.PriorID, KeptIDs: ids[dropped:], Model: a.model},
+		AnchorID: p.AnchorID, Body: body, Tokens: messageTokens + count.Count(chat.Read(body).Text()),
+		Range: tree.SummaryRange{LastSummarizedID: p.CutoffID, PriorSummaryID: p.PriorID, KeptIDs: ids[dropped:], Model: r.Model},
 	}
 }
 
 // messageTokens frames a message, as package tree counts.
 const messageTokens = 3
-
-func lastError(attempts []Attempt) string {
-	if len(attempts) == 0 {
-		return "There is no summarizer, and the offline digest is switched off."
-	}
-	last := attempts[len(attempts)-1]
-	return fmt.Sprintf("No summarizer gave a summary. The last, %s: %s.", last.Model, last.Error)
-}

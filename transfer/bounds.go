@@ -5,11 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer/format"
 )
-
-// maxNotes is how many notes of one conversation are kept. A file that is
-// unsound on purpose could hold more of them than memory does.
-const maxNotes = 10_000
 
 // A bounded reader ends in a fault.TooLarge where a conversation, or all that comes
 // out of the file, has more bytes than it may. The reader's own buffers come on
@@ -54,7 +51,7 @@ type noteLimit struct {
 }
 
 // keep gives those of the notes that there is room for.
-func (l *noteLimit) keep(notes ...Note) []Note {
+func (l *noteLimit) keep(notes ...format.Note) []format.Note {
 	if l.most == 0 {
 		return notes
 	}

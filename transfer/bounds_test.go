@@ -1,4 +1,4 @@
-package transfer
+package transfer_test
 
 import (
 	"archive/zip"
@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/formattest"
 )
 
 // zipOf is an archive whose conversations.json is what the reader gives.
@@ -38,7 +41,7 @@ func repeated(before, text string, n int, after string) io.Reader {
 func TestImportBounds(t *testing.T) {
 	t.Parallel()
 	const good = `{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]}`
-	opts := Options{MaxConversationBytes: 1 << 20, MaxBytes: 8 << 20, MaxNotes: 100}
+	opts := transfer.Options{MaxConversationBytes: 1 << 20, MaxBytes: 8 << 20, MaxNotes: 100}
 	for name, test := range map[string]struct {
 		in            io.Reader
 		conversations int
@@ -58,8 +61,8 @@ func TestImportBounds(t *testing.T) {
 			if name == "a line without end" {
 				opts.Format = "messages"
 			}
-			var store bundles
-			report, err := Import(t.Context(), &store, test.in, opts)
+			var store formattest.Bundles
+			report, err := transfer.Import(t.Context(), &store, test.in, opts)
 			if !errors.Is(err, fault.TooLarge) {
 				t.Errorf("%v after %d conversations", err, report.Conversations)
 			}
@@ -76,14 +79,14 @@ func TestImportBounds(t *testing.T) {
 // Notes beyond the limit are counted.
 func TestImportNotesAreBounded(t *testing.T) {
 	t.Parallel()
-	var store bundles
-	report, err := Import(t.Context(), &store, repeated(`[{"uuid":"a","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]}`, ",0", 5000, "]"), Options{Format: "claude", MaxNotes: 100})
+	var store formattest.Bundles
+	report, err := transfer.Import(t.Context(), &store, repeated(`[{"uuid":"a","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]}`, ",0", 5000, "]"), transfer.Options{Format: "claude", MaxNotes: 100})
 	if err != nil || report.Conversations != 1 || len(report.Notes) != 101 || !strings.Contains(report.Notes[100].Detail, "more notes") {
 		t.Errorf("%v, %d conversations, %d notes", err, report.Conversations, len(report.Notes))
 	}
 	store = nil
-	report, err = Import(t.Context(), &store, repeated(`{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}`, `,{"uuid":"x","sender":"human","text":"","updated_at":"`+strings.Repeat("0", bytesPerMessage)+`"}`, 20_000, "]}"), Options{Format: "claude"})
-	if err != nil || len(report.Notes) > maxNotes+2 || len(report.Notes) < maxNotes {
+	report, err = transfer.Import(t.Context(), &store, repeated(`{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}`, `,{"uuid":"x","sender":"human","text":"","updated_at":"`+strings.Repeat("0", format.BytesPerMessage)+`"}`, 20_000, "]}"), transfer.Options{Format: "claude"})
+	if err != nil || len(report.Notes) > format.MaxNotes+2 || len(report.Notes) < format.MaxNotes {
 		t.Errorf("%v, %d notes", err, len(report.Notes))
 	}
 }

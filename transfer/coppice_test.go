@@ -1,4 +1,4 @@
-package transfer
+package transfer_test
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -144,14 +146,14 @@ func TestCoppiceRoundTrip(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "conversations") {
 			s := drawStored(t)
 			want = append(want, s)
-			if err := Export(context.Background(), s, s.conversation.ID, &file); err != nil {
+			if err := transfer.Export(context.Background(), s, s.conversation.ID, &file); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var b bundles
-		report, err := Import(context.Background(), &b, bytes.NewReader(file.Bytes()), Options{})
+		var b formattest.Bundles
+		report, err := transfer.Import(context.Background(), &b, bytes.NewReader(file.Bytes()), transfer.Options{})
 		if err != nil || len(report.Notes) > 0 || len(b) != len(want) {
-			t.Fatalf("%d bundles, %v, %s\n%s", len(b), err, notesOf(report), file.Bytes())
+			t.Fatalf("%d bundles, %v, %s\n%s", len(b), err, formattest.Notes(report), file.Bytes())
 		}
 		for i, got := range b {
 			c := want[i].conversation
@@ -207,14 +209,14 @@ func TestCoppiceThroughStore(t *testing.T) {
 			rt.Fatal(err)
 		}
 		var out, again bytes.Buffer
-		if err := Export(ctx, from, s.conversation.ID, &out); err != nil {
+		if err := transfer.Export(ctx, from, s.conversation.ID, &out); err != nil {
 			rt.Fatal(err)
 		}
-		first, err := Import(ctx, to, bytes.NewReader(out.Bytes()), Options{})
+		first, err := transfer.Import(ctx, to, bytes.NewReader(out.Bytes()), transfer.Options{})
 		if err != nil || first.Added != len(s.nodes) || len(first.Notes) > 0 {
-			rt.Fatalf("added %d of %d, %v, %s", first.Added, len(s.nodes), err, notesOf(first))
+			rt.Fatalf("added %d of %d, %v, %s", first.Added, len(s.nodes), err, formattest.Notes(first))
 		}
-		if err := Export(ctx, to, s.conversation.ID, &again); err != nil {
+		if err := transfer.Export(ctx, to, s.conversation.ID, &again); err != nil {
 			rt.Fatal(err)
 		}
 		// But for what the stores themselves say of a summary that came in.
@@ -222,7 +224,7 @@ func TestCoppiceThroughStore(t *testing.T) {
 		if said(out.String()) != said(again.String()) || len(origins.FindAllString(again.String(), -1)) != s.summaries() {
 			rt.Fatalf("exported\n%s\nand after the import\n%s", &out, &again)
 		}
-		second, err := Import(ctx, to, bytes.NewReader(out.Bytes()), Options{})
+		second, err := transfer.Import(ctx, to, bytes.NewReader(out.Bytes()), transfer.Options{})
 		if err != nil || second.Added != 0 || second.Present != len(s.nodes) {
 			rt.Fatalf("the second time added %d, found %d of %d, %v", second.Added, second.Present, len(s.nodes), err)
 		}
@@ -248,19 +250,19 @@ func TestSummariesOfAFile(t *testing.T) {
 		`{"imported_at":"yesterday"}`: "", `[]`: "", `"text"`: "",
 	} {
 		store := tree.New(dbtest.New(t))
-		report, err := Import(ctx, store, strings.NewReader(fmt.Sprintf(file, origin)), Options{DropSummaries: true})
+		report, err := transfer.Import(ctx, store, strings.NewReader(fmt.Sprintf(file, origin)), transfer.Options{DropSummaries: true})
 		if err != nil || report.Messages != 2 || report.Summaries != 0 || report.Dropped != 1 || report.Added != 2 {
 			t.Fatalf("%s: without summaries %+v, %v", origin, report, err)
 		}
 		if v, err := store.View(ctx, conversation, head, 1000); err != nil || v.Summary != nil || len(v.Tail) != 2 {
 			t.Fatalf("%s: the view has the summary %+v and %d messages, %v", origin, v.Summary, len(v.Tail), err)
 		}
-		report, err = Import(ctx, store, strings.NewReader(fmt.Sprintf(file, origin)), Options{})
+		report, err = transfer.Import(ctx, store, strings.NewReader(fmt.Sprintf(file, origin)), transfer.Options{})
 		if err != nil || report.Summaries != 1 || report.Dropped != 0 || report.Added != 1 {
 			t.Fatalf("%s: with summaries %+v, %v", origin, report, err)
 		}
 		if sound := origin == "null" || first != ""; sound != (len(report.Notes) == 0) {
-			t.Errorf("%s: notes %s", origin, notesOf(report))
+			t.Errorf("%s: notes %s", origin, formattest.Notes(report))
 		}
 		v, err := store.View(ctx, conversation, head, 1000)
 		if err != nil || v.Summary == nil || v.Summary.Range.Origin == nil {

@@ -8,13 +8,15 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
+
+	"github.com/coppice-chat/coppice/transfer/format"
 )
 
 // asUTF8 gives the text of r in UTF-8 and without a byte order mark. UTF-16 and
 // UTF-32 are known by their mark or, since a file of JSON begins with characters
 // of ASCII, by where its first four bytes are zero.
 func asUTF8(r io.Reader) (io.Reader, error) {
-	in := bufio.NewReaderSize(r, readBytes)
+	in := bufio.NewReaderSize(r, format.ReadBytes)
 	head, err := in.Peek(4)
 	if err != nil && err != io.EOF {
 		return nil, err

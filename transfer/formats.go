@@ -9,54 +9,48 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/format/chatbotui"
+	"github.com/coppice-chat/coppice/transfer/format/chatgpt"
+	"github.com/coppice-chat/coppice/transfer/format/claude"
+	"github.com/coppice-chat/coppice/transfer/format/claudecode"
+	"github.com/coppice-chat/coppice/transfer/format/codex"
+	"github.com/coppice-chat/coppice/transfer/format/coppice"
+	"github.com/coppice-chat/coppice/transfer/format/librechat"
+	"github.com/coppice-chat/coppice/transfer/format/messages"
+	"github.com/coppice-chat/coppice/transfer/format/oasst"
+	"github.com/coppice-chat/coppice/transfer/format/openwebui"
+	"github.com/coppice-chat/coppice/transfer/format/pi"
+	"github.com/coppice-chat/coppice/transfer/format/sweagent"
+	"github.com/coppice-chat/coppice/transfer/format/taubench"
 )
 
-// A format is one kind of file that Import reads.
-type format struct {
-	name string // as Options.Format and Report.Format say it
-
-	// detect tells from the outline of a file's start whether the file is of
-	// this format. Formats are asked in the order of the table; the first yes
-	// stands.
-	detect func(s shape) bool
-
-	// marks are paths that files of this format have, though others may have
-	// them too: by these the nearest format is found for a file of none.
-	marks []string
-
-	// parse reads the whole file and emits each conversation as soon as it is
-	// read, in the order of the file. It never panics, whatever it reads.
-	// What it repairs or leaves out within a conversation stands in that
-	// conversation's Notes; what concerns the file as a whole, or a
-	// conversation that is not emitted, goes to note. An error of emit is
-	// returned as it is. Any other error says where in the file it arose;
-	// what was emitted before it is kept.
-	parse func(in *input, emit func(Conversation) error, note func(Note)) error
-}
-
-// formats is every format, the more telling ones first. A new one adds its
-// line here.
-var formats = []format{
-	{"chatgpt", detectChatGPT, []string{"mapping", "current_node", "conversation_id", "create_time", "update_time"}, parseChatGPT},
-	{"claude", detectClaude, []string{"uuid", "name", "chat_messages", "created_at", "updated_at", "account"}, parseClaude},
-	{"librechat", detectLibreChat, []string{"conversationId", "messages", "endpoint", "title", "messages[].messageId"}, parseLibreChat},
-	{"openwebui", detectOpenWebUI, []string{"chat", "history", "models", "messages[].parentId", "chat.title"}, parseOpenWebUI},
-	{"swe-agent", detectSWEAgent, []string{"trajectory", "history", "info", "environment"}, parseSWEAgent},
-	{"chatbot-ui", detectChatbotUI, []string{"history", "folders", "prompts"}, parseChatbotUI},
-	{"oasst", detectOASST, []string{"prompt", "message_tree_id", "tree_state", "message_id", "replies"}, parseOASST},
-	{"coppice", detectCoppice, []string{"version", "type", "head_id", "settings", "body"}, parseCoppice},
-	{"codex", detectCodex, []string{"payload", "payload.type", "timestamp", "type", "call_id", "arguments"}, parseCodex},
-	{"claude-code", detectClaudeCode, []string{"parentUuid", "sessionId", "isSidechain", "uuid", "message.role", "message.content"}, parseClaudeCode},
-	{"pi", detectPi, []string{"cwd", "parentId", "provider", "modelId", "thinkingLevel"}, parsePi},
-	{"tau-bench", detectTauBench, []string{"task_id", "trial", "traj", "reward"}, parseTauBench},
-	{"messages", detectMessages, []string{"role", "content", "messages", "tool_calls", "messages[].content"}, parseMessages}, // last: other formats have roles and content too
+// All gives every format that Import reads, the more telling ones first: the
+// first that recognizes a file reads it. A new format gets its line here.
+func All() []format.Format {
+	return []format.Format{
+		chatgpt.Format{},
+		claude.Format{},
+		librechat.Format{},
+		openwebui.Format{},
+		sweagent.Format{},
+		chatbotui.Format{},
+		oasst.Format{},
+		coppice.Format{},
+		codex.Format{},
+		claudecode.Format{},
+		pi.Format{},
+		taubench.Format{},
+		messages.Format{}, // last: other formats have roles and content too
+	}
 }
 
 // Formats lists the names of the formats that Import reads.
-func Formats() []string {
-	names := make([]string, len(formats))
-	for i, f := range formats {
-		names[i] = f.name
+func Formats() []string { return namesOf(All()) }
+
+func namesOf(formats []format.Format) (names []string) {
+	for _, f := range formats {
+		names = append(names, f.Name())
 	}
 	return names
 }
@@ -71,19 +65,19 @@ const (
 // recognize reads as much of r as it needs to tell the format, or to find that
 // it can't. A name of a format tells by itself. member names the list in the
 // file's one object in which the conversations stand; "" for the file itself.
-func recognize(r io.Reader, name string) (head []byte, f format, member string, err error) {
+func recognize(r io.Reader, name string, formats []format.Format) (head []byte, f format.Format, member string, err error) {
 	for size := headBytes; ; size *= 4 {
 		was := len(head)
 		head = append(make([]byte, 0, size), head...)[:size]
 		n, readErr := io.ReadFull(r, head[was:])
 		head = head[:was+n]
 		if readErr != nil && !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF) {
-			return nil, f, "", readErr
+			return nil, nil, "", readErr
 		}
 		if readErr != nil && len(bytes.TrimSpace(head)) == 0 {
-			return nil, f, "", fault.New(fault.Invalid, CodeEmpty, "", "the file is empty")
+			return nil, nil, "", fault.New(fault.Invalid, CodeEmpty, "", "the file is empty")
 		}
-		f, member, err = choose(name, head)
+		f, member, err = choose(name, head, formats)
 		if err == nil || readErr != nil || name != "" || size >= maxHeadBytes {
 			return head, f, member, err
 		}
@@ -94,40 +88,40 @@ func recognize(r io.Reader, name string) (head []byte, f format, member string, 
 var wrappers = []string{"conversations", "chats", "data"}
 
 // choose gives the format of the name, or the one that head is of.
-func choose(name string, head []byte) (_ format, member string, _ error) {
-	s := shapeOf(head)
+func choose(name string, head []byte, formats []format.Format) (_ format.Format, member string, _ error) {
+	outline := format.OutlineOf(head)
 	among := formats
 	if name != "" {
-		i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
+		i := slices.IndexFunc(formats, func(f format.Format) bool { return f.Name() == name })
 		if i < 0 {
-			return format{}, "", fault.New(fault.Invalid, CodeFormat, "", "%q is no format; there are %s", name, strings.Join(Formats(), ", "))
+			return nil, "", fault.New(fault.Invalid, CodeFormat, "", "%q is no format; there are %s", name, strings.Join(namesOf(formats), ", "))
 		}
 		among = formats[i : i+1]
 	}
 	for _, member := range append([]string{""}, wrappers...) {
-		inside := s.in(member)
-		if i := slices.IndexFunc(among, func(f format) bool { return f.detect(inside) }); i >= 0 {
+		inside := outline.In(member)
+		if i := slices.IndexFunc(among, func(f format.Format) bool { return f.Recognizes(inside) }); i >= 0 {
 			return among[i], member, nil
 		}
 	}
 	if name != "" {
 		return among[0], "", nil
 	}
-	return format{}, "", fault.New(fault.Invalid, CodeFormat, "", "the content is of no format that is read here; these are: %s. %s", strings.Join(Formats(), ", "), s.nearest())
+	return nil, "", fault.New(fault.Invalid, CodeFormat, "", "the content is of no format that is read here; these are: %s. %s", strings.Join(namesOf(formats), ", "), nearest(outline, formats))
 }
 
-// nearest says which format the file resembles most.
-func (s shape) nearest() string {
+// nearest says which format an outline resembles most.
+func nearest(outline format.Outline, formats []format.Format) string {
 	best, found := "", []string(nil)
 	for _, f := range formats {
 		var has []string
-		for _, path := range f.marks {
-			if s.has(path) {
+		for _, path := range f.Marks() {
+			if outline.Has(path) {
 				has = append(has, path)
 			}
 		}
 		if len(has) > len(found) {
-			best, found = f.name, has
+			best, found = f.Name(), has
 		}
 	}
 	if best == "" {

@@ -1,4 +1,4 @@
-package transfer
+package transfer_test
 
 import (
 	"bytes"
@@ -9,6 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/format/coppice"
+	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -26,10 +30,10 @@ func ids(t *testing.T, s *tree.Store) map[string]uuid.UUID {
 	return found
 }
 
-func importText(t *testing.T, s *tree.Store, file string, opts Options) Report {
+func importText(t *testing.T, s *tree.Store, file string, opts transfer.Options) transfer.Report {
 	t.Helper()
 	opts.TenantID = s.TenantID()
-	report, err := Import(t.Context(), s, strings.NewReader(file), opts)
+	report, err := transfer.Import(t.Context(), s, strings.NewReader(file), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +54,7 @@ func TestImportedIDsCantBeTaken(t *testing.T) {
 	thief := tree.New(pools[0]).ForTenant("thief")
 	for _, tenant := range []string{tree.DefaultTenant, "other"} {
 		for _, id := range []string{u, "b"} {
-			public := conversationID(&Conversation{SourceID: id}, "claude", tenant)
+			public := transfer.PublicID(&format.Conversation{SourceID: id}, "claude", tenant)
 			if _, _, err := thief.CreateConversation(t.Context(), tree.NewConversation{ID: public}); err != nil {
 				t.Fatal(err)
 			}
@@ -60,11 +64,11 @@ func TestImportedIDsCantBeTaken(t *testing.T) {
 	for _, pool := range pools {
 		for _, tenant := range []string{tree.DefaultTenant, "other"} {
 			s := tree.New(pool).ForTenant(tenant)
-			if first := importText(t, s, file, Options{}); first.Added != 200 || first.Conversations != 2 {
-				t.Errorf("%s: %s, %d added", tenant, count(first), first.Added)
+			if first := importText(t, s, file, transfer.Options{}); first.Added != 200 || first.Conversations != 2 {
+				t.Errorf("%s: %s, %d added", tenant, formattest.Count(first), first.Added)
 			}
 			before := ids(t, s)
-			if again := importText(t, s, file, Options{}); again.Added != 0 || again.Present != 200 || len(ids(t, s)) != 2 {
+			if again := importText(t, s, file, transfer.Options{}); again.Added != 0 || again.Present != 200 || len(ids(t, s)) != 2 {
 				t.Errorf("%s, again: %d added, %d present", tenant, again.Added, again.Present)
 			}
 			for title, id := range before {
@@ -84,12 +88,12 @@ func TestImportGoesOnWithFormerIDs(t *testing.T) {
 	pool := dbtest.New(t)
 	for _, tenant := range []string{tree.DefaultTenant, "other"} {
 		s := tree.New(pool).ForTenant(tenant)
-		importText(t, s, claudeExport("a"), Options{PublicIDs: true})
+		importText(t, s, claudeExport("a"), transfer.Options{PublicIDs: true})
 		former := ids(t, s)["a"]
-		if want := conversationID(&Conversation{SourceID: "a"}, "claude", tenant); former != want {
+		if want := transfer.PublicID(&format.Conversation{SourceID: "a"}, "claude", tenant); former != want {
 			t.Fatalf("the former id is %s, want %s", former, want)
 		}
-		later := importText(t, s, claudeExport("a", "b"), Options{})
+		later := importText(t, s, claudeExport("a", "b"), transfer.Options{})
 		if later.Added != 100 || later.Present != 100 {
 			t.Errorf("%d added, %d present", later.Added, later.Present)
 		}
@@ -103,7 +107,7 @@ func TestImportGoesOnWithFormerIDs(t *testing.T) {
 func TestRestoredForkIsRecognized(t *testing.T) {
 	t.Parallel()
 	from, to := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))
-	importText(t, from, claudeExport("a"), Options{})
+	importText(t, from, claudeExport("a"), transfer.Options{})
 	source := ids(t, from)["a"]
 	c, err := from.Conversation(t.Context(), source)
 	if err != nil {
@@ -115,21 +119,21 @@ func TestRestoredForkIsRecognized(t *testing.T) {
 	}
 	var file bytes.Buffer
 	for _, id := range []uuid.UUID{source, n.ID} {
-		if err := Export(t.Context(), from, id, &file); err != nil {
+		if err := coppice.Export(t.Context(), from, id, &file); err != nil {
 			t.Fatal(err)
 		}
 	}
 	restored := file.String()
-	if report := importText(t, to, restored, Options{}); report.Added != 200 || len(report.Notes) > 0 {
-		t.Fatalf("%d added, %s", report.Added, notesOf(report))
+	if report := importText(t, to, restored, transfer.Options{}); report.Added != 200 || len(report.Notes) > 0 {
+		t.Fatalf("%d added, %s", report.Added, formattest.Notes(report))
 	}
 	if _, created, err := to.Fork(t.Context(), source, c.HeadID, n); created || err != nil {
 		t.Errorf("the fork again: created %t, %v", created, err)
 	}
 	// A source that can't be read is left out, and named.
 	broken := strings.Replace(restored, `"source":{"conversation_id":"`, `"source":{"conversation_id":"x`, 1)
-	report := importText(t, tree.New(dbtest.New(t)), broken, Options{})
-	if report.Added != 200 || !strings.Contains(notesOf(report), "source") {
-		t.Errorf("%d added, %s", report.Added, notesOf(report))
+	report := importText(t, tree.New(dbtest.New(t)), broken, transfer.Options{})
+	if report.Added != 200 || !strings.Contains(formattest.Notes(report), "source") {
+		t.Errorf("%d added, %s", report.Added, formattest.Notes(report))
 	}
 }

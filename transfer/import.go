@@ -3,8 +3,8 @@ package transfer
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/mend"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -29,8 +31,9 @@ type Store interface {
 
 // Options change what Import does. The zero value is a good one.
 type Options struct {
-	Format   string // one of Formats; "": recognized from the content
-	TenantID string // whose the store is; "": tree.DefaultTenant
+	Formats  []format.Format // that a file may be of; nil: All
+	Format   string          // the name of one of them; "": recognized from the content
+	TenantID string          // whose the store is; "": tree.DefaultTenant
 	// PublicIDs derives ids from the file and the tenant alone, so that they are
 	// the same in every installation, and anybody can compute them. Without it
 	// the store gives them. A dry run without a store has no others.
@@ -61,7 +64,7 @@ type Report struct {
 	Leaves        int // messages that none replies to
 	Added         int // nodes stored
 	Present       int // nodes that were stored before
-	Notes         []Note
+	Notes         []format.Note
 }
 
 // Codes of the errors of a file. Those of kind fault.Invalid are about what is in
@@ -70,7 +73,7 @@ const (
 	CodeEmpty    = "empty_file"     // there is nothing in it
 	CodeFormat   = "unknown_format" // the file, or an Options.Format, is of no known format
 	CodeTooLarge = "body_too_large" // it is beyond the bounds
-	CodeFile     = "invalid_file"   // it can't be read on
+	CodeFile     = format.CodeFile  // it can't be read on
 )
 
 // Import reads conversations from r and stores them. The format is recognized
@@ -102,6 +105,20 @@ func Import(ctx context.Context, store Store, r io.Reader, opts Options) (_ Repo
 	return report, ofFile(err)
 }
 
+// ofFile makes whatever ended the reading of a file an error of the file. Its
+// detail is the whole text, with the format and the place.
+func ofFile(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := fault.Error{Kind: fault.Invalid, Code: CodeFile, Detail: err.Error(), Err: err}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		e.Kind, e.Code = known.Kind, known.Code
+	}
+	return &e
+}
+
 // An importer is one run of Import.
 type importer struct {
 	opts   Options
@@ -122,6 +139,9 @@ type importer struct {
 const batchNodes = 250
 
 func newImporter(ctx context.Context, store Store, opts Options) *importer {
+	if opts.Formats == nil {
+		opts.Formats = All()
+	}
 	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, bounds: newBounded(opts), saver: newSaver(ctx, store, opts)}
 }
 
@@ -133,23 +153,20 @@ func (im *importer) file(r io.Reader) error {
 			return im.zip(readerAt{f, progress}, info.Size())
 		}
 	}
-	in := bufio.NewReaderSize(reader{r, progress}, readBytes)
-	head, _ := in.Peek(len(zipMagic))
+	in := bufio.NewReaderSize(reader{r, progress}, format.ReadBytes)
+	head, _ := in.Peek(len(zipMagic)) // longer than gzipMagic
 	switch {
 	case string(head) == zipMagic:
 		return im.spooledZip(in)
 	case strings.HasPrefix(string(head), gzipMagic):
-		unpacked, err := gzip.NewReader(in)
+		unpacked, err := newGunzip(in, im.note)
 		if err != nil {
-			return fileErrorf("the gzip file can't be unpacked: %w", err)
+			return err
 		}
 		return im.stream(unpacked)
 	}
 	return im.stream(in)
 }
-
-// gzipMagic is how every gzip file begins.
-const gzipMagic = "\x1f\x8b"
 
 // stream reads a file of one format.
 func (im *importer) stream(r io.Reader) error {
@@ -157,35 +174,35 @@ func (im *importer) stream(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	head, f, member, err := recognize(r, im.opts.Format)
+	head, f, member, err := recognize(r, im.opts.Format, im.opts.Formats)
 	if err != nil {
 		return err
 	}
-	im.format = f.name
+	im.format = f.Name()
 	im.bounds.from = io.MultiReader(bytes.NewReader(head), r)
 	im.bounds.next()
-	in := newInput(im.ctx, im.bounds)
-	in.note, in.member = im.note, member
-	err = f.parse(in, func(c Conversation) error { return im.conversation(c, f.name) }, im.note)
+	in := format.NewInput(im.ctx, im.bounds, im.note)
+	in.Member = member
+	err = f.Parse(in, func(c format.Conversation) error { return im.conversation(in, c) })
 	if err == nil {
-		err = in.err
+		err = in.Stopped()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.name, err)
+		return fmt.Errorf("%s: %w", im.format, err)
 	}
 	return nil
 }
 
 // note takes a note on the file, behind those on the conversation before it.
-func (im *importer) note(n Note) {
+func (im *importer) note(n format.Note) {
 	last := len(im.batch) - 1
 	switch {
-	case last < 0 && im.alone < maxNotes:
+	case last < 0 && im.alone < format.MaxNotes:
 		im.alone++
 		im.loose(n)
 	case last < 0:
 		im.kept.omitted.Add(1)
-	case len(im.batch[last].notes) <= 2*maxNotes:
+	case len(im.batch[last].notes) <= 2*format.MaxNotes:
 		im.batch[last].notes = append(im.batch[last].notes, n)
 	default:
 		im.kept.omitted.Add(1)
@@ -193,23 +210,24 @@ func (im *importer) note(n Note) {
 }
 
 // conversation takes one conversation of the file.
-func (im *importer) conversation(c Conversation, format string) error {
+func (im *importer) conversation(in *format.Input, c format.Conversation) error {
 	im.bounds.next()
-	switch {
-	case c.in.err != nil:
-		return c.in.err
-	case c.dense:
-		im.note(Note{LeftOut, KindTooLarge, c.name(), "", c.tooDense()})
+	if err := in.Stopped(); err != nil {
+		return err
+	}
+	if why := c.TooDense(); why != "" {
+		im.note(format.Note{Action: format.LeftOut, Kind: format.KindTooLarge, Conversation: c.Name(), Detail: why})
 		return im.stopped()
 	}
-	if err := im.identify(&c, format); err != nil {
+	id, err := im.identify(&c)
+	if err != nil {
 		im.stop(err)
 		return err
 	}
-	name, in := c.name(), c.in
-	b, ids, notes := normalize(c, format, im.opts.TenantID)
-	if in.err != nil {
-		return in.err
+	name := c.Name()
+	b, ids, notes := mend.Bundle(c, id, im.format)
+	if err := in.Stopped(); err != nil {
+		return err
 	}
 	dropped := 0
 	if im.opts.DropSummaries {
@@ -217,7 +235,7 @@ func (im *importer) conversation(c Conversation, format string) error {
 	}
 	again := im.seen[b.Conversation.ID]
 	if again {
-		notes = append(notes, Note{Repaired, KindDuplicate, name, "", "the conversation stands in the file more than once; what is new in this one was added"})
+		notes = append(notes, format.Note{Action: format.Repaired, Kind: format.KindDuplicate, Conversation: name, Detail: "the conversation stands in the file more than once; what is new in this one was added"})
 	}
 	e := entry{Bundle: b, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped}
 	if again || im.nodes+len(b.Nodes) > batchNodes || im.bytes+e.bytes > aheadBytes {
@@ -241,14 +259,14 @@ func (im *importer) conversation(c Conversation, format string) error {
 	return im.stopped()
 }
 
-// identify gives a conversation the id that the store wants for it, unless it
-// brings its own.
-func (im *importer) identify(c *Conversation, format string) (err error) {
-	if _, own := ownID(c); own || im.opts.PublicIDs || im.store == nil {
-		return nil
+// identify gives the id of a conversation: its own in a file of Coppice's, else
+// the one that the store wants for it.
+func (im *importer) identify(c *format.Conversation) (uuid.UUID, error) {
+	public := publicID(c, im.format, im.opts.TenantID)
+	if ownID(c) || im.opts.PublicIDs || im.store == nil {
+		return public, nil
 	}
-	c.id, err = im.store.ImportID(im.ctx, conversationName(c, format), conversationID(c, format, im.opts.TenantID))
-	return err
+	return im.store.ImportID(im.ctx, conversationName(c, im.format), public)
 }
 
 // dropSummaries takes the summaries out of a bundle, and their ids out of those of
@@ -292,7 +310,7 @@ func (im *importer) finish() (Report, error) {
 	report := im.total()
 	report.Format = im.format
 	if n := im.kept.omitted.Load(); n > 0 {
-		report.Notes = append(report.Notes, Note{LeftOut, KindSyntax, "", "", fmt.Sprintf("%d more notes, which are not listed", n)})
+		report.Notes = append(report.Notes, format.Note{Action: format.LeftOut, Kind: format.KindSyntax, Detail: fmt.Sprintf("%d more notes, which are not listed", n)})
 	}
 	if stopped := im.stopped(); stopped != nil {
 		err = stopped

@@ -1,7 +1,6 @@
-package transfer
+package transfer_test
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -18,6 +17,9 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -39,7 +41,7 @@ func TestImport(t *testing.T) {
 			if tenant == "other" && strings.Contains(file, "coppice") {
 				continue // its ids are its own, and there is one conversation of each id
 			}
-			first := importFile(t, store, file, Options{TenantID: tenant})
+			first := importFile(t, store, file, transfer.Options{TenantID: tenant})
 			if first.Added+first.Present != first.Messages+first.Summaries || first.Added == 0 {
 				t.Errorf("%s, first import: %d added and %d present of %d", file, first.Added, first.Present, first.Messages)
 			}
@@ -48,7 +50,7 @@ func TestImport(t *testing.T) {
 					t.Errorf("%s: %s", file, n.Detail)
 				}
 			}
-			again := importFile(t, store, file, Options{TenantID: tenant})
+			again := importFile(t, store, file, transfer.Options{TenantID: tenant})
 			if again.Added != 0 || again.Present != first.Added+first.Present {
 				t.Errorf("%s, second import: %d added and %d present of %d", file, again.Added, again.Present, first.Messages)
 			}
@@ -56,14 +58,14 @@ func TestImport(t *testing.T) {
 	}
 }
 
-func importFile(t *testing.T, store Store, file string, opts Options) Report {
+func importFile(t *testing.T, store transfer.Store, file string, opts transfer.Options) transfer.Report {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	report, err := Import(t.Context(), store, f, opts)
+	report, err := transfer.Import(t.Context(), store, f, opts)
 	if err != nil {
 		t.Errorf("%s: %v", file, err)
 	}
@@ -75,13 +77,11 @@ func TestImportStores(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	file := filepath.Join("..", "testdata", "demo.json")
-	report := importFile(t, store, file, Options{PublicIDs: true})
-	same(t, "report", count(report), "chatgpt: 1 conversations, 30 messages, 7 branch points, 9 leaves")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := parsed(t, formats[0], data).bundles[0]
+	report := importFile(t, store, file, transfer.Options{PublicIDs: true})
+	formattest.Same(t, "report", formattest.Count(report), "chatgpt: 1 conversations, 30 messages, 7 branch points, 9 leaves")
+	var read formattest.Bundles
+	importFile(t, &read, file, transfer.Options{})
+	want := read[0]
 	c, nodes, err := store.Export(t.Context(), want.Conversation.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestImportStores(t *testing.T) {
 		}
 		got.Nodes = append(got.Nodes, n)
 	}
-	same(t, "tree", outline(got), outline(want))
+	formattest.Same(t, "tree", formattest.Outline(got), formattest.Outline(want))
 	if c.Title != "A hedge that grows back" || !c.CreatedAt.Equal(want.Conversation.CreatedAt) {
 		t.Errorf("conversation %+v", c)
 	}
@@ -108,10 +108,10 @@ func TestImportLater(t *testing.T) {
 		for _, r := range replies {
 			messages = append(messages, map[string]any{"uuid": r, "sender": "assistant", "text": r, "parent_message_uuid": "m0"})
 		}
-		return bytes.NewReader(encode(map[string]any{"uuid": "c", "name": "n", "chat_messages": messages}))
+		return bytes.NewReader(format.Encode(map[string]any{"uuid": "c", "name": "n", "chat_messages": messages}))
 	}
 	for i, want := range []struct{ added, present int }{{2, 0}, {2, 2}, {0, 4}} {
-		report, err := Import(t.Context(), store, export([]string{"a", "b", "c"}[:min(1+2*i, 3)]...), Options{})
+		report, err := transfer.Import(t.Context(), store, export([]string{"a", "b", "c"}[:min(1+2*i, 3)]...), transfer.Options{})
 		if err != nil || report.Added != want.added || report.Present != want.present {
 			t.Errorf("import %d: %d added, %d present, %v; want %+v", i+1, report.Added, report.Present, err, want)
 		}
@@ -140,11 +140,11 @@ func TestImportChanged(t *testing.T) {
 		{line + `{"role":"user",  "content":"a"}}`, ""},
 		{line + `{"role":"user","content":"b"}}`, "left out changed (Own) 01990000-0000-7000-8000-0000000000c2: it is stored with other content, which stays"},
 	} {
-		report, err := Import(t.Context(), store, strings.NewReader(test.file), Options{})
+		report, err := transfer.Import(t.Context(), store, strings.NewReader(test.file), transfer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, fmt.Sprint("notes of import ", i+1), notesOf(report), test.want)
+		formattest.Same(t, fmt.Sprint("notes of import ", i+1), formattest.Notes(report), test.want)
 		if test.want != "" && report.Added != 0 {
 			t.Errorf("import %d added %d", i+1, report.Added)
 		}
@@ -156,8 +156,8 @@ func TestImportOthers(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	const file = "../testdata/coppice.jsonl"
-	importFile(t, tree.New(pool), file, Options{})
-	report := importFile(t, tree.New(pool).ForTenant("other"), file, Options{TenantID: "other"})
+	importFile(t, tree.New(pool), file, transfer.Options{})
+	report := importFile(t, tree.New(pool).ForTenant("other"), file, transfer.Options{TenantID: "other"})
 	notes := report.Notes
 	if report.Added != 0 || len(notes) == 0 {
 		t.Fatalf("%+v", report)
@@ -177,30 +177,30 @@ func TestImportRefused(t *testing.T) {
 		for _, id := range ids {
 			all = append(all, map[string]any{"uuid": id, "name": "name of " + id, "chat_messages": []any{map[string]any{"uuid": "m", "sender": "human", "text": id}}})
 		}
-		return bytes.NewReader(encode(all))
+		return bytes.NewReader(format.Encode(all))
 	}
 	// Another tenant has the id that anybody can compute.
-	public := Options{PublicIDs: true}
-	if _, err := Import(t.Context(), tree.New(pool).ForTenant("other"), export("b"), public); err != nil {
+	public := transfer.Options{PublicIDs: true}
+	if _, err := transfer.Import(t.Context(), tree.New(pool).ForTenant("other"), export("b"), public); err != nil {
 		t.Fatal(err)
 	}
-	report, err := Import(t.Context(), tree.New(pool), export("a", "b", "c"), public)
+	report, err := transfer.Import(t.Context(), tree.New(pool), export("a", "b", "c"), public)
 	if err != nil || report.Conversations != 2 || report.Added != 2 {
 		t.Errorf("%d conversations, %d added, %v", report.Conversations, report.Added, err)
 	}
-	if len(report.Notes) == 0 || report.Notes[len(report.Notes)-1].Kind != KindConversation || !strings.Contains(notesOf(report), "name of b) "+conversationID(&Conversation{SourceID: "b"}, "claude", "").String()+": the store refused it") {
-		t.Errorf("notes: %v", notesOf(report))
+	if len(report.Notes) == 0 || report.Notes[len(report.Notes)-1].Kind != format.KindConversation || !strings.Contains(formattest.Notes(report), "name of b) "+transfer.PublicID(&format.Conversation{SourceID: "b"}, "claude", "").String()+": the store refused it") {
+		t.Errorf("notes: %v", formattest.Notes(report))
 	}
 }
 
 func TestImportDryRun(t *testing.T) {
 	t.Parallel()
-	report := importFile(t, nil, "../testdata/demo.json", Options{DryRun: true})
+	report := importFile(t, nil, "../testdata/demo.json", transfer.Options{DryRun: true})
 	if report.Messages != 30 || report.Added != 0 || report.Present != 0 {
 		t.Errorf("%+v", report)
 	}
 	var there batches
-	if report = importFile(t, &there, "../testdata/demo.json", Options{DryRun: true}); report.Messages != 30 || len(there) > 0 {
+	if report = importFile(t, &there, "../testdata/demo.json", transfer.Options{DryRun: true}); report.Messages != 30 || len(there) > 0 {
 		t.Errorf("a dry run called the store: %v, %+v", there, report)
 	}
 }
@@ -229,7 +229,7 @@ func TestImportBroken(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			report, err := Import(t.Context(), nil, strings.NewReader(tt.in), Options{DryRun: true})
+			report, err := transfer.Import(t.Context(), nil, strings.NewReader(tt.in), transfer.Options{DryRun: true})
 			if report.Conversations != tt.conversations {
 				t.Errorf("%d conversations", report.Conversations)
 			}
@@ -238,11 +238,11 @@ func TestImportBroken(t *testing.T) {
 			}
 		})
 	}
-	_, err := Import(t.Context(), nil, strings.NewReader(good), Options{Format: "word", DryRun: true})
-	if err == nil || fault.Of(err).Code != CodeFormat || !strings.Contains(err.Error(), `"word" is no format; there are chatgpt, claude, `) {
+	_, err := transfer.Import(t.Context(), nil, strings.NewReader(good), transfer.Options{Format: "word", DryRun: true})
+	if err == nil || fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), `"word" is no format; there are chatgpt, claude, `) {
 		t.Errorf("a format by a wrong name: %v", err)
 	}
-	if report, err := Import(t.Context(), nil, strings.NewReader(good), Options{Format: "chatgpt", DryRun: true}); err != nil || report.Format != "chatgpt" || len(report.Notes) != 1 {
+	if report, err := transfer.Import(t.Context(), nil, strings.NewReader(good), transfer.Options{Format: "chatgpt", DryRun: true}); err != nil || report.Format != "chatgpt" || len(report.Notes) != 1 {
 		t.Errorf("a format by another's name: %v, %+v", err, report)
 	}
 }
@@ -252,11 +252,11 @@ func TestImportStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	const file = `[{"uuid": "a", "chat_messages": []}]`
-	if _, err := Import(ctx, nil, strings.NewReader(file), Options{DryRun: true}); !errors.Is(err, context.Canceled) {
+	if _, err := transfer.Import(ctx, nil, strings.NewReader(file), transfer.Options{DryRun: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	var calls batches
-	if _, err := Import(ctx, &calls, strings.NewReader(file), Options{}); !errors.Is(err, context.Canceled) || len(calls) > 0 {
+	if _, err := transfer.Import(ctx, &calls, strings.NewReader(file), transfer.Options{}); !errors.Is(err, context.Canceled) || len(calls) > 0 {
 		t.Errorf("error %v, and the store was called %d times after the end", err, len(calls))
 	}
 }
@@ -273,73 +273,8 @@ func TestImportStopsWithinABatch(t *testing.T) {
 		return fault.New(fault.Invalid, "invalid_body", "", "No.")
 	})
 	const file = `[{"uuid": "a", "chat_messages": [{"uuid": "1", "sender": "human", "text": "hi"}]}, {"uuid": "b", "chat_messages": [{"uuid": "2", "sender": "human", "text": "ho"}]}]`
-	if _, err := Import(ctx, store, strings.NewReader(file), Options{}); !errors.Is(err, context.Canceled) || calls != 1 {
+	if _, err := transfer.Import(ctx, store, strings.NewReader(file), transfer.Options{}); !errors.Is(err, context.Canceled) || calls != 1 {
 		t.Errorf("error %v, and the store was called %d times, want once", err, calls)
-	}
-}
-
-func TestImportZip(t *testing.T) {
-	t.Parallel()
-	conversation := func(id string) string {
-		return `[{"id": "` + id + `", "title": "` + id + `", "create_time": 1, "current_node": "a", "mapping": {"a": {"id": "a", "parent": null, "message": {"author": {"role": "user"}, "create_time": 1, "content": {"content_type": "text", "parts": ["hi"]}}}}}]`
-	}
-	tests := []struct {
-		name   string
-		files  [][2]string
-		titles string
-		code   string // of the error
-	}{
-		{"one file", [][2]string{{"user.json", "{}"}, {"conversations.json", conversation("a")}, {"chat.html", "<p>"}}, "a", ""},
-		{"in parts and a folder", [][2]string{{"x/conversations-001.json", conversation("b")}, {"x/conversations-000.json", conversation("a")}}, "a b", ""},
-		{"no conversations", [][2]string{{"user.json", "{}"}}, "", CodeFormat},
-		{"an empty part", [][2]string{{"conversations-000.json", conversation("a")}, {"conversations-001.json", ""}}, "a", CodeEmpty},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var archive bytes.Buffer
-			w := zip.NewWriter(&archive)
-			for _, f := range tt.files {
-				part, err := w.Create(f[0])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := io.WriteString(part, f[1]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join(t.TempDir(), "export.zip")
-			if err := os.WriteFile(file, archive.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			f, err := os.Open(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			for _, in := range []io.Reader{f, bytes.NewReader(archive.Bytes())} { // a file, and a stream
-				var b bundles
-				var last int64
-				report, err := Import(t.Context(), &b, in, Options{Progress: func(read int64) { last = read }})
-				if (err != nil) != (tt.code != "") || err != nil && fault.Of(err).Code != tt.code {
-					t.Errorf("error %v", err)
-				}
-				var titles []string
-				for _, one := range b {
-					titles = append(titles, one.Conversation.Title)
-				}
-				same(t, "conversations", strings.Join(titles, " "), tt.titles)
-				if last == 0 {
-					t.Error("no progress")
-				}
-				if others := len(tt.files) - 1; tt.name == "one file" && (len(report.Notes) != 1 || report.Notes[0].Detail != fmt.Sprintf("%d files of the archive besides the conversations", others)) {
-					t.Errorf("notes %v", report.Notes)
-				}
-			}
-		})
 	}
 }
 
@@ -353,8 +288,8 @@ func TestImportIsDeterministic(t *testing.T) {
 	for _, file := range files {
 		var all [2][]byte
 		for i := range all {
-			var b bundles
-			importFile(t, &b, file, Options{})
+			var b formattest.Bundles
+			importFile(t, &b, file, transfer.Options{})
 			raw, err := json.Marshal(b)
 			if err != nil {
 				t.Fatal(err)
@@ -377,15 +312,15 @@ func TestImportBatches(t *testing.T) {
 		for i := range messages - 1 {
 			prompt = map[string]any{"message_id": fmt.Sprint(id, i), "text": "hi", "role": "prompter", "replies": []any{prompt}}
 		}
-		return string(encode(map[string]any{"message_tree_id": id, "prompt": prompt})) + "\n"
+		return string(format.Encode(map[string]any{"message_tree_id": id, "prompt": prompt})) + "\n"
 	}
 	in := line("a", 100) + line("b", 100) + line("c", 100) + line("d", 300) + line("e", 1) + line("f", 1) + line("e", 2)
-	report, err := Import(t.Context(), &calls, strings.NewReader(in), Options{})
+	report, err := transfer.Import(t.Context(), &calls, strings.NewReader(in), transfer.Options{})
 	if err != nil || report.Conversations != 6 || report.Messages != 100+100+100+300+2+1 {
 		t.Fatal(report.Conversations, err)
 	}
-	same(t, "conversations of each call", fmt.Sprint(calls), "[2 1 1 2 1]")
-	same(t, "notes", notesOf(report), "repaired duplicate (hi) : the conversation stands in the file more than once; what is new in this one was added")
+	formattest.Same(t, "conversations of each call", fmt.Sprint(calls), "[2 1 1 2 1]")
+	formattest.Same(t, "notes", formattest.Notes(report), "repaired duplicate (hi) : the conversation stands in the file more than once; what is new in this one was added")
 }
 
 // batches counts the bundles of each call.

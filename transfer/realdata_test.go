@@ -1,4 +1,4 @@
-package transfer
+package transfer_test
 
 import (
 	"path/filepath"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -63,8 +65,8 @@ func TestRealExports(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	for _, tt := range realExports {
-		f := sharedFile(t, tt.file)
-		report, err := Import(t.Context(), store, f, Options{})
+		f := formattest.Shared(t, tt.file)
+		report, err := transfer.Import(t.Context(), store, f, transfer.Options{})
 		if tt.want == "" {
 			if err == nil || !strings.Contains(err.Error(), "these are: chatgpt, claude, ") {
 				t.Errorf("%s, which is of no format: %v", tt.file, err)
@@ -75,11 +77,11 @@ func TestRealExports(t *testing.T) {
 			t.Errorf("%s: %v", tt.file, err)
 			continue
 		}
-		same(t, tt.file, count(report), tt.want)
+		formattest.Same(t, tt.file, formattest.Count(report), tt.want)
 		if report.Added != report.Messages || report.Present != 0 {
 			t.Errorf("%s: %d of %d messages added, %d present", tt.file, report.Added, report.Messages, report.Present)
 		}
-		again, err := Import(t.Context(), store, sharedFile(t, tt.file), Options{})
+		again, err := transfer.Import(t.Context(), store, formattest.Shared(t, tt.file), transfer.Options{})
 		if err != nil || again.Added != 0 || again.Present != report.Added {
 			t.Errorf("%s once more: %d added, %d present, %v", tt.file, again.Added, again.Present, err)
 		}
@@ -89,7 +91,7 @@ func TestRealExports(t *testing.T) {
 // No real export is without its numbers.
 func TestRealExportsAreAllCounted(t *testing.T) {
 	t.Parallel()
-	root := filepath.Dir(filepath.Dir(sharedFile(t, realExports[0].file).Name()))
+	root := filepath.Dir(filepath.Dir(formattest.Shared(t, realExports[0].file).Name()))
 	for _, folder := range []string{"chatgpt", "librechat", "openwebui", "claude/osteele", "oasst"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.json*"))
 		if err != nil || len(files) == 0 {
@@ -112,7 +114,7 @@ func BenchmarkImportOASST(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		// Each round another tenant's, so that nothing is there before.
 		tenant := "tenant" + strings.Repeat("x", i)
-		report, err := Import(b.Context(), store.ForTenant(tenant), sharedFile(b, "oasst/en_100_tree.jsonl"), Options{TenantID: tenant, Workers: 4})
+		report, err := transfer.Import(b.Context(), store.ForTenant(tenant), formattest.Shared(b, "oasst/en_100_tree.jsonl"), transfer.Options{TenantID: tenant, Workers: 4})
 		if err != nil || report.Added != 1167 {
 			b.Fatal(report.Added, err)
 		}

@@ -1,4 +1,4 @@
-package transfer
+package transfer_test
 
 import (
 	"bytes"
@@ -11,13 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -44,12 +46,12 @@ func TestImportSkipsUnsoundConversations(t *testing.T) {
 				"stream": claudeChat("a", "") + test.unsound + claudeChat("c", ""),
 				"object": `{"conversations":[` + claudeChat("a", "") + " ,\n" + test.unsound + "\n,\n" + claudeChat("c", "") + `],"users":[]}`,
 			} {
-				var b bundles
-				report, err := Import(t.Context(), &b, strings.NewReader(in), Options{})
+				var b formattest.Bundles
+				report, err := transfer.Import(t.Context(), &b, strings.NewReader(in), transfer.Options{})
 				if err != nil || len(b) != 2 || b[1].Conversation.Title != "Chat c" {
 					t.Errorf("%s: %d conversations, %v", layout, len(b), err)
 				}
-				same(t, layout, notesOf(report), test.note)
+				formattest.Same(t, layout, formattest.Notes(report), test.note)
 			}
 		})
 	}
@@ -62,19 +64,19 @@ func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 	whole := "[" + claudeChat("a", "") + "," + claudeChat("b", "") + "]"
 	packed := gzipped(t, strings.Repeat(" ", 1<<20)+whole)
 	for name, in := range map[string]string{
-		"plain": whole[:len(whole)-20], "gzip": packed[:len(packed)-30], "gzip's head": packed[:5], "zip": zipMagic + "x", "utf-16": utf16(t, whole)[:200],
+		"plain": whole[:len(whole)-20], "gzip": packed[:len(packed)-30], "gzip's head": packed[:5], "zip": "PK\x03\x04" + "x", "utf-16": utf16(t, whole)[:200],
 	} {
-		_, err := Import(t.Context(), nil, strings.NewReader(in), Options{DryRun: true})
-		if fault.Of(err).Code != CodeFile {
+		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
+		if fault.Of(err).Code != transfer.CodeFile {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	broken := errors.New("the disk is gone")
-	_, err := Import(t.Context(), nil, io.MultiReader(strings.NewReader(whole[:50]), failing{broken}), Options{DryRun: true})
+	_, err := transfer.Import(t.Context(), nil, io.MultiReader(strings.NewReader(whole[:50]), failing{broken}), transfer.Options{DryRun: true})
 	if !errors.Is(err, broken) {
 		t.Errorf("a reader that fails: %v", err)
 	}
-	_, err = Import(t.Context(), refusing{io.ErrUnexpectedEOF}, strings.NewReader(whole), Options{})
+	_, err = transfer.Import(t.Context(), refusing{io.ErrUnexpectedEOF}, strings.NewReader(whole), transfer.Options{})
 	if fault.Of(err).Code != "" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a database that breaks: %v", err)
 	}
@@ -148,8 +150,8 @@ func TestImportRecognizes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var b bundles
-			report, err := Import(t.Context(), &b, strings.NewReader(test.in), Options{})
+			var b formattest.Bundles
+			report, err := transfer.Import(t.Context(), &b, strings.NewReader(test.in), transfer.Options{})
 			if err != nil || report.Format != test.format || report.Messages < 1 {
 				t.Errorf("%q with %d messages, %v", report.Format, report.Messages, err)
 			}
@@ -157,6 +159,72 @@ func TestImportRecognizes(t *testing.T) {
 				t.Errorf("body %s", b[0].Nodes[0].Body)
 			}
 		})
+	}
+}
+
+// An unsound element at the very front of a file doesn't hide the format of those
+// behind it.
+func TestImportRecognizesBehindUnsoundElements(t *testing.T) {
+	t.Parallel()
+	chat := claudeChat("a", "")
+	tree := `{"message_tree_id":"t","prompt":{"message_id":"p","role":"prompter","text":"hi"}}`
+	for name, test := range map[string]struct{ in, format string }{
+		"a word of no JSON":        {`[{"uuid":None},` + chat + `]`, "claude"},
+		"a raw control character":  {"[{\"x\":\"\x01\"}," + chat + `]`, "claude"},
+		"too deep nesting":         {`[{"x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `},` + chat + `]`, "claude"},
+		"one after the other":      {`{"uuid":None}` + chat, "claude"},
+		"nonsense":                 {`[nonsense, ` + chat + `]`, "claude"},
+		"in an object":             {`{"conversations":[{"uuid":None},` + chat + `]}`, "claude"},
+		"lines, the first cut off": {`{"message_tree_id":"s","prompt":{"mess` + "\n" + tree + "\n", "oasst"},
+		"lines, the first no JSON": {"a log line\n" + tree + "\n", "oasst"},
+		"a line of messages":       {`{"role":"user","content":"hi"}` + "\n" + `{"role":"assis` + "\n" + `{"role":"assistant","content":"ho"}` + "\n", "messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report, err := transfer.Import(t.Context(), nil, strings.NewReader(test.in), transfer.Options{DryRun: true})
+			if err != nil || report.Format != test.format || report.Conversations != 1 || len(report.Notes) == 0 {
+				t.Errorf("%q with %d conversations, %v, %s", report.Format, report.Conversations, err, formattest.Notes(report))
+			}
+		})
+	}
+}
+
+// What stands behind the end of a gzip file is named: zeros, with which files are
+// filled up, say nothing, and another gzip file is read on.
+func TestImportNamesWhatIsBehindGzip(t *testing.T) {
+	t.Parallel()
+	list, lines := "["+claudeChat("a", "")+"]", `{"message_tree_id":"t","prompt":{"message_id":"p","role":"prompter","text":"hi"}}`+"\n"
+	for name, test := range map[string]struct {
+		behind string
+		noted  bool
+	}{
+		"nothing":                  {"", false},
+		"zeros":                    {strings.Repeat("\x00", 512), false},
+		"a byte":                   {"x", true},
+		"a line":                   {"\n", true},
+		"less than a header":       {"garbage", true},
+		"a line of text":           {"and this is no gzip file any more", true},
+		"the start of a header":    {"\x1f\x8b", true},
+		"what looks like a header": {"\x1f\x8b\x00\x00\x00\x00\x00\x00\x00\x00\x00", true},
+		"zeros, and more":          {strings.Repeat("\x00", 512) + "x", true},
+		"an empty gzip file":       {gzipped(t, ""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, in := range []string{list, lines, list[:len(list)-1] + strings.Repeat(" ", 1<<20) + "]"} {
+				report, err := transfer.Import(t.Context(), nil, strings.NewReader(gzipped(t, in)+test.behind), transfer.Options{DryRun: true})
+				noted := strings.Contains(formattest.Notes(report), "behind the end of the gzip file")
+				if err != nil || report.Conversations != 1 || noted != test.noted {
+					t.Errorf("%.20s: %d conversations, %v, %s", in, report.Conversations, err, formattest.Notes(report))
+				}
+			}
+		})
+	}
+	whole := gzipped(t, list)
+	unsound := []byte(whole)
+	unsound[len(unsound)-6] ^= 1 // of the checksum
+	if _, err := transfer.Import(t.Context(), nil, bytes.NewReader(unsound), transfer.Options{DryRun: true}); err == nil {
+		t.Error("a wrong checksum is taken")
 	}
 }
 
@@ -168,8 +236,8 @@ func TestImportNamesTheNearestFormat(t *testing.T) {
 		`{"role":"user","content":"hi"}` + "\n" + `{"kind":"call"}`: "The nearest is messages, as it has role, content. To have it read as that, say --format messages, or over REST format=messages",
 		`[{"uuid":"a","updated_at":"x"}]`:                           "The nearest is claude, as it has uuid, updated_at. To have it read as that, say --format claude, or over REST format=claude",
 	} {
-		_, err := Import(t.Context(), nil, strings.NewReader(in), Options{DryRun: true})
-		if fault.Of(err).Code != CodeFormat || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatgpt, claude, ") {
+		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
+		if fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatgpt, claude, ") {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
@@ -178,114 +246,23 @@ func TestImportNamesTheNearestFormat(t *testing.T) {
 // Projects stand beside conversations, and are named as what they are.
 func TestImportNamesProjects(t *testing.T) {
 	t.Parallel()
-	report, err := Import(t.Context(), nil, strings.NewReader(`[{"uuid":"p","name":"Garden","created_at":"2025-01-01T00:00:00Z","prompt_template":"","docs":[]}]`), Options{DryRun: true})
+	report, err := transfer.Import(t.Context(), nil, strings.NewReader(`[{"uuid":"p","name":"Garden","created_at":"2025-01-01T00:00:00Z","prompt_template":"","docs":[]}]`), transfer.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "notes", notesOf(report), "left out conversation (Garden) element 1: it is a project, and no conversation")
-	report, err = Import(t.Context(), nil, strings.NewReader(`{"conversations":[`+claudeChat("a", "")+`],"projects":[{},{},{}]}`), Options{DryRun: true})
+	formattest.Same(t, "notes", formattest.Notes(report), "left out conversation (Garden) element 1: it is a project, and no conversation")
+	report, err = transfer.Import(t.Context(), nil, strings.NewReader(`{"conversations":[`+claudeChat("a", "")+`],"projects":[{},{},{}]}`), transfer.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "notes", notesOf(report), "left out metadata () projects: 3 projects, part of no conversation")
-}
-
-// When the context ends, every parser stops within a few hundred elements, also
-// in the middle of one conversation, and nothing is stored.
-func TestImportStopsWithItsContext(t *testing.T) {
-	t.Parallel()
-	for _, s := range samples {
-		t.Run(s.format, func(t *testing.T) {
-			t.Parallel()
-			const elements = 5000
-			i := 0
-			in := s.file(elements*bytesPerMessage, func(n int) string {
-				i = n
-				return fmt.Sprintf(s.element, n, n-1, `,"pad":"`+strings.Repeat("x", bytesPerMessage)+`"`)
-			})
-			whole, err := io.ReadAll(in)
-			if err != nil || i < elements/3 {
-				t.Fatal(i, err)
-			}
-			f := formats[indexOf(s.format)]
-			ended := &ending{Context: t.Context(), after: 1}
-			input := newInput(ended, bytes.NewReader(whole))
-			emitted := 0
-			_ = f.parse(input, func(c Conversation) error {
-				if c.in.err == nil {
-					emitted++
-				}
-				return c.in.err
-			}, func(Note) {})
-			if emitted > 0 || input.asked > 3*256 {
-				t.Errorf("%d conversations, and %d elements read of %d", emitted, input.asked, i)
-			}
-			var b bundles
-			ctx, cancel := context.WithCancel(t.Context())
-			last := &generated{next: func() string { cancel(); return "" }, done: new(int)}
-			if _, err := Import(ctx, &b, io.MultiReader(bytes.NewReader(whole[:len(whole)-100]), last, bytes.NewReader(whole[len(whole)-100:])), Options{Format: s.format}); !errors.Is(err, context.Canceled) || len(b) > 0 {
-				t.Errorf("%v, %d conversations", err, len(b))
-			}
-		})
-	}
-}
-
-func indexOf(name string) int {
-	for i, f := range formats {
-		if f.name == name {
-			return i
-		}
-	}
-	return -1
-}
-
-// An ending context ends after it was asked so many times.
-type ending struct {
-	context.Context
-	after int
-}
-
-func (e *ending) Err() error {
-	if e.after--; e.after < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
-// Every format has a sample, so that what is tested by them holds for all.
-func TestEveryFormatHasASample(t *testing.T) {
-	t.Parallel()
-	for _, f := range formats {
-		found := false
-		for _, s := range samples {
-			found = found || s.format == f.name
-		}
-		if !found {
-			t.Errorf("%s has none", f.name)
-		}
-	}
-}
-
-// Text of a Claude message beside blocks that hold none comes along, unless it
-// only says that a block can't be shown.
-func TestClaudeTextBesideCalls(t *testing.T) {
-	t.Parallel()
-	message := func(text string) string {
-		return `[{"uuid":"c","name":"T","chat_messages":[{"uuid":"m","sender":"assistant","text":"` + text + `","content":[{"type":"tool_use","id":"i","name":"f","input":{}}]}]}]`
-	}
-	report, all := read(t, strings.NewReader(message("Let me look.")), "")
-	same(t, "tree", outline(all[0]), `*assistant: Let me look. [i f{}]`)
-	same(t, "notes", notesOf(report), "repaired content (T) m: no block of content holds text; the member text came along")
-	report, all = read(t, strings.NewReader(message("```\\nThis block is not supported on your current device yet.\\n```")), "")
-	same(t, "tree", outline(all[0]), `*assistant: [i f{}]`)
-	same(t, "notes", notesOf(report), "left out content (T) m: text, which only says that a block can't be shown")
+	formattest.Same(t, "notes", formattest.Notes(report), "left out metadata () projects: 3 projects, part of no conversation")
 }
 
 // A tool result without its call is named, with the call that it answers.
 func TestResultWithoutACallIsNamed(t *testing.T) {
 	t.Parallel()
-	report, all := read(t, strings.NewReader(`[{"role":"user","content":"q"},{"role":"tool","tool_call_id":"lost","content":"r"}]`), "")
-	same(t, "tree", outline(all[0]), "user: q\n*assistant: r")
+	report, all := formattest.Read(t, strings.NewReader(`[{"role":"user","content":"q"},{"role":"tool","tool_call_id":"lost","content":"r"}]`), "")
+	formattest.Same(t, "tree", formattest.Outline(all[0]), "user: q\n*assistant: r")
 	if len(report.Notes) != 1 || report.Notes[0].Detail != "a tool result that answers lost, a call which is not open above it, became an assistant message" {
 		t.Errorf("notes %v", report.Notes)
 	}
@@ -296,11 +273,11 @@ func TestImportCountsRepeatsOnce(t *testing.T) {
 	t.Parallel()
 	longer := strings.Replace(claudeChat("a", ""), `]}`, `,{"uuid":"n","sender":"assistant","text":"ho"}]}`, 1)
 	for _, in := range []string{claudeChat("a", "") + longer, longer + claudeChat("a", "")} {
-		report, err := Import(t.Context(), nil, strings.NewReader(in), Options{DryRun: true})
+		report, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "counts", count(report), "claude: 1 conversations, 2 messages, 0 branch points, 1 leaves\nrepaired duplicate: 1")
+		formattest.Same(t, "counts", formattest.Count(report), "claude: 1 conversations, 2 messages, 0 branch points, 1 leaves\nrepaired duplicate: 1")
 	}
 }
 
@@ -315,8 +292,8 @@ func TestImportReadsOnBehindAnArray(t *testing.T) {
 		want int
 		note bool
 	}{{one, 1, false}, {one + two, 2, false}, {one + "\n" + two + "\n", 2, false}, {one + ` {"a":1}`, 1, true}, {one + " junk", 1, true}} {
-		report, err := Import(t.Context(), nil, strings.NewReader(test.in), Options{DryRun: true})
-		noted := slices.ContainsFunc(report.Notes, func(n Note) bool { return n.Detail == "what stands behind the end of the array" })
+		report, err := transfer.Import(t.Context(), nil, strings.NewReader(test.in), transfer.Options{DryRun: true})
+		noted := slices.ContainsFunc(report.Notes, func(n format.Note) bool { return n.Detail == "what stands behind the end of the array" })
 		if err != nil || report.Conversations != test.want || noted != test.note {
 			t.Errorf("%s: %d conversations, %v, %v", test.in, report.Conversations, report.Notes, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -43,7 +44,7 @@ func newSaver(ctx context.Context, store Store, opts Options) saver {
 // An entry is one conversation of the file, as the store takes it.
 type entry struct {
 	tree.Bundle
-	notes     []Note
+	notes     []format.Note
 	sourceIDs []string // of its nodes, in their order
 	bytes     int      // about what it takes in memory
 	again     bool     // the conversation stood in the file before
@@ -58,7 +59,7 @@ func (s *saver) addReport() *Report {
 }
 
 // loose keeps a note that stands before any conversation.
-func (s *saver) loose(n Note) {
+func (s *saver) loose(n format.Note) {
 	if kept := s.kept.keep(n); len(kept) > 0 {
 		s.addReport().Notes = kept
 	}
@@ -142,17 +143,17 @@ func (s *saver) saveEach(report *Report, batch []entry) error {
 }
 
 // refusal notes that the store didn't take the conversation.
-func (e entry) refusal(err *fault.Error) Note {
+func (e entry) refusal(err *fault.Error) format.Note {
 	id := e.Conversation.ID.String()
 	why := err.Detail
 	if place, ok := strings.CutPrefix(err.Field, "conversation "+id+".nodes"); ok {
 		why = "nodes" + place + ": " + why
 	}
-	return Note{LeftOut, KindConversation, e.title(), id, "the store refused it: " + why}
+	return format.Note{Action: format.LeftOut, Kind: format.KindConversation, Conversation: e.title(), Place: id, Detail: "the store refused it: " + why}
 }
 
 // changed notes that a node is stored and says something else in the file.
-func (e entry) changed(c tree.Changed, at map[uuid.UUID]int) Note {
+func (e entry) changed(c tree.Changed, at map[uuid.UUID]int) format.Note {
 	place := c.ID.String()
 	if i, ok := at[c.ID]; ok {
 		place = e.sourceIDs[i]
@@ -161,12 +162,12 @@ func (e entry) changed(c tree.Changed, at map[uuid.UUID]int) Note {
 	if c.Moved {
 		detail = "it is stored under another message, where it stays"
 	}
-	return Note{LeftOut, KindChanged, e.title(), cutNote(place), detail}
+	return format.Note{Action: format.LeftOut, Kind: format.KindChanged, Conversation: e.title(), Place: format.CutNote(place), Detail: detail}
 }
 
 func (e entry) title() string {
 	if e.Conversation.Title != "" {
-		return cutNote(e.Conversation.Title)
+		return format.CutNote(e.Conversation.Title)
 	}
 	return e.Conversation.ID.String()
 }
@@ -206,7 +207,7 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 			at[n.ID] = j
 		}
 		for j, c := range changed[i] {
-			if j == maxNotes {
+			if j == format.MaxNotes {
 				s.kept.omitted.Add(int64(len(changed[i]) - j))
 				break
 			}

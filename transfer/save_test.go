@@ -1,4 +1,4 @@
-package transfer
+package transfer_test
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -25,7 +28,7 @@ func claudeExport(ids ...string) string {
 		messages = append(messages, map[string]any{"uuid": "empty in " + id, "sender": "human", "text": ""})
 		all = append(all, map[string]any{"uuid": id, "name": id, "chat_messages": messages})
 	}
-	return string(encode(all))
+	return string(format.Encode(all))
 }
 
 // With several workers everything is there once, and the report is as if there
@@ -34,15 +37,15 @@ func TestImportWorkers(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	ids := strings.Fields("a b c d e f g h i j a k l m n o p q r s a")
-	report, err := Import(t.Context(), store, strings.NewReader(claudeExport(ids...)), Options{Workers: 4})
+	report, err := transfer.Import(t.Context(), store, strings.NewReader(claudeExport(ids...)), transfer.Options{Workers: 4})
 	if err != nil || report.Conversations != 19 || report.Messages != 1900 || report.Added != 1900 || report.Present != 0 {
-		t.Errorf("%v, %s, %d added, %d present", err, count(report), report.Added, report.Present)
+		t.Errorf("%v, %s, %d added, %d present", err, formattest.Count(report), report.Added, report.Present)
 	}
 	var places []string
 	for _, n := range report.Notes {
 		places = append(places, strings.TrimPrefix(n.Place, "empty in "))
 	}
-	same(t, "notes", strings.Join(places, " "), "a b c d e f g h i j a  k l m n o p q r s a ")
+	formattest.Same(t, "notes", strings.Join(places, " "), "a b c d e f g h i j a  k l m n o p q r s a ")
 }
 
 type storeFunc func(context.Context, []tree.Bundle) error
@@ -63,9 +66,9 @@ func (f storeFunc) Import(ctx context.Context, in ...tree.Bundle) ([]tree.Import
 func TestImportIDFails(t *testing.T) {
 	t.Parallel()
 	store := noIDs{storeFunc(func(context.Context, []tree.Bundle) error { return nil })}
-	report, err := Import(t.Context(), store, strings.NewReader(claudeExport("a", "b")), Options{})
+	report, err := transfer.Import(t.Context(), store, strings.NewReader(claudeExport("a", "b")), transfer.Options{})
 	if !errors.Is(err, errNoIDs) || report.Conversations != 0 {
-		t.Errorf("%s, %v", count(report), err)
+		t.Errorf("%s, %v", formattest.Count(report), err)
 	}
 }
 
@@ -92,12 +95,12 @@ func TestImportStoreFails(t *testing.T) {
 			return ctx.Err()
 		})
 		ids := strings.Fields("a b c d e f g h i j k l m n o p q r s t")
-		report, err := Import(t.Context(), store, strings.NewReader(claudeExport(ids...)), Options{Workers: workers})
+		report, err := transfer.Import(t.Context(), store, strings.NewReader(claudeExport(ids...)), transfer.Options{Workers: workers})
 		if !errors.Is(err, failure) {
 			t.Errorf("error %v", err)
 		}
 		if report.Messages != report.Added || report.Conversations >= len(ids) || workers == 0 && report.Conversations < 4 {
-			t.Errorf("%s, %d added", count(report), report.Added)
+			t.Errorf("%s, %d added", formattest.Count(report), report.Added)
 		}
 	}
 }

@@ -2,57 +2,43 @@
 // other chat programs, chat-completions message lists, and Coppice's own
 // JSONL, which loses nothing either way.
 //
-// A format is a parser from a stream to [Conversation] values. What comes
-// after is the same for all: soundness is checked and repaired, ids derive
-// from the source's so that the same file twice adds nothing, and the store
-// takes one conversation after the other. Memory is bounded by the largest
-// conversation of a file, not by the file.
+// A format is a parser from a stream to [format.Conversation] values; each is a
+// package below transfer/format. What comes after is the same for all:
+// package mend checks and repairs the conversation, ids derive from the
+// source's so that the same file twice adds nothing, and the store takes one
+// conversation after the other. Memory is bounded by the largest conversation of
+// a file, not by the file.
 package transfer
 
 import (
-	"encoding/json"
-	"time"
+	"context"
+	"io"
+	"iter"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/format/coppice"
+	"github.com/coppice-chat/coppice/transfer/format/markdown"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Conversation is one conversation as a file holds it, ids and all.
-type Conversation struct {
-	SourceID  string // the source's id; where it has none, one that derives from the content
-	OwnIDs    bool   // the ids are Coppice's own UUIDs and stay as they are; else new ones derive from them
-	Title     string
-	CreatedAt time.Time       // zero where the source doesn't say
-	Metadata  json.RawMessage // an object, or nil
-	Settings  json.RawMessage // an object, or nil
-	HeadID    string          // SourceID of the active head; "" where the source doesn't say
-	Messages  []Message       // in any order; siblings without times stand in their order
-	Notes     []Note          // what the parser itself repaired or left out
-	Source    tree.Source     // of a fork; only Coppice's own format says it
+// What a report of Import is made of.
+type (
+	Note   = format.Note
+	Action = format.Action
+	Kind   = format.Kind
+)
 
-	id uuid.UUID // that the store gives it; uuid.Nil: its public one
+// An Exporter reads a whole conversation. *tree.Store is one.
+type Exporter = coppice.Exporter
 
-	in    *input // that the parser reads it from
-	dense bool   // it has too many messages for its bytes
+// Export writes a conversation as Coppice's own JSONL, as [coppice.Export] does.
+func Export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
+	return coppice.Export(ctx, from, conversationID, w)
 }
 
-// A Message is one node of a source conversation.
-type Message struct {
-	SourceID  string          // unique in its conversation
-	ParentID  string          // SourceID of its parent; "" for a root
-	Body      json.RawMessage // chat-completions message object; nil for a node that the parser left out and noted: its children go to its parent
-	Metadata  json.RawMessage // an object, or nil
-	Pinned    bool
-	CreatedAt time.Time
-	Summary   *Summary // nil for a message; only Coppice's own format has them
-}
-
-// Summary is what a summary node of Coppice's own format says besides its text.
-type Summary struct {
-	LastSummarizedID string
-	PriorSummaryID   string
-	KeptIDs          []string
-	Model            string
-	Origin           *tree.Origin // as the file tells it; nil where it doesn't
+// Markdown writes a branch for people, as [markdown.Write] does.
+func Markdown(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, error]) error {
+	return markdown.Write(w, c, branch)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer/format"
 )
 
 // zipMagic is how every zip archive with a file in it begins.
@@ -31,7 +32,7 @@ var conversationParts = regexp.MustCompile(`^conversations(-\d+)?\.json$`)
 func (im *importer) zip(r io.ReaderAt, size int64) error {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
-		return fileErrorf("the zip archive can't be read, as one that is cut off can't: %w", err)
+		return format.FileErrorf("the zip archive can't be read, as one that is cut off can't: %w", err)
 	}
 	var parts []*zip.File
 	var others []string
@@ -48,8 +49,7 @@ func (im *importer) zip(r io.ReaderAt, size int64) error {
 		return fault.New(fault.Invalid, CodeFormat, "", "the archive has no conversations.json, as those of ChatGPT and Claude have. Unpack it, and import the files in it")
 	}
 	if len(others) > 0 {
-		im.note(Note{LeftOut, KindAttachment, "", strings.Join(others[:min(len(others), 5)], ", "),
-			counted(len(others), "file") + " of the archive besides the conversations"})
+		im.note(format.Note{Action: format.LeftOut, Kind: format.KindAttachment, Place: strings.Join(others[:min(len(others), 5)], ", "), Detail: format.Counted(len(others), "file") + " of the archive besides the conversations"})
 	}
 	slices.SortStableFunc(parts, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
 	for _, f := range parts {

@@ -101,7 +101,7 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams) (m Me
 		if err := add(tx); err != nil {
 			return err
 		}
-		committed, err = s.hook.Appended(ctx, tx, s.over(tx), m)
+		committed, err = s.hook.Appended(db.WithTx(ctx, tx), s.over(tx), m)
 		return err
 	})
 	if err == nil && committed != nil && s.commits() {
@@ -219,7 +219,7 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		switch tokens := sumTokens(drafts); {
 		case s.hook == nil:
 		case s.hook.Wants(conversationID, parentID, tokens, len(drafts)):
-			committed, err = s.hook.Appended(ctx, tx, s, last)
+			committed, err = s.hook.Appended(db.WithTx(ctx, tx), s, last)
 		default:
 			committed = func() { s.hook.Stored(conversationID, parentID, last.ID, tokens, len(drafts)) }
 		}

@@ -73,6 +73,16 @@ func partTokens(kind string, bytes int) int {
 	return messageTokens + bytes/bytesPerToken
 }
 
+// Cost returns what a message of this body costs in a context, in tokens. A body
+// that can't be stored is an fault.Invalid or a fault.TooLarge.
+func (s *Store) Cost(body json.RawMessage) (int, error) {
+	m, err := parseBody(body)
+	if err != nil {
+		return 0, err
+	}
+	return costOf(m, s.counter), nil
+}
+
 // costOf is what a message costs in a context, in tokens.
 func costOf(m *chat.Message, c tokens.Counter) int {
 	n := messageTokens + c.Count(m.Text())

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -126,9 +125,10 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 // puts each next page before what it has. A page costs the same wherever it
 // lies on the path.
 //
-// A cursor belongs to the branch whose first page gave it, and to no other. A
-// headID of uuid.Nil stands for that branch, whichever it is: so a reader of
-// the active branch can go on when another one has become active.
+// A headID of uuid.Nil is the active head. A cursor belongs to the branch whose
+// first page gave it, and to no other; with a headID of uuid.Nil it stands for
+// that branch, so that a reader of the active branch can go on when another one
+// has become active.
 func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer db.Wrap(&err, "tree.Transcript(%s, head %s)", conversationID, headID)
 	limit, from, err := p.page("transcript", s.tenant, conversationID.String())
@@ -149,15 +149,14 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 		return Page[Message]{}, err
 	}
 	if len(rows) == 0 {
-		return Page[Message]{}, s.noBranch(ctx, conversationID, p)
+		return Page[Message]{}, s.noBranch(ctx, conversationID, headID, p)
+	}
+	if start == uuid.Nil {
+		branch = int64(digest(uuid.UUID(rows[0].ID.Bytes).String()))
 	}
 	page := Page[Message]{Data: make([]Message, len(rows))}
 	for i, row := range rows {
-		page.Data[i] = fromMessage(db.Node{
-			ConversationID: toUUID(conversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, SiblingIndex: row.SiblingIndex,
-			Depth: row.Depth, Tokens: row.Tokens, PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt,
-			Body: row.Body, Metadata: row.Metadata,
-		}, row.SiblingCount)
+		page.Data[i] = fromTranscript(conversationID, row)
 	}
 	slices.Reverse(page.Data)
 	if oldest := page.Data[0]; oldest.ParentID != uuid.Nil {
@@ -166,13 +165,24 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 	return page, nil
 }
 
-// noBranch tells why a transcript has no row.
-func (s *Store) noBranch(ctx context.Context, conversationID uuid.UUID, p Paging) error {
-	if _, err := s.Conversation(ctx, conversationID); err != nil {
+func fromTranscript(conversationID uuid.UUID, row db.GetTranscriptRow) Message {
+	return fromMessage(db.Node{
+		ConversationID: toUUID(conversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, SiblingIndex: row.SiblingIndex,
+		Depth: row.Depth, Tokens: row.Tokens, PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt,
+		Body: row.Body, Metadata: row.Metadata,
+	}, row.SiblingCount)
+}
+
+// noBranch tells why a branch has no row.
+func (s *Store) noBranch(ctx context.Context, conversationID, headID uuid.UUID, p Paging) error {
+	_, err := s.Conversation(ctx, conversationID)
+	switch {
+	case err != nil:
 		return err
-	}
-	if p.Cursor != "" {
+	case p.Cursor != "":
 		return errCursor
+	case headID == uuid.Nil:
+		return errNoActiveHead
 	}
 	return errMessageNotFound
 }
@@ -197,13 +207,7 @@ func (s *Store) stream(ctx context.Context, conversationID uuid.UUID, preview in
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
 		return err
 	}
-	rows, err := db.StreamTreeRows(ctx, s.h, db.StreamTreeParams{ConversationID: toUUID(conversationID), Preview: int32(preview)})
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		row, err := pgx.RowToStructByPos[db.StreamTreeRow](rows)
+	for row, err := range db.StreamTree(ctx, s.h, db.StreamTreeParams{ConversationID: toUUID(conversationID), Preview: int32(preview)}) {
 		if err != nil {
 			return err
 		}
@@ -211,7 +215,7 @@ func (s *Store) stream(ctx context.Context, conversationID uuid.UUID, preview in
 			return nil
 		}
 	}
-	return rows.Err()
+	return nil
 }
 
 func fromSkeleton(row db.StreamTreeRow) Node {

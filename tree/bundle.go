@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
@@ -113,6 +112,11 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 const (
 	rowsAtOnce = 1000
 	textAtOnce = 1 << 20
+
+	// What is less is stored within the bound of any statement, so it is spared
+	// the two round trips that lift the bound.
+	rowsInTime = 100
+	textInTime = 64 << 10
 )
 
 // copy stores the rows that wait.
@@ -125,7 +129,13 @@ func (im *importer) copy(ctx context.Context) error {
 	if err := im.s.roomFor(im.stored, im.messages); err != nil {
 		return err
 	}
-	err := im.s.copyNodes(ctx, im.rows)
+	store := func() error { return im.s.copyNodes(ctx, im.rows) }
+	var err error
+	if len(im.rows) > rowsInTime || im.waiting > textInTime {
+		err = im.s.patiently(ctx, store)
+	} else {
+		err = store()
+	}
 	clear(im.rows)
 	im.rows, im.waiting = im.rows[:0], 0
 	return err
@@ -361,13 +371,7 @@ func (s *Store) Export(ctx context.Context, conversationID uuid.UUID) (_ Convers
 }
 
 func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func(BundleNode, error) bool) error {
-	rows, err := db.StreamNodeRows(ctx, s.h, toUUID(conversationID))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		row, err := pgx.RowToStructByPos[db.Node](rows)
+	for row, err := range db.StreamNodes(ctx, s.h, toUUID(conversationID)) {
 		if err != nil {
 			return err
 		}
@@ -383,5 +387,5 @@ func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func
 			return nil
 		}
 	}
-	return rows.Err()
+	return nil
 }

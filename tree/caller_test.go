@@ -37,6 +37,18 @@ func TestCallersTransactionKeepsItsSettings(t *testing.T) {
 				}
 				return nil
 			},
+			"an import": func(ctx context.Context, s *tree.Store) error {
+				_, err := s.Import(ctx, bundleOf(uuid.New(), 1000))
+				return err
+			},
+			"an import that is refused": func(ctx context.Context, s *tree.Store) error {
+				b := bundleOf(uuid.New(), 1500)
+				b.Nodes[len(b.Nodes)-1].Body = nil
+				if _, err := s.Import(ctx, b); !errors.Is(err, fault.Invalid) {
+					return errors.Join(errors.New("the import was not refused"), err)
+				}
+				return nil
+			},
 			"a prune": func(ctx context.Context, s *tree.Store) error {
 				_, err := s.Prune(ctx, c.ID, m.ID)
 				return err
@@ -125,6 +137,32 @@ func TestImportKeepsTheDatabasesErrors(t *testing.T) {
 	defer cancel()
 	if _, err := s.Import(ctx, bundleOf(c.ID, 1)); !errors.Is(err, context.DeadlineExceeded) || fault.Refused(err) {
 		t.Errorf("a deadline: %v", err)
+	}
+}
+
+// An import may store much at a time, which takes longer than other statements
+// may.
+func TestImportMayTakeLong(t *testing.T) {
+	t.Parallel()
+	const bound = 500 * time.Millisecond
+	pool := dbtest.New(t, dbtest.StatementTimeout(bound))
+	s := tree.New(pool)
+	holder, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	release := func() { released <- holder.Rollback(context.Background()) }
+	if _, err := holder.Exec(t.Context(), "lock table nodes in share mode"); err != nil { // which a COPY waits for
+		release()
+		t.Fatal(err)
+	}
+	time.AfterFunc(2*bound, release)
+	if got, err := s.Import(t.Context(), bundleOf(uuid.New(), 1000)); err != nil || got[0].Added != 1000 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if err := <-released; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -206,10 +206,10 @@ const maxFruitless = 64
 // first, whichever branch they serve.
 func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
 	defer db.Wrap(&err, "tree.Summaries(%s)", conversationID)
-	if _, err := s.Conversation(ctx, conversationID); err != nil {
-		return nil, err
+	rows, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	if err == nil && len(rows) == 0 {
+		_, err = s.Conversation(ctx, conversationID)
 	}
-	rows, err := s.q.ListSummaries(ctx, toUUID(conversationID))
 	if err != nil {
 		return nil, err
 	}
@@ -228,10 +228,12 @@ func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Su
 // headID. It walks the whole path.
 func (s *Store) SummariesOnBranch(ctx context.Context, conversationID, headID uuid.UUID) (_ []uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.SummariesOnBranch(%s, head %s)", conversationID, headID)
-	if _, err := s.Message(ctx, conversationID, headID); err != nil {
-		return nil, err
+	ids, err := s.q.ListBranchSummaries(ctx, db.ListBranchSummariesParams{
+		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
+	})
+	if err == nil && len(ids) == 0 {
+		_, err = s.Message(ctx, conversationID, headID)
 	}
-	ids, err := s.q.ListBranchSummaries(ctx, db.ListBranchSummariesParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID)})
 	return fromUUIDs(ids), err
 }
 

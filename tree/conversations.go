@@ -23,6 +23,9 @@ func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Co
 	if n, err = checkNew(n); err != nil {
 		return Conversation{}, false, err
 	}
+	if err := s.checkSettings(n.Settings); err != nil {
+		return Conversation{}, false, err
+	}
 	return s.create(ctx, n, Source{})
 }
 
@@ -127,11 +130,13 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 		return uuid.Nil, err
 	}
 	if c.HeadID == uuid.Nil {
-		return uuid.Nil, fault.New(fault.NotFound, "no_active_head", "",
-			"The conversation has no message yet, so no branch is active. Append one first.")
+		return uuid.Nil, errNoActiveHead
 	}
 	return c.HeadID, nil
 }
+
+var errNoActiveHead = fault.New(fault.NotFound, "no_active_head", "",
+	"The conversation has no message yet, so no branch is active. Append one first.")
 
 // Conversations lists conversations, the one in which something was last said
 // or pruned first. A query
@@ -190,6 +195,9 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		return Conversation{}, err
 	}
 	if params.Settings, err = checkExtra(u.Settings, "settings"); err != nil {
+		return Conversation{}, err
+	}
+	if err := s.checkSettings(params.Settings); err != nil {
 		return Conversation{}, err
 	}
 	if u.Title == nil && params.Metadata == nil && params.Settings == nil && u.HeadID == uuid.Nil {

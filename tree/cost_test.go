@@ -49,6 +49,18 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			_, err := s.Transcript(ctx, id, head, tree.Paging{Limit: 50})
 			return err
 		}},
+		{"the end of a branch", 2 * 50, func(ctx context.Context, s *tree.Store) (err error) {
+			for _, err = range s.Branch(ctx, id, uuid.Nil, 50) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"nodes by the beginning of an id", tree.MostFound, func(ctx context.Context, s *tree.Store) error {
+			_, err := s.FindNodes(ctx, id, mid.String()[:4])
+			return err
+		}},
 		{"a view up to a budget", 50, func(ctx context.Context, s *tree.Store) error { _, err := s.View(ctx, id, head, 150); return err }},
 		{"a view up to a cutoff", 50, func(ctx context.Context, s *tree.Store) error {
 			_, err := s.View(ctx, id, ids[len(ids)/2+40], 1<<40)

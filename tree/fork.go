@@ -32,6 +32,9 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 	if n, err = checkSaid(n); err != nil {
 		return Conversation{}, false, err
 	}
+	if err := s.checkSettings(n.Settings); err != nil {
+		return Conversation{}, false, err
+	}
 	source := Source{conversationID, messageID, requestSum(n)}
 	var out Conversation
 	err = s.inTx(ctx, func(s *Store) error {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -19,7 +18,7 @@ type told struct {
 
 func (h *told) Wants(uuid.UUID, uuid.UUID, int, int) bool        { return h.wants }
 func (h *told) Stored(uuid.UUID, uuid.UUID, uuid.UUID, int, int) { h.stored++ }
-func (h *told) Appended(context.Context, pgx.Tx, *tree.Store, tree.Message) (func(), error) {
+func (h *told) Appended(context.Context, *tree.Store, tree.Message) (func(), error) {
 	return func() { h.committed++ }, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -29,7 +30,7 @@ func derive(t *testing.T, s *tree.Store, kind, name string) uuid.UUID {
 func TestDerivedIDs(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	if _, _, err := db.Migrate(t.Context(), url); err != nil {
+	if _, _, err := migrate.Up(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
 	open := func(url string) *pgxpool.Pool {
@@ -59,7 +60,7 @@ func TestDerivedIDs(t *testing.T) {
 		t.Errorf("%s is of version %d", id, id.Version())
 	}
 	elsewhere := dbtest.Empty(t)
-	if _, _, err := db.Migrate(t.Context(), elsewhere); err != nil {
+	if _, _, err := migrate.Up(t.Context(), elsewhere); err != nil {
 		t.Fatal(err)
 	}
 	all := []uuid.UUID{id, derive(t, one.ForTenant("other"), "kind", "name"), derive(t, one, "kin", "dname"), derive(t, one, "kind", "names"),

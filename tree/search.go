@@ -26,7 +26,8 @@ const (
 // Search finds messages by their words, newest first, in one conversation or,
 // where conversationID is uuid.Nil, in all of the tenant's. The query is in
 // the syntax of web searches: words must all occur, "quoted words" stand
-// together, or is or, -word must not occur. Words are compared whole and case
+// together, or is or, -word must not occur. What has a colon in it, such as a
+// URL, counts as quoted. Words are compared whole and case
 // aside, without stemming; "quoted words" see the first 256 places of a word and
 // the first 16,383 words of a message, as far as Postgres counts. A query of more than MaxTerms different words, or one
 // that any message without them would match, is a fault.Invalid, a search that
@@ -144,7 +145,7 @@ func (s *Store) searching(ctx context.Context, query string, f func(*Store, soug
 	}()
 	s = s.over(tx)
 	row, err := s.q.BeginSearch(ctx, db.BeginSearchParams{
-		Query: query, TenantKey: db.TenantKey(s.tenant), Levels: db.SearchLevels, TimeoutMs: int32(s.searchTimeout.Milliseconds()),
+		Query: quoteColons(query), TenantKey: db.TenantKey(s.tenant), Levels: db.SearchLevels, TimeoutMs: int32(s.searchTimeout.Milliseconds()),
 	})
 	if err != nil {
 		return err
@@ -189,6 +190,21 @@ func toSought(row db.BeginSearchRow) (sought, error) {
 		rest = rest[at[1]:]
 	}
 	return sought{words: row.Words, entries: b.String(), terms: row.Terms}, nil
+}
+
+// colonRun is text without blanks that has a colon, after the signs that negate
+// it.
+var colonRun = regexp.MustCompile(`(-*)(\S*:\S*)`)
+
+// quoteColons puts text with a colon in quotes. Outside quotes Postgres takes a
+// query apart at colons before its parser sees it: of a URL it would look for
+// words that the parser doesn't find in a message with that very URL.
+func quoteColons(query string) string {
+	parts := strings.Split(query, `"`)
+	for i := 0; i < len(parts); i += 2 { // the others are quoted
+		parts[i] = colonRun.ReplaceAllString(parts[i], `$1"$2"`)
+	}
+	return strings.Join(parts, `"`)
 }
 
 // inOneLine takes tabs and line ends, which a pasted query has, for blanks.

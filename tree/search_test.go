@@ -190,21 +190,31 @@ func TestSearchFindsWhatReadingFinds(t *testing.T) {
 		}
 		return strings.Join(words, rapid.SampledFrom([]string{" ", "\n", ", ", ""}).Draw(t, "between"))
 	})
-	query := rapid.Custom(func(t *rapid.T) string {
-		var parts []string
+	// A query, and what it stands for: a run with a colon in it is a phrase.
+	query := rapid.Custom(func(t *rapid.T) [2]string {
+		var parts, meant []string
+		phrase := func(word string) string {
+			if strings.Contains(word, ":") {
+				return `"` + word + `"`
+			}
+			return word
+		}
 		for range rapid.IntRange(1, 4).Draw(t, "parts") {
 			part := word.Draw(t, "word")
+			means := phrase(part)
 			switch rapid.IntRange(0, 6).Draw(t, "kind") {
 			case 0:
 				part = `"` + part + " " + word.Draw(t, "next") + `"`
+				means = part
 			case 1:
-				part = "-" + part
+				part, means = "-"+part, "-"+means
 			case 2:
-				part += " or " + word.Draw(t, "other")
+				other := word.Draw(t, "other")
+				part, means = part+" or "+other, means+" or "+phrase(other)
 			}
-			parts = append(parts, part)
+			parts, meant = append(parts, part), append(meant, means)
 		}
-		return strings.Join(parts, " ")
+		return [2]string{strings.Join(parts, " "), strings.Join(meant, " ")}
 	})
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -237,7 +247,8 @@ func TestSearchFindsWhatReadingFinds(t *testing.T) {
 			tenant := rapid.IntRange(0, 1).Draw(rt, "tenant")
 			s := tree.New(pool).ForTenant(tenants[tenant])
 			in := rapid.SampledFrom([]uuid.UUID{uuid.Nil, ids[2*tenant]}).Draw(rt, "in")
-			sought := query.Draw(rt, "query")
+			drawn := query.Draw(rt, "query")
+			sought, meant := drawn[0], drawn[1]
 			if len(sought) > 1000 || strings.TrimSpace(sought) == "" {
 				continue
 			}
@@ -245,7 +256,7 @@ func TestSearchFindsWhatReadingFinds(t *testing.T) {
 				select n.id from nodes n join conversations c on c.id = n.conversation_id
 				where c.tenant_id = $1 and n.kind = 'message' and ($2::uuid is null or c.id = $2)
 				  and to_tsvector('simple', n.body ->> 'content') @@ websearch_to_tsquery('simple', $3)
-				order by n.created_at desc, n.id desc`, tenants[tenant], uuid.NullUUID{UUID: in, Valid: in != uuid.Nil}, sought)
+				order by n.created_at desc, n.id desc`, tenants[tenant], uuid.NullUUID{UUID: in, Valid: in != uuid.Nil}, meant)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -458,5 +469,65 @@ func TestSearchTakesPastedLines(t *testing.T) {
 	page, err := s.Search(t.Context(), "zebra\r\n\tnumber", uuid.Nil, tree.Paging{})
 	if err != nil || len(page.Data) != 1 || page.Data[0].Message.ID != want.ID {
 		t.Errorf("found %+v, %v", page.Data, err)
+	}
+}
+
+// An address that was pasted without quotes finds the messages that hold it, and
+// no message that holds only some of its words.
+func TestSearchTakesPastedAddresses(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	says := map[string]uuid.UUID{}
+	for name, text := range map[string]string{
+		"address":  "See https://example.com/trees/oak?page=2#roots for the zebra.",
+		"scheme":   "I said https and example.com and also trees and oak, page 2.",
+		"local":    "It runs at http://localhost:8080/v1/search today.",
+		"path":     `The file C:\notes\oak.txt is gone.`,
+		"time":     "We met at 10:30 there.",
+		"no time":  "We met at 10 with 30 others.",
+		"brackets": "https://en.wikipedia.org/wiki/Tree_(graph_theory)",
+	} {
+		says[name] = mustAppend(t, s, c.ID, uuid.Nil, user(text)).ID
+	}
+	for query, want := range map[string][]string{
+		"https://example.com/trees/oak?page=2#roots":                   {"address"},
+		"zebra https://example.com/trees/oak?page=2#roots":             {"address"},
+		"ash https://example.com/trees/oak?page=2#roots":               nil,
+		`"https://example.com/trees/oak?page=2#roots"`:                 {"address"},
+		`"the zebra" https://example.com/trees/oak?page=2#roots "see"`: {"address"},
+		"oak -https://example.com/trees/oak?page=2#roots":              {"scheme"},
+		"http://localhost:8080/v1/search or 10:30":                     {"local", "time"},
+		`C:\notes\oak.txt`: {"path"},
+		"10:30":            {"time"},
+		"zebra:":           {"address"},
+		":":                nil,
+		`zebra:"see"`:      {"address"},
+		"https://en.wikipedia.org/wiki/Tree_(graph_theory)": {"brackets"},
+	} {
+		var got []string
+		page, err := s.Search(t.Context(), query, uuid.Nil, tree.Paging{})
+		for _, hit := range page.Data {
+			for name, id := range says {
+				if id == hit.Message.ID {
+					got = append(got, name)
+				}
+			}
+		}
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: found %v, %v; want %v", query, got, err, want)
+		}
+		list, err := s.Conversations(t.Context(), query, tree.Paging{})
+		if err != nil || len(list.Data) != min(1, len(want)) {
+			t.Errorf("%s: %d conversations, %v", query, len(list.Data), err)
+		}
+	}
+	const title = "about https://example.com: all of it"
+	if _, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: new(title)}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Conversations(t.Context(), "https://example.com: all", tree.Paging{}); err != nil || len(list.Data) != 1 {
+		t.Errorf("by a title: %d conversations, %v", len(list.Data), err)
 	}
 }

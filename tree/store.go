@@ -30,6 +30,8 @@ type Store struct {
 	secret  *secret
 	sizes   *sizes
 
+	settings func(json.RawMessage) error // nil takes any
+
 	searchTimeout time.Duration
 }
 
@@ -55,13 +57,14 @@ type AppendHook interface {
 	// its last message.
 	Stored(conversationID, parentID, id uuid.UUID, tokens, messages int)
 
-	// Appended is called with the last message stored and its transaction. Its
-	// error undoes the append. The function that it gives, nil for none, is
-	// called after the commit.
+	// Appended is called with the last message stored and a Store over the
+	// append's transaction, which ctx carries (db.TxOf). Its error undoes the
+	// append. The function that it gives, nil for none, is called after the
+	// commit.
 	//
 	// In a transaction of the caller's there is no call after the commit, because
 	// nobody knows whether it comes.
-	Appended(ctx context.Context, tx pgx.Tx, s *Store, m Message) (committed func(), err error)
+	Appended(ctx context.Context, s *Store, m Message) (committed func(), err error)
 }
 
 // WithAppendHook calls h with appends. An append that h wants takes a
@@ -86,6 +89,23 @@ func (s *Store) ForTenant(tenantID string) *Store {
 	c := *s
 	c.tenant = tenantID
 	return &c
+}
+
+// CheckingSettings gives the same Store, which refuses what check refuses of the
+// settings that a conversation is made with, or given. What settings mean is
+// none of the tree's business; that nobody stores some that can't stand is.
+func (s *Store) CheckingSettings(check func(settings json.RawMessage) error) *Store {
+	c := *s
+	c.settings = check
+	return &c
+}
+
+// checkSettings checks settings that were given; nil were not.
+func (s *Store) checkSettings(given json.RawMessage) error {
+	if s.settings == nil || given == nil {
+		return nil
+	}
+	return s.settings(given)
 }
 
 // TenantID names the tenant whose conversations the Store sees.

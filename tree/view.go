@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"slices"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -39,39 +37,10 @@ type PathMessage struct {
 // A ViewOption changes what a View reads.
 type ViewOption func(*viewOptions)
 
-type viewOptions struct {
-	skeleton bool
-	memory   *Memory
-}
+type viewOptions struct{ skeleton bool }
 
 // Skeleton leaves bodies unread, except the summary's.
 func Skeleton() ViewOption { return func(o *viewOptions) { o.skeleton = true } }
-
-// A Memory is what a View is read into. A program that asks for one View after
-// another, and is done with each before the next, spares most of the memory
-// that they take.
-type Memory struct {
-	bodies *db.Bodies
-	tail   []PathMessage
-}
-
-// NewMemory gives an empty Memory, which grows with what is read into it.
-func NewMemory() *Memory { return &Memory{bodies: db.NewBodies()} }
-
-// Into reads the View into m. It holds, with all that was taken from it, until
-// m is used again.
-func Into(m *Memory) ViewOption { return func(o *viewOptions) { o.memory = m } }
-
-// maxReused is how many messages a Memory keeps room for.
-const maxReused = 1 << 12
-
-func (m *Memory) reset() {
-	m.bodies.Reset()
-	clear(m.tail)
-	if m.tail = m.tail[:0]; cap(m.tail) > maxReused {
-		m.tail = nil
-	}
-}
 
 // parts of a GetView row.
 const (
@@ -86,7 +55,8 @@ const (
 // branch that doesn't fit.
 const reach = 4
 
-// View reads the branch that ends in headID, from the head up to the cutoff of
+// View reads the branch that ends in headID, or in the active head where that is
+// uuid.Nil, from the head up to the cutoff of
 // the applicable summary, to the prefix, or until the tail has more than budget
 // tokens: the message that passes the budget is the first of Tail. A budget
 // that ends before a summary is met doesn't lose it: the walk goes on to look
@@ -100,24 +70,13 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	for _, opt := range opts {
 		opt(&o)
 	}
-	v := View{ConversationID: conversationID, HeadID: headID}
-	read, folded := 0, 0  // rows; messages of the branch up to the cutoff, or in the prefix
-	var bodies *db.Bodies // of this View alone
-	memory := o.memory
-	if memory != nil {
-		memory.reset()
-		bodies = memory.bodies
-	} else {
-		memory = tails.Get().(*Memory)
-		defer func() {
-			memory.reset()
-			tails.Put(memory)
-		}()
-	}
+	v := View{ConversationID: conversationID}
+	deepest := -1        // depth of the head, which is the deepest message read
+	read, folded := 0, 0 // rows; messages of the branch up to the cutoff, or in the prefix
 	err = db.EachViewRow(ctx, s.h, db.GetViewParams{
 		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
 		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton,
-	}, bodies, func(row *db.GetViewRow) error {
+	}, func(row *db.GetViewRow) error {
 		if read++; read == 1 {
 			v.Settings = row.Settings
 		}
@@ -127,6 +86,9 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 			Depth: int(row.Depth), CreatedAt: row.CreatedAt.UTC(),
 		}}
 		m.Calls, m.Answers = callsOf(row)
+		if row.Part != partSummary && m.Depth > deepest {
+			v.HeadID, deepest = m.ID, m.Depth
+		}
 		switch row.Part {
 		case partPrefix:
 			v.Prefix = append(v.Prefix, m)
@@ -143,7 +105,7 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 			v.Folded = max(0, m.Depth+1-len(v.Prefix))
 			folded = max(folded, m.Depth+1)
 		case partTail:
-			memory.tail = append(memory.tail, m)
+			v.Tail = append(v.Tail, m)
 		}
 		return nil
 	})
@@ -151,20 +113,13 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 		return View{}, err
 	}
 	if read == 0 {
-		return View{}, s.noBranch(ctx, conversationID, Paging{})
+		return View{}, s.noBranch(ctx, conversationID, headID, Paging{})
 	}
-	if len(memory.tail) > 0 {
-		if v.Tail = memory.tail; o.memory == nil {
-			v.Tail = slices.Clone(v.Tail)
-		}
+	if len(v.Tail) > 0 {
 		v.Above = v.Tail[0].Depth - folded
 	}
 	return v, nil
 }
-
-// tails holds what the tails of Views are gathered in that are not read into a
-// Memory. To grow one for each takes more memory than what is in it.
-var tails = sync.Pool{New: func() any { return NewMemory() }}
 
 // callsOf gives the ids of the calls that a message makes, or of the one that it
 // answers.

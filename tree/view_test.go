@@ -58,7 +58,6 @@ func TestViewIsTheSame(t *testing.T) {
 		}
 		prior = summary.ID
 	}
-	memory := tree.NewMemory()
 	for _, head := range line {
 		for _, budget := range []int64{1, 1 << 40} {
 			for _, options := range [][]tree.ViewOption{nil, {tree.Skeleton()}} {
@@ -69,10 +68,6 @@ func TestViewIsTheSame(t *testing.T) {
 				got, err := tree.New(simple).View(t.Context(), c.ID, head.ID, budget, options...)
 				if err != nil || !reflect.DeepEqual(got, want) {
 					t.Errorf("depth %d, budget %d, %d options: %v\n%+v\nover the extended protocol\n%+v", head.Depth, budget, len(options), err, got, want)
-				}
-				got, err = tree.New(pool).View(t.Context(), c.ID, head.ID, budget, append(options, tree.Into(memory))...)
-				if err != nil || !reflect.DeepEqual(got, want) {
-					t.Errorf("depth %d, budget %d, %d options: %v\n%+v\nin memory of its own\n%+v", head.Depth, budget, len(options), err, got, want)
 				}
 				for _, m := range want.Tail {
 					if whole := line[m.Depth]; m.ID != whole.ID || m.ParentID != whole.ParentID || m.Role != whole.Role || m.Tokens != whole.Tokens ||

@@ -209,7 +209,7 @@ func TestKillDuringCompaction(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			fake := llmtest.NewServer(t, tt.first)
-			dir := newDataDir(t)
+			dir := usedDataDir(t)
 			args := append(askScribe(fake), "--data-dir", dir)
 			s := serve(t, nil, args...)
 			path := newTalk(t, s.url)

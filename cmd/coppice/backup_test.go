@@ -176,7 +176,10 @@ func plantWood(t *testing.T, env []string) {
 // and compares every row.
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Dir(newDataDir(t))
+	dir := filepath.Dir(usedDataDir(t))
+	if err := os.Rename(filepath.Join(dir, "data"), filepath.Join(dir, "first")); err != nil {
+		t.Fatal(err)
+	}
 	first := []string{"COPPICE_DATA_DIR=" + filepath.Join(dir, "first")}
 	plantWood(t, first)
 	s := serve(t, first, "--compaction-workers", "0")

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -25,15 +27,15 @@ func (cmd *compactCommand) Help() string {
 	return `Folds what may be folded of a branch into a summary, even below the trigger. No message is lost, and coppice prune undoes it.`
 }
 
-func (cmd *compactCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store, log := d.store(cmd.Tenant), logs.logger(out.errors, slog.LevelWarn)
-		summarizers, err := cmd.summarizers()
+func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store, log := d.Store(cmd.Tenant), logs.logger(out.Errors, slog.LevelWarn)
+		models, err := cmd.summaryModels()
 		if err != nil {
 			return err
 		}
 		cmd.announce(log)
-		contexts, err := newContexts(store, &cmd.settingsFlags, summarizers, log)
+		contexts, err := newContexts(store, &cmd.settingsFlags, models, log)
 		if err != nil {
 			return err
 		}
@@ -71,7 +73,7 @@ func (cmd *compactCommand) usage(err error) error {
 
 // writeCompacted says what came of a compaction. A failed one is an error,
 // which says so.
-func writeCompacted(out *console, c tree.Conversation, k tree.Compaction) {
+func writeCompacted(out *terminal.Console, c tree.Conversation, k tree.Compaction) {
 	switch k.Outcome {
 	case tree.OutcomeSaved:
 		out.Line("Saved a summary by %s: %s", k.Model, k.Reason)
@@ -80,10 +82,4 @@ func writeCompacted(out *console, c tree.Conversation, k tree.Compaction) {
 	default:
 		out.Line("Nothing was changed (%s): %s", k.Outcome, k.Reason)
 	}
-}
-
-// writeJSON writes one thing that is JSON already, byte for byte.
-func writeJSON(out *console, b []byte) error {
-	_, err := out.Write(append(b, '\n'))
-	return err
 }

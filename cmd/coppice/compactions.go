@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -14,9 +15,9 @@ type compactionsCommand struct {
 	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
 }
 
-func (cmd *compactionsCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+func (cmd *compactionsCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		if err != nil {
 			return err
@@ -40,19 +41,21 @@ func (cmd *compactionsCommand) Run(ctx context.Context, out *console, logs *logF
 	})
 }
 
-func writeCompactions(out *console, list []tree.Compaction) {
-	const outcomeWidth, triggerWidth = len(tree.OutcomeNothingToDo), len("request")
-	const format = "%s  %s  %s  %8s  %10s  %s"
-	out.Line("%s", out.dim(fmt.Sprintf(format, pad("WHEN", len(shortTime)), pad("OUTCOME", outcomeWidth), pad("ASKED BY", triggerWidth+1), "MESSAGES", "TOKENS", "WHAT")))
-	for _, k := range list {
+func writeCompactions(out *terminal.Console, list []tree.Compaction) {
+	columns := []terminal.Column{
+		{Name: "WHEN"}, {Name: "OUTCOME", Width: len(tree.OutcomeNothingToDo)}, {Name: "ASKED BY"},
+		{Name: "MESSAGES", Right: true}, {Name: "TOKENS", Width: 10, Right: true}, {Name: "WHAT", Cut: true},
+	}
+	rows := make([][]string, len(list))
+	for i, k := range list {
 		folded, saved, what := "", "", k.Reason
 		if k.Outcome == tree.OutcomeSaved {
-			folded, saved, what = thousands(int64(-k.FoldedMessages)), thousands(int64(k.TokensAfter-k.TokensBefore)), "by "+k.Model
+			folded, saved, what = terminal.Thousands(-k.FoldedMessages), terminal.Thousands(k.TokensAfter-k.TokensBefore), "by "+k.Model
 			if k.Instructions != "" {
 				what += ": " + k.Instructions
 			}
 		}
-		left := fmt.Sprintf(format, clock(k.CreatedAt), pad(string(k.Outcome), outcomeWidth), pad(k.Trigger, triggerWidth+1), folded, saved, "")
-		out.Line("%s%s", left, oneLine(what, max(minText, out.width-len(left))))
+		rows[i] = []string{clock(k.CreatedAt), string(k.Outcome), k.Trigger, folded, saved, what}
 	}
+	out.Table(columns, rows)
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,63 +10,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
 )
-
-func TestOneLine(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		text  string
-		width int
-		want  string
-	}{
-		{"", 10, ""},
-		{"short", 10, "short"},
-		{"exactly te", 10, "exactly te"},
-		{"a word too many", 10, "a word to…"},
-		{"cut at a blank here", 10, "cut at a…"},
-		{"two\nlines\tand\r\n tabs", 40, "two lines and tabs"},
-		{"日本語のテキスト", 7, "日本語…"},
-		{"日本語のテキスト", 8, "日本語…"},
-		{"👩‍👩‍👧‍👦👩‍👩‍👧‍👦", 3, "👩‍👩‍👧‍👦…"},
-		{"\x1b]0;title\x07bell", 40, "�]0;title�bell"},
-		{"left\u202eright", 40, "left�right"},
-		{"anything", 0, ""},
-		{"anything", 1, "…"},
-	}
-	for _, tt := range tests {
-		if got := oneLine(tt.text, tt.width); got != tt.want {
-			t.Errorf("oneLine(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
-		}
-	}
-}
-
-func TestCount(t *testing.T) {
-	t.Parallel()
-	tests := map[string]string{
-		count(0, "message"):       "0 messages",
-		count(1, "leaf"):          "1 leaf",
-		count(2, "leaf"):          "2 leaves",
-		count(3, "summary"):       "3 summaries",
-		count(1000, "message"):    "1,000 messages",
-		count(1234567, "message"): "1,234,567 messages",
-		thousands(-123456):        "-123,456",
-		thousands(-1234567):       "-1,234,567",
-	}
-	for got, want := range tests {
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
 
 func TestJSONList(t *testing.T) {
 	t.Parallel()
@@ -111,18 +62,18 @@ func TestExplain(t *testing.T) {
 		{failed("tree.UpdateConversation(1)", refused), "title: It is too long."},
 		{failed("embedded.Start(/d)", &embedded.InUseError{DataDir: "/d", PID: 7}), (&embedded.InUseError{DataDir: "/d", PID: 7}).Error()},
 		{failed("embedded.Start(/d)", embedded.ErrNoPostgres), embedded.ErrNoPostgres.Error()},
-		{failed("db.Migrate", db.ErrSchemaNewer), db.ErrSchemaNewer.Error()},
+		{failed("migrate.Up", db.ErrSchemaNewer), db.ErrSchemaNewer.Error()},
 		{failed("transfer.Import", fmt.Errorf("chatgpt: %w", errors.New("offset 7: odd"))), "chatgpt: offset 7: odd"},
 		{failed("transfer.Import", fault.New(fault.Invalid, transfer.CodeFormat, "", "the content is of no format that is read here")), "the content is of no format that is read here"},
 		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}, "/x: there is no such file"},
 		{failed("tree.Import", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
 		{importError(t, `[{"uuid":"a","name":"A","chat_messages":[`), "claude: the file is cut off: it ends in the middle of element 1, at byte 41; export or copy it again"},
-		{failed("db.Migrate", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
+		{failed("migrate.Up", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{failed("tree.Import", unsentError{syscall.EPIPE}), "the connection to the database broke under this command. What it had finished is kept; run it again"},
-		{&unreachableError{"postgres://ada:secret@db.example:5432/x", context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
-		{&unreachableError{"postgres://ada:secret@db.example/x", &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
-		{&unreachableError{"postgres://ada:secret@db.example/x", failed("db.Migrate", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},
-		{&unreachableError{"postgres://ada:secret@db.example/x", failed("db.Open", errors.New("odd"))}, "the database server db.example:5432 doesn't answer (odd): check --database-url, or the variable DATABASE_URL"},
+		{&app.UnreachableError{URL: "postgres://ada:secret@db.example:5432/x", Err: context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
+		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
+		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: failed("migrate.Up", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},
+		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: failed("db.Open", errors.New("odd"))}, "the database server db.example:5432 doesn't answer (odd): check --database-url, or the variable DATABASE_URL"},
 	}
 	for _, tt := range tests {
 		if got := explain(tt.err); got != tt.want {
@@ -172,24 +123,5 @@ func TestStartsID(t *testing.T) {
 		if got := startsID(id, text); got != want {
 			t.Errorf("startsID(%q) = %v", text, got)
 		}
-	}
-}
-
-// Without a terminal progress is a line now and then, and nothing for what is
-// done quickly.
-func TestProgressLines(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
-	p := newProgress(&console{Writer: bufio.NewWriter(&b), errors: &b}, "big.json", 4_000_000)
-	p.read(1_000_000)
-	if b.Len() > 0 {
-		t.Errorf("at once it says %q", b.String())
-	}
-	p.shown = time.Now().Add(-2 * progressInterval)
-	p.read(2_000_000)
-	p.read(3_000_000)
-	p.end()
-	if want := "big.json: read 2.0 MB of 4.0 MB, 50%\n"; b.String() != want {
-		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -31,14 +33,14 @@ func (cmd *contextCommand) Help() string {
 	return `What a model should read of a branch: the leading system messages, the summary that applies, and the messages after what that one folds. --json and --messages print every message byte for byte as it was given.`
 }
 
-func (cmd *contextCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *contextCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	w, err := cmd.window()
 	if err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
-		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.errors, slog.LevelWarn))
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
+		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err
 		}
@@ -71,14 +73,13 @@ func (cmd *contextCommand) window() (w summarize.Window, err error) {
 	case cmd.Window > 0 || cmd.Model == "":
 		return w, nil
 	}
-	families, err := cmd.families()
-	if err != nil {
+	if err := cmd.check(); err != nil {
 		return w, err
 	}
-	known := []string(nil)
-	if w.MaxContextTokens, known = windowOf(families)(cmd.Model); known != nil {
+	w.MaxContextTokens, err = app.Models{Windows: cmd.ModelWindow}.Window(cmd.Model)
+	if unknown := (*app.UnknownModelError)(nil); errors.As(err, &unknown) {
 		err = usagef("the window of the model %q is not known: give it by --window. Known are the models whose names begin with %s",
-			cmd.Model, strings.Join(known, ", "))
+			cmd.Model, strings.Join(unknown.Known, ", "))
 	}
 	return w, err
 }
@@ -94,25 +95,26 @@ func windowUsage(err error) error {
 }
 
 // writeContext writes a table of what the model reads, a message a line.
-func writeContext(out *console, conversation tree.Conversation, c summarize.Context) {
-	writeBranch(out, conversation, c.HeadID, "%s in the context, %s", count(len(c.Messages), "message"), tokensOf(c.Usage))
+func writeContext(out *terminal.Console, conversation tree.Conversation, c summarize.Context) {
+	writeBranch(out, conversation, c.HeadID, "%s in the context, %s", terminal.Count(len(c.Messages), "message"), tokensOf(c.Usage))
 	if c.Omitted > 0 {
-		out.Line("%s left out, for which there is no room", count(c.Omitted, "message"))
+		out.Line("%s left out, for which there is no room", terminal.Count(c.Omitted, "message"))
 	} else if !c.Complete {
 		out.Line("more than the model takes: what is left can't be left out")
 	}
 	out.Line("")
-	const partWidth, roleWidth = len("summary"), len("assistant")
-	out.Line("%s", out.dim(pad("PART", partWidth)+"  "+pad("ROLE", roleWidth)+"   TOKENS  TEXT"))
+	var rows [][]string
 	for i, p := range c.Parts() {
 		m := chat.Read(c.Messages[i])
 		text := strings.Join(linesOf(m), " ")
 		if p.Kind == summarize.PartSummary {
 			text = folding(c)
 		}
-		left := fmt.Sprintf("%s  %s  %7s  ", pad(string(p.Kind), partWidth), pad(string(m.Role), roleWidth), thousands(int64(p.Tokens)))
-		out.Line("%s", strings.TrimRight(left+oneLine(text, max(minText, out.width-len(left))), " "))
+		rows = append(rows, []string{string(p.Kind), string(m.Role), terminal.Thousands(p.Tokens), text})
 	}
+	out.Table([]terminal.Column{
+		{Name: "PART", Width: len("summary")}, {Name: "ROLE", Width: len("assistant")}, {Name: "TOKENS", Width: 7, Right: true}, {Name: "TEXT", Cut: true},
+	}, rows)
 	out.Line("")
 	out.Line("%s", c.Status)
 }
@@ -123,10 +125,10 @@ func folding(c summarize.Context) string {
 	for _, p := range c.Parts() {
 		ids = append(ids, p.ID)
 	}
-	cutoff := c.Summary.LastSummarizedID.String()[:idLength(ids)]
-	text := fmt.Sprintf("◆ folds %s up to %s, %s", count(c.Counts.Folded, "message"), cutoff, writerOf(c.Summary.Model, c.Summary.Origin))
+	cutoff := c.Summary.LastSummarizedID.String()[:terminal.IDLength(ids)]
+	text := fmt.Sprintf("◆ folds %s up to %s, %s", terminal.Count(c.Counts.Folded, "message"), cutoff, terminal.Writer(c.Summary.Model, c.Summary.Origin))
 	if c.Counts.Kept > 0 {
-		text += fmt.Sprintf(", %s of them verbatim", thousands(int64(c.Counts.Kept)))
+		text += fmt.Sprintf(", %s of them verbatim", terminal.Thousands(c.Counts.Kept))
 	}
 	return text
 }

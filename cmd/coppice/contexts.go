@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -28,25 +29,25 @@ func (a *branchArgs) find(ctx context.Context, store *tree.Store) (tree.Conversa
 
 // newContexts makes the service that gives contexts and compacts, for a command
 // of one tenant.
-func newContexts(store *tree.Store, f *settingsFlags, summarizers []summarize.Summarizer, log *slog.Logger) (*summarize.Service, error) {
+func newContexts(store *tree.Store, f *settingsFlags, models []summarize.Model, log *slog.Logger) (*summarize.Service, error) {
 	settings, err := f.settings()
 	if err != nil {
 		return nil, err
 	}
-	return summarize.New(store, summarize.Config{Settings: settings, Summarizers: summarizers, Logger: log})
+	return summarize.New(store, summarize.Config{Settings: settings, Summarizer: summarize.Cascade{Models: models}, Logger: log})
 }
 
 // writeBranch writes the lines that say which branch this is about.
-func writeBranch(out *console, c tree.Conversation, head uuid.UUID, format string, args ...any) {
+func writeBranch(out *terminal.Console, c tree.Conversation, head uuid.UUID, format string, args ...any) {
 	active := ""
 	if head == c.HeadID {
 		active = ", active"
 	}
-	out.Line("%s  %s", out.bold(title(c)), out.dim(c.ID.String()))
+	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
 	out.Line("branch "+head.String()+active+": "+format, args...)
 }
 
 // tokensOf is "812 of 112,000 tokens (0 %)".
 func tokensOf(u summarize.Usage) string {
-	return thousands(int64(u.ContextTokens)) + " of " + count(u.AvailableTokens, "token") + " (" + thousands(int64(u.Percent)) + " %)"
+	return terminal.Thousands(u.ContextTokens) + " of " + terminal.Count(u.AvailableTokens, "token") + " (" + terminal.Thousands(u.Percent) + " %)"
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -21,10 +23,10 @@ func (cmd *explainCommand) Help() string {
 	return `Which summary applies to a branch, why the others don't, how far it is from its trigger, and what a compaction would do now. The settings are the conversation's over those given here, which should be the server's.`
 }
 
-func (cmd *explainCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
-		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.errors, slog.LevelWarn))
+func (cmd *explainCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
+		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err
 		}
@@ -37,19 +39,19 @@ func (cmd *explainCommand) Run(ctx context.Context, out *console, logs *logFlags
 			return err
 		}
 		if cmd.JSON {
-			return out.JSON(e)
+			return printJSON(out, e)
 		}
 		writeExplanation(out, c, e)
 		return nil
 	})
 }
 
-func writeExplanation(out *console, c tree.Conversation, e summarize.Explanation) {
+func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Explanation) {
 	writeBranch(out, c, e.HeadID, "%s", tokensOf(e.Usage))
 	if e.TokensToTrigger >= 0 {
-		out.Line("%s to the trigger of %s", count(e.TokensToTrigger, "token"), thousands(int64(e.Usage.TriggerTokens)))
+		out.Line("%s to the trigger of %s", terminal.Count(e.TokensToTrigger, "token"), terminal.Thousands(e.Usage.TriggerTokens))
 	} else {
-		out.Line("%s over the trigger of %s", count(-e.TokensToTrigger, "token"), thousands(int64(e.Usage.TriggerTokens)))
+		out.Line("%s over the trigger of %s", terminal.Count(-e.TokensToTrigger, "token"), terminal.Thousands(e.Usage.TriggerTokens))
 	}
 	out.Line("")
 	short := shortIDs(e)
@@ -58,8 +60,8 @@ func writeExplanation(out *console, c tree.Conversation, e summarize.Explanation
 		if s.Applies {
 			mark = "● "
 		}
-		out.Line("%s", mark+out.bold("summary "+short(s.ID))+" at "+short(s.ParentID)+" folds up to "+short(s.LastSummarizedID)+
-			", "+writerOf(s.Model, s.Origin)+", "+count(s.Tokens, "token"))
+		out.Line("%s", mark+out.Bold("summary "+short(s.ID))+" at "+short(s.ParentID)+" folds up to "+short(s.LastSummarizedID)+
+			", "+terminal.Writer(s.Model, s.Origin)+", "+terminal.Count(s.Tokens, "token"))
 		out.Line("  %s", s.Reason)
 	}
 	if len(e.Summaries) == 0 {
@@ -74,10 +76,10 @@ func writeExplanation(out *console, c tree.Conversation, e summarize.Explanation
 	}
 	if p := e.Plan; p != nil {
 		out.Line("One asked for now would fold %s (%s) up to %s and look ahead at %s.",
-			count(p.FoldMessages, "message"), count(p.FoldTokens, "token"), short(p.CutoffID), count(p.LookAheadMessages, "message"))
-		out.Line("After it %s would stay verbatim, and %s of the folded ones.", count(p.TailMessages, "message"), thousands(int64(len(p.KeptIDs))))
+			terminal.Count(p.FoldMessages, "message"), terminal.Count(p.FoldTokens, "token"), short(p.CutoffID), terminal.Count(p.LookAheadMessages, "message"))
+		out.Line("After it %s would stay verbatim, and %s of the folded ones.", terminal.Count(p.TailMessages, "message"), terminal.Thousands(len(p.KeptIDs)))
 		if len(p.CutIDs) > 0 {
-			out.Line("Of those, %s would be cut in the middle.", thousands(int64(len(p.CutIDs))))
+			out.Line("Of those, %s would be cut in the middle.", terminal.Thousands(len(p.CutIDs)))
 		}
 	} else {
 		out.Line("One asked for now would do nothing.")
@@ -94,6 +96,6 @@ func shortIDs(e summarize.Explanation) func(uuid.UUID) string {
 	if e.Plan != nil {
 		ids = append(append(ids, e.Plan.CutoffID, e.Plan.AnchorID), e.Plan.KeptIDs...)
 	}
-	length := idLength(ids)
+	length := terminal.IDLength(ids)
 	return func(id uuid.UUID) string { return id.String()[:length] }
 }

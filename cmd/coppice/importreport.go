@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 )
 
@@ -20,34 +21,34 @@ type imported struct {
 
 // write prints the report for people: what the file holds, what of it is new,
 // and what was not as it should be. An error is not the report's to tell.
-func (f imported) write(out *console, dryRun, verbose bool) {
+func (f imported) write(out *terminal.Console, dryRun, verbose bool) {
 	r := f.report
-	out.Line("%s  %s", out.bold(f.File), r.Format)
+	out.Line("%s  %s", out.Bold(f.File), r.Format)
 	out.Line("  %s", f.holds())
 	if dryRun {
 		out.Line("  dry run: nothing was stored")
 	} else {
-		out.Line("  %s added, %s already there", thousands(int64(r.Added)), thousands(int64(r.Present)))
+		out.Line("  %s added, %s already there", terminal.Thousands(r.Added), terminal.Thousands(r.Present))
 	}
 	f.writeNotes(out, verbose)
 }
 
 func (f imported) holds() string {
 	r := f.report
-	parts := []string{count(r.Conversations, "conversation"), count(r.Messages, "message")}
+	parts := []string{terminal.Count(r.Conversations, "conversation"), terminal.Count(r.Messages, "message")}
 	if r.Summaries > 0 {
-		parts = append(parts, count(r.Summaries, "summary"))
+		parts = append(parts, terminal.Count(r.Summaries, "summary"))
 	}
 	if r.Dropped > 0 {
-		parts = append(parts, count(r.Dropped, "summary")+" left out")
+		parts = append(parts, terminal.Count(r.Dropped, "summary")+" left out")
 	}
-	parts = append(parts, count(r.BranchPoints, "branch point"), count(r.Leaves, "leaf"))
+	parts = append(parts, terminal.Count(r.BranchPoints, "branch point"), terminal.Count(r.Leaves, "leaf"))
 	return strings.Join(parts, ", ")
 }
 
 // writeNotes lists the notes by what was done and the sort of thing it was done
 // to, in the order in which the sorts came up. What it doesn't list it counts.
-func (f imported) writeNotes(out *console, verbose bool) {
+func (f imported) writeNotes(out *terminal.Console, verbose bool) {
 	type sort struct {
 		action transfer.Action
 		kind   transfer.Kind
@@ -63,10 +64,10 @@ func (f imported) writeNotes(out *console, verbose bool) {
 	}
 	for _, s := range sorts {
 		notes := bySort[s]
-		out.Line("  %s, %s: %s", s.action, s.kind, thousands(int64(len(notes))))
+		out.Line("  %s, %s: %s", s.action, s.kind, terminal.Thousands(len(notes)))
 		for i, n := range notes {
 			if i == shownNotes && !verbose {
-				out.Line("    … and %s more (--verbose lists all)", thousands(int64(len(notes)-i)))
+				out.Line("    … and %s more (--verbose lists all)", terminal.Thousands(len(notes)-i))
 				break
 			}
 			out.Line("    %s", noteLine(n))
@@ -79,13 +80,13 @@ func noteLine(n transfer.Note) string {
 	var where []string
 	for _, s := range []string{n.Conversation, n.Place} {
 		if s != "" {
-			where = append(where, oneLine(s, 60))
+			where = append(where, terminal.OneLine(s, 60))
 		}
 	}
 	if len(where) == 0 {
-		return oneLine(n.Detail, 500)
+		return terminal.OneLine(n.Detail, 500)
 	}
-	return strings.Join(where, ", ") + ": " + oneLine(n.Detail, 500)
+	return strings.Join(where, ", ") + ": " + terminal.OneLine(n.Detail, 500)
 }
 
 // MarshalJSON gives the report for programs, with every note.

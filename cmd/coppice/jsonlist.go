@@ -1,11 +1,48 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
 )
+
+// printJSON writes one thing as JSON, indented.
+func printJSON(w io.Writer, v any) error {
+	text, err := indentedJSON(v)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, text)
+	return err
+}
+
+// indentedJSON is v as JSON, as text.
+func indentedJSON(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return b.String(), err
+}
+
+// compactJSON is v on one line.
+func compactJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// writeJSON writes one thing that is JSON already, byte for byte.
+func writeJSON(w io.Writer, b []byte) error {
+	_, err := w.Write(append(b, '\n'))
+	return err
+}
 
 // A jsonList writes a list as the REST API answers with it, an item a line, as
 // the items come.

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/keys"
 )
 
@@ -25,12 +26,12 @@ type keysCreateCommand struct {
 	Name   string `arg:"" help:"What the key is for."`
 }
 
-func (cmd *keysCreateCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *keysCreateCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	if strings.TrimSpace(cmd.Name) == "" {
 		return usagef("the name is empty: say what the key is for, so that you know it when you revoke it")
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		all := keys.New(d.pool)
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		all := d.Keys()
 		closed, err := all.Any(ctx)
 		if err != nil {
 			return err
@@ -40,7 +41,7 @@ func (cmd *keysCreateCommand) Run(ctx context.Context, out *console, logs *logFl
 			return err
 		}
 		if cmd.JSON {
-			return out.JSON(keyJSON(key, secret))
+			return printJSON(out, keyJSON(key, secret))
 		}
 		// The key alone goes to standard output, for a script to catch.
 		out.Remark("Key %s (%s) for tenant %s. Keep it: it is shown this once.", key.ID, key.Name, key.TenantID)
@@ -58,9 +59,9 @@ type keysListCommand struct {
 	Tenant string `placeholder:"ID" help:"Only this tenant's keys."`
 }
 
-func (cmd *keysListCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		list, err := keys.New(d.pool).List(ctx, cmd.Tenant)
+func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		list, err := d.Keys().List(ctx, cmd.Tenant)
 		if err != nil {
 			return err
 		}
@@ -77,11 +78,11 @@ func (cmd *keysListCommand) Run(ctx context.Context, out *console, logs *logFlag
 			out.Remark("There is no key. Make one with coppice keys create NAME.")
 			return nil
 		}
-		const format = "%s  %s  %s  %s  %s  %s"
-		const idWidth, stateWidth = 36, len("revoked")
-		out.Line("%s", out.dim(fmt.Sprintf(format, pad("ID", idWidth), pad("STATE", stateWidth),
-			pad("CREATED", len(shortTime)), pad("LAST USED", len(shortTime)), pad("TENANT", 12), "NAME")))
-		for _, k := range list {
+		columns := []terminal.Column{
+			{Name: "ID"}, {Name: "STATE", Width: len("revoked")}, {Name: "CREATED"}, {Name: "LAST USED", Width: len(shortTime)}, {Name: "TENANT", Width: 12}, {Name: "NAME"},
+		}
+		rows := make([][]string, len(list))
+		for i, k := range list {
 			state, used := "good", "never"
 			if !k.RevokedAt.IsZero() {
 				state = "revoked"
@@ -89,8 +90,9 @@ func (cmd *keysListCommand) Run(ctx context.Context, out *console, logs *logFlag
 			if !k.LastUsedAt.IsZero() {
 				used = clock(k.LastUsedAt)
 			}
-			out.Line(format, k.ID, pad(state, stateWidth), clock(k.CreatedAt), pad(used, len(shortTime)), pad(k.TenantID, 12), k.Name)
+			rows[i] = []string{k.ID.String(), state, clock(k.CreatedAt), used, k.TenantID, k.Name}
 		}
+		out.Table(columns, rows)
 		return nil
 	})
 }
@@ -101,9 +103,9 @@ type keysRevokeCommand struct {
 	ID string `arg:"" name:"id" help:"The key's id, as coppice keys list shows it, or the start of it."`
 }
 
-func (cmd *keysRevokeCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		all := keys.New(d.pool)
+func (cmd *keysRevokeCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		all := d.Keys()
 		id, err := findKey(ctx, all, cmd.ID)
 		if err != nil {
 			return err
@@ -113,7 +115,7 @@ func (cmd *keysRevokeCommand) Run(ctx context.Context, out *console, logs *logFl
 			return err
 		}
 		if cmd.JSON {
-			return out.JSON(keyJSON(key, ""))
+			return printJSON(out, keyJSON(key, ""))
 		}
 		out.Line("Revoked %s (%s) of tenant %s. Running servers heed it within %v.", key.ID, key.Name, key.TenantID, keys.CacheTTL)
 		return nil
@@ -160,4 +162,18 @@ func keyJSON(k keys.Key, secret string) any {
 		LastUsedAt *time.Time `json:"last_used_at"`
 		RevokedAt  *time.Time `json:"revoked_at"`
 	}{k.ID, k.TenantID, k.Name, secret, k.CreatedAt, orNull(k.LastUsedAt), orNull(k.RevokedAt)}
+}
+
+// minPrefix is how many characters of an id one has to give.
+const minPrefix = 4
+
+// startsID tells whether text is the start of an id, which may be written
+// without dashes.
+func startsID(id uuid.UUID, text string) bool {
+	if len(text) < minPrefix {
+		return false
+	}
+	text = strings.ToLower(text)
+	whole := id.String()
+	return strings.HasPrefix(whole, text) || strings.HasPrefix(strings.ReplaceAll(whole, "-", ""), text)
 }

@@ -28,7 +28,7 @@ func TestKill9(t *testing.T) {
 	if _, err := buildProgram(); err != nil { // before the clock runs
 		t.Fatal(err)
 	}
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	conversation := uuid.Must(uuid.NewV7())
 	writers := make([]*writer, 4)
 	acks := make(chan struct{}, 1)
@@ -198,7 +198,7 @@ func checkStored(t *testing.T, url string, conversation uuid.UUID, writers []*wr
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	const count, appends = 32, 25
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	first := serve(t, nil, "--data-dir", dir)
 	second := serve(t, []string{"DATABASE_URL=" + attachURL(t, dir)})
 	urls := []string{first.url, second.url}

@@ -91,7 +91,7 @@ func (s *served) alive(t *testing.T) {
 // again, and then goes on by itself: requests, commands and background work.
 func TestServerOutlivesItsPostgres(t *testing.T) {
 	t.Parallel()
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	s := serve(t, []string{"OPENAI_API_KEY="}, "--data-dir", dir)
 	path := newTalk(t, s.url)
 	mustTalk(t, s.url, path, 2)
@@ -145,7 +145,7 @@ func TestPostgresKilledDuringCompaction(t *testing.T) {
 	answer := make(chan struct{})
 	fake := llmtest.NewServer(t, llmtest.After(answer, llmtest.Answer(scribed)))
 	fake.Otherwise(llmtest.Answer(scribed))
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	s := serve(t, nil, append(askScribe(fake), "--data-dir", dir)...)
 	path := newTalk(t, s.url)
 	mustTalk(t, s.url, path, 10)
@@ -161,7 +161,7 @@ func TestPostgresKilledDuringCompaction(t *testing.T) {
 // A server whose Postgres is killed again and again ends, and says why.
 func TestServerEndsWithoutPostgres(t *testing.T) {
 	t.Parallel()
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	s := serve(t, nil, "--data-dir", dir, "--shutdown-timeout", "1h") // which is for requests that can still succeed
 	const restarts = 5
 	for range restarts {
@@ -183,7 +183,7 @@ func TestServerEndsWithoutPostgres(t *testing.T) {
 // The end is told of even while Postgres is being started again.
 func TestInterruptDuringRestart(t *testing.T) {
 	t.Parallel()
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	s := serve(t, nil, "--data-dir", dir)
 	conn, err := pgx.Connect(t.Context(), attachURL(t, dir))
 	if err != nil {
@@ -209,7 +209,7 @@ func TestInterruptDuringRestart(t *testing.T) {
 // can be run again.
 func TestPostgresKilledUnderImport(t *testing.T) {
 	t.Parallel()
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	env := []string{"COPPICE_DATA_DIR=" + dir}
 	mustRun(t, env, "list")
 	cmd := command(t, env, "import", "--format", "messages", "-")

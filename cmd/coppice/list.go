@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -22,9 +24,9 @@ type pageFlags struct {
 	Cursor string `placeholder:"CURSOR" help:"Go on from here: next_cursor of an earlier answer."`
 }
 
-func (cmd *listCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+func (cmd *listCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
 			return store.Conversations(ctx, cmd.Query, p)
 		})
@@ -51,16 +53,17 @@ func noConversations(query string) string {
 	return "There is no conversation yet. Bring some in with coppice import FILE, or try coppice serve --demo."
 }
 
-func writeConversations(out *console, list []tree.Conversation) {
+func writeConversations(out *terminal.Console, list []tree.Conversation) {
 	ids := make([]uuid.UUID, len(list))
 	for i, c := range list {
 		ids[i] = c.ID
 	}
-	length := idLength(ids)
-	out.Line("%s", out.dim(pad("ID", length)+"  "+pad("UPDATED", len(shortTime))+"  TITLE"))
-	for _, c := range list {
-		out.Line("%s  %s  %s", c.ID.String()[:length], clock(c.UpdatedAt), oneLine(title(c), out.width-length-len(shortTime)-4))
+	length := terminal.IDLength(ids)
+	rows := make([][]string, len(list))
+	for i, c := range list {
+		rows[i] = []string{c.ID.String()[:length], clock(c.UpdatedAt), title(c)}
 	}
+	out.Table([]terminal.Column{{Name: "ID"}, {Name: "UPDATED"}, {Name: "TITLE", Cut: true}}, rows)
 }
 
 // shortTime is how times are shown to people, in their own zone.
@@ -92,7 +95,7 @@ func readPages[T any](f pageFlags, read func(tree.Paging) (tree.Page[T], error))
 }
 
 // remarkMore says that a list goes on.
-func remarkMore(out *console, next string) {
+func remarkMore(out *terminal.Console, next string) {
 	if next != "" {
 		out.Remark("There are more: --limit 0 shows all.")
 	}

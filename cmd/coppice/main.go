@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 )
 
@@ -42,7 +43,6 @@ type commands struct {
 	Prune       pruneCommand       `cmd:"" help:"Delete a message with all below it, or undo a summary."`
 	Search      searchCommand      `cmd:"" help:"Search the text of messages."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
-	Bench       benchCommand       `cmd:"" help:"Measure what is promised of summaries and of speed."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 
@@ -87,7 +87,8 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "coppice: %v\nSee %s --help.\n", err, commandOf(err))
 		return exitUsage
 	}
-	out := newConsole(os.Stdout, os.Stderr)
+	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	out := terminal.New(os.Stdout, os.Stderr, plain)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	err = parsed.Run(out, &cli.logFlags)
 	if flushErr := out.Flush(); err == nil {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/internal/terminal"
 )
 
 type migrateCommand struct {
@@ -13,30 +15,23 @@ type migrateCommand struct {
 	outputFlags
 }
 
-func (cmd *migrateCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	log := logs.logger(out.errors, slog.LevelWarn)
-	url := cmd.DatabaseURL
-	if url == "" {
-		server, err := embedded.Start(ctx, embedded.Config{DataDir: cmd.DataDir, CacheDir: cmd.CacheDir, Logger: log})
-		var inUse *embedded.InUseError
-		if errors.As(err, &inUse) {
-			return errors.New("a program runs on this data directory, and migrated it when it started. " +
-				"To migrate to this version, stop that program first: " + inUse.Error())
-		}
-		if err != nil {
-			return err
-		}
-		d := database{url: server.URL(), private: server, log: log}
-		defer d.close()
-		defer d.awaitOthers(ctx, out)
-		url = d.url
+func (cmd *migrateCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	config := cmd.config()
+	config.MaxConns = commandConns
+	d, err := app.OpenDatabase(ctx, config, logs.logger(out.Errors, slog.LevelWarn))
+	var inUse *embedded.InUseError
+	if errors.As(err, &inUse) {
+		return errors.New("a program runs on this data directory, and migrated it when it started. " +
+			"To migrate to this version, stop that program first: " + inUse.Error())
 	}
-	before, after, err := migrate(ctx, url, log)
 	if err != nil {
 		return err
 	}
+	defer d.Close()
+	defer awaitOthers(ctx, d, out)
+	before, after := d.Migrated()
 	if cmd.JSON {
-		return out.JSON(struct {
+		return printJSON(out, struct {
 			Before int64 `json:"before"`
 			After  int64 `json:"after"`
 		}{before, after})

@@ -1,18 +1,25 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/summarize"
 )
 
 // windowFlags extend what the program knows of models.
 type windowFlags struct {
 	ModelWindow map[string]int `placeholder:"NAME=TOKENS" help:"Tokens of context that a model, or those whose names begin so, takes; repeat it for others. Adds to the models the program knows."`
+}
+
+// check tells whether --model-window can be read.
+func (f *windowFlags) check() error {
+	if _, err := (app.Models{Windows: f.ModelWindow}).Families(); err != nil {
+		return usagef("--model-window takes NAME=TOKENS, such as my-model=32768, with tokens above 0")
+	}
+	return nil
 }
 
 // modelFlags say which models write summaries.
@@ -25,83 +32,40 @@ type modelFlags struct {
 	OpenAILegacyFields bool          `name:"openai-legacy-fields" help:"Send such a server max_tokens instead of max_completion_tokens, which some don't know."`
 }
 
-// families are the models that the program knows, and those of --model-window.
-func (f *windowFlags) families() (llm.Families, error) {
-	var more []llm.Family
-	for _, name := range slices.Sorted(maps.Keys(f.ModelWindow)) {
-		family := llm.Family{Prefix: name, Window: f.ModelWindow[name]}
-		if known, ok := llm.KnownFamilies().Find(name); ok {
-			family.FixedTemperature = known.FixedTemperature
-		}
-		more = append(more, family)
-	}
-	families, err := llm.KnownFamilies().With(more...)
-	if err != nil {
-		return nil, usagef("--model-window takes NAME=TOKENS, such as my-model=32768, with tokens above 0")
-	}
-	return families, nil
-}
-
-// windowOf gives a function that tells a model's window, or else how the names
-// of the models begin that are known.
-func windowOf(families llm.Families) func(model string) (tokens int, known []string) {
-	return func(model string) (int, []string) {
-		if family, ok := families.Find(model); ok {
-			return family.Window, nil
-		}
-		names := make([]string, len(families))
-		for i, family := range families {
-			names[i] = family.Prefix
-		}
-		slices.Sort(names)
-		return 0, names
+// models are those of the command line.
+func (f *modelFlags) models() app.Models {
+	return app.Models{
+		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, LegacyFields: f.OpenAILegacyFields,
+		Summaries: f.SummaryModel, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow,
 	}
 }
 
-// summarizers makes the cascade; nil where no model can be asked.
-func (f *modelFlags) summarizers() ([]summarize.Summarizer, error) {
-	if !f.reachable() {
-		return nil, nil
+// summaryModels are the models that write summaries; nil where none can be asked.
+func (f *modelFlags) summaryModels() ([]summarize.Model, error) {
+	if err := f.check(); err != nil {
+		return nil, err
 	}
-	var all []summarize.Summarizer
-	for _, name := range f.SummaryModel {
-		s, err := f.summarizer(name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
+	all, err := f.models().SummaryModels()
+	return all, modelUsage(err)
 }
 
-// reachable tells whether it is known where the models are. A server of one's
-// own may take no key.
-func (f *modelFlags) reachable() bool { return f.OpenAIAPIKey != "" || f.OpenAIBaseURL != "" }
+// modelUsage names the flag by which the window of an unknown model is given.
+func modelUsage(err error) error {
+	var unknown *app.UnknownModelError
+	if errors.As(err, &unknown) {
+		return usagef("the window of the model %q is not known: give it by --model-window %[1]s=TOKENS", unknown.Model)
+	}
+	return err
+}
 
 // announce logs what writes the summaries.
 func (f *modelFlags) announce(log *slog.Logger) {
 	switch {
 	case len(f.SummaryModel) == 0:
 		log.Info("summaries are extracts made offline: no --summary-model is given")
-	case !f.reachable():
+	case !f.models().Reachable():
 		log.Warn("summaries are extracts made offline: the models of --summary-model need OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key")
 	default:
 		log.Info("models write summaries", "models", f.SummaryModel)
 	}
-}
-
-// summarizer makes a client of one model.
-func (f *modelFlags) summarizer(name string) (summarize.Summarizer, error) {
-	families, err := f.families()
-	if err != nil {
-		return summarize.Summarizer{}, err
-	}
-	family, ok := families.Find(name)
-	if !ok {
-		return summarize.Summarizer{}, usagef("the window of the model %q is not known: give it by --model-window %s=TOKENS", name, name)
-	}
-	model, err := llm.NewOpenAI(llm.OpenAIConfig{
-		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, Model: name, LegacyFields: f.OpenAILegacyFields, Families: families,
-	})
-	return summarize.Summarizer{Model: model, Window: family.Window, Timeout: f.SummaryTimeout}, err
 }

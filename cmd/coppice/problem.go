@@ -13,8 +13,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/terminal"
 )
 
 // report prints what went wrong, for people, and returns the exit code.
@@ -65,7 +67,7 @@ func explain(err error) string {
 		version     *embedded.VersionError
 		usage       *usageError
 		answer      *pgconn.PgError
-		unreachable *unreachableError
+		unreachable *app.UnreachableError
 		path        *fs.PathError
 	)
 	switch {
@@ -80,7 +82,7 @@ func explain(err error) string {
 	case errors.Is(err, embedded.ErrNoPostgres):
 		return embedded.ErrNoPostgres.Error()
 	case errors.As(err, &unreachable):
-		return unreachable.Error()
+		return unreachableProblem(unreachable)
 	case fault.Refused(err): // such as a file whose end too is one that wasn't expected, and not the database's
 		return reason(err)
 	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
@@ -107,18 +109,11 @@ func connectionBroke(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err)
 }
 
-// An unreachableError says that the database could not be opened.
-type unreachableError struct {
-	url string
-	err error
-}
-
-func (e *unreachableError) Unwrap() error { return e.err }
-
-// Error names the server, and never the password.
-func (e *unreachableError) Error() string {
+// unreachableProblem names the database server that can't be reached, and never
+// the password.
+func unreachableProblem(e *app.UnreachableError) string {
 	const mend = "check --database-url, or the variable DATABASE_URL"
-	config, err := pgconn.ParseConfig(e.url)
+	config, err := pgconn.ParseConfig(e.URL)
 	if err != nil {
 		return "the database URL can't be read: give it as postgres://user:password@host/database, by --database-url or the variable DATABASE_URL"
 	}
@@ -126,17 +121,17 @@ func (e *unreachableError) Error() string {
 		answer *pgconn.PgError
 		name   *net.DNSError
 		dial   *net.OpError
-		why    = reason(e.err)
+		why    = reason(e.Err)
 	)
 	switch {
-	case errors.As(e.err, &answer):
+	case errors.As(e.Err, &answer):
 		return fmt.Sprintf("the database server %s:%d refuses the connection: %s: %s", config.Host, config.Port, answer.Message, mend)
-	case errors.As(e.err, &name):
+	case errors.As(e.Err, &name):
 		why = name.Err
-	case errors.As(e.err, &dial):
+	case errors.As(e.Err, &dial):
 		why = dial.Err.Error()
-	case errors.Is(e.err, context.DeadlineExceeded):
+	case errors.Is(e.Err, context.DeadlineExceeded):
 		why = "it took too long"
 	}
-	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, oneLine(why, 300), mend)
+	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, terminal.OneLine(why, 300), mend)
 }

@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,12 +41,25 @@ var buildProgram = sync.OnceValues(func() (path string, err error) {
 
 var (
 	programDir string   // "" unless something was built
+	madeDir    string   // "" unless a data directory was made to be copied
 	buildFlags []string // -race where the tests have it
 )
 
+// atOnce is how many tests run at once, unless -parallel says otherwise. They
+// wait for other processes most of the time: for Postgres to start, and to write
+// to the disk.
+const atOnce = 6
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		flag.Set("test.parallel", strconv.Itoa(atOnce))
+	}
 	code := m.Run()
 	os.RemoveAll(programDir)
+	os.RemoveAll(madeDir)
 	os.Exit(code)
 }
 
@@ -67,6 +82,53 @@ func newDataDir(t *testing.T) string {
 	return data
 }
 
+// usedDataDir is a data directory on which a command has run: its Postgres is
+// made and migrated, and holds nothing. All are copies of one, because making a
+// cluster takes longer than most tests.
+func usedDataDir(t *testing.T) string {
+	t.Helper()
+	from, err := makeDataDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := newDataDir(t)
+	if out, err := exec.Command("cp", "-a", from, dir).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v: %s", err, out)
+	}
+	return dir
+}
+
+// makeDataDir makes the directory that usedDataDir copies, once.
+var makeDataDir = sync.OnceValues(func() (path string, err error) {
+	program, err := buildProgram()
+	if err != nil {
+		return "", err
+	}
+	if madeDir, err = os.MkdirTemp("", "coppice-test-"); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(madeDir, 0o711); err != nil { // Postgres may run as somebody else
+		return "", err
+	}
+	path = filepath.Join(madeDir, "data")
+	cmd := exec.Command(program, "list", "--data-dir", path)
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("coppice list: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// environment is that of the tests, without what steers the program.
+func environment() (env []string) {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") && !strings.HasPrefix(name, "OTEL_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, "TZ=UTC")
+}
+
 // command prepares a run of the program in an environment of its own.
 func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -75,12 +137,7 @@ func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, args...)
-	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") && !strings.HasPrefix(name, "OTEL_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	cmd.Env = append(append(cmd.Env, "TZ=UTC"), env...)
+	cmd.Env = append(environment(), env...)
 	return cmd
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/term"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -26,18 +28,22 @@ func (cmd *pruneCommand) Help() string {
 	return `Deletes a message with all that stands below it, for good. Of a summary, it deletes that one node, which undoes its compaction: the summary before it applies again.`
 }
 
-func (cmd *pruneCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+func (cmd *pruneCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		if err != nil {
 			return err
 		}
-		n, below, err := findNode(ctx, store, c.ID, cmd.Node)
+		n, err := findNode(ctx, store, c.ID, cmd.Node)
 		if err != nil {
 			return err
 		}
 		if !cmd.Yes {
+			below, err := countBelow(ctx, store, c.ID, n)
+			if err != nil {
+				return err
+			}
 			if err := ask(ctx, out, "Delete "+below.String()+" of "+title(c)+", "+n.String()+" and what stands below it?"); err != nil {
 				return err
 			}
@@ -47,7 +53,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 			return err
 		}
 		if cmd.JSON {
-			return out.JSON(pruned)
+			return printJSON(out, pruned)
 		}
 		head := "no message is left"
 		if pruned.HeadID != uuid.Nil {
@@ -64,40 +70,37 @@ type subtree struct{ messages, summaries int }
 func (s subtree) String() string {
 	switch {
 	case s.messages == 0:
-		return count(s.summaries, "summary")
+		return terminal.Count(s.summaries, "summary")
 	case s.summaries == 0:
-		return count(s.messages, "message")
+		return terminal.Count(s.messages, "message")
 	}
-	return count(s.messages, "message") + " and " + count(s.summaries, "summary")
+	return terminal.Count(s.messages, "message") + " and " + terminal.Count(s.summaries, "summary")
 }
 
 // findNode finds the message or summary that a person means, by its id or the
-// start of it, and counts what stands below. It reads the whole tree.
-func findNode(ctx context.Context, store *tree.Store, conversationID uuid.UUID, name string) (uuid.UUID, subtree, error) {
-	var nodes []tree.Node
-	var found []uuid.UUID
-	for n, err := range store.Tree(ctx, conversationID, 0) {
-		if err != nil {
-			return uuid.Nil, subtree{}, err
-		}
-		nodes = append(nodes, n)
-		if startsID(n.ID, name) {
-			found = append(found, n.ID)
-		}
+// start of it.
+func findNode(ctx context.Context, store *tree.Store, conversationID uuid.UUID, name string) (uuid.UUID, error) {
+	found, err := store.FindNodes(ctx, conversationID, name)
+	if err != nil {
+		return uuid.Nil, err
 	}
 	switch len(found) {
 	case 0:
-		return uuid.Nil, subtree{}, fmt.Errorf("no message or summary of the conversation has an id that starts with %q: coppice tree --json %s has them all", name, conversationID)
+		return uuid.Nil, fmt.Errorf("no message or summary of the conversation has an id that starts with %q: coppice tree --json %s has them all", name, conversationID)
 	case 1:
-		return found[0], countBelow(nodes, found[0]), nil
+		return found[0].ID, nil
 	}
-	return uuid.Nil, subtree{}, fmt.Errorf("%q fits %d messages and summaries: give more of the id", name, len(found))
+	return uuid.Nil, fmt.Errorf("%q fits %s messages and summaries: give more of the id", name, several(len(found)))
 }
 
-// countBelow counts in nodes that come with parents before children.
-func countBelow(nodes []tree.Node, root uuid.UUID) (s subtree) {
+// countBelow counts what stands at and below a node. It reads the whole tree,
+// in which parents come before children.
+func countBelow(ctx context.Context, store *tree.Store, conversationID, root uuid.UUID) (s subtree, err error) {
 	in := map[uuid.UUID]bool{}
-	for _, n := range nodes {
+	for n, err := range store.Tree(ctx, conversationID, 0) {
+		if err != nil {
+			return s, err
+		}
 		if n.ID != root && !in[n.ParentID] {
 			continue
 		}
@@ -108,16 +111,16 @@ func countBelow(nodes []tree.Node, root uuid.UUID) (s subtree) {
 			s.messages++
 		}
 	}
-	return s
+	return s, nil
 }
 
 // ask asks a person to agree. Where nobody can answer, it is an error that says
 // how to do without.
-func ask(ctx context.Context, out *console, question string) error {
+func ask(ctx context.Context, out *terminal.Console, question string) error {
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return usagef("nobody can be asked here: give --yes. %s", question)
 	}
-	fmt.Fprintf(out.errors, "%s [y/N] ", question)
+	fmt.Fprintf(out.Errors, "%s [y/N] ", question)
 	answer := make(chan string, 1)
 	go func() { // a read of a terminal can't be called off
 		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')

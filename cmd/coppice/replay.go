@@ -9,7 +9,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -27,18 +31,18 @@ func (cmd *replayCommand) Help() string {
 All is rebuilt from the database. metadata.json says what can't be, because it was deleted. Where the summary is an extract made offline, the prompt is the one that a model would have been given.`
 }
 
-func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	families, err := cmd.families()
-	if err != nil {
+func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	if err := cmd.check(); err != nil {
 		return err
 	}
+	models := cmd.models()
 	again, err := cmd.again()
 	if err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
-		contexts, err := newContexts(store, new(settingsFlags), nil, logs.logger(out.errors, slog.LevelWarn))
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
+		contexts, err := newContexts(store, new(settingsFlags), nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err
 		}
@@ -55,12 +59,12 @@ func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags)
 		slices.Reverse(list.Data) // the oldest is the first
 		for i, k := range list.Data {
 			r := replayed{Compaction: k, number: i + 1, model: cmd.Model}
-			window, _ := windowOf(families)(k.Model) // 0, for any, where it isn't known
+			window, _ := models.Window(k.Model) // 0, for any, where it isn't known
 			if r.Replayed, err = contexts.Replay(ctx, k, window); err != nil {
 				return err
 			}
 			if again != nil && len(r.Input.Fold) > 0 {
-				rewritten, err := contexts.Rewrite(ctx, r.Replayed, *again)
+				rewritten, err := contexts.Rewrite(ctx, r.Replayed, again)
 				if err != nil {
 					return err
 				}
@@ -71,23 +75,23 @@ func (cmd *replayCommand) Run(ctx context.Context, out *console, logs *logFlags)
 			}
 			r.report(out)
 		}
-		out.Remark("Wrote %s to %s.", count(len(list.Data), "compaction"), cmd.Out)
+		out.Remark("Wrote %s to %s.", terminal.Count(len(list.Data), "compaction"), cmd.Out)
 		return nil
 	})
 }
 
 // again is the summarizer of --model, nil where none is asked for.
-func (cmd *replayCommand) again() (*summarize.Summarizer, error) {
+func (cmd *replayCommand) again() (summarize.Summarizer, error) {
 	switch {
 	case cmd.Model == "":
 		return nil, nil
-	case cmd.Model == summarize.OfflineDigest:
-		return new(summarize.Summarizer), nil
-	case !cmd.reachable():
+	case cmd.Model == digest.Name:
+		return digest.Summarizer{}, nil
+	case !cmd.models().Reachable():
 		return nil, usagef("--model %s needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key", cmd.Model)
 	}
-	s, err := cmd.summarizer(cmd.Model)
-	return &s, err
+	m, err := cmd.models().SummaryModel(cmd.Model)
+	return summarize.Cascade{Models: []summarize.Model{m}}, modelUsage(err)
 }
 
 // A replayed compaction is one that is to be written.
@@ -101,12 +105,12 @@ type replayed struct {
 
 // report says on standard output what the compaction was, and shows two
 // summaries of it side by side.
-func (r *replayed) report(out *console) {
+func (r *replayed) report(out *terminal.Console) {
 	what := string(r.Outcome) + ": " + r.Reason
 	if r.Outcome == tree.OutcomeSaved {
 		what += " By " + r.Compaction.Model + "."
 	}
-	out.Line("%s  %s", out.bold(fmt.Sprintf("%d  %s", r.number, r.Compaction.ID)), what)
+	out.Line("%s  %s", out.Bold(fmt.Sprintf("%d  %s", r.number, r.Compaction.ID)), what)
 	for _, missing := range r.Missing {
 		out.Line("   %s", missing)
 	}
@@ -117,7 +121,7 @@ func (r *replayed) report(out *console) {
 		return
 	}
 	out.Line("")
-	for _, line := range r.sideBySide(out.width) {
+	for _, line := range r.sideBySide(out.Width) {
 		out.Line("%s", line)
 	}
 	out.Line("")
@@ -136,10 +140,10 @@ func (r *replayed) sideBySide(width int) []string {
 	if name == "" {
 		name = "nothing"
 	}
-	return columns("saved, by "+name+"\n\n"+left, "again, by "+r.model+"\n\n"+right, width)
+	return terminal.Columns("saved, by "+name+"\n\n"+left, "again, by "+r.model+"\n\n"+right, width)
 }
 
-func lastFailure(attempts []summarize.Attempt) error {
+func lastFailure(attempts []prompt.Attempt) error {
 	for _, a := range slices.Backward(attempts) {
 		if a.Error != "" {
 			return errors.New(a.Error)
@@ -150,5 +154,5 @@ func lastFailure(attempts []summarize.Attempt) error {
 
 // folder names a compaction's folder, so that they stand in order.
 func (r *replayed) folder() string {
-	return fmt.Sprintf("%03d-%s-%s", r.number, r.Outcome, r.Compaction.ID.String()[:idLength([]uuid.UUID{r.Compaction.ID})])
+	return fmt.Sprintf("%03d-%s-%s", r.number, r.Outcome, r.Compaction.ID.String()[:terminal.IDLength([]uuid.UUID{r.Compaction.ID})])
 }

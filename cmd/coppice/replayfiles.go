@@ -9,7 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 )
 
 // replayMetadata is metadata.json.
@@ -34,11 +35,11 @@ type replayCounts struct {
 }
 
 type replayAgain struct {
-	Model      string              `json:"model"`
-	Tokens     int                 `json:"tokens"`
-	Characters int                 `json:"characters"`
-	LeakedTags []string            `json:"leaked_tags"`
-	Attempts   []summarize.Attempt `json:"attempts"`
+	Model      string           `json:"model"`
+	Tokens     int              `json:"tokens"`
+	Characters int              `json:"characters"`
+	LeakedTags []string         `json:"leaked_tags"`
+	Attempts   []prompt.Attempt `json:"attempts"`
 }
 
 func (r *replayed) metadata() replayMetadata {
@@ -93,7 +94,7 @@ func (r *replayed) write(dir string) error {
 	}
 	if r.again != nil {
 		files["output."+fileName(r.model)+".txt"] = r.again.Text
-		files["side_by_side."+fileName(r.model)+".txt"] = strings.Join(r.sideBySide(plainWidth), "\n")
+		files["side_by_side."+fileName(r.model)+".txt"] = strings.Join(r.sideBySide(terminal.PlainWidth), "\n")
 	}
 	for name, text := range files {
 		if text == "" {

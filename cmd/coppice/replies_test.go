@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
-	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -121,38 +120,6 @@ func TestReplyFlags(t *testing.T) {
 		r := runProgram(t, env, nil, append([]string{"serve", "--addr", "127.0.0.1:0"}, strings.Fields(args)...)...)
 		if r.code != exitUsage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%s: exit code %d, want %d with %q\n%s", args, r.code, exitUsage, want, r.stderr)
-		}
-	}
-}
-
-// Branches are compacted in time for the smallest model that answers, unless
-// the command line says a window.
-func TestFitWindow(t *testing.T) {
-	t.Parallel()
-	own := 50_000
-	for _, test := range []struct {
-		flags            serveCommand
-		models           []string
-		window, reserved int
-	}{
-		{serveCommand{}, nil, 128_000, 16_000},
-		{serveCommand{}, []string{"gpt-4.1"}, 128_000, 16_000},
-		{serveCommand{}, []string{"gpt-4.1", "gpt-4"}, 8192, 1024},
-		{serveCommand{settingsFlags: settingsFlags{MaxContextTokens: &own}}, []string{"gpt-4"}, 50_000, 16_000},
-		{serveCommand{settingsFlags: settingsFlags{Settings: `{"max_context_tokens":60000}`}}, []string{"gpt-4"}, 60_000, 16_000},
-	} {
-		cmd := test.flags
-		settings, err := cmd.settings()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var models []llm.Model
-		for _, name := range test.models {
-			models = append(models, &llmtest.Model{ModelName: name})
-		}
-		got := cmd.fitWindow(settings, models, llm.KnownFamilies())
-		if err := got.Validate(); err != nil || got.MaxContextTokens != test.window || got.ReservedTokens != test.reserved {
-			t.Errorf("%v: window %d, reserve %d, %v; want %d, %d", test.models, got.MaxContextTokens, got.ReservedTokens, err, test.window, test.reserved)
 		}
 	}
 }

@@ -2,49 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// minPrefix is how many characters of an id one has to give.
-const minPrefix = 4
-
-// findConversation finds the conversation that a person means: by its id, by
-// the start of its id, or by its title, letter for letter. An id wins over a
-// title. It reads the list of the tenant's conversations unless it is given a
-// whole id.
+// findConversation finds the one conversation that a person means: by its id, by
+// the start of its id, or by its title.
 func findConversation(ctx context.Context, store *tree.Store, name string) (tree.Conversation, error) {
-	if id, err := uuid.Parse(name); err == nil {
-		c, err := store.Conversation(ctx, id)
-		if !errors.Is(err, fault.NotFound) {
-			return c, err
-		}
-		// There are titles that look like ids.
-	}
 	if name == "" {
 		return tree.Conversation{}, usagef("no conversation is given: name it by its id, the start of its id, or its title")
 	}
-	var byID, byTitle []tree.Conversation
-	err := eachConversation(ctx, store, func(c tree.Conversation) {
-		if startsID(c.ID, name) {
-			byID = append(byID, c)
-		}
-		if c.Title == name {
-			byTitle = append(byTitle, c)
-		}
-	})
+	found, err := store.FindConversation(ctx, name)
 	if err != nil {
 		return tree.Conversation{}, err
-	}
-	found := byID
-	if len(found) == 0 {
-		found = byTitle
 	}
 	switch len(found) {
 	case 1:
@@ -52,7 +28,15 @@ func findConversation(ctx context.Context, store *tree.Store, name string) (tree
 	case 0:
 		return tree.Conversation{}, fmt.Errorf("no conversation has the id, the start of an id or the title %q: coppice list shows which there are", name)
 	}
-	return tree.Conversation{}, fmt.Errorf("%q fits %d conversations, name one by more of its id: %s", name, len(found), examples(found))
+	return tree.Conversation{}, fmt.Errorf("%q fits %s conversations, name one by more of its id: %s", name, several(len(found)), examples(found))
+}
+
+// several is how many were found, where not all are looked for.
+func several(n int) string {
+	if n < tree.MostFound {
+		return terminal.Thousands(n)
+	}
+	return terminal.Thousands(n) + " or more"
 }
 
 // examples names the first few conversations.
@@ -68,34 +52,6 @@ func examples(found []tree.Conversation) string {
 	return strings.Join(names, ", ")
 }
 
-// startsID tells whether text is the start of an id, which may be written
-// without dashes.
-func startsID(id uuid.UUID, text string) bool {
-	if len(text) < minPrefix {
-		return false
-	}
-	text = strings.ToLower(text)
-	whole := id.String()
-	return strings.HasPrefix(whole, text) || strings.HasPrefix(strings.ReplaceAll(whole, "-", ""), text)
-}
-
-// eachConversation reads all of a tenant's conversations, the one updated last
-// first.
-func eachConversation(ctx context.Context, store *tree.Store, do func(tree.Conversation)) error {
-	for p := (tree.Paging{Limit: tree.MaxPage}); ; {
-		page, err := store.Conversations(ctx, "", p)
-		if err != nil {
-			return err
-		}
-		for _, c := range page.Data {
-			do(c)
-		}
-		if p.Cursor = page.Next; p.Cursor == "" {
-			return nil
-		}
-	}
-}
-
 // findHead finds the message that a branch ends in: "active", an id, or the
 // start of one.
 func findHead(ctx context.Context, store *tree.Store, conversationID uuid.UUID, name string) (uuid.UUID, error) {
@@ -105,22 +61,20 @@ func findHead(ctx context.Context, store *tree.Store, conversationID uuid.UUID, 
 	if id, err := uuid.Parse(name); err == nil {
 		return id, nil
 	}
-	var found []uuid.UUID
-	for n, err := range store.Tree(ctx, conversationID, 0) {
-		if err != nil {
-			return uuid.Nil, err
-		}
-		if n.Kind == tree.KindMessage && startsID(n.ID, name) {
-			found = append(found, n.ID)
-		}
+	found, err := store.FindNodes(ctx, conversationID, name)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if all := len(found) < tree.MostFound; all {
+		found = slices.DeleteFunc(found, func(n tree.Node) bool { return n.Kind != tree.KindMessage })
 	}
 	switch len(found) {
 	case 1:
-		return found[0], nil
+		return found[0].ID, nil
 	case 0:
 		return uuid.Nil, fmt.Errorf("no message of the conversation has an id that starts with %q: coppice tree %s shows the ends of its branches", name, conversationID)
 	}
-	return uuid.Nil, fmt.Errorf("%q fits %d messages: give more of the id", name, len(found))
+	return uuid.Nil, fmt.Errorf("%q fits %s messages: give more of the id", name, several(len(found)))
 }
 
 // title is how a conversation is called where people read it.
@@ -128,5 +82,5 @@ func title(c tree.Conversation) string {
 	if c.Title == "" {
 		return "untitled"
 	}
-	return oneLine(c.Title, 1000)
+	return terminal.OneLine(c.Title, 1000)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -17,9 +19,9 @@ type searchCommand struct {
 	Words        []string `arg:"" name:"query" help:"Words to find, \"a phrase\", this OR that; after --, a -word to leave out."`
 }
 
-func (cmd *searchCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		var in uuid.UUID
 		if cmd.Conversation != "" {
 			c, err := findConversation(ctx, store, cmd.Conversation)
@@ -49,15 +51,15 @@ func (cmd *searchCommand) Run(ctx context.Context, out *console, logs *logFlags)
 
 // writeHits prints each hit as two lines: the words around it, and the branch
 // to open, as coppice show takes it.
-func writeHits(out *console, hits []tree.Hit) {
+func writeHits(out *terminal.Console, hits []tree.Hit) {
 	for i, h := range hits {
 		if i > 0 {
 			out.Line("")
 		}
 		name := title(tree.Conversation{Title: h.Title})
 		head := string(h.Message.Role) + ", " + clock(h.Message.CreatedAt)
-		out.Line("%s  %s", out.bold(oneLine(name, out.width-len(head)-2)), out.dim(head))
-		out.Line("  %s", oneLine(h.Snippet, out.width-2))
-		out.Line("%s", out.dim("  coppice show "+h.Message.ConversationID.String()+" "+h.LeafID.String()))
+		out.Line("%s  %s", out.Bold(terminal.OneLine(name, out.Width-len(head)-2)), out.Dim(head))
+		out.Line("  %s", terminal.OneLine(h.Snippet, out.Width-2))
+		out.Line("%s", out.Dim("  coppice show "+h.Message.ConversationID.String()+" "+h.LeafID.String()))
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"runtime/debug"
 	"time"
 
-	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/telemetry"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/keys"
-	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -47,28 +47,21 @@ type serveCommand struct {
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
 }
 
-func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
+func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	collectLess()
-	log := logs.logger(out.errors, slog.LevelInfo)
-	tracing, err := startTracing(ctx, log)
+	log := logs.logger(out.Errors, slog.LevelInfo)
+	version := readBuildInfo().Version
+	tracing, err := telemetry.StartTracing(ctx, os.Getenv, version, log)
+	if variable := (*telemetry.VariableError)(nil); errors.As(err, &variable) {
+		return usagef("%v", variable)
+	} else if err != nil {
+		return err
+	}
+	defer tracing.Stop(log)
+	config, err := cmd.config()
 	if err != nil {
 		return err
 	}
-	defer tracing.stop(log)
-	log = tracing.logger(log)
-	families, err := cmd.families()
-	if err != nil {
-		return err
-	}
-	config, err := cmd.contextsConfig(log)
-	if err != nil {
-		return err
-	}
-	repliers, err := cmd.repliers(families)
-	if err != nil {
-		return err
-	}
-	config.Settings = cmd.fitWindow(config.Settings, repliers, families)
 	// Before the rest, so that a port that is taken shows before anything is
 	// done. Clients that come early wait until the server is ready.
 	listener, err := listen(ctx, "--addr", cmd.Addr)
@@ -81,47 +74,53 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		return err
 	}
 	defer stopPprof()
-	d, err := cmd.openDatabase(ctx, tracing, log)
+	config.Tracing, config.Logger, config.Version = tracing.Provider(), log, version
+	config.Address = listener.Addr().String()
+	config.Server.Loopback = loopback(listener)
+	config.Server.RequireKey = !loopback(listener) && !cmd.Insecure
+	c, err := app.Open(ctx, config)
 	if err != nil {
-		return err
+		return modelUsage(err)
 	}
-	defer d.close()
-	if err := cmd.checkOpen(ctx, d, listener, log); err != nil {
+	defer closeApp(c, log)
+	if err := cmd.checkOpen(ctx, c.Keys(), listener, log); err != nil {
 		return err
 	}
 	if cmd.Demo {
-		if err := importDemo(ctx, d.store(tree.DefaultTenant), log); err != nil {
+		if err := importDemo(ctx, c.Database().Store(tree.DefaultTenant), log); err != nil {
 			return err
 		}
 	}
-	cmd.announce(log)
-	cmd.announceReplies(repliers, log)
-	watch, err := newWatch(d, tracing)
-	if err != nil {
+	cmd.modelFlags.announce(log)
+	cmd.replyFlags.announce(config.Models.Reachable(), log)
+	if err := c.Start(ctx); err != nil {
 		return err
 	}
-	contexts, err := newServerContexts(d, config, watch)
-	if err != nil {
-		return err
+	log.Info("listening", "url", baseURL(listener), "version", version)
+	return c.Serve(ctx, listener, cmd.ShutdownTimeout)
+}
+
+// config is what the flags say of a Coppice.
+func (cmd *serveCommand) config() (config app.Config, err error) {
+	if err := cmd.windowFlags.check(); err != nil {
+		return config, err
 	}
-	worker, err := cmd.newWorker(d, contexts, listener, watch, log)
-	if err != nil {
-		return err
+	config.Database = cmd.databaseFlags.config()
+	config.Database.MaxConns, config.Database.StatementTimeout = cmd.MaxConns, cmd.StatementTimeout
+	config.Models = cmd.models()
+	config.Models.Replies = cmd.ReplyModel
+	config.Limits = tree.Limits{Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages)}
+	if config.Contexts.Settings, err = cmd.settings(); err != nil {
+		return config, err
 	}
-	limits := tree.Limits{Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages)}
-	store := tree.New(d.pool, tree.WithAppendHook(worker), tree.WithLimits(limits))
-	replies, err := cmd.newReplies(store, contexts, repliers, families, watch, log)
-	if err != nil {
-		return err
+	config.KeepWindow, config.KeepReserve = cmd.MaxContextTokens != nil, cmd.ReservedTokens != nil
+	if config.Jobs, err = cmd.workerFlags.config(); err != nil {
+		return config, err
 	}
-	api, err := server.New(server.Config{
-		Store:                 store,
-		Keys:                  keys.New(d.pool),
-		Contexts:              contexts,
-		Replies:               replies,
-		ModelWindow:           windowOf(families),
-		RequireKey:            !loopback(listener) && !cmd.Insecure,
-		Loopback:              loopback(listener),
+	if config.Replies, err = cmd.replyFlags.config(); err != nil {
+		return config, err
+	}
+	config.Server = server.Config{
 		AllowedHosts:          cmd.AllowHost,
 		AllowedOrigins:        cmd.AllowOrigin,
 		RequestTimeout:        cmd.RequestTimeout,
@@ -130,27 +129,21 @@ func (cmd *serveCommand) Run(ctx context.Context, out *console, logs *logFlags) 
 		MaxImportBytes:        cmd.MaxImportBytes,
 		DropImportedSummaries: cmd.ImportSummaries == "drop",
 		MaxConversation:       cmd.MaxConversation,
-		MaxReads:              max(int(cmd.MaxConns)/2, 1), // so that slow readers leave connections to others
-		MaxSearches:           max(int(cmd.MaxConns)/4, 1),
 		MaxStreams:            cmd.MaxStreams,
 		FailureLimit:          cmp.Or(cmd.FailureLimit, -1),
 		RateLimit:             cmd.RateLimit,
 		RateBurst:             int(cmd.RateBurst),
-		Ready:                 func(ctx context.Context) error { return checkSchema(ctx, d.pool) },
-		Registry:              watch.registry,
-		Tracing:               tracing.tracer(),
-		Logger:                log,
-		Version:               readBuildInfo().Version,
-	})
-	if err != nil {
-		return err
 	}
-	stop, err := startWorker(ctx, worker, d, log)
-	if err != nil {
-		return err
+	return config, nil
+}
+
+// closeApp closes what Serve has left. No reply runs any more then.
+func closeApp(c *app.Coppice, log *slog.Logger) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.Close(ctx); err != nil {
+		log.Warn("replies were cut off", "error", err)
 	}
-	defer stop() // when no request can queue any more, and before the database closes
-	return cmd.serve(ctx, d, listener, api.HTTPServer(cmd.Addr), replies, log)
 }
 
 // gcPercent is how much a server's heap may grow before it is collected, where
@@ -166,34 +159,13 @@ func collectLess() {
 	}
 }
 
-// openDatabase opens and migrates the database. The private Postgres has to be
-// this program's own: one server owns it.
-func (cmd *serveCommand) openDatabase(ctx context.Context, t tracing, log *slog.Logger) (*database, error) {
-	config := db.Config{URL: cmd.DatabaseURL, MaxConns: cmd.MaxConns, StatementTimeout: cmd.StatementTimeout, Tracer: t.statementTracer()}
-	if config.URL == "" {
-		return startPrivate(ctx, &cmd.databaseFlags, config, true, log)
-	}
-	if _, _, err := migrate(ctx, config.URL, log); err != nil {
-		return nil, err
-	}
-	d, err := connect(ctx, config, log)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.announcePooler(ctx, config); err != nil {
-		d.close()
-		return nil, err
-	}
-	return d, nil
-}
-
 // checkOpen refuses to serve other machines while there is no key that they
 // would need.
-func (cmd *serveCommand) checkOpen(ctx context.Context, d *database, listener net.Listener, log *slog.Logger) error {
+func (cmd *serveCommand) checkOpen(ctx context.Context, keys *keys.Keys, listener net.Listener, log *slog.Logger) error {
 	if loopback(listener) {
 		return nil
 	}
-	made, err := keys.New(d.pool).Any(ctx)
+	made, err := keys.Any(ctx)
 	if err != nil || made {
 		return err
 	}
@@ -203,43 +175,4 @@ func (cmd *serveCommand) checkOpen(ctx context.Context, d *database, listener ne
 	}
 	log.Warn("serving other machines without API keys: whoever reaches this server reads and writes everything", "addr", cmd.Addr)
 	return nil
-}
-
-// lostPatience is how long running requests get to say that there is no database
-// any more.
-const lostPatience = time.Second
-
-// serve serves until ctx is done or the private Postgres has ended for good, and
-// then lets running requests finish.
-func (cmd *serveCommand) serve(ctx context.Context, d *database, listener net.Listener, server *http.Server, replies *reply.Service, log *slog.Logger) error {
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	log.Info("listening", "url", baseURL(listener), "version", readBuildInfo().Version)
-
-	var failure error
-	patience := cmd.ShutdownTimeout
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serving %s: %w", cmd.Addr, err)
-	case <-d.lost():
-		failure = d.lossError()
-		patience = min(patience, lostPatience)
-	case <-ctx.Done():
-		log.Info("stopping: running requests finish first", "timeout", cmd.ShutdownTimeout)
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	closed := cmd.closeReplies(ctx, replies, log) // meanwhile, as their clients' requests last as long as they do
-	if err := server.Shutdown(grace); err != nil {
-		log.Warn("requests were cut off", "error", err)
-		server.Close()
-	}
-	if failure == nil { // else there is nowhere to store them
-		<-closed
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return errors.Join(failure, err)
-	}
-	log.Info("stopped serving")
-	return failure
 }

@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/jobs"
 )
 
 // settingsFlags say how long contexts are and when branches are compacted. A
@@ -78,4 +81,21 @@ func (f *settingsFlags) readObject(members map[string]any) error {
 		return usagef("%s is not a JSON object: %v", from, err)
 	}
 	return nil
+}
+
+// workerFlags say how a server takes part in background work.
+type workerFlags struct {
+	CompactionWorkers int    `default:"2" placeholder:"N" help:"Branches that this server compacts at once (${default}); 0 leaves that to the other servers on the database."`
+	ServerID          string `placeholder:"NAME" help:"Name of this server among those on the database, the same at each start, so that it takes up at once what it was doing when it was killed. By default it is made of the host name and the data directory or the address."`
+}
+
+// config is what the flags say of background jobs.
+func (f *workerFlags) config() (config jobs.Config, err error) {
+	switch {
+	case f.CompactionWorkers < 0:
+		return config, usagef("--compaction-workers is negative: give 0 for none")
+	case len(f.ServerID) > app.MaxWorkerID:
+		return config, usagef("--server-id has over %d characters", app.MaxWorkerID)
+	}
+	return jobs.Config{ID: f.ServerID, Concurrency: cmp.Or(f.CompactionWorkers, -1)}, nil
 }

@@ -3,9 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -17,9 +22,9 @@ type showCommand struct {
 	Head         string `arg:"" optional:"" default:"active" help:"Message that the branch ends in: its id, the start of its id, or active."`
 }
 
-func (cmd *showCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		if err != nil {
 			return err
@@ -35,20 +40,39 @@ func (cmd *showCommand) Run(ctx context.Context, out *console, logs *logFlags) e
 		if err != nil {
 			return err
 		}
-		span, err := spanBranch(ctx, store, c.ID, head, cmd.Limit)
+		branch := store.Branch(ctx, c.ID, head, cmd.Limit)
+		switch {
+		case !cmd.JSON:
+			return writeTranscript(out, c, last, branch)
+		case cmd.Limit == 0:
+			return writeTranscriptJSON(out, branch)
+		}
+		page, err := lastMessages(ctx, store, c.ID, head, cmd.Limit)
 		if err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return writeTranscriptJSON(out, span)
-		}
-		return writeTranscript(out, c, last, span)
+		return writePage(out, page)
 	})
 }
 
-func writeTranscriptJSON(out *console, span span) error {
+// lastMessages gives the end of a branch as one page, with the cursor that
+// leads on.
+func lastMessages(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, limit int) (all tree.Page[tree.Message], err error) {
+	for {
+		page, err := store.Transcript(ctx, conversationID, headID, tree.Paging{Limit: min(limit-len(all.Data), tree.MaxPage), Cursor: all.Next})
+		if err != nil {
+			return all, err
+		}
+		all.Data, all.Next = append(page.Data, all.Data...), page.Next
+		if all.Next == "" || len(all.Data) == limit {
+			return all, nil
+		}
+	}
+}
+
+func writeTranscriptJSON(out *terminal.Console, branch iter.Seq2[tree.Message, error]) error {
 	list := jsonList{w: out}
-	for m, err := range span.messages() {
+	for m, err := range branch {
 		if err != nil {
 			return err
 		}
@@ -56,35 +80,37 @@ func writeTranscriptJSON(out *console, span span) error {
 			return err
 		}
 	}
-	return list.end(span.oldest.Next)
+	return list.end("")
 }
 
-func writeTranscript(out *console, c tree.Conversation, head tree.Message, span span) error {
-	out.Line("%s  %s", out.bold(title(c)), out.dim(c.ID.String()))
+func writeTranscript(out *terminal.Console, c tree.Conversation, head tree.Message, branch iter.Seq2[tree.Message, error]) error {
+	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
 	active := ""
 	if head.ID == c.HeadID {
 		active = ", active"
 	}
-	out.Line("branch %s%s: %s, %s", head.ID, active, count(head.Depth+1, "message"), count(int(head.PathTokens), "token"))
-	if above := span.oldest.Data[0].Depth; above > 0 {
-		out.Line("")
-		out.Line("%s", out.dim("… "+count(above, "message")+" above …"))
-	}
-	for m, err := range span.messages() {
+	out.Line("branch %s%s: %s, %s", head.ID, active, terminal.Count(head.Depth+1, "message"), terminal.Count(int(head.PathTokens), "token"))
+	first := true
+	for m, err := range branch {
 		if err != nil {
 			return err
 		}
+		if first && m.Depth > 0 {
+			out.Line("")
+			out.Line("%s", out.Dim("… "+terminal.Count(m.Depth, "message")+" above …"))
+		}
+		first = false
 		writeMessage(out, m)
 	}
 	return nil
 }
 
 // writeMessage prints a message under a line that says whose it is.
-func writeMessage(out *console, m tree.Message) {
+func writeMessage(out *terminal.Console, m tree.Message) {
 	said := chat.Read(m.Body)
 	head := []string{string(m.Role)}
 	if said.Name != nil && *said.Name != "" {
-		head[0] += " " + oneLine(*said.Name, 100)
+		head[0] += " " + terminal.OneLine(*said.Name, 100)
 	}
 	if m.Siblings.Count > 1 {
 		head = append(head, fmt.Sprintf("‹%d/%d›", m.Siblings.Index, m.Siblings.Count))
@@ -93,10 +119,10 @@ func writeMessage(out *console, m tree.Message) {
 		head = append(head, "pinned")
 	}
 	if id := said.Answers(); id != "" {
-		head = append(head, "answers "+oneLine(id, 100))
+		head = append(head, "answers "+terminal.OneLine(id, 100))
 	}
 	out.Line("")
-	out.Line("%s  %s", out.bold("── "+strings.Join(head, " ")), out.dim(clock(m.CreatedAt)))
+	out.Line("%s  %s", out.Bold("── "+strings.Join(head, " ")), out.Dim(clock(m.CreatedAt)))
 	for _, part := range linesOf(said) {
 		out.Line("%s", part)
 	}
@@ -107,7 +133,7 @@ func writeMessage(out *console, m tree.Message) {
 func linesOf(m *chat.Message) []string {
 	var out []string
 	add := func(text string) {
-		if text = strings.TrimRight(printable(text), "\n"); text != "" {
+		if text = strings.TrimRight(terminal.Printable(text), "\n"); text != "" {
 			out = append(out, text)
 		}
 	}

@@ -2,11 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,11 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -173,35 +165,6 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-func TestTracingWanted(t *testing.T) {
-	t.Parallel()
-	const endpoint, traces, exporter, disabled, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_SDK_DISABLED", "OTEL_EXPORTER_OTLP_PROTOCOL"
-	type env = map[string]string
-	for _, test := range []struct {
-		env  env
-		want bool
-		err  string
-	}{
-		{env{}, false, ""},
-		{env{endpoint: "http://c:4318"}, true, ""},
-		{env{traces: "http://c:4318/v1/traces"}, true, ""},
-		{env{exporter: "otlp"}, true, ""},
-		{env{endpoint: "http://c:4318", exporter: "none"}, false, ""},
-		{env{endpoint: "http://c:4318", disabled: "TRUE"}, false, ""},
-		{env{disabled: "false"}, false, ""},
-		{env{exporter: "console"}, false, "give otlp, or none"},
-		{env{endpoint: "http://c:4318", protocol: "http/protobuf"}, true, ""},
-		{env{endpoint: "http://c:4317", protocol: "grpc"}, false, "http/protobuf"},
-		{env{endpoint: "http://c:4318", protocol: "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}, true, ""},
-		{env{protocol: "grpc"}, false, ""},
-	} {
-		got, err := tracingWanted(func(name string) string { return test.env[name] })
-		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-			t.Errorf("%v: %v, %v; want %v, %q", test.env, got, err, test.want, test.err)
-		}
-	}
-}
-
 // A collector that is away costs a server its spans and nothing else.
 func TestTracingWithoutCollector(t *testing.T) {
 	t.Parallel()
@@ -216,74 +179,5 @@ func TestTracingWithoutCollector(t *testing.T) {
 		if r.code != exitUsage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%s: exit code %d\n%s", args, r.code, r.stderr)
 		}
-	}
-}
-
-// Statements are named, and neither their arguments nor what Postgres quotes
-// of them in an error is in their spans.
-func TestStatementSpans(t *testing.T) {
-	t.Parallel()
-	spans := tracetest.NewInMemoryExporter()
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	conf, err := pgxpool.ParseConfig(dbtest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conf.ConnConfig.Tracer = newStatementTracer(provider)
-	pool, err := pgxpool.NewWithConfig(t.Context(), conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	ctx, root := provider.Tracer("test").Start(t.Context(), "request")
-	const canary = "zebra"
-	_, err = pool.Exec(ctx, "-- name: ReadUUID :one\nselect $1::text::uuid", canary)
-	if pgErr := (*pgconn.PgError)(nil); !errors.As(err, &pgErr) || !strings.Contains(err.Error(), canary) {
-		t.Fatalf("the caller's error is %v, which should quote the argument", err)
-	}
-	var batch pgx.Batch
-	batch.Queue("select $1::text", canary)
-	batch.Queue("select ($1::text)::int", canary)
-	if err := pool.SendBatch(ctx, &batch).Close(); err == nil {
-		t.Fatal("the batch went well")
-	}
-	if _, err := pool.CopyFrom(ctx, pgx.Identifier{"api_keys"}, []string{"name"}, pgx.CopyFromRows([][]any{{canary}})); err == nil {
-		t.Fatal("the copy went well")
-	}
-	if _, err := pool.Exec(ctx, "select 1 from "+canary); err == nil {
-		t.Fatal("a table that isn't there")
-	}
-	root.End()
-	if _, err := pool.Exec(t.Context(), "select 1"); err != nil { // outside a request, as River's
-		t.Fatal(err)
-	}
-	names := map[string]int{}
-	for _, s := range spans.GetSpans() {
-		names[s.Name]++
-		if text := fmt.Sprintf("%+v", s); strings.Contains(text, canary) {
-			t.Errorf("a span tells the argument: %s", text)
-		}
-	}
-	if names["ReadUUID"] == 0 || names["SELECT"] < 2 || names["pool.acquire"] < 4 || names["request"] != 1 {
-		t.Errorf("spans: %v", names)
-	}
-}
-
-// A line in a span's context names its trace; other lines stay as they are.
-func TestTracedLog(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	provider := sdktrace.NewTracerProvider()
-	log := tracing{provider}.logger(slog.New(slog.NewTextHandler(&out, nil))).With("a", 1).WithGroup("g")
-	ctx, span := provider.Tracer("test").Start(context.Background(), "x")
-	log.InfoContext(ctx, "inside")
-	log.Info("outside")
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if want := span.SpanContext().TraceID().String(); len(lines) != 2 || !strings.Contains(lines[0], want) || strings.Contains(lines[1], "trace_id") {
-		t.Errorf("the log is %q", lines)
-	}
-	plain := slog.New(slog.DiscardHandler)
-	if (tracing{}).logger(plain) != plain || (tracing{}).tracer() != nil || (tracing{}).statementTracer() != nil {
-		t.Error("what isn't traced is wrapped all the same")
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -23,9 +25,9 @@ func (cmd *treeCommand) Help() string {
 // previewLength is more than fits a line of most terminals.
 const previewLength = 200
 
-func (cmd *treeCommand) Run(ctx context.Context, out *console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *database) error {
-		store := d.store(cmd.Tenant)
+func (cmd *treeCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		if err != nil {
 			return err
@@ -33,11 +35,11 @@ func (cmd *treeCommand) Run(ctx context.Context, out *console, logs *logFlags) e
 		if cmd.JSON {
 			return writeTreeJSON(out, c, store.Tree(ctx, c.ID, previewLength))
 		}
-		return writeTree(out, c, store.Tree(ctx, c.ID, min(previewLength, out.width)))
+		return writeTree(out, c, store.Tree(ctx, c.ID, min(previewLength, out.Width)))
 	})
 }
 
-func writeTree(out *console, c tree.Conversation, all iter.Seq2[tree.Node, error]) error {
+func writeTree(out *terminal.Console, c tree.Conversation, all iter.Seq2[tree.Node, error]) error {
 	var nodes []tree.Node
 	var ids []uuid.UUID
 	for n, err := range all {
@@ -47,18 +49,18 @@ func writeTree(out *console, c tree.Conversation, all iter.Seq2[tree.Node, error
 		nodes = append(nodes, n)
 		ids = append(ids, n.ID)
 	}
-	d := draw(nodes, c.HeadID)
-	out.Line("%s  %s", out.bold(title(c)), out.dim(c.ID.String()))
-	out.Line("%s", d.totals)
+	d := terminal.Draw(nodes, c.HeadID)
+	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
+	out.Line("%s", d.Totals)
 	if len(nodes) > 0 {
 		out.Line("")
 	}
-	d.write(out, idLength(ids))
+	d.Write(out, terminal.IDLength(ids))
 	return nil
 }
 
 // writeTreeJSON writes nodes as they come.
-func writeTreeJSON(out *console, c tree.Conversation, all iter.Seq2[tree.Node, error]) error {
+func writeTreeJSON(out *terminal.Console, c tree.Conversation, all iter.Seq2[tree.Node, error]) error {
 	head := "null"
 	if c.HeadID != uuid.Nil {
 		head = `"` + c.HeadID.String() + `"`

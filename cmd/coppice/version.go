@@ -3,6 +3,8 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
+
+	"github.com/coppice-chat/coppice/internal/terminal"
 )
 
 // version is set by a release's linker flags: -ldflags "-X main.version=v1.2.3".
@@ -21,10 +23,10 @@ type buildInfo struct {
 	Platform string `json:"platform"`
 }
 
-func (cmd *versionCommand) Run(out *console) error {
+func (cmd *versionCommand) Run(out *terminal.Console) error {
 	info := readBuildInfo()
 	if cmd.JSON {
-		return out.JSON(info)
+		return printJSON(out, info)
 	}
 	out.Line("coppice %s", info.Version)
 	if info.Revision != "" {

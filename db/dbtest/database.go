@@ -17,7 +17,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
-	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/migrate"
 )
 
 const (
@@ -87,7 +87,7 @@ func (s *server) makeTemplate(ctx context.Context, name string) (err error) {
 	if err := s.clone(ctx, draft, emptyTemplate); err != nil {
 		return err
 	}
-	if _, _, err := db.Migrate(ctx, withDatabase(s.url, draft)); err != nil {
+	if _, _, err := migrate.Up(ctx, withDatabase(s.url, draft)); err != nil {
 		return err
 	}
 	// Nobody may connect to it: a database in use can't be cloned.
@@ -102,11 +102,11 @@ func (s *server) makeTemplate(ctx context.Context, name string) (err error) {
 // changed ones make another template.
 func templateName() (string, error) {
 	h := sha256.New()
-	err := fs.WalkDir(db.Migrations(), ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(migrate.Files(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(db.Migrations(), path)
+		text, err := fs.ReadFile(migrate.Files(), path)
 		if err != nil {
 			return err
 		}

@@ -514,9 +514,9 @@ export interface paths {
         /**
          * Find messages by their words
          * @description In one conversation, or in all of the tenant's. Newest first. Words must all occur; `"quoted words"` stand
-         *     together; `or` is or; `-word` must not occur. Words are compared whole and case aside, in any language, without
-         *     stemming. A query has 16 different words at most, and one that must occur at least. A search takes 5 seconds
-         *     at most, and one tenant's searches take turns.
+         *     together; `or` is or; `-word` must not occur. What has a colon in it, such as a URL, counts as quoted. Words are
+         *     compared whole and case aside, in any language, without stemming. A query has 16 different words at most, and
+         *     one that must occur at least. A search takes 5 seconds at most, and one tenant's searches take turns.
          */
         get: operations["search"];
         put?: never;

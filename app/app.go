@@ -1,0 +1,294 @@
+// Package app makes a whole Coppice of its parts: the database, the tree, the
+// models, contexts and compactions, background jobs, replies, and the server.
+// The command coppice serve is one with flags; a Go program can have one in its
+// own process, behind its own mux:
+//
+//	c, err := app.Open(ctx, app.Config{Database: app.DatabaseConfig{URL: url}})
+//	if err != nil {
+//		return err
+//	}
+//	defer c.Close(context.Background())
+//	if err := c.Start(ctx); err != nil {
+//		return err
+//	}
+//	mux.Handle("/", c)
+//
+// The parts can be reached without HTTP as well: Store, Contexts, Replies and
+// Keys are the same that requests use.
+//
+// The package reads no flag and no environment, and listens on no address of its
+// own accord.
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/internal/telemetry"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/jobs"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Config says what a Coppice is made of. Only Database must be given; the rest
+// has defaults that work without a network.
+//
+// Contexts, Jobs, Replies and Server are the configurations of those packages.
+// What a part takes of another one, such as its store, its logger or its metrics,
+// Open fills in; what stands there is ignored. Contexts.Summarizer
+// writes summaries where Models names no model for them, and Replies.Models
+// answer besides those that Models names.
+type Config struct {
+	Database DatabaseConfig
+	Models   Models
+	Limits   tree.Limits // of what requests may store
+
+	Contexts summarize.Config
+	// KeepWindow keeps the window of Contexts.Settings as it is. Otherwise, where
+	// that is the default, it becomes the window of the smallest model that
+	// answers; the reserve shrinks with it unless KeepReserve is set.
+	KeepWindow, KeepReserve bool
+
+	Jobs jobs.Config // an ID of "" is made of the host's name and DataDir or Address
+	// Address is where clients reach this Coppice, as HOST:PORT. It names the
+	// Coppice among those on a database; "" is a new name at each start, with which
+	// jobs that a killed program left are taken up some minutes later.
+	Address string
+
+	Replies reply.Config
+	Server  server.Config
+
+	Registry *prometheus.Registry // takes the figures; nil is a new one, with those of the process
+	Tracing  trace.TracerProvider // makes spans; nil for none, which costs nothing
+	Logger   *slog.Logger         // nil discards
+	Version  string               // of the program, as /healthz and the figures tell it
+}
+
+// A Coppice is one that runs in this process. It is an http.Handler, and safe
+// for use by several goroutines.
+type Coppice struct {
+	db       *Database
+	store    *tree.Store
+	keys     *keys.Keys
+	contexts *summarize.Service
+	replies  *reply.Service
+	worker   *jobs.Worker
+	server   *server.Server
+	log      *slog.Logger
+	started  atomic.Bool
+}
+
+// offlinePause is between two words of the offline model, so that its answers
+// stream as another's do.
+const offlinePause = 20 * time.Millisecond
+
+// workerPatience is how long running compactions may take to finish when a
+// Coppice is closed. Those that take longer are done again later.
+const workerPatience = 3 * time.Second
+
+// Open opens and migrates the database, and puts the parts together. The Coppice
+// answers requests then; background jobs wait for Start.
+func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
+	cfg.Logger = telemetry.TracedLogger(orNone(cfg.Logger), cfg.Tracing)
+	models, err := cfg.fill()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Database.Restart, cfg.Database.Tracing = true, cfg.Tracing
+	c := &Coppice{log: cfg.Logger}
+	if c.db, err = OpenDatabase(ctx, cfg.Database, cfg.Logger); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.db.Close()
+		}
+	}()
+	if err := c.db.announcePooler(ctx, cfg.Database); err != nil {
+		return nil, err
+	}
+	if err := c.wire(cfg, models); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// clients are those of the models that Config.Models names.
+type clients struct {
+	summaries []summarize.Model
+	replies   []llm.Model
+}
+
+// fill completes what can be known without the database, and makes the clients of
+// the models.
+func (cfg *Config) fill() (m clients, err error) {
+	families, err := cfg.Models.Families()
+	if err != nil {
+		return m, err
+	}
+	if cfg.Contexts.Settings == (summarize.Settings{}) {
+		cfg.Contexts.Settings = summarize.Defaults()
+	}
+	keep := cfg.KeepWindow || cfg.Contexts.Settings.MaxContextTokens != summarize.Defaults().MaxContextTokens
+	if m.replies, err = cfg.Models.repliers(keep); err != nil {
+		return m, err
+	}
+	m.replies = append(m.replies, cfg.Replies.Models...)
+	cfg.Replies.Families, cfg.Server.ModelWindow = families, windowOf(families)
+	if keep {
+		cfg.Replies.Families = llm.Families{} // the settings' window holds, whatever is known of the models
+	} else {
+		cfg.Contexts.Settings = fitWindow(cfg.Contexts.Settings, cfg.KeepReserve, m.replies, families)
+	}
+	if len(m.replies) == 0 {
+		m.replies = []llm.Model{llm.Offline(offlinePause)}
+	}
+	m.summaries, err = cfg.Models.SummaryModels()
+	return m, err
+}
+
+// wire makes the parts over the database.
+func (c *Coppice) wire(cfg Config, models clients) error {
+	pool := c.db.pool
+	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version)
+	if err != nil {
+		return err
+	}
+	metrics, err := telemetry.NewCompactions(t.Registry)
+	if err != nil {
+		return err
+	}
+	cfg.Contexts.Observe, cfg.Contexts.Tracing, cfg.Contexts.Logger = metrics.Observe, cfg.Tracing, cfg.Logger
+	for i, m := range models.summaries {
+		models.summaries[i].Model = t.Model(m.Model)
+	}
+	if len(models.summaries) > 0 {
+		cfg.Contexts.Summarizer = summarize.Cascade{Models: models.summaries}
+	}
+	if c.contexts, err = summarize.New(tree.New(pool), cfg.Contexts); err != nil {
+		return err
+	}
+	if c.worker, err = c.newWorker(cfg, t); err != nil {
+		return err
+	}
+	c.store = tree.New(pool, tree.WithAppendHook(c.worker), tree.WithLimits(cfg.Limits))
+	c.keys = c.db.Keys()
+
+	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
+	cfg.Replies.Models = nil
+	for _, m := range models.replies {
+		cfg.Replies.Models = append(cfg.Replies.Models, t.Model(m))
+	}
+	if c.replies, err = reply.New(cfg.Replies); err != nil {
+		return err
+	}
+	if err := t.Replies(c.replies); err != nil {
+		return err
+	}
+
+	s := cfg.Server
+	s.Store, s.Keys, s.Contexts, s.Replies = c.store, c.keys, c.contexts, c.replies
+	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
+	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
+	conns := int(pool.Config().MaxConns)
+	if s.MaxReads == 0 {
+		s.MaxReads = max(conns/2, 1) // so that slow readers leave connections to others
+	}
+	if s.MaxSearches == 0 {
+		s.MaxSearches = max(conns/4, 1)
+	}
+	c.server, err = server.New(s)
+	return err
+}
+
+// newWorker makes the worker, which doesn't work yet.
+func (c *Coppice) newWorker(cfg Config, t *telemetry.Telemetry) (_ *jobs.Worker, err error) {
+	if cfg.Jobs.ID == "" {
+		if cfg.Jobs.ID, err = workerID(cfg.Database, cfg.Address); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Jobs.PollOnly, cfg.Jobs.Logger, cfg.Jobs.Registry = db.Pooled(c.db.pool), cfg.Logger, t.Registry
+	return jobs.New(c.db.pool, c.contexts, cfg.Jobs)
+}
+
+// Store gives the default tenant's conversations; ForTenant gives another's.
+// Appends through it queue compactions as those of requests do.
+func (c *Coppice) Store() *tree.Store { return c.store }
+
+// Contexts gives contexts and compacts, of every tenant.
+func (c *Coppice) Contexts() *summarize.Service { return c.contexts }
+
+// Replies answers branches, of every tenant.
+func (c *Coppice) Replies() *reply.Service { return c.replies }
+
+// Keys gives the API keys.
+func (c *Coppice) Keys() *keys.Keys { return c.keys }
+
+// Database gives the database.
+func (c *Coppice) Database() *Database { return c.db }
+
+// ServeHTTP answers one request.
+func (c *Coppice) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.ServeHTTP(w, r) }
+
+// Start takes up the jobs that this Coppice left when it was killed, and begins
+// to work on background jobs until Close. A second call does nothing.
+func (c *Coppice) Start(ctx context.Context) error {
+	if c.started.Swap(true) {
+		return nil
+	}
+	// It doesn't end with ctx: requests that are still running may queue jobs.
+	return c.worker.Start(context.WithoutCancel(ctx))
+}
+
+// Close lets running replies end until ctx is done, and stores what came of the
+// others. Then it stops the background jobs and closes the database. Requests
+// must have ended, or end with their replies.
+func (c *Coppice) Close(ctx context.Context) error {
+	err := c.closeReplies(ctx)
+	c.stopWorker(ctx)
+	c.db.Close()
+	return err
+}
+
+// closeReplies closes the replies unless there is nowhere to store them.
+func (c *Coppice) closeReplies(ctx context.Context) error {
+	if c.lost() {
+		return nil
+	}
+	return c.replies.Close(ctx)
+}
+
+// stopWorker stops the worker. Without a database there is nothing to stop: the
+// worker could only try to tell it so, for seconds.
+func (c *Coppice) stopWorker(ctx context.Context) {
+	if c.lost() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerPatience)
+	defer cancel()
+	if err := c.worker.Stop(ctx); err != nil {
+		c.log.Warn("compactions were cut off, and are done again later", "error", err)
+	}
+}
+
+// lost tells whether the private Postgres has ended for good.
+func (c *Coppice) lost() bool {
+	select {
+	case <-c.db.Lost():
+		return true
+	default:
+		return false
+	}
+}

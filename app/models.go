@@ -1,0 +1,152 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/summarize"
+)
+
+// Models names the models that write summaries and answers, and says where they
+// are. The zero value stands for none: summaries are extracts made offline, and
+// the offline model answers, which understands nothing.
+type Models struct {
+	BaseURL      string // a server that speaks OpenAI's chat completions, such as http://localhost:11434/v1; "" is OpenAI's own
+	APIKey       string // "" for a server that wants none
+	LegacyFields bool   // send max_tokens instead of max_completion_tokens, which some servers don't know
+
+	Summaries []string // write summaries: the second is asked when the first fails, and so on
+	Replies   []string // answer: the first where a request names none
+
+	SummaryTimeout time.Duration  // of one call for a summary; 0 is 30 s
+	Windows        map[string]int // tokens of context that models take, by the beginnings of their names, besides those that package llm knows
+}
+
+// Reachable tells whether it is known where the models are. A server of one's
+// own may take no key.
+func (m Models) Reachable() bool { return m.APIKey != "" || m.BaseURL != "" }
+
+// An UnknownModelError tells that the window of a model is not known. Give it in
+// Models.Windows.
+type UnknownModelError struct {
+	Model string
+	Known []string // how the names begin that are known
+}
+
+func (e *UnknownModelError) Error() string {
+	return fmt.Sprintf("the window of the model %q is not known: give it by Models.Windows", e.Model)
+}
+
+// Families are the models that package llm knows, and those of Windows.
+func (m Models) Families() (llm.Families, error) {
+	var more []llm.Family
+	for _, name := range slices.Sorted(maps.Keys(m.Windows)) {
+		family := llm.Family{Prefix: name, Window: m.Windows[name]}
+		if known, ok := llm.KnownFamilies().Find(name); ok {
+			family.FixedTemperature = known.FixedTemperature
+		}
+		more = append(more, family)
+	}
+	return llm.KnownFamilies().With(more...)
+}
+
+// Window gives a model's window, or an *UnknownModelError.
+func (m Models) Window(name string) (int, error) {
+	families, err := m.Families()
+	if err != nil {
+		return 0, err
+	}
+	tokens, known := windowOf(families)(name)
+	if known != nil {
+		return 0, &UnknownModelError{name, known}
+	}
+	return tokens, nil
+}
+
+// windowOf gives a function that tells a model's window, or else how the names
+// of the models begin that are known.
+func windowOf(families llm.Families) func(model string) (tokens int, known []string) {
+	return func(model string) (int, []string) {
+		if family, ok := families.Find(model); ok {
+			return family.Window, nil
+		}
+		names := make([]string, len(families))
+		for i, family := range families {
+			names[i] = family.Prefix
+		}
+		slices.Sort(names)
+		return 0, names
+	}
+}
+
+// SummaryModels makes the clients of Summaries, in order; none where no model can
+// be reached.
+func (m Models) SummaryModels() (all []summarize.Model, err error) {
+	if !m.Reachable() {
+		return nil, nil
+	}
+	for _, name := range m.Summaries {
+		s, err := m.SummaryModel(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// SummaryModel makes a client of one model that writes summaries.
+func (m Models) SummaryModel(name string) (summarize.Model, error) {
+	window, err := m.Window(name)
+	if err != nil {
+		return summarize.Model{}, err
+	}
+	model, err := m.client(name)
+	return summarize.Model{Model: model, Window: window, Timeout: m.SummaryTimeout}, err
+}
+
+// repliers makes the clients of Replies; none where no model can be reached. A
+// model whose window isn't known may answer where anyWindow is set.
+func (m Models) repliers(anyWindow bool) (all []llm.Model, err error) {
+	if !m.Reachable() {
+		return nil, nil
+	}
+	for _, name := range m.Replies {
+		if _, err := m.Window(name); err != nil && !anyWindow {
+			return nil, err
+		}
+		model, err := m.client(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, model)
+	}
+	return all, nil
+}
+
+func (m Models) client(name string) (llm.Model, error) {
+	families, err := m.Families()
+	if err != nil {
+		return nil, err
+	}
+	return llm.NewOpenAI(llm.OpenAIConfig{BaseURL: m.BaseURL, APIKey: m.APIKey, Model: name, LegacyFields: m.LegacyFields, Families: families})
+}
+
+// fitWindow makes the settings' window that of the smallest model that answers,
+// so that branches are compacted in time. The reserve shrinks in proportion, as
+// for any smaller window, unless it was given.
+func fitWindow(s summarize.Settings, reserveGiven bool, models []llm.Model, families llm.Families) summarize.Settings {
+	whole := s.MaxContextTokens
+	for _, m := range models {
+		if family, ok := families.Find(m.Name()); ok {
+			s.MaxContextTokens = min(s.MaxContextTokens, family.Window)
+		}
+	}
+	if !reserveGiven && s.MaxContextTokens < whole {
+		s.ReservedTokens = int(float64(s.ReservedTokens) / float64(whole) * float64(s.MaxContextTokens))
+	}
+	return s
+}

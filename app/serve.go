@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// DefaultShutdownTimeout is how long running requests may take to finish when
+// Serve ends.
+const DefaultShutdownTimeout = 10 * time.Second
+
+// lostPatience is how long running requests get to say that there is no database
+// any more.
+const lostPatience = time.Second
+
+// Serve calls Start, and answers requests until ctx is done, or
+// the private Postgres has ended for good, which is an error. Then it lets running
+// requests finish for a time, of which replies get three quarters, so that there
+// is time left to store what came. A timeout of 0 is DefaultShutdownTimeout.
+//
+// Serve leaves the database open: Close follows it.
+func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout time.Duration) error {
+	if shutdownTimeout == 0 {
+		shutdownTimeout = DefaultShutdownTimeout
+	}
+	if err := c.Start(ctx); err != nil {
+		return err
+	}
+	web := c.server.HTTPServer(l.Addr().String())
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(l) }()
+
+	var failure error
+	patience := shutdownTimeout
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving %s: %w", l.Addr(), err)
+	case <-c.db.Lost():
+		failure = c.db.lossError()
+		patience = min(patience, lostPatience)
+	case <-ctx.Done():
+		c.log.Info("stopping: running requests finish first", "timeout", shutdownTimeout)
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	closed := make(chan struct{})
+	go func() { // meanwhile, as their clients' requests last as long as they do
+		defer close(closed)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout*3/4)
+		defer cancel()
+		if err := c.replies.Close(ctx); err != nil {
+			c.log.Warn("replies were cut off", "error", err)
+		}
+	}()
+	if err := web.Shutdown(grace); err != nil {
+		c.log.Warn("requests were cut off", "error", err)
+		web.Close()
+	}
+	if failure == nil { // else there is nowhere to store them
+		<-closed
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return errors.Join(failure, err)
+	}
+	c.log.Info("stopped serving")
+	return failure
+}

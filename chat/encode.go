@@ -1,0 +1,153 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/internal/rawjson"
+)
+
+// Encode writes a message that was made and not read: role, content, tool calls,
+// the call that is answered, name and refusal. Parts that were read keep their
+// bytes; a text part alone is written as a string. Strings are written as
+// encoding/json does, but for <, > and &, which stay.
+func (m *Message) Encode() json.RawMessage {
+	size := 100
+	for _, p := range m.Parts {
+		size += len(p.Raw) + quotedLen(p.Text) + 30
+	}
+	out := AppendString(append(make([]byte, 0, size), `{"role":`...), string(m.Role))
+	out = m.appendContent(append(out, `,"content":`...))
+	if len(m.Calls) > 0 {
+		out = append(append(out, `,"tool_calls":`...), EncodeCalls(m.Calls)...)
+	}
+	for _, o := range []struct {
+		name  string
+		value *string
+	}{{"tool_call_id", m.CallID}, {"name", m.Name}, {"refusal", m.Refusal}} {
+		if o.value != nil {
+			out = AppendString(append(out, `,"`+o.name+`":`...), *o.value)
+		}
+	}
+	return append(out, '}')
+}
+
+func (m *Message) appendContent(out []byte) []byte {
+	switch {
+	case len(m.Parts) == 1 && m.Parts[0].Type == "text":
+		return m.Parts[0].appendText(out)
+	case len(m.Parts) > 0:
+		for i, p := range m.Parts {
+			out = p.appendTo(append(out, "[,"[min(i, 1)]))
+		}
+		return append(out, ']')
+	case m.Role == Tool:
+		return append(out, `""`...)
+	}
+	return append(out, "null"...)
+}
+
+// TextPart is a part of text.
+func TextPart(text string) Part { return Part{Type: "text", Text: text} }
+
+// Encode writes a part: one that was read as it came, but for white space.
+func (p Part) Encode() json.RawMessage { return p.appendTo(nil) }
+
+func (p Part) appendTo(out []byte) []byte {
+	if p.Raw != nil {
+		compact := bytes.NewBuffer(out)
+		_ = json.Compact(compact, p.Raw) // valid, as all that is read
+		return compact.Bytes()
+	}
+	member := "text"
+	if p.Type == "refusal" {
+		member = p.Type
+	}
+	out = AppendString(append(out, `{"type":`...), p.Type)
+	return append(AppendString(append(out, `,"`+member+`":`...), p.Text), '}')
+}
+
+// appendText writes the text of a text part, by its own bytes where it has them.
+func (p Part) appendText(out []byte) []byte {
+	if p.Raw != nil {
+		if text := rawjson.Member(p.Raw, "text"); isString(text) {
+			return append(out, text...)
+		}
+	}
+	return AppendString(out, p.Text)
+}
+
+// EncodeCalls writes calls of functions as the member tool_calls has them.
+func EncodeCalls(calls []Call) json.RawMessage {
+	var out []byte
+	for i, c := range calls {
+		out = AppendString(append(append(out, "[,"[min(i, 1)]), `{"id":`...), c.ID)
+		out = AppendString(append(out, `,"type":"function","function":{"name":`...), c.Name)
+		out = append(AppendString(append(out, `,"arguments":`...), c.Arguments), `}}`...)
+	}
+	return append(out, ']')
+}
+
+// AppendString appends s as JSON.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(slices.Grow(dst, quotedLen(s)), '"')
+	for plain, escaped := range escapes(s) {
+		dst = append(append(dst, plain...), escaped...)
+	}
+	return append(dst, '"')
+}
+
+// quotedLen is how many bytes a string takes in JSON.
+func quotedLen(s string) int {
+	size := 2
+	for plain, escaped := range escapes(s) {
+		size += len(plain) + len(escaped)
+	}
+	return size
+}
+
+// escapes takes s apart: text that stands in JSON as it is, and what the
+// character behind it is written as.
+func escapes(s string) iter.Seq2[string, string] {
+	return func(yield func(plain, escaped string) bool) {
+		start := 0
+		for i := 0; i < len(s); {
+			escaped, width := "", 1
+			switch c := s[i]; {
+			case c >= utf8.RuneSelf:
+				var r rune
+				switch r, width = utf8.DecodeRuneInString(s[i:]); {
+				case r == utf8.RuneError && width == 1:
+					escaped = `\ufffd`
+				case r == '\u2028' || r == '\u2029':
+					escaped = fmt.Sprintf(`\u%04x`, r)
+				}
+			case c >= ' ' && c != '"' && c != '\\':
+			default:
+				escaped = asciiEscapes[c]
+			}
+			if escaped != "" {
+				if !yield(s[start:i], escaped) {
+					return
+				}
+				start = i + width
+			}
+			i += width
+		}
+		yield(s[start:], "")
+	}
+}
+
+// asciiEscapes are what encoding/json writes for the characters of ASCII that it
+// escapes in any case.
+var asciiEscapes = func() (all [utf8.RuneSelf]string) {
+	for c := range all {
+		quoted, _ := json.Marshal(string(rune(c))) // a string always can be written
+		all[c] = string(quoted[1 : len(quoted)-1])
+	}
+	return all
+}()

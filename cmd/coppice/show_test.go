@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// The last messages of a branch are in order, whatever pages they lie on.
+func TestLastMessages(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := tree.New(dbtest.New(t))
+	c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const total = 2*tree.MaxPage + 300
+	var ids []uuid.UUID
+	for len(ids) < total {
+		chain := make([]tree.NewMessage, min(tree.MaxChain, total-len(ids)))
+		for i := range chain {
+			body := fmt.Sprintf(`{"role": "user", "content": "%d"}`, len(ids)+i)
+			chain[i] = tree.NewMessage{Body: json.RawMessage(body)}
+		}
+		parent := uuid.Nil
+		if len(ids) > 0 {
+			parent = ids[len(ids)-1]
+		}
+		stored, _, err := store.AppendChain(ctx, c.ID, parent, chain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range stored {
+			ids = append(ids, m.ID)
+		}
+	}
+	for _, limit := range []int{1, 7, tree.MaxPage, tree.MaxPage + 1, 2 * tree.MaxPage, total - 1, total, total + 1} {
+		page, err := lastMessages(ctx, store, c.ID, ids[total-1], limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ids[max(0, total-limit):]
+		if whole := len(want) == total; (page.Next == "") != whole {
+			t.Errorf("limit %d: next cursor %q", limit, page.Next)
+		}
+		if len(page.Data) != len(want) {
+			t.Fatalf("limit %d: %d messages, want %d", limit, len(page.Data), len(want))
+		}
+		for i, m := range page.Data {
+			if m.ID != want[i] {
+				t.Fatalf("limit %d: message %d is %s", limit, i, m.ID)
+			}
+		}
+	}
+}

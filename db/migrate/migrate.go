@@ -1,0 +1,170 @@
+// Package migrate brings the schema of a database up to date: that of the tree,
+// by goose, and that of the background jobs, by River. Package db, which reads
+// and writes the tables, imports neither.
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Files returns the schema's steps, one SQL file each, in order.
+func Files() fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	return sub
+}
+
+// ErrEncoding tells that the database holds another encoding than UTF8, in
+// which not every message can be stored.
+var ErrEncoding = errors.New("the database's encoding is not UTF8: create it with `create database … encoding 'UTF8' template template0`")
+
+// Up brings the schema of the database at url up to date and returns its
+// version before and after. Several programs may call it at once: one works,
+// the others wait for it. A schema newer than the program is an
+// [db.ErrSchemaNewer], a database of another encoding than UTF8 an ErrEncoding; both
+// stay as they are.
+func Up(ctx context.Context, url string) (before, after int64, err error) {
+	defer db.Wrap(&err, "migrate.Up")
+	conf, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return 0, 0, err
+	}
+	if !db.ChoosesExecMode(url) {
+		// What is prepared on one connection of a pooler isn't on the next, and
+		// doesn't outlive a change of its tables either.
+		conf.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	conn := stdlib.OpenDB(*conf.ConnConfig)
+	defer conn.Close()
+	if err := checkEncoding(ctx, conn); err != nil {
+		return 0, 0, err
+	}
+	unlock, err := lockMigrations(ctx, conf.ConnConfig)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer unlock()
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, Files())
+	if err != nil {
+		return 0, 0, err
+	}
+	before, err = provider.GetDBVersion(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	sources := provider.ListSources()
+	if before > sources[len(sources)-1].Version {
+		return before, before, db.ErrSchemaNewer
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return before, before, err
+	}
+	after, err = provider.GetDBVersion(ctx)
+	if err != nil {
+		return before, after, err
+	}
+	return before, after, migrateJobs(ctx, conf)
+}
+
+// Keys of the advisory locks under which the database is migrated. Versions
+// before this one took them one after the other, for a session.
+const (
+	schemaLock = lock.DefaultLockID
+	jobsLock   = 0x636f7070696365
+)
+
+// lockPause is the pause between two tries to lock the migrations.
+const lockPause = 100 * time.Millisecond
+
+// lockMigrations waits until nobody else migrates the database, and keeps others
+// from it until unlock is called. The locks are a transaction's, which stays open
+// meanwhile: a pooler would keep a session's locks, for the program that gets the
+// connection next. Programs that wait hold no connection of a pooler.
+func lockMigrations(ctx context.Context, conf *pgx.ConnConfig) (unlock func(), err error) {
+	conn, err := pgx.ConnectConfig(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	unlock = func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_, _ = conn.Exec(ctx, "rollback") // the end of the connection does the same, at some time
+		conn.Close(ctx)
+	}
+	for {
+		locked, err := tryLocks(ctx, conn)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		if locked {
+			return unlock, nil
+		}
+		select {
+		case <-ctx.Done():
+			unlock()
+			return nil, context.Cause(ctx)
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+// tryLocks takes the locks in a transaction, or ends the transaction.
+func tryLocks(ctx context.Context, conn *pgx.Conn) (locked bool, err error) {
+	if _, err := conn.Exec(ctx, "begin; set local idle_in_transaction_session_timeout = 0"); err != nil {
+		return false, err
+	}
+	err = conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1) and pg_try_advisory_xact_lock($2)", int64(schemaLock), int64(jobsLock)).Scan(&locked)
+	if err == nil && !locked {
+		_, err = conn.Exec(ctx, "rollback")
+	}
+	return locked, err
+}
+
+func checkEncoding(ctx context.Context, conn *sql.DB) error {
+	var encoding string
+	if err := conn.QueryRowContext(ctx, "show server_encoding").Scan(&encoding); err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w; it is %s", ErrEncoding, encoding)
+	}
+	return nil
+}
+
+// migrateJobs makes River's own tables, which hold the background jobs. River
+// keeps their version itself.
+func migrateJobs(ctx context.Context, conf *pgxpool.Config) error {
+	pool, err := pgxpool.NewWithConfig(ctx, conf)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	if err != nil {
+		return err
+	}
+	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	return err
+}

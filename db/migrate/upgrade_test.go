@@ -1,0 +1,346 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/jobs"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// jobsAt is the version of River's tables that came with each version of the
+// schema; 0 for none. A new migration needs a line here, and a file in
+// testdata/upgrade with what such a schema may hold.
+var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8, 8: 8}
+
+// TestUpgrade brings the schema of every migration up to date, with data in
+// it: nothing of it changes, and everything reads, writes and works on.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	versions, err := fs.Glob(migrate.Files(), "*.sql")
+	if err != nil || len(versions) == 0 {
+		t.Fatalf("migrations: %v, %v", versions, err)
+	}
+	for _, name := range versions {
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.Empty(t)
+			makeOld(t, url, version)
+			was := rows(t, url, nil)
+			columns := columnsOf(t, url)
+			if before, after, err := migrate.Up(t.Context(), url); err != nil || before != version || after != latest(t) {
+				t.Fatalf("from %d to %d, %v; want from %d to %d", before, after, err, version, latest(t))
+			}
+			for table, want := range was {
+				if got := rows(t, url, columns)[table]; !slices.Equal(got, want) {
+					t.Errorf("%s changed:\n%s\nwas\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+			}
+			if fresh, upgraded := describe(t, dbtest.URL(t)), describe(t, url); !slices.Equal(fresh, upgraded) {
+				t.Errorf("the schema lacks %q and has besides %q", without(fresh, upgraded), without(upgraded, fresh))
+			}
+			pool, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			holds(t, pool)
+			reads(t, pool, version)
+			if version >= 2 {
+				worksOff(t, pool)
+			}
+			writes(t, pool)
+			holds(t, pool)
+		})
+	}
+}
+
+// makeOld makes a database as a program of a schema version left it.
+func makeOld(t *testing.T, url string, version int64) {
+	t.Helper()
+	jobs, known := jobsAt[version]
+	fixture, err := os.ReadFile(filepath.Join("testdata", "upgrade", fmt.Sprintf("%05d.sql", version)))
+	if err != nil || !known {
+		t.Fatalf("a new migration needs data that its schema may hold, and a line in jobsAt: %v", err)
+	}
+	conf, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := stdlib.OpenDB(*conf)
+	defer conn.Close()
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, migrate.Files())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	if jobs > 0 {
+		pool, err := pgxpool.New(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := migrator.Migrate(t.Context(), rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{TargetVersion: jobs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := connect(t, url).Exec(t.Context(), string(fixture)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// columnsOf gives the columns of all tables, in their order.
+func columnsOf(t *testing.T, url string) map[string][]string {
+	t.Helper()
+	found, err := connect(t, url).Query(t.Context(), `select table_name::text, column_name::text from information_schema.columns
+		where table_schema = 'public' and table_name not in ('goose_db_version', 'river_migration') order by table_name, ordinal_position`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := map[string][]string{}
+	var table, column string
+	if _, err := pgx.ForEachRow(found, []any{&table, &column}, func() error {
+		columns[table] = append(columns[table], column)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return columns
+}
+
+// rows gives all rows of all tables as text, of these columns or else of all.
+func rows(t *testing.T, url string, columns map[string][]string) map[string][]string {
+	t.Helper()
+	if columns == nil {
+		columns = columnsOf(t, url)
+	}
+	all := map[string][]string{}
+	for table, names := range columns {
+		found, err := connect(t, url).Query(t.Context(), fmt.Sprintf(`select row("%s")::text from "%s" order by 1`, strings.Join(names, `", "`), table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[table], err = pgx.CollectRows(found, pgx.RowTo[string]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// broken finds rows that break what every tree keeps.
+const broken = `
+select 'depth, tokens or prefix of ' || n.id from nodes n left join nodes p on p.conversation_id = n.conversation_id and p.id = n.parent_id
+where n.depth <> coalesce(p.depth + 1, 0) or n.path_tokens <> coalesce(p.path_tokens, 0) + n.tokens
+   or n.prefix_id is distinct from case
+        when n.kind = 'message' and n.role in ('system', 'developer') and p.prefix_id is not distinct from p.id then n.id
+        else p.prefix_id end
+union all
+select 'siblings below ' || coalesce(parent_id::text, 'the root') from nodes where kind = 'message'
+group by conversation_id, parent_id having max(sibling_index) <> count(*)
+union all
+select 'count of messages of ' || c.id from conversations c
+where c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message')
+union all
+select 'active head of ' || c.id from conversations c
+where c.head_id is distinct from null and not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message')
+union all
+select 'messages of ' || c.id from conversations c
+where c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message')
+union all
+select 'cutoff of ' || s.id from nodes s where s.kind = 'summary' and not exists (
+    with recursive path as (
+        select a.id, a.parent_id from nodes a where a.conversation_id = s.conversation_id and a.id = s.parent_id
+        union all
+        select u.id, u.parent_id from path join nodes u on u.conversation_id = s.conversation_id and u.id = path.parent_id)
+    select from path where path.id = s.last_summarized_id)
+union all
+select 'child of the summary ' || s.id from nodes s join nodes n on n.conversation_id = s.conversation_id and n.parent_id = s.id where s.kind = 'summary'`
+
+func holds(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	found, err := pool.Query(t.Context(), broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(wrong) > 0 {
+		t.Errorf("broken: %s", strings.Join(wrong, "; "))
+	}
+}
+
+// id gives an id of the fixtures by its last three digits.
+func id(n int) uuid.UUID {
+	return uuid.MustParse(fmt.Sprintf("01990000-0000-7000-8000-000000000%03d", n))
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// reads reads the fixtures in every way there is.
+func reads(t *testing.T, pool *pgxpool.Pool, version int64) {
+	t.Helper()
+	ctx, store := t.Context(), tree.New(pool)
+	c := must[tree.Conversation](t)(store.Conversation(ctx, id(1)))
+	if c.Title != "Coppicing" || string(c.Metadata) != `{"b": 1.0, "a": "é"}` || c.HeadID != id(107) || !c.CreatedAt.Equal(time.Date(2026, 3, 1, 10, 0, 0, 1000, time.UTC)) {
+		t.Errorf("%+v", c)
+	}
+	var told []string
+	for _, m := range must[tree.Page[tree.Message]](t)(store.Transcript(ctx, id(1), id(107), tree.Paging{})).Data {
+		told = append(told, fmt.Sprintf("%s %d/%d", m.ID.String()[33:], m.Siblings.Index, m.Siblings.Count))
+	}
+	if got, want := strings.Join(told, ", "), "101 1/1, 102 1/1, 103 1/3, 105 1/1, 106 1/1, 107 1/1"; got != want {
+		t.Errorf("the transcript is %s, want %s", got, want)
+	}
+	if m := must[tree.Message](t)(store.Message(ctx, id(1), id(102))); string(m.Body) != `{"content":"What is a coppice?",  "role":"user"}` || string(m.Metadata) != `{"client":"cli"}` {
+		t.Errorf("a message's bytes changed: %s, %s", m.Body, m.Metadata)
+	}
+	if n := len(must[tree.Page[tree.Message]](t)(store.Branches(ctx, id(1), tree.Paging{})).Data); n != 3 {
+		t.Errorf("%d branches", n)
+	}
+	for query, want := range map[string]int{"trees": 1, "coppice": 1, "hedge": 1, "secret": 0} {
+		if n := len(must[tree.Page[tree.Hit]](t)(store.Search(ctx, query, uuid.Nil, tree.Paging{})).Data); n != want {
+			t.Errorf("%d hits for %s, want %d", n, query, want)
+		}
+	}
+	contexts := must[*summarize.Service](t)(summarize.New(store, summarize.Config{}))
+	for head, want := range map[int]struct {
+		summary  int
+		messages int
+	}{107: {202, 5}, 105: {201, 4}, 104: {0, 3}, 109: {0, 4}} {
+		c := must[summarize.Context](t)(contexts.Context(ctx, id(1), id(head), summarize.Window{}))
+		summary := uuid.Nil
+		if c.Summary != nil {
+			summary = c.Summary.ID
+		}
+		if !c.Complete || len(c.Messages) != want.messages || (summary != uuid.Nil) != (want.summary != 0) || want.summary != 0 && summary != id(want.summary) {
+			t.Errorf("the context of %d: complete %v, summary %v, %d messages; want %+v", head, c.Complete, summary, len(c.Messages), want)
+		}
+	}
+	if version >= 2 {
+		ran := must[tree.Page[tree.Compaction]](t)(store.Compactions(ctx, id(1), tree.Paging{})).Data
+		if len(ran) != 2 || ran[1].Instructions != "Mind the trees." || ran[1].SummaryID != id(202) {
+			t.Errorf("compactions: %+v", ran)
+		}
+	}
+	if _, err := store.Conversation(ctx, id(3)); !errors.Is(err, fault.NotFound) {
+		t.Errorf("another tenant's conversation: %v", err)
+	}
+	if derived := must[uuid.UUID](t)(store.DeriveID(ctx, "kind", "name")); derived.Version() != 8 {
+		t.Errorf("a derived id: %s", derived)
+	}
+	if fork, err := store.Conversation(ctx, id(4)); version >= 6 && (err != nil || !fork.Source.Valid() || fork.Source.MessageID != id(102)) {
+		t.Errorf("a fork: %+v, %v", fork, err)
+	}
+	ring := keys.New(pool)
+	if k, err := ring.Verify(ctx, "cop_"+strings.Repeat("a", 43)); err != nil || k.TenantID != "acme" {
+		t.Errorf("a key: %+v, %v", k, err)
+	}
+	if _, err := ring.Verify(ctx, "cop_"+strings.Repeat("b", 43)); err == nil {
+		t.Error("a key that was revoked is good")
+	}
+}
+
+// writes appends, compacts, undoes, forks, prunes and deletes.
+func writes(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	ctx, store := t.Context(), tree.New(pool)
+	contexts := must[*summarize.Service](t)(summarize.New(store, summarize.Config{}))
+	head := id(107)
+	for i := range 12 {
+		role := []string{"assistant", "user"}[i%2]
+		m, _, err := store.Append(ctx, id(1), head, tree.NewMessage{Body: fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, strings.Repeat("More of the woods. ", 60))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		head = m.ID
+	}
+	k := must[tree.Compaction](t)(contexts.Compact(ctx, id(1), head, summarize.TriggerRequest, &summarize.Demand{}))
+	if k.Outcome != tree.OutcomeSaved || k.PriorSummaryID != id(202) {
+		t.Errorf("a compaction came to %s (%s) over %s", k.Outcome, k.Reason, k.PriorSummaryID)
+	}
+	fork, _, err := store.Fork(ctx, id(1), id(107), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := must[summarize.Context](t)(contexts.Context(ctx, fork.ID, fork.HeadID, summarize.Window{}))
+	if c.Summary == nil || len(c.Messages) != 5 {
+		t.Errorf("the fork's context is %+v", c)
+	}
+	must[tree.Pruned](t)(store.Prune(ctx, id(1), id(103)))
+	if m := must[tree.Message](t)(store.Message(ctx, id(1), id(104))); m.Siblings.Index != 1 || m.Siblings.Count != 2 {
+		t.Errorf("after a prune, a sibling is %d of %d", m.Siblings.Index, m.Siblings.Count)
+	}
+	if err := store.DeleteConversation(ctx, fork.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+// worksOff lets a worker take up the job that was waiting.
+func worksOff(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	contexts := must[*summarize.Service](t)(summarize.New(tree.New(pool), summarize.Config{}))
+	outcomes := make(chan jobs.Outcome, 1)
+	w := must[*jobs.Worker](t)(jobs.New(pool, contexts, jobs.Config{ID: t.Name(), Observe: func(o jobs.Outcome) { outcomes <- o }}))
+	if left := must[jobs.Counts](t)(w.Count(t.Context())); left.Queued != 1 || left.OldestQueued <= 0 || left.Running != 0 {
+		t.Errorf("jobs before: %+v", left)
+	}
+	if err := w.Start(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case o := <-outcomes:
+		if o != jobs.Completed {
+			t.Errorf("the job is %s", o)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the job was not worked off")
+	}
+	if err := w.Stop(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if left := must[jobs.Counts](t)(w.Count(t.Context())); left != (jobs.Counts{}) {
+		t.Errorf("jobs after: %+v", left)
+	}
+}

@@ -1,0 +1,39 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-chat/coppice/llm"
+)
+
+// modelMetrics are the figures of model calls. Their label values are the
+// models of the command line.
+type modelMetrics struct {
+	calls    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newModelMetrics() *modelMetrics {
+	return &modelMetrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "coppice_model_calls_total", Help: "Calls of models that ended, by what came of them.",
+		}, []string{"model", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "coppice_model_call_duration_seconds", Help: "Time from a model's call to its answer's end.",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300},
+		}, []string{"model"}),
+	}
+}
+
+// begin has a model's figures stand at 0 from the start.
+func (m *modelMetrics) begin(model string) {
+	for _, outcome := range llm.Outcomes() {
+		m.calls.WithLabelValues(model, outcome)
+	}
+	m.duration.WithLabelValues(model)
+}
+
+func (m *modelMetrics) observe(c llm.Call) {
+	m.calls.WithLabelValues(c.Model, c.Outcome).Inc()
+	m.duration.WithLabelValues(c.Model).Observe(c.Took.Seconds())
+}

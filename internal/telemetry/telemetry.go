@@ -1,0 +1,71 @@
+// Package telemetry tells operators how a Coppice does: its figures, which
+// Prometheus reads, and its traces, which are sent by OTLP where the environment
+// names a collector.
+//
+// Figures and spans hold ids, names of ours and numbers. They hold no text of a
+// message, because other people may keep them than those who keep the
+// conversations.
+package telemetry
+
+import (
+	"runtime"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/reply"
+)
+
+// A Telemetry has the figures of one Coppice, and gives its parts what they
+// count and trace by.
+type Telemetry struct {
+	Registry *prometheus.Registry
+	Tracing  trace.TracerProvider // nil where nothing is traced, which costs nothing
+
+	models *modelMetrics
+}
+
+// New makes a Telemetry with the figures of a pool. Without a registry it makes
+// one, which has the figures of the process as well.
+func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string) (*Telemetry, error) {
+	own := []prometheus.Collector{poolCollector{pool}, newBuildInfo(version)}
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	t := &Telemetry{Registry: registry, Tracing: tracing, models: newModelMetrics()}
+	return t, t.register(append(own, t.models.calls, t.models.duration)...)
+}
+
+func (t *Telemetry) register(all ...prometheus.Collector) error {
+	for _, c := range all {
+		if err := t.Registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Model gives the same model, whose calls are counted and traced.
+func (t *Telemetry) Model(m llm.Model) llm.Model {
+	t.models.begin(m.Name())
+	return llm.Instrument(m, llm.Instruments{TracerProvider: t.Tracing, Observe: t.models.observe})
+}
+
+// Replies adds the figures of replies.
+func (t *Telemetry) Replies(s *reply.Service) error {
+	return t.register(replyCollector{s})
+}
+
+// newBuildInfo is always 1, and tells by its labels which program runs.
+func newBuildInfo(version string) prometheus.Gauge {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "coppice_build_info", Help: "Always 1; the labels say which program runs.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
+	})
+	info.Set(1)
+	return info
+}

@@ -1,0 +1,85 @@
+// Command lab measures Coppice, attacks it, and plants faults into its source:
+//
+//	go run ./cmd/lab bench append   # how fast it is, beside the same SQL
+//	go run ./cmd/lab torture        # whether it keeps its promises under kills
+//	go run ./cmd/lab mutants        # whether the tests find planted faults
+//
+// It runs in the folder lab of the repository, and builds the program that it
+// works on from the source there. README.md says more.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-chat/coppice/lab/torture"
+)
+
+type commands struct {
+	Bench   benchCommand   `cmd:"" help:"Measure speed, and what is promised of summaries."`
+	Torture tortureCommand `cmd:"" help:"Attack the program with kills, cuts and drops, and tell which promises it breaks."`
+	Mutants mutantsCommand `cmd:"" help:"Plant faults into a copy of the source, and tell which of them the tests find."`
+}
+
+// errBroken ends a command that found something wrong, and has printed it.
+var errBroken = errors.New("the run found something wrong")
+
+// Exit codes.
+const (
+	exitBroken = 1 // a promise is broken, too little was checked, or a fault isn't found
+	exitFailed = 2 // the command could not be carried out
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run carries out one command line, and returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	parser, err := newParser(kong.Writers(stdout, stderr))
+	if err != nil {
+		panic(err) // the tags of the commands are wrong
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if err == nil {
+		out := newPrinter(stdout, stderr)
+		parsed.BindTo(ctx, (*context.Context)(nil))
+		err = errors.Join(parsed.Run(out), out.Flush())
+	}
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errBroken):
+		return exitBroken
+	}
+	fmt.Fprintln(stderr, "lab:", err)
+	return exitFailed
+}
+
+func newParser(options ...kong.Option) (*kong.Kong, error) {
+	d := torture.Defaults()
+	return kong.New(&commands{}, append(options,
+		kong.Name("lab"),
+		kong.Description("Measures Coppice, attacks it, and plants faults into its source. The exit code is 1 if something is found to be wrong, and 2 if a command can't be carried out."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{
+			"cache_dir": cacheDir(),
+			"seed":      fmt.Sprint(d.Seed), "duration": d.Duration.String(), "writers": fmt.Sprint(d.Writers), "conversations": fmt.Sprint(d.Conversations),
+			"histories": fmt.Sprint(d.Histories), "history_writers": fmt.Sprint(d.HistoryWriters), "pause": d.Pause.String(),
+			"kills": fmt.Sprint(d.Kills), "cuts": fmt.Sprint(d.Cuts), "fills": fmt.Sprint(d.Fills), "model_faults": fmt.Sprint(d.ModelFaults),
+			"check_every": d.CheckEvery.String(), "drops": fmt.Sprint(d.Drops),
+		},
+	)...)
+}

@@ -1,0 +1,39 @@
+-- name: CountJobs :one
+-- Of River's table, which ../db/river.sql describes: River itself inserts, runs
+-- and ends jobs. The states are named one by one, for River's index on them. A job whose next
+-- attempt is due counts as waiting since then, also while no server is there to
+-- queue it again. Ages are in seconds.
+select count(*) filter (where state in ('available', 'pending', 'scheduled')) as queued,
+       count(*) filter (where state = 'retryable') as retrying,
+       count(*) filter (where state = 'running') as running,
+       coalesce(extract(epoch from now() - min(scheduled_at) filter (where state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
+       coalesce(extract(epoch from now() - min(attempted_at) filter (where state = 'running')), 0)::float8 as oldest_running
+from river_job
+where kind = 'compaction' and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
+
+-- name: TakeUpJobs :exec
+-- Makes a server's own jobs of an earlier life available again; what was
+-- interrupted was no attempt. Only a running job's last attempt is by the server
+-- that runs it.
+update river_job
+set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
+where kind = 'compaction' and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
+
+-- name: TellJob :execrows
+-- Tells a job that isn't done of a branch: its metadata have under "branches" the
+-- heads that it is to look at besides its own. A head takes the place of those
+-- above it. Waits for a job that is about to end, and tells it nothing then.
+update river_job
+set metadata = jsonb_set(metadata, '{branches}',
+    (select coalesce(jsonb_agg(told.head), '[]') from jsonb_array_elements_text(coalesce(metadata -> 'branches', '[]')) told (head) where told.head <> all(@path::text[]))
+    || to_jsonb(@head_id::text))
+where id = @id and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
+
+-- name: LockJob :one
+-- Keeps appends from telling the job of branches until the transaction ends, and
+-- waits for those that do.
+select metadata from river_job where id = @id for update;
+
+-- name: LeaveBranches :exec
+-- Leaves a job with these branches to look at besides its own.
+update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb(@heads::text[])) where id = @id;

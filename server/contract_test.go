@@ -1,0 +1,200 @@
+package server
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// TestTableIsTheContract holds the table of routes and openapi.yaml equal: each
+// has every operation of the other, with the same parameters, the same body and
+// the same need of a key, and what the table says of streams stands there, too.
+func TestTableIsTheContract(t *testing.T) {
+	t.Parallel()
+	table := map[string]Route{}
+	for _, r := range native {
+		at := r.Method + " " + r.Pattern
+		if _, twice := table[at]; twice {
+			t.Errorf("the table has %s twice", at)
+		}
+		table[at] = r
+	}
+	for _, described := range specRoutes(t) {
+		at := described.method + " " + described.path
+		r, ok := table[at]
+		if !ok {
+			t.Errorf("openapi.yaml has %s, which the table has not", at)
+			continue
+		}
+		delete(table, at)
+		var path, query, header []string
+		for _, p := range described.parameters {
+			switch p.Value.In {
+			case openapi3.ParameterInPath:
+				path = append(path, p.Value.Name)
+			case openapi3.ParameterInQuery:
+				query = append(query, p.Value.Name)
+			case openapi3.ParameterInHeader:
+				header = append(header, p.Value.Name)
+			default:
+				t.Errorf("%s: a parameter in %s", at, p.Value.In)
+			}
+		}
+		of := newRoute(nil, r)
+		if !slices.Equal(slices.Sorted(slices.Values(path)), slices.Sorted(slices.Values(of.ids))) {
+			t.Errorf("%s: openapi.yaml has the parameters %v in its path", at, path)
+		}
+		if strings.Join(query, " ") != r.Query {
+			t.Errorf("%s: the table has the query %q, and openapi.yaml has %q", at, r.Query, query)
+		}
+		if strings.Join(header, " ") != r.Header {
+			t.Errorf("%s: the table has the header %q, and openapi.yaml has %q", at, r.Header, header)
+		}
+		keyless := described.spec.Security != nil && len(*described.spec.Security) == 0
+		if r.May.has(Keyless) != keyless {
+			t.Errorf("%s: that it needs no key is %t in the table, %t in openapi.yaml", at, r.May.has(Keyless), keyless)
+		}
+		checkBody(t, at, r, described.spec.RequestBody)
+		checkStreams(t, at, r, described.spec)
+	}
+	for at := range table {
+		t.Errorf("the table has %s, which openapi.yaml has not", at)
+	}
+}
+
+func checkBody(t *testing.T, at string, r Route, described *openapi3.RequestBodyRef) {
+	if described == nil {
+		if r.Body.make != nil || r.May.has(Uploads) {
+			t.Errorf("%s: the table has a body, and openapi.yaml has none", at)
+		}
+		return
+	}
+	media := described.Value.Content["application/json"]
+	if media == nil {
+		if !r.May.has(Uploads) {
+			t.Errorf("%s: openapi.yaml has a file as the body, and the table has not", at)
+		}
+		return
+	}
+	if r.Body.make == nil {
+		t.Errorf("%s: openapi.yaml has a body, and the table has none", at)
+		return
+	}
+	if r.Body.required != described.Value.Required {
+		t.Errorf("%s: that the body is required is %t in the table, %t in openapi.yaml", at, r.Body.required, described.Value.Required)
+	}
+	// The name of the body's type is that of its schema.
+	name := media.Schema.Ref[strings.LastIndex(media.Schema.Ref, "/")+1:]
+	if _, ok := bodies[name]; !ok && name != "Append" { // which is one of two
+		t.Errorf("%s: bodies lacks %s", at, name)
+	}
+}
+
+// checkStreams holds that what is of any size streams. A tree is, though its
+// answer looks like any list.
+func checkStreams(t *testing.T, at string, r Route, described *openapi3.Operation) {
+	files, events := r.May.has(Uploads) || described.OperationID == "getTree", false
+	for _, answer := range described.Responses.Map() {
+		for kind := range answer.Value.Content {
+			files = files || kind == "application/jsonl"
+			events = events || kind == "text/event-stream"
+		}
+	}
+	if r.May.has(Streams) != (files || events) || r.May.has(Follows) != events {
+		t.Errorf("%s: the table and openapi.yaml differ in whether it streams files (%t) or events (%t)", at, files, events)
+	}
+}
+
+// bodies are the objects that requests are decoded into, by their schemas.
+var bodies = map[string][]field{
+	"NewConversation":    new(newConversation).fields(),
+	"ConversationUpdate": new(conversationUpdate).fields(),
+	"NewCompaction":      new(newCompaction).fields(),
+	"NewMessage":         new(messageBody).fields(new(destination).fields(nil)),
+	"NewChain":           append(new(destination).fields(nil), field{"messages", true, nil}),
+	"ChainMessage":       new(messageBody).fields(nil),
+	"NewReply":           new(newReply).fields(nil),
+	"ReplyMessage":       new(replyMessage).fields(),
+}
+
+// TestBodiesAreTheContract holds that every member of a body in openapi.yaml is
+// read and no other, and which of them are required.
+func TestBodiesAreTheContract(t *testing.T) {
+	t.Parallel()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, fields := range bodies {
+		described := membersOf(doc.Components.Schemas[name])
+		if len(described) != len(fields) {
+			t.Errorf("%s: %d members in openapi.yaml, %d fields", name, len(described), len(fields))
+		}
+		for _, f := range fields {
+			m, ok := described[f.name]
+			if !ok {
+				t.Errorf("openapi.yaml's %s has no %s", name, f.name)
+				continue
+			}
+			if m.required != f.required {
+				t.Errorf("%s: that %s is required is %t in openapi.yaml, %t in its field", name, f.name, m.required, f.required)
+			}
+			if kind := kindOf(f.into); kind != "" && kind != m.kind {
+				t.Errorf("%s: %s is %s in openapi.yaml, %s in its field", name, f.name, m.kind, kind)
+			}
+		}
+	}
+}
+
+type specMember struct {
+	kind     string
+	required bool
+}
+
+// membersOf lists the members of an object's schema, those of its parts
+// included.
+func membersOf(ref *openapi3.SchemaRef) map[string]specMember {
+	all := map[string]specMember{}
+	for name, p := range ref.Value.Properties {
+		kind := ""
+		if p.Value.Type != nil {
+			kind = cmp.Or(p.Value.Type.Slice()...)
+		}
+		all[name] = specMember{kind: kind, required: slices.Contains(ref.Value.Required, name)}
+	}
+	for _, part := range ref.Value.AllOf {
+		for name, m := range membersOf(part) {
+			all[name] = m
+		}
+	}
+	return all
+}
+
+// kindOf is the JSON type that a field takes, "" where its handler looks.
+func kindOf(into any) string {
+	switch into.(type) {
+	case **string:
+		return "string"
+	case **int:
+		return "integer"
+	case **float64:
+		return "number"
+	case **bool:
+		return "boolean"
+	case *jsonObject:
+		return "object"
+	}
+	return ""
+}
+
+// Valid tells whether openapi.yaml lists the code.
+func (c Code) Valid() bool {
+	doc, err := document()
+	if err != nil {
+		panic(err)
+	}
+	return slices.Contains(doc.Components.Schemas["Code"].Value.Enum, any(string(c)))
+}

@@ -1,0 +1,222 @@
+package server
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Request is a request under way, from the outermost layer to the handler.
+type Request struct {
+	*http.Request
+	server *Server
+	route  *route // that of nothing, where nothing is at the path
+	allow  string // the methods that the path takes, where it doesn't take this one
+	values [maxIDs]string
+	query  url.Values // nil where there is none
+	body   body       // decoded; nil where the route has none
+	answer writer
+
+	id     string
+	tenant string
+	key    uuid.UUID // uuid.Nil where no key is needed
+	code   Code      // of the problem it ended in
+	err    error     // behind an internal error
+
+	coming *incoming               // its body as it comes; nil where there is none
+	end    context.CancelCauseFunc // of the request, where it may last; else nil
+}
+
+// Tenant is whose request it is.
+func (r *Request) Tenant() string { return r.tenant }
+
+// Store is the part of the store that the request may see.
+func (r *Request) Store() *tree.Store { return r.server.cfg.Store.ForTenant(r.tenant) }
+
+// Contexts is the part of the service of contexts that the request may see.
+func (r *Request) Contexts() *summarize.Service { return r.server.cfg.Contexts.ForTenant(r.tenant) }
+
+// Replies is the part of the service of replies that the request may see.
+func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }
+
+// Value is the value of a parameter in the pattern, unescaped.
+func (r *Request) Value(name string) string {
+	i := slices.Index(r.route.ids, name)
+	if i < 0 {
+		return ""
+	}
+	value := r.values[i]
+	if r.URL.RawPath != "" { // which the router reads then
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+	}
+	return value
+}
+
+// ID reads a parameter of the pattern that is an id.
+func (r *Request) ID(name string) (uuid.UUID, error) {
+	value := r.Value(name)
+	if value == "" {
+		return uuid.Nil, problemf(CodeInvalidID, name, "The path has no id here. Ids are UUIDs such as 01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa.")
+	}
+	return parseID(value, name)
+}
+
+// ids reads the ids of a conversation and of something in it.
+func (r *Request) ids(name string) (conversationID, id uuid.UUID, err error) {
+	if conversationID, err = r.ID("conversation_id"); err == nil {
+		id, err = r.ID(name)
+	}
+	return conversationID, id, err
+}
+
+// branch reads the ids of a conversation and of a head in it, where uuid.Nil
+// stands for the active one.
+func (r *Request) branch() (conversationID, headID uuid.UUID, err error) {
+	if conversationID, err = r.ID("conversation_id"); err == nil && r.Value("head_id") != "active" {
+		headID, err = r.ID("head_id")
+	}
+	return conversationID, headID, err
+}
+
+// Query is the value of a query parameter, or nil where it isn't there.
+func (r *Request) Query(name string) *string {
+	if given, ok := r.query[name]; ok {
+		return &given[0]
+	}
+	return nil
+}
+
+// needs is the value of a query parameter that has to be there.
+func (r *Request) needs(name string) (string, error) {
+	if value := r.Query(name); value != nil {
+		return *value, nil
+	}
+	return "", problemf(CodeInvalidParameter, name, "The parameter is required. Add ?%s= and a value.", name)
+}
+
+// paging reads limit and cursor. The tree checks the cursor.
+func (r *Request) paging() (p tree.Paging, err error) {
+	if limit := r.Query("limit"); limit != nil {
+		if p.Limit, err = strconv.Atoi(*limit); err != nil || p.Limit < 1 || p.Limit > tree.MaxPage {
+			return p, problemf(CodeInvalidLimit, "limit", "Ask for 1 to %d rows.", tree.MaxPage)
+		}
+	}
+	if cursor := r.Query("cursor"); cursor != nil {
+		if p.Cursor = *cursor; p.Cursor == "" {
+			return p, problemf(CodeInvalidCursor, "cursor", "The cursor is empty. Pass next_cursor back as it came, or leave it out to start anew.")
+		}
+	}
+	return p, nil
+}
+
+// list reads what a list is asked for by: a conversation, and a page.
+func (r *Request) list() (conversationID uuid.UUID, p tree.Paging, err error) {
+	if conversationID, err = r.ID("conversation_id"); err == nil {
+		p, err = r.paging()
+	}
+	return conversationID, p, err
+}
+
+// parameter is the route's header, or nil where it isn't there.
+func (r *Request) parameter() (*string, error) {
+	given := r.Header.Values(r.route.Header)
+	switch len(given) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &given[0], nil
+	}
+	return nil, problemf(CodeInvalidParameter, r.route.Header, "The header stands more than once. Send it once.")
+}
+
+// decode reads the body that the route takes, strictly.
+func (r *Request) decode() error {
+	if r.route.Body.make == nil {
+		return nil
+	}
+	r.body = r.route.Body.make()
+	data, err := r.ReadJSON()
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 {
+		if r.route.Body.required {
+			return errNoBody
+		}
+		return nil
+	}
+	o, err := parseObject(data)
+	if err != nil {
+		return err
+	}
+	return r.body.read(o)
+}
+
+// ReadJSON reads the body, which the client has to call JSON and which is not
+// over the surface's limit. It gives nothing where there is none.
+func (r *Request) ReadJSON() ([]byte, error) {
+	most := r.route.surface.MaxBody
+	switch {
+	case r.ContentLength > most:
+		return nil, tooLarge(most)
+	case r.ContentLength == 0 || r.Body == http.NoBody:
+		return nil, nil
+	}
+	if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
+		return nil, err
+	}
+	limited := http.MaxBytesReader(r.answer.ResponseWriter, r.Body, most)
+	var data []byte
+	var err error
+	if r.ContentLength > 0 {
+		data = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(limited, data)
+	} else {
+		data, err = io.ReadAll(limited)
+	}
+	var over *http.MaxBytesError
+	switch {
+	case err == nil:
+		return data, nil
+	case asError(err, &over):
+		return nil, tooLarge(most)
+	}
+	return nil, problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("body", err)).From(err)
+}
+
+func tooLarge(most int64) error {
+	return problemf(CodeBodyTooLarge, "", "The body has over %d bytes, which is the most this server takes. Send a chain in several pieces.", most)
+}
+
+var errNoBody = problemf(CodeMissingBody, "", "The request needs a body: a JSON object.")
+
+// checkEncoding refuses compressed bodies: their size says nothing of what is
+// in them.
+func (r *Request) checkEncoding() error {
+	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return problemf(CodeUnsupportedMediaType, "Content-Encoding", "This server takes no compressed bodies. Send it as it is, without Content-Encoding.")
+	}
+	return nil
+}
+
+func checkContentType(header string) error {
+	kind, params, err := mime.ParseMediaType(header)
+	charset := strings.ToLower(params["charset"])
+	if err != nil || kind != "application/json" || charset != "" && charset != "utf-8" {
+		return problemf(CodeUnsupportedMediaType, "", "Send the body as JSON in UTF-8, with the header Content-Type: application/json.")
+	}
+	return nil
+}

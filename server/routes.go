@@ -1,0 +1,66 @@
+package server
+
+// A Body says what is decoded of a route's request before its handler runs. The
+// zero Body is none: the handler reads what there is.
+type Body struct {
+	make     func() body
+	required bool
+}
+
+// must is a body that the request has to have, maybe one that it may leave out.
+func must[T any, P decoded[T]]() Body  { return Body{func() body { return P(new(T)) }, true} }
+func maybe[T any, P decoded[T]]() Body { return Body{func() body { return P(new(T)) }, false} }
+
+type decoded[T any] interface {
+	*T
+	body
+}
+
+// noBody is that of a route whose request has none, or a file.
+var noBody Body
+
+const (
+	idempotencyKey = "Idempotency-Key"
+	lastEventID    = "Last-Event-ID"
+)
+
+// native is the table of the routes that openapi.yaml describes. A test holds
+// the two equal.
+var native = []Route{
+	{"POST", "/v1/conversations", 0, "", idempotencyKey, maybe[newConversation](), createConversation},
+	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query", "", noBody, listConversations},
+	{"GET", "/v1/conversations/{conversation_id}", 0, "", "", noBody, getConversation},
+	{"PATCH", "/v1/conversations/{conversation_id}", 0, "", "", must[conversationUpdate](), updateConversation},
+	{"DELETE", "/v1/conversations/{conversation_id}", 0, "", "", noBody, deleteConversation},
+	{"GET", "/v1/conversations/{conversation_id}/tree", Streams | Reads, "preview", "", noBody, getTree},
+	{"GET", "/v1/conversations/{conversation_id}/roots", 0, "limit cursor", "", noBody, listRoots},
+
+	{"POST", "/v1/conversations/{conversation_id}/messages", 0, "", idempotencyKey, must[appendBody](), appendMessages},
+	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", "", noBody, getMessage},
+	{"DELETE", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", "", noBody, pruneMessage},
+	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/children", 0, "limit cursor", "", noBody, listChildren},
+	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/newest-leaf", 0, "", "", noBody, getNewestLeaf},
+	{"POST", "/v1/conversations/{conversation_id}/messages/{message_id}/fork", 0, "", idempotencyKey, maybe[newConversation](), forkMessage},
+
+	{"GET", "/v1/conversations/{conversation_id}/branches", 0, "limit cursor", "", noBody, listBranches},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/transcript", 0, "limit cursor", "", noBody, getTranscript},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens model", "", noBody, getContext},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/explain", 0, "", "", noBody, explainBranch},
+
+	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/compactions", Waits, "", "", maybe[newCompaction](), createCompaction},
+	{"GET", "/v1/conversations/{conversation_id}/compactions", 0, "limit cursor", "", noBody, listCompactions},
+	{"GET", "/v1/conversations/{conversation_id}/summaries/{summary_id}", 0, "", "", noBody, getSummary},
+
+	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/replies", Streams | Follows, "", idempotencyKey, maybe[newReply](), createReply},
+	{"GET", "/v1/conversations/{conversation_id}/replies/{message_id}/events", Streams | Follows, "", lastEventID, noBody, readReply},
+	{"DELETE", "/v1/conversations/{conversation_id}/replies/{message_id}", 0, "", "", noBody, stopReply},
+
+	{"GET", "/v1/search", Searches, "query conversation_id limit cursor", "", noBody, search},
+	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", "", noBody, exportConversation},
+	{"POST", "/v1/imports", Streams | Uploads | Imports, "format dry_run summaries", "", noBody, createImport},
+
+	{"GET", "/healthz", Keyless, "", "", noBody, getHealth},
+	{"GET", "/readyz", Keyless, "", "", noBody, getReadiness},
+	{"GET", "/metrics", Keyless, "", "", noBody, getMetrics},
+	{"GET", "/openapi.yaml", Keyless, "", "", noBody, getSpec},
+}

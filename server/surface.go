@@ -1,0 +1,128 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// A Surface is an API in the form that one kind of client expects: routes below
+// a prefix, whose handlers give answers in its form, and its own envelope of
+// errors. What stands before the handlers is the same for every surface.
+type Surface struct {
+	Prefix   string // of the paths of its routes, such as /openai/v1/
+	Routes   []Route
+	MaxBody  int64 // bytes of a request's body; 0 is Config.MaxBodyBytes
+	AnyQuery bool  // take query parameters that the route doesn't have, or that stand twice
+
+	// Refuse gives the answer that a problem is. It may change the header, in
+	// which Retry-After and WWW-Authenticate stand already.
+	Refuse func(Problem, http.Header) (status int, body []byte)
+}
+
+// A Route is an operation of a Surface. It says all that the layers before the
+// handler have to know of it.
+type Route struct {
+	Method  string // GET answers HEAD, too
+	Pattern string // such as /v1/conversations/{conversation_id}
+	May     May
+	Query   string // names of its query parameters, with spaces between
+	Header  string // the header that is a parameter of it, or ""
+	Body    Body
+	Handle  Handler
+}
+
+// A Handler takes a request apart, calls what answers it, and gives the answer.
+// The surface refuses its errors.
+type Handler func(*Request) (Answer, error)
+
+// An Answer is what a Handler gives, in the form of its surface. An error of
+// Write is refused where nothing was written yet. Later it cuts the connection,
+// lest the answer pass for a whole one.
+type Answer interface {
+	Write(http.ResponseWriter) error
+}
+
+// May says what a route may do besides answering a key at once.
+type May uint
+
+// What a route may do.
+const (
+	Keyless         May = 1 << iota // it is answered without a key
+	Opens                           // a page of another origin may link to it
+	Streams                         // its request or answer is of any size, and takes any time
+	Uploads                         // the request's body is a file, which the handler reads as it comes
+	Follows                         // it reads a reply or waits for one, which a key may do so many times at once
+	Waits                           // it waits for a model, and so has CompactionTimeout
+	Reads                           // it takes turns with others that read whole conversations
+	Imports                         // it takes turns with imports
+	Searches                        // it takes turns with searches
+	SearchesByQuery                 // it does where the request has a query
+)
+
+func (m May) has(what May) bool { return m&what != 0 }
+
+// A route is a Route in its place.
+type route struct {
+	Route
+	surface *Surface
+	ids     []string // names of the parameters in the pattern
+	query   []string // names of the query parameters
+}
+
+func newRoute(s *Surface, r Route) *route {
+	out := &route{Route: r, surface: s, query: strings.Fields(r.Query)}
+	for part := range strings.SplitSeq(r.Pattern, "/") {
+		if strings.HasPrefix(part, "{") {
+			out.ids = append(out.ids, strings.Trim(part, "{}"))
+		}
+	}
+	return out
+}
+
+// refused is the route of requests for a path that there is, by a method that
+// there isn't.
+func (r *route) refused() *route {
+	return &route{Route: Route{Pattern: r.Pattern, May: r.May & Keyless}, surface: r.surface}
+}
+
+// nowhere is the pattern of requests for which nothing is at their path, so that
+// made-up paths make no figures of their own.
+const nowhere = "none"
+
+// surfaceOf finds the surface that a path belongs to. The first one, which is
+// the native one, has all that is no other's.
+func (s *Server) surfaceOf(path string) *Surface {
+	for _, surface := range s.surfaces[1:] {
+		if strings.HasPrefix(path, surface.Prefix) {
+			return surface
+		}
+	}
+	return s.surfaces[0]
+}
+
+// mount adds a surface and its routes.
+func (s *Server) mount(surface Surface) {
+	if surface.MaxBody == 0 {
+		surface.MaxBody = s.cfg.MaxBodyBytes
+	}
+	s.surfaces = append(s.surfaces, &surface)
+	for _, r := range surface.Routes {
+		s.router.add(newRoute(&surface, r))
+	}
+	s.nowhere[&surface] = newRoute(&surface, Route{Pattern: nowhere, May: Keyless})
+}
+
+// serves tells whether a path is below a surface's prefix: it is then about
+// conversations, not about the server's operation.
+func (s *Server) serves(path string) bool { return strings.HasPrefix(path, s.surfaceOf(path).Prefix) }
+
+// refuseNatively is the native surface's Refuse.
+func refuseNatively(p Problem, h http.Header) (status int, body []byte) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // a struct of strings
+	}
+	h.Set("Content-Type", "application/problem+json")
+	return p.Status, body
+}

@@ -1,0 +1,79 @@
+package summarize
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Check is what a look at a branch has found.
+type Check struct {
+	Due  bool        // the settings ask for a compaction
+	Room Room        // what may be added before the next look; where it is due, while a job is queued for it
+	Tail []uuid.UUID // the branch's messages that aren't folded, oldest first
+}
+
+// Check looks whether the settings ask for a compaction of a branch. It reads
+// through the store that it is given, which may be over a transaction.
+func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID) (c Check, err error) {
+	defer fault.Wrap(&err, "summarize.Check(%s, head %s)", conversationID, headID)
+	l, err := s.over(store).look(ctx, conversationID, headID, order{trigger: TriggerAppend}, uuid.Nil)
+	if err != nil {
+		return c, err
+	}
+	if c = (Check{Due: l.plan != nil, Room: l.left, Tail: make([]uuid.UUID, len(l.view.Tail))}); c.Due {
+		c.Room = whileQueued(l.settings)
+	}
+	for i, m := range l.view.Tail {
+		c.Tail[i] = m.ID
+	}
+	return c, nil
+}
+
+// A Round is one turn of work at a branch in the background.
+type Round struct {
+	Until   time.Time // when no more steps begin
+	Insists bool      // work though the branch waits: a next attempt has waited already
+}
+
+// Progress is what a Round came to.
+type Progress struct {
+	Room   Room  // that the branch has now
+	More   bool  // the time was over before all was folded
+	Failed error // why the last step failed, where the same again may go well; nil otherwise
+}
+
+// CompactDue compacts a branch if the settings ask for it, in as many steps as
+// there is time for. Steps that are done stay, whatever comes after them. Its
+// errors are those of the database and of ctx: see TroubleOf.
+func (s *Service) CompactDue(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
+	defer fault.Wrap(&err, "summarize.CompactDue(%s, head %s)", conversationID, headID)
+	r, err := s.compact(ctx, conversationID, headID, order{trigger: TriggerAppend, insists: round.Insists, until: round.Until})
+	if err != nil {
+		return p, err
+	}
+	p = Progress{Room: r.left, More: r.more}
+	if len(r.steps) > 0 && r.last().Outcome == tree.OutcomeFailed && !r.final {
+		p.Failed = fmt.Errorf("compaction %s of the branch that ends in %s: %s", r.last().ID, headID, r.last().Reason)
+	}
+	return p, nil
+}
+
+// StepTimeout is the longest that one step of a compaction takes: the time of its
+// summarizer, and a minute for the database and the digest.
+func (s *Service) StepTimeout() time.Duration {
+	timeout := time.Duration(0)
+	switch with := s.summarizer.(type) {
+	case nil:
+	case Bounded:
+		timeout = with.Timeout()
+	default:
+		timeout = unboundedTimeout
+	}
+	return time.Minute + timeout
+}

@@ -1,0 +1,146 @@
+package digest
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A cueSet is what words in a sentence tell about it.
+type cueSet uint16
+
+const (
+	cueCorrection cueSet = 1 << iota // what was said before is wrong
+	cueDecision                      // what holds from now on
+	cueWish                          // what somebody wants
+	cueIdentity                      // who somebody is
+	cueDone                          // something is finished
+	cueOpen                          // something is to be done
+	cueConfirm                       // yes, thanks, it works
+)
+
+// A cuePhrase is the rest of a phrase after its first word.
+type cuePhrase struct {
+	rest    string
+	cue     cueSet
+	atStart bool // counts only at the start of a sentence
+}
+
+// cueIndex finds phrases by their first word, and those in scripts without
+// spaces, or with endings on every word, by their first character.
+type cueIndex struct {
+	byWord map[string][]cuePhrase
+	byRune map[rune][]cuePhrase // rest is the whole phrase
+}
+
+var cues = newCueIndex()
+
+func newCueIndex() cueIndex {
+	index := cueIndex{map[string][]cuePhrase{}, map[rune][]cuePhrase{}}
+	for _, list := range cuePhrases {
+		for phrase := range strings.SplitSeq(list.phrases, "|") {
+			bare := strings.TrimPrefix(phrase, "^")
+			p := cuePhrase{rest: bare, cue: list.cue, atStart: bare != phrase}
+			first, _ := utf8.DecodeRuneInString(bare)
+			if hasNoWords(first) {
+				index.byRune[first] = append(index.byRune[first], p)
+				continue
+			}
+			word := bare[:wordEnd(bare, 0)]
+			p.rest = bare[len(word):]
+			index.byWord[word] = append(index.byWord[word], p)
+		}
+	}
+	return index
+}
+
+// find gives the cues of a sentence in lower case.
+func (x cueIndex) find(sentence string) cueSet {
+	var found cueSet
+	start := true
+	for i := 0; i < len(sentence); {
+		r, size := rune(sentence[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRuneInString(sentence[i:])
+		}
+		switch {
+		case r >= utf8.RuneSelf && hasNoWords(r):
+			for _, p := range x.byRune[r] {
+				if (start || !p.atStart) && strings.HasPrefix(sentence[i:], p.rest) {
+					found |= p.cue
+				}
+			}
+			i += size
+			start = false
+		case isWordRune(r):
+			end := wordEnd(sentence, i)
+			for _, p := range x.byWord[sentence[i:end]] {
+				if (start || !p.atStart) && strings.HasPrefix(sentence[end:], p.rest) && endsWord(sentence[end:], p.rest) {
+					found |= p.cue
+				}
+			}
+			i = end
+			start = false
+		default:
+			i += size
+		}
+	}
+	return found
+}
+
+// endsWord tells whether the phrase that text begins with isn't the start of a
+// longer word.
+func endsWord(text, phrase string) bool {
+	if phrase == "" {
+		return true
+	}
+	last, _ := utf8.DecodeLastRuneInString(phrase)
+	next, _ := utf8.DecodeRuneInString(text[len(phrase):])
+	return !isWordRune(last) || !isWordRune(next) || len(text) == len(phrase)
+}
+
+// wordEnd is where the word that begins at i ends.
+func wordEnd(text string, i int) int {
+	for i < len(text) {
+		r, size := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRuneInString(text[i:])
+			if hasNoWords(r) {
+				return i
+			}
+		}
+		if !isWordRune(r) {
+			return i
+		}
+		i += size
+	}
+	return i
+}
+
+func isWordRune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '\'' || r == '_'
+	}
+	return r == '’' || unicode.IsLetter(r) || unicode.Is(unicode.M, r) || unicode.IsDigit(r)
+}
+
+// hasNoWords tells the scripts in which a phrase is looked for at every
+// character: those that put no spaces between words, and those that glue
+// endings or articles to them.
+func hasNoWords(r rune) bool {
+	switch {
+	case r < 0x0590:
+		return false
+	case r < 0x0700, // Hebrew, Arabic
+		r >= 0x0e00 && r < 0x1000,   // Thai, Lao, Tibetan
+		r >= 0x1000 && r < 0x10a0,   // Burmese
+		r >= 0x1780 && r < 0x1800,   // Khmer
+		r >= 0x3040 && r < 0xa000,   // kana, Han
+		r >= 0xac00 && r < 0xd7b0,   // Hangul
+		r >= 0xf900 && r < 0xfb00,   // Han
+		r >= 0xfb50 && r < 0xfe00,   // Arabic
+		r >= 0x20000 && r < 0x3ffff: // Han
+		return true
+	}
+	return false
+}

@@ -1,0 +1,299 @@
+package digest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+
+	"github.com/coppice-chat/coppice/summarize/prompt"
+
+	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
+)
+
+// digestLines takes a digest apart: its lines by heading. The first line is under
+// "".
+func digestLines(digest string) map[string][]string {
+	lines := map[string][]string{}
+	heading := ""
+	for line := range strings.SplitSeq(digest, "\n") {
+		if strings.HasPrefix(line, "## ") {
+			heading = strings.TrimPrefix(line, "## ")
+		} else if line != "" {
+			lines[heading] = append(lines[heading], strings.TrimPrefix(line, "- "))
+		}
+	}
+	return lines
+}
+
+// checkDigest fails where a digest isn't what every digest must be.
+func checkDigest(t interface {
+	Helper()
+	Errorf(string, ...any)
+}, in prompt.Input, got string, counter tokens.Counter) {
+	t.Helper()
+	first, _, _ := strings.Cut(got, "\n")
+	if limit := max(in.TargetTokens, minTokens, counter.Count(first)); counter.Count(got) > limit {
+		t.Errorf("%d tokens, and %d are the most: %q", counter.Count(got), limit, got)
+	}
+	if !utf8.ValidString(got) {
+		t.Errorf("no UTF-8: %q", got)
+	}
+	if hasText(in) {
+		if clean, err := prompt.Clean(got); err != nil || clean != got {
+			t.Errorf("prompt.Clean(%q) = %q, %v", got, clean, err)
+		}
+	} else if got != "" {
+		t.Errorf("of nothing it makes %q", got)
+	}
+	if again := extract(in, counter); again != got {
+		t.Errorf("the second time it is\n%q, not\n%q", again, got)
+	}
+}
+
+func hasText(in prompt.Input) bool {
+	texts := []string{in.Prior}
+	for _, m := range in.Fold {
+		said := prompt.Read(m)
+		texts = append(texts, said.Text, said.Refusal)
+		if len(said.Calls) > 0 {
+			return true
+		}
+	}
+	return strings.TrimSpace(prompt.Line(strings.Join(texts, " "))) != ""
+}
+
+func TestDigestSections(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	fold := []tree.Message{
+		prompttest.UserSays("I want to migrate the shop to Postgres 17. The database runs on db-1.example.com:5432."),
+		prompttest.AssistantSays("I can help. Which version do you run now?"),
+		prompttest.UserSays("Version 14. Never touch the table `orders` while the shop is open.\nMy name is Grace Okafor."),
+		prompttest.AssistantCalls("run_sql", `{"sql":"select version()"}`),
+		prompttest.ToolSays("run_sql", "PostgreSQL 14.11 on x86_64-pc-linux-gnu"),
+		prompttest.AssistantSays("I checked it: PostgreSQL 14.11. I created the backup /var/backups/shop-2026-03-01.dump."),
+		prompttest.UserSays("No, it isn't 5432, the port is 5433."),
+		prompttest.AssistantSays("I updated the connection string in config/database.yml."),
+		prompttest.UserSays("Thanks. Which extensions do we have to upgrade first?"),
+	}
+	for i := range fold {
+		fold[i].Tokens = 200 // as if there were more in it
+	}
+	got := extract(prompt.Input{Fold: fold, TargetTokens: 2000}, counter)
+	lines := digestLines(got)
+	want := map[string][]string{
+		"": {"Extract of 9 earlier messages, made without a language model."},
+		"Decisions and preferences": {
+			"user: I want to migrate the shop to Postgres 17.", "user: Version 14. Never touch the table `orders` while the shop is open.", "user: No, it isn't 5432, the port is 5433.",
+		},
+		"Done":                  {"assistant: I created the backup /var/backups/shop-2026-03-01.dump.", "assistant: I updated the connection string in config/database.yml."},
+		"Open or not confirmed": {"user: Thanks. Which extensions do we have to upgrade first?"},
+	}
+	for heading, all := range want {
+		if !slices.Equal(lines[heading], all) {
+			t.Errorf("%q:\n got %q\nwant %q", heading, lines[heading], all)
+		}
+	}
+	for _, fact := range []string{"user: The database runs on db-1.example.com:5432.", "user: My name is Grace Okafor."} {
+		if !slices.Contains(lines["Facts"], fact) {
+			t.Errorf("Facts lack %q: %q", fact, lines["Facts"])
+		}
+	}
+	prompttest.Golden(t, "digest.golden", got+"\n")
+}
+
+func TestDigestDoneOnlyIfConfirmed(t *testing.T) {
+	t.Parallel()
+	claim := "I fixed the login page in login.tsx."
+	for _, c := range []struct {
+		name string
+		in   prompt.Input
+		want string
+	}{
+		{"nobody confirms", prompt.Input{Fold: []tree.Message{prompttest.UserSays("Please look at the login page."), prompttest.AssistantSays(claim)}}, "Open or not confirmed"},
+		{"the user confirms", prompt.Input{Fold: []tree.Message{prompttest.AssistantSays(claim), prompttest.UserSays("Great, that works.")}}, "Done"},
+		{"the user confirms after the cutoff", prompt.Input{Fold: []tree.Message{prompttest.AssistantSays(claim)}, LookAhead: []tree.Message{prompttest.UserSays("Perfect, thanks!")}}, "Done"},
+		{"the user disagrees", prompt.Input{Fold: []tree.Message{prompttest.AssistantSays(claim), prompttest.UserSays("No, it's still broken.")}}, "Open or not confirmed"},
+		{"a tool confirms", prompt.Input{Fold: []tree.Message{prompttest.AssistantCalls("test", "{}"), prompttest.ToolSays("test", "12 passed"), prompttest.AssistantSays(claim)}}, "Done"},
+		{"a tool fails", prompt.Input{Fold: []tree.Message{prompttest.AssistantCalls("test", "{}"), prompttest.ToolSays("test", "Error: 3 failed"), prompttest.AssistantSays(claim)}}, "Open or not confirmed"},
+	} {
+		c.in.TargetTokens = 500
+		lines := digestLines(extract(c.in, tokens.O200k()))
+		if !slices.Contains(lines[c.want], "assistant: "+claim) {
+			t.Errorf("%s: %q is not under %q: %q", c.name, claim, c.want, lines)
+		}
+	}
+}
+
+func TestDigestChoosesFirst(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	var fold []tree.Message
+	for i := range 40 {
+		fold = append(fold, prompttest.UserSays(fmt.Sprintf("Tell me a little more about the weather there, part %s.", strings.Repeat("so ", i%7))),
+			prompttest.AssistantSays(strings.Repeat("The weather is mild and the wind blows gently over the hills. ", 3)+fmt.Sprintf("That was part %c of it.", 'a'+i%26)))
+	}
+	must := []string{
+		"I prefer metric units.", "The server is at https://shop.example.com/admin?id=7.", "The report is /srv/reports/2026/q1.pdf.",
+		"Ticket ABC-1234 belongs to Grace.", "We decided to postpone the launch to 14 May.",
+	}
+	for i, text := range must {
+		fold[10*i+4] = prompttest.UserSays(text)
+	}
+	got := extract(prompt.Input{Fold: fold, TargetTokens: 300}, counter)
+	for _, text := range must {
+		if !strings.Contains(got, text) {
+			t.Errorf("%q is lost:\n%s", text, got)
+		}
+	}
+}
+
+func TestDigestSuperseded(t *testing.T) {
+	t.Parallel()
+	var fold []tree.Message
+	for i := range 12 {
+		fold = append(fold, prompttest.UserSays(fmt.Sprintf("Machine %d has the address 10.0.0.%d.", i, 100+i)))
+	}
+	fold = append(fold, prompttest.UserSays("Sorry, my mistake: machine 3 has 10.0.0.203, not 10.0.0.103."))
+	got := extract(prompt.Input{Fold: fold, TargetTokens: 190}, tokens.O200k())
+	if !strings.Contains(got, "10.0.0.203, not 10.0.0.103") || strings.Contains(got, "Machine 3 has the address 10.0.0.103") {
+		t.Errorf("the correction doesn't stand in the place of what it corrects:\n%s", got)
+	}
+	for text, want := range map[string]string{
+		"It's 5433, not 5432.": "5432", "Use /srv/b instead of /srv/a.": "/srv/a", "Not 5432, but 5433.": "5432", "Nimm 5433 statt 5432.": "5432",
+		"It is 5433.": "", "I do not like it.": "", "No, use 5433.": "", "Actually, it's a total of 5433 EUR.": "", "Usa 5433 en vez de 5432.": "5432",
+	} {
+		if got := strings.Join(rejectedMarks(text), " "); got != want {
+			t.Errorf("rejectedMarks(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestDigestInstructionsAndLookAhead(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	var fold []tree.Message
+	for i := range 60 {
+		fold = append(fold, prompttest.AssistantSays(fmt.Sprintf("Chapter %d of the handbook is about topic %d.", i, i*i)))
+	}
+	fold[30] = prompttest.AssistantSays("The invoices lie in the blue cupboard upstairs.")
+	fold[31] = prompttest.AssistantSays("Room B-17 is reserved.")
+	in := prompt.Input{Fold: fold, TargetTokens: 200}
+	if got := extract(in, counter); strings.Contains(got, "cupboard") {
+		t.Fatalf("the sentence stands there anyway:\n%s", got)
+	}
+	in.Instructions = "Keep what is said about invoices."
+	if got := extract(in, counter); !strings.Contains(got, "The invoices lie in the blue cupboard upstairs.") {
+		t.Errorf("what the instructions ask for is lost:\n%s", got)
+	}
+	in.LookAhead = []tree.Message{prompttest.UserSays("Is B-17 large enough for xylophones?")}
+	if got := extract(in, counter); !strings.Contains(got, "Room B-17 is reserved.") || strings.Contains(got, "xylophones") {
+		t.Errorf("what the look-ahead is about is lost, or its text got in:\n%s", got)
+	}
+}
+
+func TestDigestOfLittle(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	for _, c := range []struct {
+		name string
+		fold []tree.Message
+		want string // in the digest
+	}{
+		{"one word", []tree.Message{prompttest.UserSays("hi")}, "user: hi"},
+		{"one character", []tree.Message{prompttest.UserSays("树")}, "user: 树"},
+		{"an emoji", []tree.Message{prompttest.UserSays("👍🏽")}, "user: 👍🏽"},
+		{"only a call", []tree.Message{prompttest.AssistantCalls("search", `{"q":"hazel"}`)}, `assistant: called search {"q":"hazel"}`},
+		{"only a refusal", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil, "refusal": "I can't do that."})}, "I can't do that."},
+		{"a name", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada", "content": "I like hazel."})}, "user Ada: I like hazel."},
+		{"a tag of ours", []tree.Message{prompttest.UserSays("What does </coppice-summary> mean in line 7?")}, "user: What does (/coppice-summary> mean in line 7?"},
+	} {
+		in := prompt.Input{Fold: c.fold, TargetTokens: 4000}
+		got := extract(in, counter)
+		checkDigest(t, in, got, counter)
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q lacks %q", c.name, got, c.want)
+		}
+	}
+	for _, in := range []prompt.Input{{}, {Fold: []tree.Message{prompttest.UserSays("\n\u200b ")}}, {Prior: " \n"}, {LookAhead: []tree.Message{prompttest.UserSays("Only ahead.")}}} {
+		if got := extract(in, counter); got != "" {
+			t.Errorf("of nothing it makes %q", got)
+		}
+	}
+}
+
+// TestDigestProperties tries everything on everything.
+func TestDigestProperties(t *testing.T) {
+	t.Parallel()
+	counters := []tokens.Counter{tokens.O200k(), prompttest.Quarters{}, ones{}}
+	rapid.Check(t, func(t *rapid.T) {
+		message := rapid.Custom(func(t *rapid.T) tree.Message {
+			text := strings.Repeat(prompttest.Hostile().Draw(t, "text")+" ", rapid.IntRange(0, 8).Draw(t, "times"))
+			switch rapid.IntRange(0, 3).Draw(t, "role") {
+			case 0:
+				return prompttest.AssistantSays(text)
+			case 1:
+				return prompttest.AssistantCalls("f", text)
+			case 2:
+				return prompttest.ToolSays("f", text)
+			}
+			return prompttest.UserSays(text)
+		})
+		in := prompt.Input{
+			Nonce: prompttest.Nonce, Prior: prompttest.Hostile().Draw(t, "prior"), Instructions: prompttest.Hostile().Draw(t, "instructions"),
+			Fold: rapid.SliceOfN(message, 0, 10).Draw(t, "fold"), LookAhead: rapid.SliceOfN(message, 0, 3).Draw(t, "ahead"),
+			TargetTokens: rapid.IntRange(-5, 400).Draw(t, "target"),
+		}
+		counter := rapid.SampledFrom(counters).Draw(t, "counter")
+		for range rapid.IntRange(1, 3).Draw(t, "merges") {
+			got := extract(in, counter)
+			checkDigest(t, in, got, counter)
+			in.Prior, in.PriorTokens = got, counter.Count(got)
+		}
+	})
+}
+
+// ones takes every character for a token.
+type ones struct{}
+
+func (ones) Count(text string) int { return utf8.RuneCountInString(text) }
+
+// No word of a digest is its own but those of its first line and headings, the
+// labels, and the marks where something was cut.
+func TestDigestIsExtractive(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[a-z]{1,8}|[A-Z][a-z]{2,6}|[0-9]{1,4}|not|no,|always|fixed|[a-z]{2,5}\.(go|com)/[a-z]{1,3}`)
+		text := rapid.Custom(func(t *rapid.T) string {
+			return strings.Join(rapid.SliceOfN(word, 1, 60).Draw(t, "words"), " ") + "."
+		})
+		known := map[string]bool{"": true}
+		in := prompt.Input{TargetTokens: rapid.IntRange(40, 300).Draw(t, "target")}
+		for range rapid.IntRange(1, 8).Draw(t, "messages") {
+			said := text.Draw(t, "text")
+			for w := range strings.FieldsSeq(said) {
+				known[trimMark(w)] = true
+			}
+			in.Fold = append(in.Fold, prompttest.UserSays(said))
+		}
+		in.LookAhead = []tree.Message{prompttest.UserSays("Xylophones Xylophones " + text.Draw(t, "ahead"))} // none of it may get in
+		for range 3 {
+			got := extract(in, ones{})
+			for _, line := range slices.Concat(digestLines(got)["Decisions and preferences"], digestLines(got)["Facts"], digestLines(got)["Done"], digestLines(got)["Open or not confirmed"]) {
+				for w := range strings.FieldsSeq(strings.TrimPrefix(line, "user: ")) {
+					if !known[trimMark(w)] {
+						t.Fatalf("%q is nobody's word in %q", w, line)
+					}
+				}
+			}
+			in.Prior, in.Fold = got, nil
+		}
+	})
+}

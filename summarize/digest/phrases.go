@@ -1,0 +1,106 @@
+package digest
+
+// cuePhrases are the words by which a digest knows what a sentence is about,
+// in lower case, separated by "|". A "^" stands before what counts only at the
+// start of a sentence. A language that isn't here still has its names, numbers
+// and addresses, and its users still come first.
+var cuePhrases = []struct {
+	cue     cueSet
+	phrases string
+}{
+	// English
+	{cueCorrection, "^no,|^no.|^no -|^no –|^nope|^wait,|^wait -|actually|correction|i meant|i mean|that's wrong|that is wrong|that's not right|that is not right|not correct|incorrect|instead of|instead|rather than|scratch that|i was wrong|my mistake|i misspoke|changed my mind|change of plan|should be|should have been|no longer|not anymore|forget what|ignore what i said|you misunderstood|you got that wrong|is outdated"},
+	{cueDecision, "always|never|from now on|we decided|i decided|decided|we agreed|agreed|let's go with|we'll go with|i'll go with|go with|going with|we'll use|let's use|i'll take|stick with|settle on|settled on|i prefer|we prefer|prefer|preferred|preference|remember that|please remember|keep in mind|note that|important|must|must not|mustn't|under no circumstances|at all times|requirement|required|the budget|budget is|the deadline|deadline is|deadline|allergic|only use|do not ever|by default"},
+	{cueWish, "i want|we want|i need|we need|i'd like|i would like|we'd like|please|make sure|ensure|don't|do not|avoid|i like|i love|i hate|i dislike|can't stand|my goal|our goal|the goal|goal is|can you|could you|help me|favorite|favourite|use|keep"},
+	{cueIdentity, "my name|call me|i live in|i work|i am from|i'm from|my email|my phone|my address|my birthday|i was born|my wife|my husband|my son|my daughter|my company|our company|my team|our team|years old|user id|my id|account number|is called|are called"},
+	{cueDone, "done|finished|completed|fixed|implemented|created|added|removed|deleted|updated|installed|deployed|merged|committed|pushed|resolved|booked|cancelled|canceled|sent|refactored|renamed|migrated|passes|passing|succeeded|successfully|all tests pass"},
+	{cueOpen, "todo|to do|next step|next steps|next,|still need|still needs|still have to|not yet|remaining|pending|in progress|open question|unclear|to be decided|tbd|will have to|need to|needs to|have to|later|follow up|waiting for|blocked|fails|failing|failed"},
+	{cueConfirm, "thanks|thank you|works|that worked|it worked|works now|perfect|great|awesome|excellent|confirmed|looks good|lgtm|correct|exactly|^yes|^yep|^ok|^okay|nice|good job|well done"},
+
+	// German
+	{cueCorrection, "^nein|^doch|^halt,|^moment,|eigentlich|korrektur|ich meinte|ich meine|das stimmt nicht|stimmt nicht|das ist falsch|falsch|sondern|stattdessen|anstatt|statt|mein fehler|habe mich geirrt|anders entschieden|nicht mehr|sollte sein|muss heißen"},
+	{cueDecision, "immer|niemals|nie|ab jetzt|ab sofort|von nun an|entschieden|beschlossen|vereinbart|wir nehmen|ich nehme|wir bleiben bei|ich bevorzuge|bevorzugt|lieber|am liebsten|merk dir|denk daran|wichtig|muss|müssen|darf nicht|auf keinen fall|unbedingt|das budget|die frist|frist|allergisch|grundsätzlich"},
+	{cueWish, "ich will|ich möchte|wir möchten|ich brauche|wir brauchen|bitte|achte darauf|kannst du|können sie|hilf mir|ich mag|ich hasse|vermeide|unser ziel|mein ziel|das ziel"},
+	{cueIdentity, "ich heiße|ich bin|mein name|ich wohne|ich arbeite|meine frau|mein mann|meine tochter|mein sohn|unsere firma|meine adresse|meine nummer|jahre alt"},
+	{cueDone, "erledigt|fertig|abgeschlossen|behoben|erstellt|hinzugefügt|entfernt|gelöscht|aktualisiert|installiert|gebucht|storniert|gesendet"},
+	{cueOpen, "noch zu tun|nächster schritt|nächste schritte|noch nicht|ausstehend|offen|unklar|später|muss noch|schlägt fehl|fehlgeschlagen"},
+	{cueConfirm, "danke|funktioniert|klappt|passt|perfekt|super|prima|genau|richtig|^ja|in ordnung"},
+
+	// French
+	{cueCorrection, "^non|en fait|correction|je voulais dire|ce n'est pas ça|c'est faux|c'est incorrect|plutôt que|au lieu de|j'ai changé d'avis|mon erreur|je me suis trompé|ne plus|n'est plus"},
+	{cueDecision, "toujours|jamais|désormais|dorénavant|à partir de maintenant|on a décidé|nous avons décidé|j'ai décidé|décidé|convenu|je préfère|nous préférons|préfère|retiens|rappelle-toi|n'oublie pas|important|il faut|doit|ne doit pas|obligatoire|le budget|la date limite|allergique"},
+	{cueWish, "je veux|je voudrais|nous voulons|j'ai besoin|s'il te plaît|s'il vous plaît|peux-tu|pouvez-vous|aide-moi|j'aime|je déteste|évite|mon objectif|notre objectif"},
+	{cueIdentity, "je m'appelle|mon nom|j'habite|je travaille|je suis|ma femme|mon mari|ma fille|mon fils|notre société|mon adresse|mon numéro"},
+	{cueDone, "terminé|fini|corrigé|créé|ajouté|supprimé|mis à jour|installé|réservé|annulé|envoyé|résolu"},
+	{cueOpen, "à faire|prochaine étape|pas encore|en attente|en cours|reste à|plus tard|échoue|échoué"},
+	{cueConfirm, "merci|ça marche|parfait|super|exactement|^oui|d'accord|très bien"},
+
+	// Spanish
+	{cueCorrection, "^no,|^no.|en realidad|corrección|quise decir|quería decir|me equivoqué|está mal|es incorrecto|no es correcto|en vez de|en lugar de|sino|más bien|cambié de opinión|mejor dicho|ya no"},
+	{cueDecision, "siempre|nunca|a partir de ahora|de ahora en adelante|decidimos|decidí|decidido|acordamos|acordado|prefiero|preferimos|recuerda|ten en cuenta|importante|debe|no debe|obligatorio|el presupuesto|la fecha límite|alérgico|alérgica"},
+	{cueWish, "quiero|queremos|quisiera|me gustaría|necesito|necesitamos|por favor|asegúrate|puedes|ayúdame|me gusta|odio|evita|mi objetivo|nuestro objetivo"},
+	{cueIdentity, "me llamo|mi nombre|vivo en|trabajo en|soy|mi esposa|mi marido|mi hija|mi hijo|nuestra empresa|mi dirección|mi número"},
+	{cueDone, "hecho|terminado|completado|corregido|creado|añadido|agregado|eliminado|actualizado|instalado|reservado|cancelado|enviado|resuelto"},
+	{cueOpen, "por hacer|próximo paso|siguiente paso|todavía no|aún no|pendiente|en progreso|falta|más tarde|falla|falló"},
+	{cueConfirm, "gracias|funciona|perfecto|genial|exacto|correcto|^sí|de acuerdo|muy bien"},
+
+	// Portuguese
+	{cueCorrection, "^não|na verdade|correção|eu quis dizer|está errado|incorreto|em vez de|ao invés de|mudei de ideia|me enganei|não é mais|melhor dizendo"},
+	{cueDecision, "sempre|nunca|a partir de agora|de agora em diante|decidimos|decidi|combinamos|prefiro|preferimos|lembre-se|lembra|importante|deve|não deve|obrigatório|o orçamento|o prazo|alérgico|alérgica"},
+	{cueWish, "eu quero|quero|queremos|gostaria|preciso|precisamos|por favor|certifique-se|você pode|me ajude|eu gosto|odeio|evite"},
+	{cueIdentity, "meu nome|me chamo|moro em|trabalho|eu sou|minha esposa|meu marido|minha filha|meu filho|nossa empresa"},
+	{cueDone, "feito|concluído|corrigido|criado|adicionado|removido|atualizado|instalado|cancelado|enviado"},
+	{cueOpen, "próximo passo|ainda não|pendente|em andamento|falta|mais tarde|falhou"},
+	{cueConfirm, "obrigado|obrigada|funciona|funcionou|perfeito|ótimo|exatamente|^sim"},
+
+	// Italian
+	{cueCorrection, "^no,|^no.|in realtà|correzione|intendevo|volevo dire|è sbagliato|non è corretto|invece di|invece|piuttosto che|ho cambiato idea|mi sono sbagliato|non più"},
+	{cueDecision, "sempre|mai|d'ora in poi|abbiamo deciso|ho deciso|deciso|concordato|preferisco|preferiamo|ricorda|tieni presente|importante|deve|non deve|obbligatorio|il budget|la scadenza|allergico|allergica"},
+	{cueWish, "voglio|vogliamo|vorrei|ho bisogno|per favore|assicurati|puoi|aiutami|mi piace|odio|evita"},
+	{cueIdentity, "mi chiamo|il mio nome|abito a|vivo a|lavoro|mia moglie|mio marito|mia figlia|mio figlio|la nostra azienda"},
+	{cueDone, "fatto|finito|completato|corretto|creato|aggiunto|rimosso|aggiornato|installato|prenotato|annullato|inviato|risolto"},
+	{cueOpen, "da fare|prossimo passo|non ancora|in sospeso|in corso|manca|più tardi|fallisce"},
+	{cueConfirm, "grazie|funziona|perfetto|ottimo|esatto|^sì|va bene"},
+
+	// Dutch, Polish, Turkish, Indonesian, Vietnamese
+	{cueCorrection, "^nee|eigenlijk|ik bedoel|ik bedoelde|dat klopt niet|in plaats van|toch niet|^nie,|właściwie|chodziło mi|to nieprawda|zamiast|pomyliłem|^hayır|aslında|demek istediğim|yanlış|yerine|düzeltme|^bukan|^tidak,|sebenarnya|maksud saya|salah|alih-alih|^không|thực ra|ý tôi là|sai rồi|không phải|thay vì"},
+	{cueDecision, "altijd|nooit|vanaf nu|besloten|afgesproken|liever|onthoud|belangrijk|moet|mag niet|zawsze|nigdy|od teraz|zdecydowaliśmy|postanowiłem|wolę|pamiętaj|ważne|musi|nie może|her zaman|asla|bundan sonra|karar verdik|tercih ederim|tercih|unutma|önemli|gerekli|selalu|jangan pernah|mulai sekarang|memutuskan|lebih suka|ingat|penting|harus|luôn luôn|luôn|không bao giờ|từ bây giờ|quyết định|tôi thích|nhớ rằng|quan trọng|phải"},
+	{cueWish, "ik wil|ik zou graag|ik heb nodig|alsjeblieft|chcę|chciałbym|potrzebuję|proszę|istiyorum|ihtiyacım var|lütfen|saya ingin|saya mau|saya butuh|tolong|tôi muốn|tôi cần|làm ơn|xin hãy|hãy"},
+	{cueIdentity, "ik heet|mijn naam|ik woon|nazywam się|mam na imię|mieszkam|benim adım|adım|nama saya|saya tinggal|tôi tên là|tên tôi|tôi sống"},
+	{cueDone, "klaar|gedaan|opgelost|gotowe|zrobione|naprawione|dodano|tamamlandı|bitti|düzeltildi|eklendi|selesai|sudah|diperbaiki|đã xong|hoàn thành|đã sửa|đã thêm"},
+	{cueConfirm, "bedankt|werkt|perfect|dziękuję|działa|świetnie|^tak|teşekkürler|çalışıyor|mükemmel|^evet|terima kasih|berhasil|cảm ơn|tuyệt vời|^vâng"},
+
+	// Russian, Ukrainian, Greek
+	{cueCorrection, "^нет|на самом деле|я имел в виду|я имела в виду|это неправильно|неверно|неправильно|исправление|вместо|точнее|передумал|передумала|ошибся|ошиблась|больше не|^ні|насправді|я мав на увазі|замість|^όχι|στην πραγματικότητα|εννοούσα|αντί"},
+	{cueDecision, "всегда|никогда|отныне|с этого момента|теперь всегда|решили|решил|решила|договорились|предпочитаю|предпочитаем|запомни|помни|важно|нужно обязательно|обязательно|должен|должна|должно|нельзя|бюджет|срок|дедлайн|аллергия|завжди|ніколи|відтепер|вирішили|πάντα|ποτέ|αποφασίσαμε|προτιμώ|σημαντικό|πρέπει"},
+	{cueWish, "я хочу|хочу|хотим|хотелось бы|мне нужно|нужно|нам нужно|пожалуйста|убедись|можешь|помоги|мне нравится|ненавижу|избегай|будь ласка|мені потрібно|θέλω|θα ήθελα|χρειάζομαι|παρακαλώ"},
+	{cueIdentity, "меня зовут|моё имя|мое имя|я живу|я работаю|моя жена|мой муж|моя дочь|мой сын|мене звати|με λένε|μένω"},
+	{cueDone, "готово|сделано|сделал|сделала|исправлено|исправил|завершено|добавлено|добавил|удалено|создано|установлено|решено|зроблено|виправлено|έτοιμο|έγινε"},
+	{cueOpen, "ещё не|еще не|осталось|следующий шаг|надо будет|позже|в процессе|не работает|ще не|залишилось"},
+	{cueConfirm, "спасибо|работает|отлично|точно|правильно|^да|хорошо|дякую|працює|ευχαριστώ|δουλεύει|τέλεια"},
+
+	// Arabic, Persian, Hebrew
+	{cueCorrection, "^لا،|^لا,|^لا |في الواقع|أقصد|قصدت|هذا خطأ|خطأ|غير صحيح|بدلا من|بدلاً من|تصحيح|غيرت رأيي|^نه|در واقع|منظورم|اشتباه|به جای|به\u200cجای|^לא|בעצם|התכוונתי|טעות|במקום|תיקון"},
+	{cueDecision, "دائما|دائمًا|أبدا|أبدًا|من الآن فصاعدا|قررنا|قررت|اتفقنا|أفضل|تذكر|مهم|يجب|لا يجوز|الميزانية|الموعد النهائي|حساسية|همیشه|هرگز|از این به بعد|تصمیم گرفتیم|ترجیح|یادت باشد|باید|نباید|תמיד|לעולם לא|מעכשיו|החלטנו|החלטתי|מעדיף|מעדיפה|זכור|חשוב|חייב|אסור"},
+	{cueWish, "أريد|نريد|أحتاج|من فضلك|رجاء|تأكد|أحب|أكره|تجنب|می\u200cخواهم|میخواهم|لطفا|لطفاً|نیاز دارم|אני רוצה|אני צריך|אני צריכה|בבקשה"},
+	{cueIdentity, "اسمي|أعيش في|أسكن|أعمل|اسم من|נام من|זה השם|שמי|קוראים לי|אני גר"},
+	{cueDone, "تم |انتهيت|اكتمل|أصلحت|انجام شد|تمام شد|בוצע|סיימתי|תוקן"},
+	{cueConfirm, "شكرا|شكرًا|يعمل|ممتاز|نعم|ممنون|متشکرم|عالی|תודה|עובד|מצוין"},
+
+	// Hindi, Bengali, Thai
+	{cueCorrection, "^नहीं|असल में|दरअसल|मेरा मतलब|गलत|के बजाय|की जगह|सुधार|^না|আসলে|ভুল|বদলে|^ไม่ใช่|จริงๆ แล้ว|จริงๆแล้ว|หมายถึง|ผิด|แทนที่จะ|แก้ไข|เปลี่ยนใจ"},
+	{cueDecision, "हमेशा|कभी नहीं|अब से|तय किया|फैसला|पसंद|याद रखें|याद रखना|महत्वपूर्ण|ज़रूरी|चाहिए|बजट|সবসময়|কখনো|সিদ্ধান্ত|পছন্দ|মনে রাখ|ตลอดเวลา|เสมอ|ห้าม|ไม่เคย|ตั้งแต่นี้|ตัดสินใจ|ตกลง|ชอบ|จำไว้|สำคัญ|ต้อง|งบประมาณ|แพ้"},
+	{cueWish, "मुझे चाहिए|मैं चाहता|मैं चाहती|कृपया|আমি চাই|দয়া করে|อยาก|ต้องการ|กรุณา|ช่วย|ขอ"},
+	{cueIdentity, "मेरा नाम|मैं रहता|मैं रहती|আমার নাম|ชื่อ|อาศัยอยู่|ทำงานที่"},
+	{cueDone, "हो गया|पूरा|ठीक कर|শেষ|সম্পন্ন|เสร็จ|เรียบร้อย|แก้แล้ว"},
+	{cueConfirm, "धन्यवाद|शुक्रिया|काम कर रहा|^हाँ|ধন্যবাদ|ขอบคุณ|ใช้ได้|เยี่ยม"},
+
+	// Chinese, Japanese, Korean
+	{cueCorrection, "^不，|^不,|^不对|^不是|不对|不對|其实|其實|更正|纠正|我的意思是|我是说|我是說|错了|錯了|搞错|而不是|不是这|改成|改为|改為|应该是|應該是|改主意|不再|^いや|^いいえ|^違|違います|違う|実は|訂正|つまり|ではなく|じゃなくて|の代わりに|間違|変更して|^아니|사실은|사실 |정정|제 말은|틀렸|잘못|대신|말고|바꿔"},
+	{cueDecision, "总是|總是|永远|永遠|从不|從不|绝不|絕不|从现在|從現在|今后|以后都|决定|決定|商定|说好|更喜欢|偏好|喜欢|喜歡|记住|記住|重要|必须|必須|不能|不要|务必|預算|预算|截止|过敏|過敏|いつも|常に|絶対|決して|今後|これから|決め|決まり|好き|好み|覚えて|重要|必ず|しないで|べき|予算|締め切り|締切|アレルギー|항상|절대|앞으로|결정|정했|합의|선호|좋아|기억해|중요|반드시|해야|하지 마|예산|마감|알레르기"},
+	{cueWish, "我想|我要|我们要|我需要|我希望|请|請|帮我|幫我|确保|避免|目标|目標|したい|欲しい|ほしい|ください|お願い|必要|てほしい|하고 싶|원해|원합|필요|해 주세요|해주세요|부탁|주세요"},
+	{cueIdentity, "我叫|我的名字|我住|我是|我在|我的邮箱|我的電話|我的电话|私は|私の名前|と申します|住んで|제 이름|저는|살고|이름은"},
+	{cueDone, "完成|已经|已經|搞定|修好|修复了|修復了|创建了|添加了|删除了|已更新|已安装|已预订|しました|完了|終わり|済み|直しました|完成|완료|했습니다|끝났|수정했|추가했|삭제했"},
+	{cueOpen, "还没|還沒|尚未|待办|待辦|下一步|接下来|接下來|稍后|未完成|まだ|次の|後で|未完了|残り|아직|다음|나중에|남은"},
+	{cueConfirm, "谢谢|謝謝|可以了|好的|没问题|沒問題|太好了|正确|正確|ありがとう|動きました|完璧|大丈夫|はい|감사|고마워|작동|완벽|좋아요|네,"},
+}

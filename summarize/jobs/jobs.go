@@ -1,0 +1,98 @@
+// Package jobs runs compactions in the background, through River: a [Worker]
+// queues them in the transactions of the appends that make them due, and servers
+// that share a database share the work. Besides the migrations it alone imports River.
+//
+// What a compaction is, when it is due and what it came to is package summarize's
+// business. What jobs adds is when a job is queued, tried again, handed on or
+// given up.
+package jobs
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// A job compacts in steps until its slice of time is over, and is queued again
+// then, as long as there is more to do. So what bounds a job is one step, however
+// many there are. A killed server's job is taken up by another one at most
+// 6 minutes later, with models whose timeouts are a minute together: when River
+// takes it for stuck, and half a minute between two looks.
+const (
+	jobSlice      = time.Minute
+	leastTimeout  = 3 * time.Minute // of a job, with its last step
+	rescueSlack   = 2 * time.Minute // after a job's timeout
+	jobAttempts   = 6               // River waits attempt⁴ seconds between them: 1 s to 10 min
+	databasePause = 5 * time.Second // after a failure of the database, which is no attempt
+	longestPause  = 5 * time.Minute // when it has failed for long
+)
+
+// job asks for a compaction of a branch, if one is due. One is under way per
+// conversation; while one waits or runs or backs off, another is not queued, and
+// it learns of the other branches that are due.
+type job struct {
+	TenantID       string    `json:"tenant_id" river:"unique"`
+	ConversationID uuid.UUID `json:"conversation_id" river:"unique"`
+	HeadID         uuid.UUID `json:"head_id"`
+}
+
+func (job) Kind() string { return "compaction" }
+
+func (job) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: jobAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unfinished}}
+}
+
+// unfinished are River's default states less completed: a job that is done must
+// not keep the next one away.
+var unfinished = []rivertype.JobState{
+	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+}
+
+// branchesOf reads the heads that a job was told of.
+func branchesOf(metadata []byte) []uuid.UUID {
+	var read struct {
+		Branches []uuid.UUID `json:"branches"`
+	}
+	_ = json.Unmarshal(metadata, &read) // absent where there are none
+	return read.Branches
+}
+
+// Outcome is what came of one attempt at a job.
+type Outcome string
+
+// Outcomes of an attempt.
+const (
+	Completed Outcome = "completed"
+	Continued Outcome = "continued" // its time was over with steps left to do, and it goes on at once
+	Retried   Outcome = "retried"   // it failed, and will be tried again
+	Discarded Outcome = "discarded" // it failed for the last time
+	Canceled  Outcome = "canceled"  // its conversation is gone
+)
+
+// Outcomes lists them all.
+func Outcomes() []Outcome {
+	return []Outcome{Completed, Continued, Retried, Discarded, Canceled}
+}
+
+// outcomeOf tells what River will make of a job's error.
+func outcomeOf(err error, attempt, most int) Outcome {
+	var cancel *river.JobCancelError
+	var snooze *river.JobSnoozeError
+	switch {
+	case err == nil:
+		return Completed
+	case err == goesOn:
+		return Continued
+	case errors.As(err, &cancel):
+		return Canceled
+	case errors.As(err, &snooze):
+		return Retried
+	case attempt >= most:
+		return Discarded
+	}
+	return Retried
+}

@@ -1,0 +1,117 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+const written = "The user and the assistant spoke about what there is to say, turn by turn."
+
+// messageBody is a message that says text.
+func messageBody(role, text string) json.RawMessage {
+	raw, err := json.Marshal(map[string]string{"role": role, "content": text})
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// counting is a summarizer that always gives the same text, and counts.
+func counting(text string) (*llmtest.Model, *atomic.Int32) {
+	var calls atomic.Int32
+	return &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		calls.Add(1)
+		return llmtest.Response(text), nil
+	}}, &calls
+}
+
+// smallSettings compact soon.
+func smallSettings() summarize.Settings {
+	s := summarize.Defaults()
+	s.MaxContextTokens, s.ReservedTokens, s.MinFoldTokens, s.MinFoldMessages, s.MinRecentMessages = 1200, 0, 20, 2, 2
+	return s
+}
+
+func service(t testing.TB, s *tree.Store, cfg summarize.Config) *summarize.Service {
+	t.Helper()
+	if cfg.Settings == (summarize.Settings{}) {
+		cfg.Settings = smallSettings()
+	}
+	out, err := summarize.New(s, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func conversation(t testing.TB, s *tree.Store) uuid.UUID {
+	t.Helper()
+	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID
+}
+
+// talk appends turns to a conversation and gives the last message.
+func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int) (last tree.Message) {
+	t.Helper()
+	for i := range turns {
+		for _, role := range []string{"user", "assistant"} {
+			last = add(t, s, conversation, parent, string(messageBody(role, fmt.Sprintf("%s says in turn %d of this talk what there is to say about it, at some length.", role, i))))
+			parent = last.ID
+		}
+	}
+	return last
+}
+
+func add(t testing.TB, s *tree.Store, id, parent uuid.UUID, body string) tree.Message {
+	t.Helper()
+	m, _, err := s.Append(t.Context(), id, parent, tree.NewMessage{Body: json.RawMessage(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// eventually waits for what happens in the background.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if is() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func contextOf(t *testing.T, s *summarize.Service, id, head uuid.UUID) summarize.Context {
+	t.Helper()
+	c, err := s.Context(t.Context(), id, head, summarize.Window{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

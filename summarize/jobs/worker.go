@@ -1,0 +1,187 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Config sets a Worker up.
+type Config struct {
+	// ID names the server among those that share the database, and stays the
+	// same when it is started again: it then takes up at once what it left.
+	// No two servers that run at once may share it.
+	ID string
+	// Concurrency is how many branches are compacted at once; 0 stands for 2.
+	// 0 workers of a server that only queues: negative.
+	Concurrency int
+	// PollOnly looks for jobs once a second instead of being told of them by
+	// LISTEN, which doesn't get through a pooler.
+	PollOnly bool
+	Logger   *slog.Logger
+	Registry prometheus.Registerer // gets the figures of the jobs; nil for none
+	Observe  func(Outcome)         // called with what came of each attempt; nil for none
+}
+
+// A Worker queues compactions in the transactions of appends and runs them in
+// the background. It is a tree.AppendHook; give it to the store that appends.
+type Worker struct {
+	service *summarize.Service
+	pool    *pgxpool.Pool
+	queries *db.Queries
+	river   *river.Client[pgx.Tx]
+	id      string
+	works   bool
+	log     *slog.Logger
+	observe func(Outcome)
+	quiet   frontier
+	slice   time.Duration // of a job; tests make it shorter
+}
+
+// New makes a Worker. The database must have River's tables, which db.Migrate
+// makes.
+func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker, err error) {
+	defer db.Wrap(&err, "jobs.New(%s)", cfg.ID)
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = 2
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	w := &Worker{service: service, pool: pool, queries: db.New(pool), id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, slice: jobSlice}
+	figures := newMetrics(w.Count, cfg.Logger)
+	w.observe = func(o Outcome) {
+		figures.attempts.WithLabelValues(string(o)).Inc()
+		if cfg.Observe != nil {
+			cfg.Observe(o)
+		}
+	}
+	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: w.timeout(), RescueStuckJobsAfter: w.timeout() + rescueSlack, MaxAttempts: jobAttempts, PollOnly: cfg.PollOnly}
+	if w.works {
+		workers := river.NewWorkers()
+		river.AddWorker(workers, &runner{w: w})
+		config.Workers = workers
+		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}}
+	}
+	if w.river, err = river.NewClient(riverpgxv5.New(pool), config); err != nil {
+		return nil, err
+	}
+	if cfg.Registry != nil {
+		err = cfg.Registry.Register(figures)
+	}
+	return w, err
+}
+
+// timeout is how long a job may take: its slice, and a step after it.
+func (w *Worker) timeout() time.Duration {
+	return max(leastTimeout, jobSlice+w.service.StepTimeout())
+}
+
+// warnings leaves out what River says of its everyday life: compactions have a
+// line of their own.
+type warnings struct{ slog.Handler }
+
+func (h warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{h.Handler.WithAttrs(attrs)}
+}
+func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
+
+// Start takes up the jobs that this server left when it was killed, and begins
+// to work until ctx ends or Stop is called.
+func (w *Worker) Start(ctx context.Context) error {
+	if !w.works {
+		return nil
+	}
+	if err := w.queries.TakeUpJobs(ctx, w.id); err != nil {
+		db.Wrap(&err, "jobs.Worker.Start(%s)", w.id)
+		return err
+	}
+	return w.river.Start(ctx)
+}
+
+// Stop lets running jobs finish until ctx ends, and then cancels them; what is
+// cancelled stays queued.
+func (w *Worker) Stop(ctx context.Context) error {
+	if !w.works {
+		return nil
+	}
+	err := w.river.Stop(ctx)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = w.river.StopAndCancel(hard)
+	}
+	return err
+}
+
+// Wants is asked before every append, so that an append that can't pass its
+// branch's trigger costs nothing more.
+func (w *Worker) Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool {
+	_, quiet := w.quiet.below(conversationID, parentID, tokens, messages)
+	return !quiet
+}
+
+// Stored remembers how far the branch is from its trigger after an append that
+// wasn't wanted.
+func (w *Worker) Stored(conversationID, parentID, id uuid.UUID, tokens, messages int) {
+	if left, quiet := w.quiet.below(conversationID, parentID, tokens, messages); quiet {
+		w.quiet.put(headKey{conversationID, id}, left)
+	}
+}
+
+// Appended looks at the branch that an append made, and queues a compaction in
+// the append's transaction if one is due. What follows isn't looked at for a
+// while then: the job does, before it ends.
+func (w *Worker) Appended(ctx context.Context, store *tree.Store, m tree.Message) (committed func(), err error) {
+	found, err := w.service.Check(ctx, store, m.ConversationID, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !found.Due {
+		return func() {
+			w.quiet.set(m.ConversationID, m.ID, found.Room, frontierAge)
+			// The next one under this parent, a regeneration say, then needs no look.
+			if m.ParentID != uuid.Nil {
+				w.quiet.set(m.ConversationID, m.ParentID, found.Room.Less(-m.Tokens, -1), frontierAge)
+			}
+		}, nil
+	}
+	if err := w.queue(ctx, db.TxOf(ctx), job{store.TenantID(), m.ConversationID, m.ID}, found.Tail); err != nil {
+		return nil, err
+	}
+	return func() { w.quiet.set(m.ConversationID, m.ID, found.Room, queuedAge) }, nil
+}
+
+// queue inserts a job in the append's transaction. Where the conversation has
+// one, that job is told of the branch: it may be at work on another. A job ends
+// with its row locked, so that it comes to know of the branch, or else there is
+// room for a job.
+func (w *Worker) queue(ctx context.Context, tx pgx.Tx, j job, tail []uuid.UUID) error {
+	for {
+		inserted, err := w.river.InsertTx(ctx, tx, j, &river.InsertOpts{Metadata: causeOf(ctx)})
+		if err != nil || !inserted.UniqueSkippedAsDuplicate {
+			return err
+		}
+		told, err := db.New(tx).TellJob(ctx, db.TellJobParams{ID: inserted.Job.ID, Path: texts(tail), HeadID: j.HeadID.String()})
+		if err != nil || told > 0 {
+			return err
+		}
+		// It ended between the two statements, as one that failed for good may.
+	}
+}

@@ -1,0 +1,114 @@
+package summarize
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/prompt"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// record begins the record of a compaction, which so far changes nothing.
+func record(v tree.View, settings Settings, t Trigger, d *Demand) tree.Compaction {
+	k := tree.Compaction{
+		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(t),
+		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: settings.json(),
+	}
+	if v.Summary != nil {
+		k.MessagesBefore++
+		k.PriorSummaryID = v.Summary.ID
+	}
+	k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
+	if d != nil {
+		k.Instructions = d.Instructions
+	}
+	return k
+}
+
+// json is the settings as a record has them.
+func (s Settings) json() json.RawMessage {
+	raw, _ := json.Marshal(s) // numbers and strings always marshal
+	return raw
+}
+
+// conclude decides what a compaction came to, and completes its record. Only two
+// outcomes come after it: the store finds under the conversation's lock that a
+// summary was overtaken (superseded, stale), or that it can't be stored.
+func conclude(k *tree.Compaction, l look, d draft) {
+	if l.plan == nil {
+		k.Outcome, k.Reason = tree.OutcomeNothingToDo, string(l.reason)
+		return
+	}
+	k.AnchorID, k.CutoffID, k.FoldedMessages, k.FoldedTokens = d.plan.AnchorID, d.plan.CutoffID, len(d.plan.Fold), d.plan.FoldTokens
+	k.Model = d.model
+	if d.attempts != nil {
+		k.Attempts, _ = json.Marshal(d.attempts) // numbers and strings always marshal
+	}
+	for _, a := range d.attempts {
+		k.PromptTokens += a.PromptTokens
+		k.CompletionTokens += a.CompletionTokens
+	}
+	switch {
+	case d.gone:
+		k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
+	case d.summary == nil:
+		k.Outcome, k.Reason = tree.OutcomeFailed, whyNone(d.attempts)
+	case !d.gains():
+		k.Outcome, k.Reason = tree.OutcomeNoGain, fmt.Sprintf("The summary's message has %d tokens, and what it would replace %d.", d.summary.Tokens, d.plan.Replaced)
+	default:
+		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-d.plan.Replaced+d.summary.Tokens
+		k.MessagesAfter = len(l.view.Prefix) + 1 + d.plan.Tail
+		k.Reason = fmt.Sprintf("%d messages folded, %d → %d tokens.", len(d.plan.Fold), k.TokensBefore, k.TokensAfter)
+		if cut := cutKept(d.plan.Kept); cut > 0 {
+			k.Reason += fmt.Sprintf(" Of the messages kept word for word, %d are cut in the middle.", cut)
+		}
+	}
+}
+
+// refused makes the record that of a summary which the database will never take.
+func refused(k *tree.Compaction, err error) {
+	k.Outcome, k.Reason = tree.OutcomeFailed, "The summary can't be stored: "+err.Error()
+	k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
+}
+
+func whyNone(attempts []prompt.Attempt) string {
+	if len(attempts) == 0 {
+		return "There is no summarizer, and the offline digest is switched off."
+	}
+	last := attempts[len(attempts)-1]
+	return fmt.Sprintf("No summarizer gave a summary. The last, %s: %s.", last.Model, last.Error)
+}
+
+// Trouble is what an error of a compaction says of the next attempt. What models
+// do wrong is no error: it is an outcome, and the branch backs off.
+type Trouble int
+
+// Kinds of Trouble.
+const (
+	TroubleNone    Trouble = iota
+	TroubleGone            // the branch is no longer there
+	TroubleRefused         // what was to be stored can't be, and never will
+	TroubleEnded           // the caller's time is over, or it went away
+	TroubleAway            // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
+)
+
+// TroubleOf tells the kinds apart. An error of the caller's time has the same name as
+// that of a connection which took too long, but only with ctx at its end.
+func TroubleOf(ctx context.Context, err error) Trouble {
+	switch {
+	case err == nil:
+		return TroubleNone
+	case ctx.Err() != nil:
+		return TroubleEnded
+	case errors.Is(err, fault.NotFound):
+		return TroubleGone
+	case fault.Refused(err), errors.Is(err, fault.Permanent):
+		return TroubleRefused
+	}
+	return TroubleAway
+}

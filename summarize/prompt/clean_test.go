@@ -1,0 +1,81 @@
+package prompt
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
+)
+
+func TestCleanSummary(t *testing.T) {
+	t.Parallel()
+	const good = "The hedge at 12 Mill Lane is to be cut on Friday."
+	for _, c := range []struct {
+		name, text, want string
+		err              error
+	}{
+		{"plain", good, good, nil},
+		{"spaces", "\n\n  " + good + "\t\n", good, nil},
+		{"byte order mark", "\ufeff" + good, good, nil},
+		{"NUL", "The \x00hedge at 12 Mill Lane is to be cut.", "The hedge at 12 Mill Lane is to be cut.", nil},
+		{"empty", "", "", errEmptySummary},
+		{"blank", " \n\t ", "", errEmptySummary},
+		{"29 characters", strings.Repeat("x", 29), "", errShortSummary},
+		{"30 characters", strings.Repeat("x", 30), strings.Repeat("x", 30), nil},
+		{"29 characters of three bytes", strings.Repeat("樹", 29), "", errShortSummary},
+		{"30 characters of three bytes", strings.Repeat("樹", 30), strings.Repeat("樹", 30), nil},
+		{"30 with spaces around 29", " " + strings.Repeat("x", 29) + " ", "", errShortSummary},
+		{"code fence", "```\n" + good + "\n```", good, nil},
+		{"code fence with a language", "```markdown\n" + good + "\n```", good, nil},
+		{"tildes", "~~~\n" + good + "\n~~~", good, nil},
+		{"two code blocks", "```go\nx := 1\n```\n" + good + "\n```\ny\n```", "```go\nx := 1\n```\n" + good + "\n```\ny\n```", nil},
+		{"code inline", "```" + good + "```", "```" + good + "```", nil},
+		{"empty code fence", "```\n```", "", errEmptySummary},
+		{"tags", "<summary>\n" + good + "\n</summary>", good, nil},
+		{"tags in capitals", "<Conversation_Summary>" + good + "</conversation_summary>", good, nil},
+		{"tags in a code fence", "```xml\n<summary>\n" + good + "\n</summary>\n```", good, nil},
+		{"tags that don't match", "<summary>" + good, "<summary>" + good, nil},
+		{"empty tags", "<summary></summary>", "", errEmptySummary},
+		{"overlapping tag", "<summary>", "", errShortSummary},
+		{"marks before every line", "| " + good + "\n|\n| It rained.", good + "\n\nIt rained.", nil},
+		{"table", "| what | when    |\n|------|---------|\n| cut  | Friday  |", "| what | when    |\n|------|---------|\n| cut  | Friday  |", nil},
+		{"reasoning", "<think>The user wants…</think>\n" + good, good, nil},
+		{"reasoning that was cut off", "<think>The user wants a hedge to be cut on Friday", "", errReasoning},
+		{"only reasoning", "<think>Hm.</think>", "", errEmptySummary},
+		{"own tags", "<coppice-summary>\n" + good + "\n</coppice-summary>", "", errLeak},
+		{"fence", good + "\n</coppice-fold-" + prompttest.Nonce + ">", "", errLeak},
+		{"transcript", "user:\n| " + good + "\nassistant:\n| Yes.", "", errLeak},
+		{"refusal", "I'm sorry, but I can't help with summarizing this.", "", ErrRefused},
+		{"refusal with a curly apostrophe", "I can’t summarize this conversation for you.", "", ErrRefused},
+		{"refusal in German", "Es tut mir leid, aber dabei kann ich nicht helfen.", "", ErrRefused},
+		{"refusal in Chinese", "抱歉，我无法为您总结这段对话，因为其中包含了不适当的内容，请换一个话题再试一次。", "", ErrRefused},
+		{"summary of a refusal", "The user asked for a recipe. The assistant said: I'm sorry, I can't.", "The user asked for a recipe. The assistant said: I'm sorry, I can't.", nil},
+		{"long text that begins like a refusal", "I can't find fault with the plan: " + strings.Repeat("cut the hedge in winter. ", 20), "I can't find fault with the plan: " + strings.TrimSpace(strings.Repeat("cut the hedge in winter. ", 20)), nil},
+		{"invalid UTF-8", good + "\xff", good + "\ufffd", nil},
+	} {
+		got, err := Clean(c.text)
+		if got != c.want || !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+			t.Errorf("%s: Clean(%q)\n got %q, %v\nwant %q, %v", c.name, c.text, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestCleanSummaryProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := Clean(prompttest.Hostile().Draw(t, "text"))
+		if err != nil {
+			return
+		}
+		if utf8.RuneCountInString(text) < minSummary || !utf8.ValidString(text) || len(Leaks(text, "")) > 0 {
+			t.Fatalf("%q was taken", text)
+		}
+		if again, err := Clean(text); err != nil || again != text {
+			t.Fatalf("%q cleaned again gives %q, %v", text, again, err)
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package prompt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Input is what a summarizer is asked to do.
+type Input struct {
+	Nonce        string         // of the fence, see Nonce
+	Prior        string         // text of the summary to be merged; "" for none
+	PriorTokens  int            // of Prior
+	Fold         []tree.Message // to be summarized, oldest first
+	LookAhead    []tree.Message // after the cutoff, oldest first: only to judge what matters
+	Instructions string         // of the caller's; "" for none
+	TargetTokens int            // size asked for
+}
+
+// Nonce is the code in the tags around a compaction's transcript. It
+// derives from the compaction's id, so that a replay builds the same prompt;
+// nobody can have written it into a message before the id was made.
+func Nonce(compactionID uuid.UUID) string {
+	sum := sha256.Sum256(append([]byte("coppice fence "), compactionID[:]...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// A Result is what a summarizer gives.
+type Result struct {
+	Text     string
+	Model    string    // that wrote it
+	Taken    int       // messages of the fold that the text tells of, the oldest ones
+	Attempts []Attempt // also of a summarizer that gives no summary
+}
+
+// An Attempt is one call of a model.
+type Attempt struct {
+	Model            string `json:"model"`
+	Error            string `json:"error,omitempty"` // "" where it gave a summary
+	PromptTokens     int    `json:"prompt_tokens"`   // as the provider counts, or an estimate where it doesn't say
+	CompletionTokens int    `json:"completion_tokens"`
+	DurationMS       int64  `json:"duration_ms"`
+}

@@ -1,0 +1,113 @@
+package prompt
+
+import (
+	"encoding/json"
+	"slices"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Kept is a folded message that stays verbatim beside a summary.
+type Kept struct {
+	tree.Message
+	Limit int // tokens that stay of it, the middle being cut; 0: all
+}
+
+// Wrap is the user message by which a context shows a summary and the folded
+// messages that stay verbatim, oldest first. It is never a system message,
+// because what it says was made from what anybody wrote. The same arguments give
+// the same bytes.
+//
+// It is no larger than a message may be, as far as that is a matter of what is
+// kept. Of kept messages that are too large the middle is cut, and where that
+// isn't enough the oldest don't stay: dropped is how many.
+func Wrap(text string, kept []Kept, count tokens.Counter) (body json.RawMessage, dropped int) {
+	shown := make([]tree.Message, len(kept))
+	for i, k := range kept {
+		shown[i] = cutTo(k.Message, keptCharacters(k.Message, k.Limit, count))
+	}
+	return wrapWithin(text, shown, mostSummaryBytes)
+}
+
+// cutTo shortens a message's text to limit characters, its calls included; 0
+// leaves it whole.
+func cutTo(m tree.Message, limit int) tree.Message {
+	if limit <= 0 {
+		return m
+	}
+	if text := keptText(m); utf8.RuneCountInString(text) > limit {
+		m.Body = messageBody(string(m.Role), CutMiddle(text, limit))
+	}
+	return m
+}
+
+// keptCharacters turns a kept message's limit in tokens into one in
+// characters.
+func keptCharacters(m tree.Message, limit int, count tokens.Counter) int {
+	if limit <= 0 {
+		return 0
+	}
+	text := keptText(m)
+	cut := cutTokens(text, limit, count)
+	if cut == text {
+		return 0
+	}
+	mark := utf8.RuneCountInString(cutMark(utf8.RuneCountInString(text)))
+	return max(1, utf8.RuneCountInString(cut)-mark)
+}
+
+// keptText is what a summary's message shows of a kept message.
+func keptText(m tree.Message) string {
+	said := Read(m)
+	texts := make([]string, 0, 2+len(said.Calls))
+	for _, text := range []string{said.Text, said.Refusal} {
+		if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	for _, call := range said.Calls {
+		texts = append(texts, "(calls "+call.Name+": "+call.Arguments+")")
+	}
+	return strings.Join(texts, "\n")
+}
+
+// mostSummaryBytes is what a summary's message may have: less than a message
+// may, as an export and an import must be able to carry it.
+const mostSummaryBytes = tree.MaxBodyBytes - 1<<10
+
+// wrapWithin is wrapSummary in at most so many bytes, as far as that is a matter
+// of what is kept: tokens say little of bytes. Where all of it is too much, the
+// long ones are cut until it fits. Where that leaves too little to tell
+// anything, the oldest don't stay, and dropped is how many.
+func wrapWithin(text string, kept []tree.Message, most int) (body json.RawMessage, dropped int) {
+	if body = wrapSummary(text, kept); len(body) <= most {
+		return body, 0
+	}
+	const least = 64 // characters
+	longest, lengths := 0, make([]int, len(kept))
+	for i, m := range kept {
+		lengths[i] = utf8.RuneCountInString(keptText(m))
+		longest = max(longest, lengths[i])
+	}
+	shown := slices.Clone(kept)
+	for limit := most; limit >= least && len(body) > most; limit /= 2 {
+		if longest <= limit {
+			continue // it would change nothing
+		}
+		for i, m := range kept {
+			if lengths[i] > limit {
+				shown[i] = cutTo(m, limit)
+			}
+		}
+		body = wrapSummary(text, shown)
+	}
+	if len(body) <= most {
+		return body, 0
+	}
+	dropped = sort.Search(len(shown), func(n int) bool { return len(wrapSummary(text, shown[n:])) <= most })
+	return wrapSummary(text, shown[dropped:]), dropped
+}

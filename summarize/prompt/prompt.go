@@ -1,0 +1,182 @@
+// Package prompt is what a summarizer reads and how its answer becomes a message:
+// the transcript of what is to be summarized, the fence around it, the texts that
+// say what to do, and the checks that an answer is a summary and nothing else.
+//
+// What people, models and tools wrote is data here. It stands in lines with a
+// mark, between tags with a nonce, escaped, so that no text can end its fence or
+// pass for a line of ours. [Next] makes the prompt of one call; [Step.Accept] and
+// [Clean] judge an answer; [Wrap] makes a summary's message of it, and [Unwrap]
+// gives the text back.
+//
+// The package calls no model and stores nothing.
+package prompt
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+//go:embed texts/*.txt
+var textFiles embed.FS
+
+// texts are the sentences of a prompt, one file for each of its
+// messages.
+var texts = template.Must(template.ParseFS(textFiles, "texts/*.txt"))
+
+// A part says what a message of a prompt is for. Its value is the name
+// of the file with its text, and the name of the tag in it.
+type part string
+
+const (
+	partSystem    part = "system"
+	partPrior     part = "prior"     // only if there is one
+	partFold      part = "fold"      // the messages to summarize
+	partCutoff    part = "cutoff"    // the marker: always a message of its own
+	partLookAhead part = "lookahead" // only if there is any
+	partClosing   part = "closing"   // what to do, with the caller's instructions
+
+	partInstructions part = "instructions" // a tag within the closing message
+)
+
+// A message is one message that a summarizer gets.
+type message struct {
+	part part
+	text string
+}
+
+// role: a system message first and never another, because some providers take
+// only the first.
+func (m message) role() string {
+	if m.part == partSystem {
+		return "system"
+	}
+	return "user"
+}
+
+// A prompt is what a summarizer gets, in order.
+type prompt []message
+
+// messages gives the prompt as chat-completions message objects.
+func (p prompt) messages() []json.RawMessage {
+	bodies := make([]json.RawMessage, len(p))
+	for i, m := range p {
+		bodies[i] = messageBody(m.role(), m.text)
+	}
+	return bodies
+}
+
+// repeatedBy tells whether an answer is a piece of what the prompt itself says,
+// or begins with it.
+func (p prompt) repeatedBy(answer string) bool {
+	const telling = 60 // characters that no summary shares with a prompt by chance
+	for _, m := range p {
+		if m.part != partSystem && m.part != partClosing {
+			continue
+		}
+		if strings.Contains(m.text, answer) || strings.HasPrefix(answer, firstCharacters(m.text, telling)) {
+			return true
+		}
+	}
+	return false
+}
+
+// MaxInstructions bounds a caller's instructions, in characters.
+const MaxInstructions = 4000
+
+// buildPrompt writes down what the summarizer is asked. The same input gives
+// the same prompt. With a prior summary it asks for one that takes both its
+// place and the messages'.
+func buildPrompt(in Input, limits limits) prompt {
+	t := newTranscriber(limits, in.Nonce)
+	transcript := func(part part, texts ...string) message {
+		return message{part, fill(part, map[string]any{"Text": fence(part, in.Nonce, strings.Join(texts, ""))})}
+	}
+	p := prompt{{partSystem, fill(partSystem, map[string]any{
+		"Nonce": in.Nonce, "Open": string(escapeOpen), "Close": string(escapeClose),
+	})}}
+	if in.Prior != "" {
+		p = append(p, transcript(partPrior, quoteWhole(in.Prior, in.Nonce)))
+	}
+	var fold, lookAhead []string
+	for _, m := range in.Fold {
+		fold = append(fold, t.message(m))
+	}
+	for _, m := range in.LookAhead {
+		lookAhead = append(lookAhead, t.message(m))
+	}
+	p = append(p, transcript(partFold, fold...))
+	p = append(p, message{partCutoff, fill(partCutoff, map[string]any{"Text": "<" + tagName(partCutoff, in.Nonce) + "/>"})})
+	if len(lookAhead) > 0 {
+		p = append(p, transcript(partLookAhead, lookAhead...))
+	}
+	return append(p, message{partClosing, closing(in)})
+}
+
+func closing(in Input) string {
+	about := map[string]any{
+		"Merge": in.Prior != "", "Condense": condense(in.PriorTokens, in.TargetTokens),
+		"PriorTokens": in.PriorTokens, "TargetTokens": in.TargetTokens,
+		"Words": in.TargetTokens * 3 / 4,
+	}
+	if text := strings.TrimSpace(in.Instructions); text != "" {
+		about["Instructions"] = fence(partInstructions, in.Nonce, quoteWhole(CutMiddle(text, MaxInstructions), in.Nonce))
+	}
+	return fill(partClosing, about)
+}
+
+// condense says how hard to condense a prior summary, by how much of the
+// target it takes up: "keep", "oldest" or "resolved".
+func condense(priorTokens, targetTokens int) string {
+	switch percent := priorTokens * 100 / max(targetTokens, 1); {
+	case percent < 60:
+		return "keep"
+	case percent <= 85:
+		return "oldest"
+	}
+	return "resolved"
+}
+
+func quoteWhole(text, nonce string) string {
+	var b strings.Builder
+	quoteText(&b, escapeText(text, nonce))
+	return b.String()
+}
+
+// tagName is the name of a tag in a prompt. No text can hold the nonce, so
+// none can hold the tag.
+func tagName(part part, nonce string) string {
+	return tagWord + "-" + string(part) + "-" + nonce
+}
+
+// fence puts whole lines between the tags of a part.
+func fence(part part, nonce, lines string) string {
+	name := tagName(part, nonce)
+	return "<" + name + ">\n" + lines + "</" + name + ">"
+}
+
+// fill fills in the text of a part. Values are put in as they are and not
+// looked at for templates.
+func fill(part part, values map[string]any) string {
+	var b strings.Builder
+	if err := texts.ExecuteTemplate(&b, string(part)+".txt", values); err != nil {
+		panic(fmt.Sprintf("prompt: texts/%s.txt: %v", part, err)) // a mistake in the file, which every test meets
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// messageBody is a chat-completions message object. Its bytes depend on
+// nothing but the arguments.
+func messageBody(role, content string) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}{role, content}) // two strings always encode
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

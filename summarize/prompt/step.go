@@ -1,0 +1,207 @@
+package prompt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// errWindow is of a summarizer whose window doesn't hold a single message
+// beside the prompt's own text, however short it is cut.
+var errWindow = errors.New("the summarizer's window is too small for its prompt and one message")
+
+// A Step is one call of a summarizer: the oldest of the messages to
+// fold, as many as its window holds.
+type Step struct {
+	Tokens int // of the prompt: an estimate, and no less than it has
+
+	prompt prompt
+	input  Input // LookAhead only in the last step
+	limits limits
+}
+
+// Messages gives the prompt as chat-completions message objects.
+func (s Step) Messages() []json.RawMessage { return s.prompt.messages() }
+
+// Texts gives the texts of the prompt's messages. The first is the system
+// message's, and the others are a user's.
+func (s Step) Texts() []string {
+	texts := make([]string, len(s.prompt))
+	for i, m := range s.prompt {
+		texts[i] = m.text
+	}
+	return texts
+}
+
+// Accept takes from a model's answer what is the summary. The error says why it
+// is none: it isn't Clean, has more tokens than most, or repeats the prompt.
+func (s Step) Accept(answer string, most int, count tokens.Counter) (text string, err error) {
+	if text, err = Clean(answer); err != nil {
+		return "", err
+	}
+	if n := count.Count(text); n > most {
+		return "", fmt.Errorf("%w: it has %d tokens, and %d are the most", errLongSummary, n, most)
+	}
+	if len(Leaks(text, s.input.Nonce)) > 0 || s.prompt.repeatedBy(text) {
+		return "", errLeak
+	}
+	return text, nil
+}
+
+// Next takes from the messages to fold as many of the oldest as a prompt
+// of the budget holds, in tokens, and gives the rest. For the step after it,
+// the caller puts what the summarizer made of this one for the prior summary,
+// and the rest for the messages:
+//
+//	for rest := in.Fold; len(rest) > 0; {
+//		in.Fold = rest
+//		step, rest, err = Next(in, budget, counter)
+//		in.Prior = summarize(step.Messages())
+//		in.PriorTokens = counter.Count(in.Prior)
+//	}
+//
+// A call and its results stay in one step. What is too large for the window by
+// itself is cut: the prior summary, the instructions, single messages, and of
+// the look-ahead the oldest are left out.
+//
+// It counts each message that it takes, and a few more.
+func Next(in Input, budget int, counter tokens.Counter) (step Step, rest []tree.Message, err error) {
+	if counter.Count(in.Prior) > budget/3 {
+		in.Prior = cutTokens(in.Prior, budget/3, counter)
+		in.PriorTokens = counter.Count(in.Prior)
+	}
+	in.Instructions = cutTokens(in.Instructions, budget/8, counter)
+	bare := in
+	bare.Fold, bare.LookAhead = nil, nil
+	room := budget - promptTokens(buildPrompt(bare, fullLimits), counter)
+	s := stepper{nonce: in.Nonce, counter: counter}
+	lookAhead, lookAheadTokens := s.lookAhead(in.LookAhead, room/4)
+	taken, used, limits := s.fold(in.Fold, room, lookAheadTokens)
+	if taken == 0 && len(in.Fold) > 0 {
+		return Step{}, nil, errWindow
+	}
+	step = Step{input: in, limits: limits, Tokens: budget - room + used}
+	step.input.Fold, rest = in.Fold[:taken], in.Fold[taken:]
+	step.input.LookAhead = nil
+	if len(rest) == 0 {
+		// A single group may have needed the room that the look-ahead had.
+		if used+lookAheadTokens > room {
+			lookAhead, lookAheadTokens = s.lookAhead(in.LookAhead, room-used)
+		}
+		step.input.LookAhead = lookAhead
+		step.Tokens += lookAheadTokens
+	}
+	step.prompt = buildPrompt(step.input, step.limits)
+	return step, rest, nil
+}
+
+// framing is what a message costs in a request besides its text, and stepSlack
+// what joining texts may add to the sum of their counts.
+const (
+	framing   = 4
+	stepSlack = 1
+)
+
+// promptTokens counts the text of a prompt's messages.
+func promptTokens(p prompt, counter tokens.Counter) int {
+	n := 3 // the answer's beginning
+	for _, m := range p {
+		n += framing + counter.Count(m.text)
+	}
+	return n
+}
+
+// callGroups cuts messages into runs that stay together: an assistant's
+// message and the results of its calls. It gives the length of each.
+func callGroups(messages []tree.Message) []int {
+	var groups []int
+	for i, m := range messages {
+		if i > 0 && m.Role == tree.RoleTool {
+			groups[len(groups)-1]++
+			continue
+		}
+		groups = append(groups, 1)
+	}
+	return groups
+}
+
+// A stepper measures messages as a prompt shows them.
+type stepper struct {
+	nonce   string
+	counter tokens.Counter
+}
+
+// tokens counts a run of messages.
+func (s stepper) tokens(messages []tree.Message, limits limits) int {
+	t := newTranscriber(limits, s.nonce)
+	n := 0
+	for _, m := range messages {
+		n += s.counter.Count(t.message(m)) + stepSlack
+	}
+	return n
+}
+
+// fold says how many of the messages a step takes, and what they cost. All of
+// them, if that leaves the room that the look-ahead needs; else as many as fit
+// without it, but not the last group, because the step that has it is the one
+// that has the look-ahead.
+func (s stepper) fold(messages []tree.Message, room, lookAhead int) (taken, used int, limits limits) {
+	limits = fullLimits
+	groups := callGroups(messages)
+	for i, length := range groups {
+		cost := s.tokens(messages[taken:taken+length], limits)
+		last := i == len(groups)-1
+		switch {
+		case last && taken == 0 && cost > room-lookAhead, taken == 0 && cost > room:
+			// This one alone: shorter, until it fits.
+			limits, cost = s.shrink(messages[:length], room)
+			if cost > room {
+				return 0, 0, limits
+			}
+			return length, cost, limits
+		case used+cost > room, last && used+cost > room-lookAhead:
+			return taken, used, limits
+		}
+		taken += length
+		used += cost
+	}
+	return taken, used, limits
+}
+
+// shrink finds limits by which the messages fit, or the least there are.
+func (s stepper) shrink(messages []tree.Message, room int) (limits limits, cost int) {
+	const least = 16 // characters
+	limits = fullLimits
+	for {
+		cost = s.tokens(messages, limits)
+		if cost <= room || limits.text <= least {
+			return limits, cost
+		}
+		limits.text = max(limits.text/2, least)
+		limits.result = max(min(limits.result, limits.text), least)
+		limits.arguments = max(min(limits.arguments, limits.text), least)
+	}
+}
+
+// lookAhead gives the newest of the messages that fit, without results whose
+// call is left out, and what they cost with the message around them.
+func (s stepper) lookAhead(messages []tree.Message, room int) (fitting []tree.Message, used int) {
+	used = framing + s.counter.Count(fill(partLookAhead, map[string]any{"Text": fence(partLookAhead, s.nonce, "")}))
+	groups := callGroups(messages)
+	start := len(messages)
+	for i := len(groups) - 1; i >= 0; i-- {
+		cost := s.tokens(messages[start-groups[i]:start], fullLimits)
+		if used+cost > room {
+			break
+		}
+		start -= groups[i]
+		used += cost
+	}
+	if start == len(messages) {
+		return nil, 0
+	}
+	return messages[start:], used
+}

@@ -1,0 +1,131 @@
+package summarize_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// The active head is found by the query that reads its branch, and gives the
+// same as its id.
+func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
+	t.Parallel()
+	trips := &dbtest.Trips{Handle: dbtest.New(t)}
+	store := tree.New(trips)
+	service, err := summarize.New(store, summarize.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var path []uuid.UUID
+	for i, role := range []string{"system", "user", "assistant", "user", "assistant", "user"} {
+		parent := uuid.Nil
+		if i > 0 {
+			parent = path[i-1]
+		}
+		body := json.RawMessage(`{"role":"` + role + `","content":"A word about trees."}`)
+		m, _, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = append(path, m.ID)
+	}
+	_, err = store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+		AnchorID: path[3], Body: json.RawMessage(`{"role":"user","content":"What was said."}`),
+		Range: tree.SummaryRange{LastSummarizedID: path[2], Model: "a test"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		trips int
+		read  func(ctx context.Context, conversation, head uuid.UUID) (any, error)
+	}{
+		"a context": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
+			return service.Context(ctx, conversation, head, summarize.Window{})
+		}},
+		"an explanation": {4, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
+			return service.Explain(ctx, conversation, head)
+		}},
+		"a view": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
+			return store.View(ctx, conversation, head, 1000)
+		}},
+		"a transcript": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
+			return store.Transcript(ctx, conversation, head, tree.Paging{Limit: 2})
+		}},
+		"a branch": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
+			var all []tree.Message
+			for m, err := range store.Branch(ctx, conversation, head, 0) {
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, m)
+			}
+			return all, nil
+		}},
+		"a compaction that does nothing": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
+			k, err := service.Compact(ctx, conversation, head, summarize.TriggerAppend, nil)
+			k.ID, k.Duration = uuid.Nil, 0
+			return k, err
+		}},
+	} {
+		// Any head of the path is the active one in turn: in the tail, at the
+		// cutoff, in the prefix.
+		for i, head := range path {
+			if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}); err != nil {
+				t.Fatal(err)
+			}
+			want, err := test.read(t.Context(), c.ID, head)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			trips.Count()
+			got, err := test.read(t.Context(), c.ID, uuid.Nil)
+			if n := trips.Count(); err != nil || asJSON(t, got) != asJSON(t, want) || n > test.trips {
+				t.Errorf("%s of message %d: %d round trips, %v, want at most %d\n got %s\nwant %s", name, i, n, err, test.trips, asJSON(t, got), asJSON(t, want))
+			}
+		}
+		for conversation, code := range map[uuid.UUID]string{empty.ID: "no_active_head", uuid.New(): "conversation_not_found"} {
+			if _, err := test.read(t.Context(), conversation, uuid.Nil); err == nil || fault.Of(err).Code != code {
+				t.Errorf("%s: %v, want %s", name, err, code)
+			}
+		}
+	}
+	// A reader of the active branch goes on with it when another has become active.
+	page, err := store.Transcript(t.Context(), c.ID, uuid.Nil, tree.Paging{Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: path[0]}); err != nil {
+		t.Fatal(err)
+	}
+	for _, head := range []uuid.UUID{uuid.Nil, path[5]} {
+		next, err := store.Transcript(t.Context(), c.ID, head, tree.Paging{Limit: 2, Cursor: page.Next})
+		if err != nil || len(next.Data) != 2 || next.Data[1].ID != path[3] {
+			t.Errorf("the next page of %s: %+v, %v", head, next, err)
+		}
+	}
+}
+
+func asJSON(t *testing.T, thing any) string {
+	t.Helper()
+	raw, err := json.Marshal(thing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

@@ -1,0 +1,69 @@
+// Package chatbotui reads Chatbot UI's exports.
+//
+// Chatbot UI exports: one object with a list of conversations, none of which
+// branches, and the folders and prompts that they were kept with.
+package chatbotui
+
+import (
+	"fmt"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Format reads Chatbot UI's exports.
+type Format struct{}
+
+func (Format) Name() string { return "chatbot-ui" }
+
+func (Format) Marks() []string {
+	return []string{"history", "folders", "prompts"}
+}
+
+func (Format) Recognizes(s format.Outline) bool {
+	return s.Is("history", "[")
+}
+
+func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
+	in.Member = "history"
+	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
+		c.SourceID = format.KeyOf(o.ID("id"))
+		c.ReadTitle(o["name"])
+		if c.SourceID == "" {
+			c.SourceID = format.ContentID("chatbot-ui", c.Title, string(o["messages"]))
+			c.Repaired(format.KindConversation, "", "it has no id; one was made from its content")
+		}
+		c.Metadata = format.Source{"format": "chatbot-ui", "id": c.SourceID}.Put("model", o.Object("model").Str("id")).
+			Copy(o, "prompt", "temperature", "folderId").Metadata()
+		readMessages(&c, o)
+		return emit(c)
+	})
+}
+
+// readChatbotUI takes the messages. They have no ids but their places.
+func readMessages(c *format.Conversation, o format.Object) {
+	parent := ""
+	for i, raw := range o.Elements("messages") {
+		if !c.More() {
+			break
+		}
+		id := fmt.Sprintf("#%d", i+1)
+		m := c.Object(raw, id)
+		if m == nil {
+			c.LeftOut(format.KindContent, id, "the message is no object")
+			continue
+		}
+		t := c.Turn(id, tree.Role(m.Str("role")))
+		t.Parent = parent
+		if s, ok := format.StringOf(m["content"]); ok {
+			t.Text(s)
+		} else {
+			for _, p := range c.List(m, "content", id) {
+				t.Part(chat.ReadPart(p))
+			}
+		}
+		c.Messages = append(c.Messages, t.Messages()...)
+		parent = id
+	}
+}

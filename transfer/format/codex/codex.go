@@ -1,0 +1,351 @@
+// Package codex reads Codex's sessions.
+//
+// Codex keeps a session as JSONL, a "rollout": a line session_meta, then one
+// record a line, each with its time, type and payload. The records of type
+// response_item are what was said, as items of OpenAI's Responses API; in the
+// first version they stand bare, behind a header with the session's id. What is
+// made of a file:
+//
+//   - One session is one conversation, named by what the user said first.
+//   - What the model gave in one answer is one assistant message: its text and
+//     the calls behind it (function_call, custom_tool_call, local_shell_call and
+//     others of that form). Each output is a tool message.
+//   - A call that the provider ran itself (web_search_call) has no output in the
+//     file. A result that says so answers it, since a call has to be answered.
+//   - A rollback (thread_rolled_back) goes back so many turns of the user: what
+//     comes behind it is another branch.
+//   - Reasoning that can be read stands in the metadata, as does the model's
+//     name. Encrypted reasoning, compactions, whose messages are all there, and
+//     the program's own records are left out and noted.
+package codex
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Format reads Codex's sessions.
+type Format struct{}
+
+func (Format) Name() string { return "codex" }
+
+func (Format) Marks() []string {
+	return []string{"payload", "payload.type", "timestamp", "type", "call_id", "arguments"}
+}
+
+func (Format) Recognizes(s format.Outline) bool {
+	records := s.Has("timestamp", "type") && s.Is("payload", "{")
+	bare := s.Has("type", "role", "content") && (s.Has("call_id") || s.Has("record_type") || s.Has("instructions") || s.Has("encrypted_content"))
+	return records || bare
+}
+
+func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
+	f := file{in: in, conv: in.Begin(0)}
+	if err := in.EachLine(f.read); err != nil {
+		return err
+	}
+	if f.items == 0 && f.conv.SourceID == "" {
+		return nil
+	}
+	return emit(f.conversation())
+}
+
+// A codexFile is a file up to a line, as the conversation that it is becoming.
+type file struct {
+	in    *format.Input
+	conv  format.Conversation
+	aside format.Asides
+
+	items int    // so far; the first of a message names it
+	last  string // source id of the last message
+	model string // that answers
+
+	open     *format.Piece // the model's answer that is being read; nil for none
+	openID   string
+	openFrom format.Source
+	thinking []string // for the next answer
+	turns    []string // for each turn of the user, the message before it
+}
+
+func (f *file) read(place string, line []byte) error {
+	f.in.Took(len(line))
+	sound, found := format.MendText(line)
+	if found != "" {
+		f.conv.Repaired(format.KindText, place, "%s replaced by U+FFFD", found)
+	}
+	o := format.ReadObject(sound)
+	if o == nil {
+		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")
+		return nil
+	}
+	if !f.conv.More() {
+		return nil
+	}
+	kind, payload := o.Str("type"), o.Object("payload")
+	switch {
+	case payload == nil && kind == "" && o.Has("id") && o.Has("timestamp"):
+		f.begin(o, o, place)
+	case payload == nil && kind != "":
+		f.item(o, o, place)
+	case kind == "session_meta":
+		f.begin(payload, o, place)
+	case kind == "response_item":
+		f.item(payload, o, place)
+	case kind == "turn_context":
+		f.model = payload.Str("model")
+		f.aside.Add(`"turn_context" lines; the model's name comes along`, place)
+	case kind == "compacted":
+		f.conv.LeftOut(format.KindContent, place, "a compaction and its summary of %d bytes; the messages it stands for are all there", len(payload.Str("message")))
+	case kind == "event_msg" && payload.Str("type") == "thread_rolled_back":
+		f.rollBack(payload, place)
+	default:
+		what := fmt.Sprintf("%q", format.Clip(kind))
+		if below := payload.Str("type"); below != "" {
+			what += fmt.Sprintf(" (%s)", format.Clip(below))
+		}
+		f.aside.Add(what+" lines are the program's own", place)
+	}
+	return nil
+}
+
+// begin takes what a file says of its session. A session that goes on from
+// another one has the other's line too, behind its own.
+func (f *file) begin(meta, line format.Object, place string) {
+	if f.conv.SourceID != "" {
+		f.aside.Add("session_meta lines behind the first", place)
+		return
+	}
+	f.conv.SourceID = meta.Key("id")
+	for _, o := range []format.Object{meta, line} {
+		if at, sound := o.Time("timestamp"); sound && f.conv.CreatedAt.IsZero() {
+			f.conv.CreatedAt = at
+		}
+	}
+	f.conv.Metadata = format.Source{"format": "codex", "id": f.conv.SourceID}.
+		Copy(meta, "cwd", "git", "originator", "cli_version", "source", "model_provider", "forked_from_id", "instructions", "base_instructions").Metadata()
+}
+
+// item takes one item of the Responses API.
+func (f *file) item(item, line format.Object, place string) {
+	f.items++
+	kind := item.Str("type")
+	switch name, isCall := strings.CutSuffix(kind, "_call"); {
+	case kind == "message":
+		f.message(item, line, place)
+	case kind == "reasoning":
+		f.reasoning(item, place)
+	case strings.HasSuffix(kind, "_output"):
+		f.output(item, line, place)
+	case kind == "web_search_call" || kind == "image_generation_call":
+		f.hosted(name, item, line, place)
+	case isCall:
+		f.call(name, item, line)
+	default:
+		f.aside.Add(fmt.Sprintf("%q items are the program's own", format.Clip(kind)), place)
+	}
+}
+
+func (f *file) message(item, line format.Object, place string) {
+	role := tree.Role(item.Str("role"))
+	if role == tree.RoleAssistant {
+		if f.open == nil || len(f.open.Calls) == 0 { // text between a call and its output is of the call's message
+			f.answer(line)
+		}
+		f.content(f.open, item, "content", place)
+		return
+	}
+	f.flush()
+	p := &format.Piece{Role: role}
+	f.content(p, item, "content", place)
+	if text := p.Text(); role == tree.RoleUser && !isContext(text) {
+		f.turns = append(f.turns, f.last)
+		if f.conv.Title == "" {
+			f.conv.Title = format.TitleOf(text)
+		}
+	}
+	f.add(p, f.id(), format.Source{}, line)
+}
+
+// isCodexContext tells whether the program wrote a text in the user's name.
+func isContext(text string) bool {
+	text = strings.TrimSpace(text)
+	return text == "" || strings.HasPrefix(text, "<") || strings.HasPrefix(text, "# AGENTS.md instructions")
+}
+
+// content reads text and images.
+func (f *file) content(p *format.Piece, o format.Object, name, place string) {
+	if format.IsString(o[name]) {
+		p.Say(o.Str(name))
+		return
+	}
+	for _, raw := range f.conv.List(o, name, place) {
+		block := format.ObjectOf(raw)
+		url := block.Str("image_url")
+		switch kind := block.Str("type"); {
+		case format.IsString(block["text"]):
+			p.Say(block.Str("text"))
+		case kind == "input_image" && url != "" && p.Role != tree.RoleTool:
+			p.Parts = append(p.Parts, format.ImagePart(url))
+		default:
+			text := fmt.Sprintf("[%s of %d bytes]", format.Clip(kind), len(raw))
+			p.Say(text)
+			f.conv.LeftOut(format.KindAttachment, place, "%s stands for a block that a message of role %s can't hold", text, p.Role)
+		}
+	}
+}
+
+// answer begins an answer of the model.
+func (f *file) answer(line format.Object) {
+	f.flush()
+	f.open, f.openID = &format.Piece{Role: tree.RoleAssistant, Thinking: f.thinking}, f.id()
+	f.openFrom = format.Source{}.Put("model", f.model).Copy(line, "timestamp")
+	f.thinking = nil
+}
+
+// call takes a call, and gives its id.
+func (f *file) call(name string, item, line format.Object) string {
+	if f.open == nil {
+		f.answer(line)
+	}
+	arguments := item["arguments"]
+	switch name {
+	case "custom_tool":
+		arguments = item["input"]
+	case "function", "tool_search":
+	default: // local_shell, web_search
+		if !item.Has("arguments") {
+			arguments = item["action"]
+		}
+	}
+	if item.Str("name") != "" {
+		name = item.Str("name")
+	}
+	id := item.Key("call_id")
+	if id == "" {
+		id = item.Key("id")
+	}
+	if id == "" {
+		id = format.CallID(f.conv.SourceID, f.id())
+	}
+	if !f.conv.Room() {
+		return ""
+	}
+	f.open.Calls = append(f.open.Calls, format.NewCall(id, name, arguments))
+	return id
+}
+
+// output takes what a tool gave: text, or {content}, or blocks.
+func (f *file) output(item, line format.Object, place string) {
+	f.flush()
+	p := &format.Piece{Role: tree.RoleTool, Answers: item.Key("call_id")}
+	from := format.Source{}
+	switch output := item.Object("output"); {
+	case output.Has("content"):
+		f.content(p, output, "content", place)
+		p.Failed = string(output["success"]) == "false"
+	case output != nil:
+		p.Say(string(item["output"]))
+	default:
+		f.content(p, item, "output", place)
+	}
+	if !item.Has("output") {
+		for _, name := range []string{"result", "tools"} {
+			if item.Has(name) {
+				p.Say(string(item[name]))
+			}
+		}
+	}
+	f.add(p, f.id(), from.Put("is_error", p.Failed), line)
+}
+
+// hosted takes a call that the provider ran.
+func (f *file) hosted(name string, item, line format.Object, place string) {
+	id := f.call(name, item, line)
+	f.flush()
+	text := "[run by the provider; its result is not in the session's file]"
+	if n := len(item.Str("result")); n > 0 {
+		text = fmt.Sprintf("[result of %d bytes]", n)
+	}
+	f.conv.Repaired(format.KindTool, place, "the provider ran %s; a result that says so answers the call", format.Clip(name))
+	f.add(&format.Piece{Role: tree.RoleTool, Answers: id, Parts: []chat.Part{chat.TextPart(text)}}, f.id()+"/result", format.Source{}, line)
+}
+
+func (f *file) reasoning(item format.Object, place string) {
+	for _, name := range []string{"summary", "content"} {
+		for block := range item.Objects(name) {
+			if text := block.Str("text"); text != "" {
+				f.thinking = append(f.thinking, text)
+			}
+		}
+	}
+	if item.Has("encrypted_content") {
+		f.aside.Add("reasoning that is encrypted", place)
+	}
+}
+
+// rollBack goes back to before the last turns of the user.
+func (f *file) rollBack(event format.Object, place string) {
+	f.flush()
+	n := 0
+	if json.Unmarshal(event["num_turns"], &n) != nil || n < 1 || n > len(f.turns) {
+		f.conv.LeftOut(format.KindSyntax, place, "a rollback of %s turns, of %d; what is behind it follows what is before", format.ClipRaw(event["num_turns"]), len(f.turns))
+		return
+	}
+	at := len(f.turns) - n
+	f.last, f.turns, f.thinking = f.turns[at], f.turns[:at], nil
+	f.conv.Repaired(format.KindMetadata, place, "a rollback of %s; what is behind it became another branch", format.Counted(n, "turn"))
+}
+
+func (f *file) id() string { return fmt.Sprintf("#%d", f.items) }
+
+// flush ends the model's answer.
+func (f *file) flush() {
+	p := f.open
+	if f.open = nil; p == nil {
+		return
+	}
+	from := f.openFrom
+	line := format.Object{"timestamp": nil}
+	if raw, ok := from["timestamp"].(json.RawMessage); ok {
+		line["timestamp"] = raw
+		delete(from, "timestamp")
+	}
+	from.Put("thinking", strings.Join(p.Thinking, "\n\n"))
+	f.add(p, f.openID, from, line)
+}
+
+// add takes the next message.
+func (f *file) add(p *format.Piece, id string, from format.Source, line format.Object) {
+	if !f.conv.Room() {
+		return
+	}
+	at := f.conv.Time(line, "timestamp", id)
+	f.conv.Messages = append(f.conv.Messages, format.Message{SourceID: id, ParentID: f.last, Body: p.Body(), Metadata: format.SourceMetadata(from), CreatedAt: at})
+	f.last = id
+}
+
+func (f *file) conversation() format.Conversation {
+	f.flush()
+	c := &f.conv
+	if len(f.thinking) > 0 {
+		c.LeftOut(format.KindHidden, "", "reasoning at the end, with no answer behind it")
+	}
+	if c.SourceID == "" {
+		first := ""
+		for _, m := range c.Messages[:min(len(c.Messages), 3)] {
+			first += string(m.Body)
+		}
+		c.SourceID = format.ContentID("codex", first)
+		c.Repaired(format.KindConversation, "", "the session's line is not there; an id was made of the first messages")
+	}
+	for what, places := range f.aside.All() {
+		c.LeftOut(format.KindMetadata, places, "%s", what)
+	}
+	c.HeadID = f.last
+	return *c
+}

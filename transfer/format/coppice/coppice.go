@@ -1,0 +1,197 @@
+// Package coppice reads and writes Coppice's own JSONL.
+//
+// Coppice's own JSONL, as Export writes it. IDs stay as they are, and so does
+// every byte of a sound body.
+package coppice
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Format reads Coppice's own JSONL, as Export writes it.
+type Format struct{}
+
+func (Format) Name() string { return "coppice" }
+
+func (Format) Marks() []string {
+	return []string{"version", "type", "head_id", "settings", "body"}
+}
+
+func (Format) Recognizes(s format.Outline) bool {
+	return s.Is("version", "0") && s.Has("type", "id", "head_id", "settings")
+}
+
+func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
+	f := file{in: in, emit: emit}
+	if err := in.EachLine(f.read); err != nil {
+		return err
+	}
+	return f.flush()
+}
+
+// A coppiceFile is a file up to a line, with the conversation that the line
+// belongs to.
+type file struct {
+	in      *format.Input
+	emit    func(format.Conversation) error
+	current *format.Conversation // nil before the first
+	skip    string               // why the nodes of this conversation are left out; "" where they are not
+	skipped format.LineSet
+}
+
+func (f *file) read(place string, line []byte) error {
+	o := format.ReadObject(line)
+	f.in.Took(len(line))
+	if o == nil {
+		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")
+		return nil
+	}
+	switch kind := o.Str("type"); kind {
+	case "conversation":
+		if err := f.flush(); err != nil {
+			return err
+		}
+		f.begin(o, place)
+	case "message", "summary":
+		f.add(o, place, kind == "summary")
+	default:
+		f.in.LeftOut(format.KindSyntax, place, "a line of the unknown type %q", format.Clip(kind))
+	}
+	return nil
+}
+
+// begin starts the conversation whose line o is.
+func (f *file) begin(o format.Object, place string) {
+	f.skip = ""
+	if v := o.ID("version"); v != fmt.Sprint(version) {
+		f.reject(o, place, fmt.Sprintf("this Coppice reads version %d of its format and not %q; a newer one may", version, format.Clip(v)))
+		return
+	}
+	if !format.IsID(o.Str("id")) {
+		f.reject(o, place, fmt.Sprintf("the conversation's id %q is no UUID", format.Clip(o.Str("id"))))
+		return
+	}
+	c := f.in.Begin(0)
+	c.SourceID, c.OwnIDs, c.HeadID = lowerID(o, "id"), true, lowerID(o, "head_id")
+	c.Title = c.TextOf(o, "title", place)
+	c.Metadata = unquoted(o["metadata"])
+	c.Settings = unquoted(o["settings"])
+	c.CreatedAt = c.Time(o, "created_at", place)
+	if len(unquoted(o["source"])) > 0 && (json.Unmarshal(o["source"], &c.Source) != nil || !c.Source.Valid()) {
+		c.Source = tree.Source{}
+		c.LeftOut(format.KindMetadata, place, "a source that can't be read; asked for again, the fork will be refused")
+	}
+	f.current = &c
+}
+
+// reject leaves out the conversation whose line o is, with its nodes.
+func (f *file) reject(o format.Object, place, why string) {
+	f.skip = why
+	c := f.in.Conversation()
+	c.Title = o.Str("title")
+	c.Reject(place, "%s", why)
+}
+
+// add takes the node o into the current conversation.
+func (f *file) add(o format.Object, place string, summary bool) {
+	if f.current == nil {
+		if f.skip == "" {
+			f.skip = "no line of a conversation stands above"
+		}
+		f.skipped.Add(place)
+		return
+	}
+	c := f.current
+	id := lowerID(o, "id")
+	if !format.IsID(id) {
+		c.LeftOut(format.KindSyntax, place, "the id %q is no UUID; the line is left out", format.Clip(id))
+		return
+	}
+	if !c.More() || !c.Room() {
+		return
+	}
+	m := format.Message{
+		SourceID: id, ParentID: lowerID(o, "parent_id"), Body: unquoted(o["body"]), Metadata: unquoted(o["metadata"]),
+		Pinned: o.Flag("pinned"), CreatedAt: c.Time(o, "created_at", id),
+	}
+	if m.Body == nil {
+		m.Body = json.RawMessage("null") // for normalizing to note: the parser leaves nothing out here
+	}
+	if summary {
+		m.Summary = &format.Summary{LastSummarizedID: lowerID(o, "last_summarized_id"), PriorSummaryID: lowerID(o, "prior_summary_id"), Model: modelOf(c, o, id), Origin: originOf(c, o, id)}
+		for _, raw := range c.List(o, "kept_ids", id) {
+			m.Summary.KeptIDs = append(m.Summary.KeptIDs, lowerID(format.Object{"id": raw}, "id"))
+		}
+	}
+	c.Messages = append(c.Messages, m)
+}
+
+// flush emits the conversation that was being read.
+func (f *file) flush() error {
+	if f.skipped.Count > 0 {
+		f.in.LeftOut(format.KindConversation, f.skipped.String(), "%s; these nodes are left out", f.skip)
+		f.skipped = format.LineSet{}
+	}
+	c := f.current
+	f.current = nil
+	if c == nil {
+		return nil
+	}
+	return f.emit(*c)
+}
+
+// modelOf gives what wrote a summary, which the store wants to know in a line
+// of 200 bytes at most.
+func modelOf(c *format.Conversation, o format.Object, id string) string {
+	was := c.TextOf(o, "model", id)
+	model := format.CutEnd(format.OneLine(was), 200)
+	if model == "" {
+		model = "unknown"
+	}
+	if model != was {
+		c.Repaired(format.KindMetadata, id, "the summary's model %q became %q", format.Clip(was), format.Clip(model))
+	}
+	return model
+}
+
+// originOf gives what the file tells of an earlier import of a summary.
+func originOf(c *format.Conversation, o format.Object, id string) *tree.Origin {
+	raw := unquoted(o["origin"])
+	if len(raw) == 0 {
+		return nil
+	}
+	var origin tree.Origin
+	if err := json.Unmarshal(raw, &origin); err != nil || origin.ImportedAt.IsZero() {
+		c.LeftOut(format.KindMetadata, id, "what the file tells of the summary's origin can't be read: %s", format.Clip(string(raw)))
+		return nil
+	}
+	return &origin
+}
+
+// lowerID writes an id the one way that Coppice does, so that ids can be
+// compared. What is no UUID stays as it is.
+func lowerID(o format.Object, name string) string {
+	s := o.Str(name)
+	if id, err := uuid.Parse(s); err == nil {
+		return id.String()
+	}
+	return s
+}
+
+// unquoted gives an object, also one that stands in a line as a string. It is
+// nil for null.
+func unquoted(raw json.RawMessage) json.RawMessage {
+	if s, ok := format.StringOf(raw); ok {
+		return json.RawMessage(s)
+	}
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}

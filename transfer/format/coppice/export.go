@@ -1,0 +1,170 @@
+package coppice
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// An Exporter reads a whole conversation, a node's parent before the node and
+// a summary's cutoff before the summary. *tree.Store is one.
+type Exporter interface {
+	Export(ctx context.Context, conversationID uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error)
+}
+
+// Export writes a conversation as Coppice's own JSONL: a line for the
+// conversation, then one for each node, parents first, so that neither side
+// has to hold more than a line. Nothing is lost but the tenant and the time at
+// which something was last said or pruned, which are the receiving store's to say. Files may be put
+// together one after the other.
+//
+// Bodies, metadata and settings stand in it byte for byte. One that a line
+// can't hold as it is, because it has line breaks between its tokens, stands
+// as a JSON string of itself.
+func Export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
+	if err := export(ctx, from, conversationID, w); err != nil {
+		fault.Wrap(&err, "transfer.Export(%s)", conversationID)
+		return err
+	}
+	return nil
+}
+
+func export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
+	c, nodes, err := from.Export(ctx, conversationID)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	if err := writeLine(out, header(c)); err != nil {
+		return err
+	}
+	for n, err := range nodes {
+		if err != nil {
+			return err
+		}
+		if err := writeLine(out, nodeLine(n)); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// coppiceVersion is of the format. A reader refuses a later one than it knows.
+const version = 1
+
+// coppiceTime keeps every digit that Postgres does.
+const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
+
+// A member is one name and value of a line's JSON object. Lines are put
+// together by hand because encoding/json would change the bytes of a body.
+type column struct {
+	name  string
+	value any // json.RawMessage: written as verbatim says; any other by encoding/json
+}
+
+func header(c tree.Conversation) []column {
+	line := []column{
+		{"type", "conversation"},
+		{"version", version},
+		{"id", c.ID},
+		{"title", c.Title},
+		{"created_at", c.CreatedAt.UTC().Format(timeLayout)},
+		{"head_id", orNull(c.HeadID)},
+		{"metadata", c.Metadata},
+		{"settings", c.Settings},
+	}
+	if c.Source != (tree.Source{}) {
+		line = append(line, column{"source", c.Source})
+	}
+	return line
+}
+
+func nodeLine(n tree.BundleNode) []column {
+	kind := tree.KindMessage
+	if n.Summary != nil {
+		kind = tree.KindSummary
+	}
+	line := []column{
+		{"type", kind},
+		{"id", n.ID},
+		{"parent_id", orNull(n.ParentID)},
+		{"created_at", n.CreatedAt.UTC().Format(timeLayout)},
+	}
+	if s := n.Summary; s != nil {
+		line = append(line,
+			column{"last_summarized_id", s.LastSummarizedID},
+			column{"prior_summary_id", orNull(s.PriorSummaryID)},
+			column{"kept_ids", append([]uuid.UUID{}, s.KeptIDs...)},
+			column{"model", s.Model},
+		)
+		if s.Origin != nil {
+			line = append(line, column{"origin", json.RawMessage(s.Origin.AppendJSON(nil))})
+		}
+	}
+	if n.Pinned {
+		line = append(line, column{"pinned", true})
+	}
+	if n.Metadata != nil {
+		line = append(line, column{"metadata", n.Metadata})
+	}
+	return append(line, column{"body", n.Body})
+}
+
+// orNull stands null for an id that isn't there.
+func orNull(id uuid.UUID) *uuid.UUID {
+	if id == uuid.Nil {
+		return nil
+	}
+	return &id
+}
+
+func writeLine(w *bufio.Writer, line []column) error {
+	w.WriteByte('{')
+	for i, m := range line {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		value, err := memberValue(m.value)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		w.WriteString(`"` + m.name + `":`)
+		w.Write(value)
+	}
+	_, err := w.WriteString("}\n") // a bufio.Writer remembers the first error
+	return err
+}
+
+func memberValue(v any) ([]byte, error) {
+	if raw, ok := v.(json.RawMessage); ok {
+		if raw == nil {
+			return []byte("null"), nil
+		}
+		if verbatim(raw) {
+			return raw, nil
+		}
+		v = string(raw)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// verbatim tells whether an object can stand in a line and come out of it with
+// the same bytes.
+func verbatim(raw json.RawMessage) bool {
+	return len(raw) > 1 && raw[0] == '{' && raw[len(raw)-1] == '}' && !bytes.ContainsAny(raw, "\r\n")
+}

@@ -1,0 +1,329 @@
+package format
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// EachElement hands over the elements of the file's array one by one, with the
+// place where each stands. A file that is no array is taken as elements one
+// after the other: mostly that is one object. Only one element is in memory at
+// a time.
+//
+// An element that is no sound JSON is left out and noted, and the reading goes
+// on behind it: where an element ends its brackets tell.
+func (in *Input) EachElement(each func(place string, raw json.RawMessage) error) error {
+	if in.Member != "" {
+		return in.eachElementOf(in.Member, each)
+	}
+	first, err := in.Space()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	case first == '[':
+		return in.arrays(each)
+	}
+	for i := 1; ; i++ {
+		place := fmt.Sprintf("element %d", i)
+		if _, err := in.Space(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return in.ReadError(place, err)
+		}
+		if err := in.element(place, each); err != nil {
+			return err
+		}
+	}
+}
+
+// EachConversation is EachElement of a file in which each conversation is one
+// object.
+func (in *Input) EachConversation(each func(c Conversation, o Object, place string) error) error {
+	return in.EachElement(func(place string, raw json.RawMessage) error {
+		o := ObjectOf(raw)
+		if o == nil {
+			in.LeftOut(KindConversation, place, "it is no object, so no conversation")
+			return nil
+		}
+		return each(in.Begin(len(raw)), o, place)
+	})
+}
+
+// arrays reads the elements of an array, and of others that stand behind it, as
+// in files that somebody put together. What else stands there is left out.
+func (in *Input) arrays(each func(place string, raw json.RawMessage) error) error {
+	for {
+		in.Take(1)
+		if err := in.Elements(each); err != nil {
+			return err
+		}
+		switch next, err := in.Space(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return in.ReadError("the file", err)
+		case next != '[':
+			in.LeftOut(KindSyntax, fmt.Sprintf("byte %d", in.At), "what stands behind the end of the array")
+			return nil
+		}
+	}
+}
+
+// eachElementOf does the same for the array that is the member name of the
+// file's one object, and notes the other members that are arrays.
+func (in *Input) eachElementOf(name string, each func(place string, raw json.RawMessage) error) error {
+	first, err := in.Space()
+	if err != nil {
+		return in.ReadError("the file", err)
+	}
+	if first != '{' {
+		return FileErrorf("the file is no object with a member %s", name)
+	}
+	in.Take(1)
+	for {
+		c, err := in.Space()
+		if err != nil {
+			return in.ReadError("the file's object", err)
+		}
+		switch c {
+		case '}':
+			in.Take(1)
+			return nil
+		case ',':
+			in.Take(1)
+			continue
+		}
+		quoted, err := in.value("the name of a member")
+		if err != nil {
+			return err
+		}
+		key, ok := "", json.Valid(quoted)
+		if ok {
+			key, ok = StringOf(quoted)
+		}
+		if c, err = in.Space(); err != nil {
+			return in.ReadError("the file's object", err)
+		}
+		if !ok || c != ':' {
+			return FileErrorf("near byte %d: no name of a member where one has to stand", in.At)
+		}
+		in.Take(1)
+		if c, err = in.Space(); err != nil {
+			return in.ReadError("the member "+Clip(key), err)
+		}
+		if key == name {
+			if c != '[' {
+				return FileErrorf("%s is no array", name)
+			}
+			in.Take(1)
+			if err := in.Elements(each); err != nil {
+				return err
+			}
+			continue
+		}
+		raw, err := in.value("the member " + Clip(key))
+		if err != nil {
+			return err
+		}
+		if !json.Valid(raw) {
+			in.LeftOut(KindSyntax, key, "the member is no sound JSON: %s", SyntaxError(raw))
+			continue
+		}
+		if n := Counting(raw); n > 0 {
+			in.LeftOut(KindMetadata, key, "%s, part of no conversation", Counted(n, Clip(strings.TrimSuffix(key, "s"))))
+		}
+	}
+}
+
+// Elements reads an array that has been opened, up to and with its end.
+func (in *Input) Elements(each func(place string, raw json.RawMessage) error) error {
+	for i := 1; ; i++ {
+		place := fmt.Sprintf("element %d", i)
+		c, err := in.Space()
+		for err == nil && c == ',' {
+			in.Take(1)
+			c, err = in.Space()
+		}
+		if err != nil {
+			return in.ReadError(place, err)
+		}
+		if c == ']' {
+			in.Take(1)
+			return nil
+		}
+		if err := in.element(place, each); err != nil {
+			return err
+		}
+	}
+}
+
+func (in *Input) element(place string, each func(place string, raw json.RawMessage) error) error {
+	raw, err := in.value(place)
+	if err != nil {
+		return err
+	}
+	if in.err = in.ctx.Err(); in.err != nil {
+		return in.err
+	}
+	if !json.Valid(raw) {
+		c := in.Conversation()
+		c.Title = nameIn(raw)
+		c.Reject(place, "it is no sound JSON: %s", SyntaxError(raw))
+		return nil
+	}
+	return each(place, raw)
+}
+
+// value reads what stands between here and the end of a JSON value, which need
+// not be sound: the brackets outside of strings tell.
+func (in *Input) value(place string) (json.RawMessage, error) {
+	var (
+		parts  [][]byte
+		size   int
+		w      walker
+		buffer []byte
+		err    error
+	)
+	for {
+		if buffer, err = in.buffered(); err != nil {
+			if errors.Is(err, io.EOF) && w.bare && size > 0 {
+				break // a number or a word, which ends with the file
+			}
+			return nil, in.ReadError(place, err)
+		}
+		n, ended := w.walk(buffer)
+		if ended && parts == nil {
+			if n == 0 {
+				return nil, FileErrorf("%s, near byte %d: the structure of the file is lost: %q stands where a value has to begin", place, in.At, buffer[:1])
+			}
+			raw := bytes.Clone(buffer[:n])
+			in.Take(n)
+			return raw, nil
+		}
+		if last := len(parts) - 1; last >= 0 && cap(parts[last])-len(parts[last]) >= n {
+			parts[last] = append(parts[last], buffer[:n]...)
+		} else {
+			parts = append(parts, append(make([]byte, 0, max(n, min(size, 1<<20))), buffer[:n]...))
+		}
+		size += n
+		in.Take(n)
+		if ended {
+			break
+		}
+	}
+	raw := make([]byte, 0, size)
+	for i, p := range parts {
+		raw, parts[i] = append(raw, p...), nil
+	}
+	return raw, nil
+}
+
+// buffered gives what is read of the file but not taken yet: a byte at least.
+func (in *Input) buffered() ([]byte, error) {
+	if _, err := in.Peek(1); err != nil {
+		return nil, err
+	}
+	return in.Peek(in.Buffered())
+}
+
+// Take moves on by n bytes of those that are buffered.
+func (in *Input) Take(n int) {
+	_, _ = in.Discard(n)
+	in.At += int64(n)
+}
+
+// Space takes white space, and gives the byte behind it, which it leaves.
+func (in *Input) Space() (byte, error) {
+	for {
+		buffer, err := in.buffered()
+		if err != nil {
+			return 0, err
+		}
+		rest := bytes.TrimLeft(buffer, " \t\r\n")
+		in.Take(len(buffer) - len(rest))
+		if len(rest) > 0 {
+			return rest[0], nil
+		}
+	}
+}
+
+// SyntaxError says what encoding/json finds wrong with raw.
+func SyntaxError(raw []byte) string {
+	err := json.Unmarshal(raw, &struct{}{})
+	if err == nil {
+		return "nothing"
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Sprintf("%v, at its byte %d", err, syntax.Offset)
+	}
+	return err.Error()
+}
+
+// nameIn looks for what a conversation that is no sound JSON is called: its
+// title, or its id.
+func nameIn(raw []byte) (name string) {
+	names := []string{"title", "name", "id", "uuid", "conversation_id", "conversationId", "message_tree_id"}
+	best := len(names)
+	var w walker
+	start, isValue, member := -1, false, ""
+	for i, c := range raw {
+		was := w
+		w.walk(raw[i : i+1])
+		switch {
+		case was.depth != 1:
+		case w.inString && !was.inString:
+			start = i + 1
+		case !w.inString && was.inString && !isValue:
+			member = string(raw[start:min(i, start+20)])
+		case !w.inString && was.inString:
+			if rank := slices.Index(names, member); rank >= 0 && rank < best {
+				name, best = string(raw[start:min(i, start+200)]), rank
+			}
+		case !w.inString && (c == ':' || c == ','):
+			isValue = c == ':'
+		}
+		if best == 0 {
+			break
+		}
+	}
+	return CutNote(strings.ToValidUTF8(name, Replacement))
+}
+
+// Counting gives the number of elements of an array, 0 of anything else.
+func Counting(raw json.RawMessage) (n int) {
+	for range ElementsOf(raw) {
+		n++
+	}
+	return n
+}
+
+// EachLine hands over the lines of a JSONL file that are not blank, each with
+// its place. A line may have any length.
+func (in *Input) EachLine(each func(place string, line []byte) error) error {
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		in.At += int64(len(line))
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
+			if in.err = in.ctx.Err(); in.err != nil {
+				return in.err
+			}
+			if err := each(fmt.Sprintf("line %d", n), trimmed); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return in.ReadError(fmt.Sprintf("line %d", n), err)
+		}
+	}
+}

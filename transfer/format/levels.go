@@ -1,0 +1,50 @@
+package format
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+	"slices"
+)
+
+// A placed is one message of a tree in which each holds its replies.
+type placed struct {
+	Object Object // without the replies; nil where it is no object
+	ID     string // for whoever reads the message to give
+	Above  string // id of the message that holds it; "" for none
+	InList bool   // nothing holds it
+}
+
+// Levels gives the messages of such a tree, an object or a list of them, level
+// by level: the place of a message in that order stays its name where it has no
+// id.
+func (c *Conversation) Levels(raw json.RawMessage, replies string) iter.Seq[*placed] {
+	return func(yield func(*placed) bool) {
+		all := nestedIn(raw, replies, func() bool { return c.More() && c.Room() })
+		if c.in != nil {
+			c.in.made -= len(all) // which count once they are messages
+		}
+		order := make([]int32, len(all))
+		for i := range order {
+			order[i] = int32(i)
+		}
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(all[a].depth, all[b].depth) })
+		ids := make([]string, len(all))
+		for _, i := range order {
+			if !c.More() {
+				return
+			}
+			n := placed{InList: all[i].parent < 0}
+			if !n.InList {
+				n.Above = ids[all[i].parent]
+			}
+			if all[i].value[0] == '{' {
+				n.Object = objectFrom(members(all[i].value, all[i].gap, all[i].gapEnd), MaxMembers)
+			}
+			if !yield(&n) {
+				return
+			}
+			ids[i] = n.ID
+		}
+	}
+}

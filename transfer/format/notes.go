@@ -1,0 +1,162 @@
+package format
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// MaxNotes is how many notes of one conversation are kept. A file that is
+// unsound on purpose could hold more of them than memory does.
+const MaxNotes = 10_000
+
+// TextOf gives a member that is text, mended where the store can't hold it.
+func (c *Conversation) TextOf(o Object, name, place string) string {
+	text, ok := c.Text(o[name], place)
+	if !ok && o.Has(name) {
+		c.LeftOut(KindMetadata, place, "%s that is no text", name)
+	}
+	return text
+}
+
+// A Note tells of one thing in a source that was repaired or left out.
+type Note struct {
+	Action       Action
+	Kind         Kind   // of the same sort as other notes with the same kind
+	Conversation string // title or source id; "" for the file as a whole
+	Place        string // source id of the message, or a path or line in the file
+	Detail       string // what was found and what was made of it
+}
+
+// Action is what an import did about something unsound.
+type Action string
+
+const (
+	Repaired Action = "repaired"
+	LeftOut  Action = "left out"
+)
+
+// Kind is the sort of thing that a note is about. Kinds are few, so that a
+// report can count by them.
+type Kind string
+
+const (
+	KindSyntax       Kind = "syntax"       // part of a file that can't be read
+	KindEmpty        Kind = "empty"        // a node or message that holds nothing
+	KindHidden       Kind = "hidden"       // what the source showed to nobody, such as thoughts
+	KindDuplicate    Kind = "duplicate"    // an id that came before
+	KindChanged      Kind = "changed"      // a message that is stored and says something else here
+	KindOrphan       Kind = "orphan"       // a parent that isn't there
+	KindCycle        Kind = "cycle"        // messages that are each other's ancestors
+	KindHead         Kind = "head"         // an active head that isn't there
+	KindTool         Kind = "tool"         // a tool result apart from its call, or a call that isn't sound
+	KindRole         Kind = "role"         // a role that the store doesn't know
+	KindText         Kind = "text"         // NUL characters, lone surrogates, invalid UTF-8
+	KindTime         Kind = "time"         // a missing or unreadable time
+	KindTooLarge     Kind = "too large"    // more than the store takes
+	KindContent      Kind = "content"      // content of a kind that can't be stored as it is
+	KindAttachment   Kind = "attachment"   // a file or image that isn't in the export
+	KindConversation Kind = "conversation" // a whole conversation
+	KindMetadata     Kind = "metadata"     // what stands beside the messages
+)
+
+// Repaired notes that something of the conversation was mended.
+func (c *Conversation) Repaired(kind Kind, place, format string, args ...any) {
+	c.note(Repaired, kind, place, format, args...)
+}
+
+// LeftOut notes that something of the conversation does not come along.
+func (c *Conversation) LeftOut(kind Kind, place, format string, args ...any) {
+	c.note(LeftOut, kind, place, format, args...)
+}
+
+// Reject notes that the conversation does not come along, and why. It is not
+// emitted.
+func (c *Conversation) Reject(place, format string, args ...any) {
+	c.in.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), fmt.Sprintf(format, args...)})
+}
+
+// Noted gives the notes with what they call the conversation, which a parser may
+// find out last.
+func (c *Conversation) Noted() []Note {
+	name := c.Name()
+	for i := range c.Notes {
+		c.Notes[i].Conversation = name
+	}
+	return c.Notes
+}
+
+// Drop hands the notes on to the file: the conversation is not emitted.
+func (c *Conversation) Drop() {
+	for _, n := range c.Noted() {
+		c.in.note(n)
+	}
+}
+
+// LeftOut notes that something of the file does not come along, which is of no
+// conversation.
+func (in *Input) LeftOut(kind Kind, place, format string, args ...any) {
+	in.note(Note{LeftOut, kind, "", CutNote(place), fmt.Sprintf(format, args...)})
+}
+
+// Repaired notes that something of the file was mended, which is of no
+// conversation.
+func (in *Input) Repaired(kind Kind, place, format string, args ...any) {
+	in.note(Note{Repaired, kind, "", CutNote(place), fmt.Sprintf(format, args...)})
+}
+
+func (c *Conversation) note(action Action, kind Kind, place, format string, args ...any) {
+	switch n := len(c.Notes); {
+	case n > MaxNotes:
+		return
+	case n == MaxNotes:
+		action, kind, place, format, args = LeftOut, KindSyntax, "", "there is more to say of this conversation than the %d notes before this one", []any{MaxNotes}
+	}
+	c.Notes = append(c.Notes, Note{
+		Action: action, Kind: kind, Place: CutNote(place), Detail: fmt.Sprintf(format, args...),
+	})
+}
+
+// Name is what notes call the conversation: the title, else the source's id.
+func (c *Conversation) Name() string {
+	if c.Title != "" {
+		return CutNote(c.Title)
+	}
+	return CutNote(c.SourceID)
+}
+
+// CutNote makes s fit for a note, of which a conversation may have thousands.
+func CutNote(s string) string {
+	const most = 1000
+	if len(s) > most {
+		s = strings.Clone(CutEnd(s, most)) + "…"
+	}
+	return OneLine(s)
+}
+
+// Text reads a string, the part of the conversation at place. What the store
+// can't hold (NUL, lone surrogates, invalid UTF-8) is mended first and noted.
+func (c *Conversation) Text(raw json.RawMessage, place string) (text string, ok bool) {
+	sound, found := MendText(raw)
+	if found != "" {
+		c.Repaired(KindText, place, "%s replaced by U+FFFD", found)
+	}
+	return StringOf(sound)
+}
+
+// Time reads a member as Object.Time does, and notes where it can't.
+func (c *Conversation) Time(o Object, name, place string) time.Time {
+	t, sound := o.Time(name)
+	if !sound {
+		c.Repaired(KindTime, place, "%s %s can't be read", name, ClipRaw(o[name]))
+	}
+	return t
+}
+
+// ReadTitle takes the title from raw, if that is a string.
+func (c *Conversation) ReadTitle(raw json.RawMessage) {
+	if IsString(raw) {
+		c.Title, _ = c.Text(raw, "title")
+	}
+}

@@ -1,0 +1,219 @@
+// Package pi reads pi's sessions.
+//
+// pi keeps a session as JSONL: a line "session", then one entry a line. In its
+// first version entries have no ids and each follows the one before; later
+// ones have id and parentId and make a tree. Entries of type message are
+// messages, the others (model_change, thinking_level_change, compaction) are
+// the program's own: they are left out and noted, and what follows them
+// follows the message before. A compaction's summary is left out too, since
+// what it stands for is all there.
+//
+// A call that an abort left without a result stays open.
+package pi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Format reads pi's sessions.
+type Format struct{}
+
+func (Format) Name() string { return "pi" }
+
+func (Format) Marks() []string {
+	return []string{"cwd", "parentId", "provider", "modelId", "thinkingLevel"}
+}
+
+func (Format) Recognizes(s format.Outline) bool {
+	return s.Has("type", "id", "timestamp", "cwd") && !s.Has("sessionId") && !s.Has("parentUuid")
+}
+
+func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
+	f := file{in: in, emit: emit}
+	if err := in.EachLine(f.read); err != nil {
+		return err
+	}
+	return f.flush()
+}
+
+// A piFile is a file up to a line, with the session that the line belongs to.
+type file struct {
+	in      *format.Input
+	emit    func(format.Conversation) error
+	current *session // nil before the first
+}
+
+// A piSession is a session becoming a conversation.
+type session struct {
+	conv  format.Conversation
+	last  string // id of the entry before
+	count int    // entries so far
+	said  string // what the user said first
+	aside format.Asides
+}
+
+func (f *file) read(place string, line []byte) error {
+	sound, badText := format.MendText(line)
+	o := format.ReadObject(sound)
+	if o == nil {
+		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")
+		return nil
+	}
+	if o.Str("type") == "session" {
+		if err := f.flush(); err != nil {
+			return err
+		}
+		f.current = newSession(f.in.Begin(len(line)), o)
+		return nil
+	}
+	if f.current == nil {
+		f.in.LeftOut(format.KindSyntax, place, "a line of type %q before any session", format.Clip(o.Str("type")))
+		return nil
+	}
+	f.in.Took(len(line))
+	if f.current.conv.More() && f.current.conv.Room() {
+		f.current.add(o, place, badText)
+	}
+	return nil
+}
+
+func newSession(c format.Conversation, o format.Object) *session {
+	s := &session{conv: c}
+	s.conv.SourceID = o.Key("id")
+	s.conv.CreatedAt, _ = o.Time("timestamp")
+	s.conv.Metadata = format.SourceMetadata(format.Source{}.Copy(o, "cwd", "provider", "modelId", "thinkingLevel", "version", "parentSession", "branchedFrom"))
+	return s
+}
+
+// flush emits the session that was being read.
+func (f *file) flush() error {
+	s := f.current
+	f.current = nil
+	if s == nil {
+		return nil
+	}
+	for what, places := range s.aside.All() {
+		s.conv.LeftOut(format.KindMetadata, places, "%s", what)
+	}
+	if s.conv.Title == "" {
+		s.conv.Title = format.TitleOf(s.said)
+	}
+	return f.emit(s.conv)
+}
+
+// add takes the next entry.
+func (s *session) add(o format.Object, place, badText string) {
+	s.count++
+	m := format.Message{SourceID: o.Key("id"), ParentID: o.Key("parentId")}
+	if m.SourceID == "" {
+		m.SourceID, m.ParentID = strconv.Itoa(s.count), s.last
+	}
+	m.CreatedAt, _ = o.Time("timestamp")
+	if badText != "" {
+		s.conv.Repaired(format.KindText, place, "%s replaced by U+FFFD", badText)
+	}
+	s.last = m.SourceID
+	switch kind := o.Str("type"); kind {
+	case "message":
+		if said := o.Object("message"); said != nil {
+			m.Body, m.Metadata = s.message(said, place)
+		} else {
+			s.conv.LeftOut(format.KindSyntax, place, "a message entry without a message")
+		}
+	case "session_info":
+		s.conv.Title = o.Str("name")
+		s.aside.Add("session_info entries; the title comes along", place)
+	case "compaction":
+		s.conv.LeftOut(format.KindContent, place, "a compaction and its summary of %d bytes; the messages it stands for are all there", len(o.Str("summary")))
+	default:
+		s.aside.Add(fmt.Sprintf("%q entries are the program's own", format.Clip(kind)), place)
+	}
+	s.conv.Messages = append(s.conv.Messages, m)
+}
+
+// message makes a body and metadata of what was said; nil where nothing was.
+func (s *session) message(said format.Object, place string) (body, metadata json.RawMessage) {
+	var p format.Piece
+	about := format.Source{}.Copy(said, "api", "provider", "model", "usage", "stopReason", "errorMessage")
+	switch role := said.Str("role"); role {
+	case "user", "assistant":
+		p.Role = tree.Role(role)
+		about.Put("thinking", s.readBlocks(&p, said, place))
+	case "toolResult":
+		p.Role, p.Answers = tree.RoleTool, said.Str("toolCallId")
+		s.readBlocks(&p, said, place)
+		about.Copy(said, "isError", "toolName")
+		if said.Has("details") {
+			s.aside.Add("details of tool results, which the program shows", place)
+		}
+	case "bashExecution":
+		p.Role = tree.RoleUser
+		text := fmt.Sprintf("Ran `%s`\n%s", said.Str("command"), format.Fenced("", said.Str("output")))
+		p.Say(text)
+		about.Copy(said, "role", "exitCode", "cancelled", "truncated")
+		s.conv.Repaired(format.KindRole, place, "a command that the user ran became a user message")
+	default:
+		s.conv.LeftOut(format.KindRole, place, "a message of role %q, which is the program's own", format.Clip(role))
+		return nil, nil
+	}
+	if s.said == "" && p.Role == tree.RoleUser {
+		s.said = format.CutEnd(p.Text(), 1000)
+	}
+	if len(p.Parts) == 0 && len(p.Calls) == 0 && p.Role != tree.RoleTool {
+		why := said.Str("errorMessage")
+		if why == "" {
+			why = "no reason given"
+		}
+		s.conv.LeftOut(format.KindEmpty, place, "the %s's message says nothing (%s)", p.Role, format.Clip(why))
+		return nil, nil
+	}
+	return p.Body(), format.SourceMetadata(about)
+}
+
+// readBlocks takes the content apart, and gives the thoughts in it.
+func (s *session) readBlocks(p *format.Piece, said format.Object, place string) (thinking []string) {
+	if text := said.Str("content"); text != "" {
+		p.Say(text)
+	}
+	for _, raw := range s.conv.List(said, "content", place) {
+		block := s.conv.Object(raw, place)
+		switch kind := block.Str("type"); kind {
+		case "text":
+			if text := block.Str("text"); text != "" {
+				p.Say(text)
+			}
+		case "thinking":
+			thinking = append(thinking, block.Str("thinking"))
+		case "toolCall":
+			if !s.conv.Room() {
+				return thinking
+			}
+			p.Calls = append(p.Calls, format.NewCall(block.Str("id"), block.Str("name"), block["arguments"]))
+			if block.Has("partialJson") {
+				s.conv.Repaired(format.KindTool, place, "the call %s was cut off; its arguments are what had come", format.Clip(block.Str("id")))
+			}
+		case "image":
+			s.readImage(p, block, place)
+		default:
+			s.conv.LeftOut(format.KindContent, place, "a block of type %q", format.Clip(kind))
+		}
+	}
+	return thinking
+}
+
+// readImage takes an image, of which a tool message can only tell.
+func (s *session) readImage(p *format.Piece, block format.Object, place string) {
+	if p.Role != tree.RoleTool {
+		p.Parts = append(p.Parts, format.ImagePart("data:"+block.Str("mimeType")+";base64,"+block.Str("data")))
+		return
+	}
+	text := fmt.Sprintf("[%s of %d bytes]", cmp.Or(format.Clip(block.Str("mimeType")), "image"), len(block.Str("data")))
+	p.Say(text)
+	s.conv.LeftOut(format.KindAttachment, place, "a tool message holds text only; %s stands for what the tool gave", text)
+}

@@ -1,0 +1,167 @@
+// Package sweagent reads SWE-agent's trajectories.
+//
+// SWE-agent writes a trajectory file for each task it worked on: history is
+// what was said, a list of messages close to those of the chat-completions
+// API; trajectory is the same step by step with the state of the environment.
+// The history is imported; from a file without one, the responses and
+// observations of the trajectory. What the program keeps on a message besides
+// (agent, thought, action) stands in its metadata.
+package sweagent
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Format reads SWE-agent's trajectories.
+type Format struct{}
+
+func (Format) Name() string { return "swe-agent" }
+
+func (Format) Marks() []string {
+	return []string{"trajectory", "history", "info", "environment"}
+}
+
+func (Format) Recognizes(s format.Outline) bool {
+	return s.Is("trajectory", "[") && s.Has("trajectory[].action") || s.Is("history", "[") && s.Has("history[].role")
+}
+
+func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
+	return in.EachConversation(func(c format.Conversation, o format.Object, _ string) error {
+		return emit(conversationOf(c, o))
+	})
+}
+
+func conversationOf(c format.Conversation, o format.Object) format.Conversation {
+	c.Title = o.Str("instance_id")
+	c.Metadata = format.SourceMetadata(format.Source{}.Copy(o, "environment", "info"))
+	for i, raw := range o.Elements("history") {
+		if !c.More() || !c.Room() {
+			break
+		}
+		addMessage(&c, raw, fmt.Sprintf("history %d", i+1))
+	}
+	steps := func(yield func(int, format.Object) bool) {
+		i := 0
+		for _, raw := range o.Elements("trajectory") {
+			step := format.ObjectOf(raw)
+			if step == nil {
+				continue
+			}
+			if i++; !c.More() || !yield(i, step) {
+				return
+			}
+		}
+	}
+	if format.Counting(o["history"]) > 0 {
+		leaveTrajectory(&c, steps)
+	} else {
+		for i, step := range steps {
+			addStep(&c, step, fmt.Sprintf("trajectory %d", i))
+		}
+	}
+	for name, value := range o {
+		switch name {
+		case "history", "trajectory", "environment", "info", "instance_id":
+		default:
+			c.Metadata = format.AddSource(c.Metadata, name, value)
+		}
+	}
+	for _, m := range c.Messages {
+		if c.Title != "" {
+			break
+		}
+		if body := format.ObjectOf(m.Body); body.Str("role") == string(tree.RoleUser) {
+			c.Title = format.TitleOf(format.PartsText(body["content"]))
+		}
+	}
+	c.SourceID = format.ContentID("swe-agent", lastID(&c))
+	return c
+}
+
+// leaveTrajectory notes the steps of a trajectory beside a history. An answer
+// that the program made the model give again stands only in a step.
+func leaveTrajectory(c *format.Conversation, steps iter.Seq2[int, format.Object]) {
+	said, count := map[[sha256.Size]byte]bool{}, 0
+	for _, m := range c.Messages {
+		said[sha256.Sum256([]byte(format.PartsText(format.ObjectOf(m.Body)["content"])))] = true
+	}
+	for i := range steps {
+		count = i
+	}
+	if count > 0 {
+		c.LeftOut(format.KindMetadata, "trajectory", "%s, with the state of the environment at each; what was said stands in the history", format.Counted(count, "step"))
+	}
+	for i, step := range steps {
+		if response := step.Str("response"); response != "" && !said[sha256.Sum256([]byte(response))] {
+			c.LeftOut(format.KindContent, fmt.Sprintf("trajectory %d", i), "a response that is not in the history: %s", format.Clip(format.OneLine(response)))
+		}
+	}
+}
+
+// lastID is the id of the last message so far, below which the next goes.
+func lastID(c *format.Conversation) string {
+	if len(c.Messages) == 0 {
+		return ""
+	}
+	return c.Messages[len(c.Messages)-1].SourceID
+}
+
+// addSWEAgent takes the next message of a history.
+func addMessage(c *format.Conversation, raw json.RawMessage, place string) {
+	o := c.Object(raw, place)
+	if o == nil {
+		c.LeftOut(format.KindSyntax, place, "no message object")
+		return
+	}
+	body, about := map[string]json.RawMessage{}, format.Source{}
+	for name, value := range o {
+		switch name {
+		case "role", "content", "tool_calls", "tool_call_id", "name":
+			body[name] = value
+		default:
+			about.Put(name, value)
+		}
+	}
+	if string(body["tool_calls"]) == "null" {
+		delete(body, "tool_calls")
+	}
+	if answers := o.List("tool_call_ids"); len(answers) > 0 && !o.Has("tool_call_id") {
+		body["tool_call_id"] = answers[0]
+		delete(about, "tool_call_ids")
+		if len(answers) > 1 {
+			c.LeftOut(format.KindTool, place, "the message answers %d calls at once and was taken as the answer to the first; the others stay open", len(answers))
+		}
+	}
+	c.Messages = append(c.Messages, format.Message{
+		SourceID: format.ContentID(lastID(c), format.Compacted(raw)), ParentID: lastID(c),
+		Body: format.EncodeObject(body), Metadata: format.SourceMetadata(about),
+	})
+}
+
+// addSWEAgentStep takes the next step of a trajectory without a history.
+func addStep(c *format.Conversation, step format.Object, place string) {
+	for _, said := range []struct {
+		role tree.Role
+		text string
+	}{{tree.RoleAssistant, step.Str("response")}, {tree.RoleUser, step.Str("observation")}} {
+		if said.text == "" {
+			c.LeftOut(format.KindEmpty, place, "the %s says nothing", said.role)
+			continue
+		}
+		if !c.Room() {
+			return
+		}
+		body := format.TextBody(said.role, said.text)
+		m := format.Message{SourceID: format.ContentID(lastID(c), string(body)), ParentID: lastID(c), Body: body}
+		if said.role == tree.RoleAssistant {
+			m.Metadata = format.SourceMetadata(format.Source{}.Copy(step, "action", "thought", "state"))
+		}
+		c.Messages = append(c.Messages, m)
+	}
+}

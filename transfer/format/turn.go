@@ -1,0 +1,240 @@
+package format
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-chat/coppice/chat"
+)
+
+// ImagePart is a content part of an image.
+func ImagePart(url string) chat.Part {
+	return chat.Part{Type: "image_url", Raw: Encode(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}
+}
+
+// A Turn is one message of a program that keeps the text, the reasoning, the
+// tool calls and their results of an answer in one list of blocks. As
+// chat-completions has it, that is a chain of messages: the assistant's with
+// its calls, a tool's for each result, the assistant's again.
+//
+// The last message of the chain has the turn's id, so that what names the turn
+// as its parent or as the active head needs no translation.
+type Turn struct {
+	c          *Conversation
+	ID, Parent string
+	Role       chat.Role
+	CreatedAt  time.Time
+	Source     Source
+	pieces     []*Piece
+}
+
+// Turn begins a turn.
+func (c *Conversation) Turn(id string, role chat.Role) *Turn {
+	return &Turn{c: c, ID: id, Role: role, Source: Source{"id": id}}
+}
+
+// A Piece is one message of the chain.
+type Piece struct {
+	Role     chat.Role
+	Parts    []chat.Part
+	Calls    []chat.Call
+	IDs      map[string]bool // of calls, as turn.call makes them
+	Answers  string
+	Thinking []string
+	Failed   bool // of a tool's result
+}
+
+// NewCall is a call of a tool. Its name becomes one that providers take.
+func NewCall(id, name string, arguments json.RawMessage) chat.Call {
+	return chat.Call{ID: id, Name: toolName(name), Arguments: argumentsOf(arguments)}
+}
+
+// argumentsOf writes what a tool was called with as the JSON object that
+// models write there.
+func argumentsOf(raw json.RawMessage) string {
+	if text, ok := StringOf(raw); ok {
+		raw = json.RawMessage(strings.TrimSpace(text))
+		if len(raw) > 0 && (!json.Valid(raw) || raw[0] != '{') {
+			raw = Encode(map[string]string{"input": text})
+		}
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return "{}"
+	case raw[0] != '{':
+		return string(Encode(map[string]json.RawMessage{"input": raw}))
+	}
+	return string(Encode(raw))
+}
+
+// own is the piece that what the turn's role says goes to: the last, unless
+// that is a tool's.
+func (t *Turn) own() *Piece {
+	if n := len(t.pieces); n > 0 && t.pieces[n-1].Role == t.Role {
+		return t.pieces[n-1]
+	}
+	return t.begin(&Piece{Role: t.Role})
+}
+
+// begin begins a piece, if the conversation has room for another message. The
+// piece is otherwise of no conversation.
+func (t *Turn) begin(p *Piece) *Piece {
+	if t.c.Room() {
+		t.pieces = append(t.pieces, p)
+	}
+	return p
+}
+
+// Text adds text that says something.
+func (t *Turn) Text(s string) {
+	if strings.TrimSpace(s) != "" {
+		t.Part(chat.TextPart(s))
+	}
+}
+
+// Part adds a content part.
+func (t *Turn) Part(part chat.Part) {
+	p := t.own()
+	p.Parts = append(p.Parts, part)
+}
+
+// Think adds reasoning, which goes into the metadata: it is no part of what
+// was said.
+func (t *Turn) Think(s string) {
+	if strings.TrimSpace(s) != "" {
+		p := t.own()
+		p.Thinking = append(p.Thinking, s)
+	}
+}
+
+// Call adds a tool call and gives its id.
+func (t *Turn) Call(id, name string, arguments json.RawMessage) string {
+	if id == "" {
+		id = CallID(t.ID, fmt.Sprint(len(t.pieces)), name, string(arguments))
+	}
+	p := t.own()
+	if !t.c.Room() {
+		return id
+	}
+	if p.IDs == nil {
+		p.IDs = map[string]bool{}
+	}
+	for p.IDs[id] {
+		id = CallID(id, t.ID)
+	}
+	p.IDs[id] = true
+	p.Calls = append(p.Calls, NewCall(id, name, arguments))
+	return id
+}
+
+// Result adds what a tool answered. Without an id it answers the first call
+// that is open.
+func (t *Turn) Result(id string, failed bool, parts ...chat.Part) {
+	if id == "" {
+		id = t.openCall()
+	}
+	t.begin(&Piece{Role: chat.Tool, Answers: id, Failed: failed, Parts: parts})
+}
+
+// openCall is the first call without a result of the turn's last piece that
+// calls tools.
+func (t *Turn) openCall() string {
+	answered := map[string]bool{}
+	for _, p := range slices.Backward(t.pieces) {
+		if p.Role == chat.Tool {
+			answered[p.Answers] = true
+			continue
+		}
+		for _, c := range p.Calls {
+			if !answered[c.ID] {
+				return c.ID
+			}
+		}
+		return ""
+	}
+	return ""
+}
+
+// Says tells whether anything but reasoning is in the turn.
+func (t *Turn) Says() bool {
+	return slices.ContainsFunc(t.pieces, func(p *Piece) bool { return len(p.Parts) > 0 || len(p.Calls) > 0 || p.Role == chat.Tool })
+}
+
+// HasText tells whether the turn's role says anything but calls.
+func (t *Turn) HasText() bool {
+	return slices.ContainsFunc(t.pieces, func(p *Piece) bool { return p.Role == t.Role && len(p.Parts) > 0 })
+}
+
+// Messages writes the chain. A turn that says nothing is one empty message,
+// which normalizing leaves out and notes.
+func (t *Turn) Messages() []Message {
+	t.mergeThinking()
+	if len(t.pieces) == 0 {
+		t.own()
+	}
+	all := make([]Message, len(t.pieces))
+	parent, about := t.Parent, Source{}.Put("id", t.ID)
+	for i, p := range t.pieces {
+		id, from := t.ID, t.Source
+		if i < len(t.pieces)-1 {
+			id, from = fmt.Sprintf("%s/%d", t.ID, i+1), about
+		}
+		extra := Source{}
+		for name, value := range from {
+			extra[name] = value
+		}
+		extra.Put("thinking", strings.Join(p.Thinking, "\n\n")).Put("is_error", p.Failed)
+		all[i] = Message{SourceID: id, ParentID: parent, Body: p.Body(), Metadata: extra.Metadata(), CreatedAt: t.CreatedAt}
+		parent = id
+	}
+	return all
+}
+
+// mergeThinking joins reasoning that stands alone to the piece after it, or
+// before it at the end, since it makes no message.
+func (t *Turn) mergeThinking() {
+	alone := func(p *Piece) bool { return p.Role != chat.Tool && len(p.Parts) == 0 && len(p.Calls) == 0 }
+	n := len(t.pieces)
+	if n > 1 && alone(t.pieces[n-1]) {
+		last, before := t.pieces[n-1], t.pieces[n-2]
+		before.Thinking = append(before.Thinking, last.Thinking...)
+		t.pieces = t.pieces[:n-1]
+	}
+}
+
+// Body writes the piece as a message.
+func (p *Piece) Body() json.RawMessage {
+	m := chat.Message{Role: p.Role, Parts: p.Parts, Calls: p.Calls}
+	if p.Answers != "" {
+		m.CallID = &p.Answers
+	}
+	return m.Encode()
+}
+
+// Say adds text.
+func (p *Piece) Say(text string) { p.Parts = append(p.Parts, chat.TextPart(text)) }
+
+// Text gives the text of the parts that are text.
+func (p *Piece) Text() string {
+	var text []string
+	for _, part := range p.Parts {
+		if part.Type == "text" {
+			text = append(text, part.Text)
+		}
+	}
+	return strings.Join(text, "\n\n")
+}
+
+// TextBody is a message of one text.
+func TextBody(role chat.Role, text string) json.RawMessage {
+	return (&Piece{Role: role, Parts: []chat.Part{chat.TextPart(text)}}).Body()
+}
+
+// TitleOf makes a title of the start of a text, for sources without one.
+func TitleOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return Clip(strings.TrimSpace(OneLine(CutEnd(line, 1000))))
+}

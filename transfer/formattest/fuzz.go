@@ -1,0 +1,62 @@
+package formattest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+)
+
+// Fuzz feeds the format with what resembles its fixtures, and other files of
+// testdata. Whatever it reads, it must not panic, all that it yields must be
+// what the store takes, and the same input must give the same again.
+func Fuzz(f *testing.F, s Suite, more ...string) {
+	for _, file := range append(s.Fixtures, more...) {
+		data, err := os.ReadFile(Fixture(f, file))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		// Elements one by one are easier to change into something telling.
+		err = format.NewInput(f.Context(), bytes.NewReader(data), func(format.Note) {}).EachElement(func(_ string, raw json.RawMessage) error {
+			f.Add([]byte(raw))
+			return nil
+		})
+		if err != nil && filepath.Ext(file) == ".json" {
+			f.Fatal(err)
+		}
+	}
+	for _, seed := range []string{"", "[", "{}", "[[]]", "null", `"`, `{"a":`, "[{},{}]"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		first := Parse(t, s.Format, data)
+		checkNotes(t, first.Notes)
+		second := Parse(t, s.Format, data)
+		if first.show("") != second.show("") {
+			t.Error("the same input gave two different results")
+		}
+	})
+}
+
+// changes exchanges, doubles, takes out or puts elsewhere something in the first
+// fixture: everything is read or noted, and the store would take what comes out.
+func (s Suite) changes(t *testing.T) {
+	data, err := os.ReadFile(Fixture(t, s.Fixtures[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		raw := Changed(rt, data)
+		p := Parse(t, s.Format, raw)
+		checkNotes(t, p.Notes)
+		if t.Failed() {
+			rt.Fatalf("%s\n%s", raw, p.show(s.Format.Name()))
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package formattest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// What an import may take of memory: so many times the bytes of the largest
+// conversation, and so many bytes on top.
+const (
+	memoryTimes = 8
+	memoryFloor = 24 << 20
+)
+
+// memoryOf is the variable by which a test process is told which shape to
+// import, and of what size.
+const memoryOf = "COPPICE_TEST_MEMORY_OF"
+
+// memory sees to it that an import takes no more than a few times the bytes of
+// the conversation, whatever the conversation is. Each shape is measured in a
+// process of its own, by the heap that the process ever had of the operating
+// system. Two shapes are always tried, and all with COPPICE_TEST_MEMORY, as CI
+// does.
+func (s Suite) memory(t *testing.T) {
+	const size = 8 << 20
+	test, _, _ := strings.Cut(t.Name(), "/")
+	for _, shape := range slices.Sorted(maps.Keys(s.Sample.shapes(0))) {
+		if os.Getenv("COPPICE_TEST_MEMORY") == "" && !strings.HasPrefix(shape, "many elements") && !strings.HasPrefix(shape, "as many") {
+			continue
+		}
+		t.Run(shape, func(t *testing.T) {
+			t.Parallel()
+			took, report := memoryTaken(t, test, shape, size)
+			if most := memoryTimes*size + memoryFloor; took > most {
+				t.Errorf("%d bytes took %d, which is %.1f times as many (%s)", size, took, float64(took)/size, report)
+			}
+			t.Logf("%.1f times, %s", float64(took)/size, report)
+		})
+	}
+}
+
+func memoryTaken(t *testing.T, test, shape string, size int) (took int, report string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^"+test+"$", "-test.v")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d", memoryOf, shape, size))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, line, _ := strings.Cut(string(out), "took ")
+	line, _, _ = strings.Cut(line, "\n")
+	if _, err := fmt.Sscanf(line, "%d", &took); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	return took, line
+}
+
+// measured tells whether this is a process of memory, and does its work.
+func (s Suite) measured(t *testing.T) bool {
+	shape, text, there := strings.Cut(os.Getenv(memoryOf), "|")
+	if !there {
+		return false
+	}
+	var size int
+	if _, err := fmt.Sscan(text, &size); err != nil {
+		t.Fatal(err)
+	}
+	in := s.Sample.shapes(size)[shape]
+	before, after := new(runtime.MemStats), new(runtime.MemStats)
+	debug.FreeOSMemory()
+	runtime.ReadMemStats(before)
+	// How far garbage runs ahead of its collector depends on how busy the machine
+	// is: the collector begins early, so that the test measures what is held.
+	debug.SetGCPercent(50)
+	report, err := transfer.Import(t.Context(), nowhere{}, in, transfer.Options{Format: s.Format.Name(), Workers: 4})
+	runtime.ReadMemStats(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("took %d: %d messages, %d notes\n", after.HeapSys-before.HeapInuse, report.Messages, len(report.Notes))
+	return true
+}
+
+// nowhere takes what Import would store.
+type nowhere struct{}
+
+func (nowhere) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
+	return former, nil
+}
+
+func (nowhere) Import(_ context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
+	return make([]tree.Imported, len(in)), nil
+}

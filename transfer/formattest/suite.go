@@ -1,0 +1,239 @@
+// Package formattest is the suite that every format of package transfer has to
+// pass, and what tests of formats share. A format's test calls [Run] and [Fuzz].
+package formattest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Suite is a format, with what the suite needs to try it.
+type Suite struct {
+	Format format.Format
+
+	// Fixtures are files of the format in testdata. Beside each stands a .txt of
+	// the same name, which shows what is read of it.
+	Fixtures []string
+
+	// Sample writes files of the format.
+	Sample Sample
+}
+
+// Run tries the format:
+//
+//   - its fixtures are recognized, and read as their .txt files show
+//   - what is read goes out as Coppice's own format and comes in again, the same
+//   - whatever is changed in a fixture, the store takes what comes out
+//   - what is repaired or left out is named, and a file that is cut off too
+//   - when the context ends in the middle of a file, the reading ends soon after
+//   - it takes no more memory than a few times the largest conversation
+func Run(t *testing.T, s Suite) {
+	if s.measured(t) {
+		return
+	}
+	t.Parallel()
+	if !slices.Contains(transfer.All(), s.Format) {
+		t.Errorf("%s has no line in transfer.All", s.Format.Name())
+	}
+	for name, test := range map[string]func(*testing.T){
+		"fixtures": s.fixtures, "round trip": s.roundTrip, "changes": s.changes, "repairs": s.repairs, "stops": s.stops, "memory": s.memory,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// importAs imports data as a file of the format, or as the one that its content
+// tells.
+func importAs(t testing.TB, name string, data []byte) (transfer.Report, Bundles, error) {
+	t.Helper()
+	var b Bundles
+	report, err := transfer.Import(t.Context(), &b, bytes.NewReader(data), transfer.Options{Format: name})
+	for _, one := range b {
+		Check(t, one)
+	}
+	return report, b, err
+}
+
+// roundTrip exports what is read of the fixtures, and imports it again.
+func (s Suite) roundTrip(t *testing.T) {
+	for _, name := range s.Fixtures {
+		data, err := os.ReadFile(Fixture(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, all, err := importAs(t, s.Format.Name(), data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range all {
+			var file bytes.Buffer
+			if err := transfer.Export(t.Context(), stored(b), b.Conversation.ID, &file); err != nil {
+				t.Fatal(err)
+			}
+			report, again, err := importAs(t, "", file.Bytes())
+			if err != nil || len(again) != 1 || report.Format != "coppice" || len(report.Notes) > 0 {
+				t.Fatalf("%s: %d conversations of format %q, %v\n%s", name, len(again), report.Format, err, Notes(report))
+			}
+			Same(t, name+" after a round trip", plain(again[0]), plain(b))
+		}
+	}
+}
+
+// A stored bundle, as a store gives it out.
+type stored tree.Bundle
+
+func (s stored) Export(context.Context, uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error) {
+	c := s.Conversation
+	return tree.Conversation{ID: c.ID, Title: c.Title, Metadata: orEmpty(c.Metadata), Settings: orEmpty(c.Settings), CreatedAt: c.CreatedAt, HeadID: s.HeadID, Source: s.Source},
+		func(yield func(tree.BundleNode, error) bool) {
+			for _, n := range s.Nodes {
+				if !yield(n, nil) {
+					return
+				}
+			}
+		}, nil
+}
+
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+// plain is a bundle as comparable text.
+func plain(b tree.Bundle) string {
+	var out strings.Builder
+	c := b.Conversation
+	fmt.Fprintf(&out, "%s %q %s %s, head %s\n", c.ID, c.Title, orEmpty(c.Metadata), orEmpty(c.Settings), b.HeadID)
+	for _, n := range b.Nodes {
+		fmt.Fprintf(&out, "%s under %s, %s, pinned %t, %q, %q", n.ID, n.ParentID, n.CreatedAt.UTC().Format(time.RFC3339Nano), n.Pinned, n.Body, n.Metadata)
+		if n.Summary != nil {
+			fmt.Fprintf(&out, ", %+v", *n.Summary)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// repairs tries what every format mends or leaves out: each is named.
+func (s Suite) repairs(t *testing.T) {
+	sample := s.Sample
+	file := func(elements ...string) string {
+		return sample.Before + strings.Join(elements, sample.Between) + sample.After
+	}
+	one, two := fmt.Sprintf(sample.Element, 1, 0, ""), fmt.Sprintf(sample.Element, 2, 1, "")
+	junk := "5"
+	if strings.HasPrefix(sample.Element, `"`) { // a member
+		junk = `"junk":5`
+	}
+	for name, test := range map[string]struct {
+		in   string
+		kind format.Kind // "" for any
+	}{
+		"text that can't be stored":    {file(fmt.Sprintf(sample.Text, `a\u0000b`)), format.KindText},
+		"half a character":             {file(fmt.Sprintf(sample.Text, `a\ud83db`)), format.KindText},
+		"invalid UTF-8":                {file(fmt.Sprintf(sample.Text, "a\xffb")), format.KindText},
+		"an element that is no object": {file(one, junk, two), ""},
+		"an element that says nothing": {file(one, sample.empty(), two), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report, _, err := importAs(t, s.Format.Name(), []byte(test.in))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, test.in)
+			}
+			checkNotes(t, report.Notes)
+			if !slices.ContainsFunc(report.Notes, func(n format.Note) bool { return test.kind == "" || n.Kind == test.kind }) {
+				t.Errorf("no note of it in %q\n%s", Notes(report), test.in)
+			}
+		})
+	}
+	t.Run("a file that is cut off", func(t *testing.T) {
+		t.Parallel()
+		whole := file(one, two)
+		cut := whole[:len(sample.Before)+len(one)+len(sample.Between)+len(two)-3]
+		report, _, err := importAs(t, s.Format.Name(), []byte(cut))
+		if (err == nil || fault.Of(err).Code != transfer.CodeFile) && len(report.Notes) == 0 {
+			t.Errorf("no word of it: %v\n%s", err, cut)
+		}
+	})
+}
+
+// checkNotes fails where a note doesn't say what there was, and where.
+func checkNotes(t testing.TB, notes []format.Note) {
+	t.Helper()
+	for _, n := range notes {
+		if n.Action == "" || n.Kind == "" || n.Detail == "" || strings.ContainsAny(n.Place, "\n\x00") {
+			t.Errorf("note %+v", n)
+		}
+	}
+}
+
+// stops ends the context in the middle of a file: every parser stops within a
+// few hundred elements, also in the middle of one conversation, and nothing is
+// stored.
+func (s Suite) stops(t *testing.T) {
+	const elements = 5000
+	i := 0
+	in := s.Sample.file(elements*format.BytesPerMessage, func(n int) string {
+		i = n
+		return fmt.Sprintf(s.Sample.Element, n, n-1, `,"pad":"`+strings.Repeat("x", format.BytesPerMessage)+`"`)
+	})
+	whole, err := io.ReadAll(in)
+	if err != nil || i < elements/3 {
+		t.Fatal(i, err)
+	}
+	ended := &ending{Context: t.Context(), after: 1}
+	input := format.NewInput(ended, bytes.NewReader(whole), func(format.Note) {})
+	emitted := 0
+	_ = s.Format.Parse(input, func(format.Conversation) error {
+		if input.Stopped() == nil {
+			emitted++
+		}
+		return input.Stopped()
+	})
+	if emitted > 0 || input.Asked() > 3*256 {
+		t.Errorf("%d conversations, and %d elements read of %d", emitted, input.Asked(), i)
+	}
+	var b Bundles
+	ctx, cancel := context.WithCancel(t.Context())
+	last := &generated{next: func() string { cancel(); return "" }, done: new(int)}
+	from := io.MultiReader(bytes.NewReader(whole[:len(whole)-100]), last, bytes.NewReader(whole[len(whole)-100:]))
+	if _, err := transfer.Import(ctx, &b, from, transfer.Options{Format: s.Format.Name()}); !errors.Is(err, context.Canceled) || len(b) > 0 {
+		t.Errorf("%v, %d conversations", err, len(b))
+	}
+}
+
+// An ending context ends after it was asked so many times.
+type ending struct {
+	context.Context
+	after int
+}
+
+func (e *ending) Err() error {
+	if e.after--; e.after < 0 {
+		return context.Canceled
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package mend
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// maxReach is how many messages above a tool result its call is looked for.
+const maxReach = 100
+
+// pairAnswers sees to it that every tool result stands where the store, and
+// every provider, wants it: right below the assistant message that made the
+// call, with nothing but results of its other calls between, each call
+// answered once. A result that stands elsewhere is moved up to its call where
+// no other branch would notice; else it becomes an assistant message, so that
+// its text stays where it was.
+//
+// It wants the nodes parents first, and may leave them in another order.
+func (g *graph) pairAnswers() {
+	for _, n := range g.nodes {
+		if !g.c.More() {
+			return
+		}
+		if n.role != tree.RoleTool || n.dropped {
+			continue
+		}
+		first := ""
+		if n.answers == "" {
+			first = firstOpen(n.up)
+		}
+		switch {
+		case n.answers != "" && isOpen(n.up, n.answers):
+		case first != "":
+			n.answers = first
+			n.rewrite(func(body format.Object) { body["tool_call_id"] = format.Encode(n.answers) })
+			g.c.Repaired(format.KindTool, n.SourceID, "a tool result that names no call was taken as the answer to %s, the first open one", format.Clip(n.answers))
+		case g.moveUp(n):
+			g.c.Repaired(format.KindTool, n.SourceID, "moved up to right below its call %s; other messages stood between", format.Clip(n.answers))
+		default:
+			g.makeAssistant(n)
+		}
+	}
+}
+
+// caller is the message above the results of which n may be one.
+func (n *node) caller() *node {
+	for n != nil && n.role == tree.RoleTool {
+		n = n.up
+	}
+	return n
+}
+
+// isOpen tells whether a child of n may answer the call. It takes no memory:
+// a message of a megabyte may make thousands of calls.
+func isOpen(n *node, call string) bool {
+	caller := n.caller()
+	for ; n != caller; n = n.up {
+		if n.answers == call {
+			return false
+		}
+	}
+	return caller != nil && slices.Contains(caller.calls, call)
+}
+
+// firstOpen is the first call that a child of n may answer; "" for none.
+func firstOpen(n *node) string {
+	caller, answered := n.caller(), map[string]bool{}
+	if caller == nil {
+		return ""
+	}
+	for ; n != caller; n = n.up {
+		answered[n.answers] = true
+	}
+	for _, call := range caller.calls {
+		if !answered[call] {
+			return call
+		}
+	}
+	return ""
+}
+
+// moveUp looks above n for the message that made the call which n answers, and
+// puts n below it and the results that follow it. Everything between must lie
+// on n's branch alone: on another branch the result would be news.
+func (g *graph) moveUp(n *node) bool {
+	if n.answers == "" || n.up == nil {
+		return false
+	}
+	below, last := n, n.up // last is above below on the path
+	for range maxReach {
+		if isOpen(last, n.answers) {
+			break
+		}
+		answered := last.role == tree.RoleTool && last.answers == n.answers
+		if answered || len(last.replies) != 1 || last.up == nil {
+			return false
+		}
+		below, last = last, last.up
+	}
+	if below == n || !isOpen(last, n.answers) {
+		return false
+	}
+	was := n.up
+	n.up, below.up = last, n
+	last.replies[slices.Index(last.replies, below)] = n
+	was.replies = n.replies
+	for _, r := range was.replies {
+		r.up = was
+	}
+	n.replies = []*node{below}
+	return true
+}
+
+// makeAssistant stores a result without a call as what the assistant said. It
+// can't stay a tool's, which no provider takes without its call. It doesn't
+// become the user's, whose words count for more. And no call is made up for it:
+// the tree holds only what was said.
+func (g *graph) makeAssistant(n *node) {
+	which := "a tool result that names no call, where none is open,"
+	if n.answers != "" {
+		which = fmt.Sprintf("a tool result that answers %s, a call which is not open above it,", format.Clip(n.answers))
+	}
+	n.role = tree.RoleAssistant
+	n.rewrite(func(body format.Object) {
+		body["role"] = format.Encode(n.role)
+		delete(body, "tool_call_id")
+	})
+	body, said, _, failed := mendBody(n.Body)
+	if failed != nil {
+		g.drop(n, format.KindTool, which+" and has no text")
+		n.splice()
+		return
+	}
+	n.Body, n.said = body, said
+	n.Metadata = format.AddSource(n.Metadata, "role", tree.RoleTool)
+	g.c.Repaired(format.KindTool, n.SourceID, "%s became an assistant message", which)
+}
+
+// splice puts what replies to n below n's parent at once, where relink would
+// only later.
+func (n *node) splice() {
+	for _, r := range n.replies {
+		r.up = n.up
+	}
+	if n.up != nil {
+		i := slices.Index(n.up.replies, n)
+		n.up.replies = slices.Replace(n.up.replies, i, i+1, n.replies...)
+	}
+	n.replies = nil
+}
+
+// rewrite changes members of the body.
+func (n *node) rewrite(change func(format.Object)) {
+	body := format.ObjectUpTo(n.Body, len(n.Body)) // valid, as mendBody saw to it
+	change(body)
+	n.Body = format.EncodeObject(body)
+}

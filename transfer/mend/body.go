@@ -1,0 +1,324 @@
+package mend
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// said is what normalizing asks of a body.
+type said struct {
+	role    tree.Role
+	was     tree.Role // the source's word for the role, where that is another
+	calls   []string  // ids of the tool calls that the message makes
+	answers string    // id of the call that it answers; "" for none
+}
+
+// A defect is something of a body that was mended.
+type defect struct {
+	kind   format.Kind
+	detail string
+}
+
+// checked tells whether raw, whose text was mended, is an object that the store
+// takes, or one that only nests too deep.
+func checked(raw json.RawMessage) (sound, deep bool) {
+	err := chat.CheckObject(raw, "object")
+	return err == nil, err != nil && fault.Of(err).Code == "too_deep"
+}
+
+// mendBody makes a body that the store takes: a chat-completions message. A
+// sound one comes back byte for byte. It fails where nothing sound can be made
+// of the body; the defect then says why.
+//
+// A tool message without tool_call_id passes: which call it answers is for the
+// tree to say.
+func mendBody(raw json.RawMessage) (_ json.RawMessage, s said, mended []defect, failed *defect) {
+	return mend(raw, false)
+}
+
+// mend is mendBody. Coppice's own bodies also keep what a strict reader would
+// have otherwise but the store took, so that they come back as they went out.
+func mend(raw json.RawMessage, own bool) (_ json.RawMessage, s said, mended []defect, failed *defect) {
+	raw, found := format.MendText(raw)
+	if found != "" {
+		mended = append(mended, defect{format.KindText, found + " replaced by U+FFFD"})
+	}
+	most := format.MaxMembers
+	if len(raw) <= tree.MaxBodyBytes { // as the store takes it
+		most = len(raw)
+	}
+	var members format.Object
+	sound, deep := checked(raw)
+	if sound || deep {
+		members = format.ObjectUpTo(raw, most)
+	}
+	if members == nil {
+		return nil, s, nil, &defect{format.KindContent, "the message is no JSON object"}
+	}
+	if deep {
+		return nil, s, nil, &defect{format.KindTooLarge, fmt.Sprintf("it nests arrays and objects more than %d deep", tree.MaxNesting)}
+	}
+	b := body{m: members, own: own, most: most}
+	b.mendRole()
+	b.mendReserved()
+	b.mendCalls()
+	b.mendContent()
+	if b.empty() {
+		return nil, s, nil, &defect{format.KindEmpty, "it says nothing"}
+	}
+	if len(b.mended) > 0 {
+		raw = b.encode()
+	}
+	mended = append(mended, b.mended...)
+	if len(raw) > tree.MaxBodyBytes {
+		size := len(raw)
+		if raw = b.shorten(size); raw == nil {
+			return nil, s, nil, &defect{format.KindTooLarge, fmt.Sprintf("it has %d bytes, and %d is the most", size, tree.MaxBodyBytes)}
+		}
+		mended = append(mended, defect{format.KindTooLarge, fmt.Sprintf("%d bytes cut down to %d", size, len(raw))})
+	}
+	return raw, b.said, mended, nil
+}
+
+// A body is a message body taken apart for mending.
+type body struct {
+	m format.Object
+	said
+	mended []defect
+	own    bool
+	most   int // elements of a list
+}
+
+// list gives the elements of a member, and notes those that it doesn't give.
+func (b *body) list(name string) (all []json.RawMessage) {
+	for i, raw := range b.m.Elements(name) {
+		if i == b.most {
+			b.note(format.KindTooLarge, "%d elements of %s taken out, behind the first %d", format.Counting(b.m[name])-i, name, i)
+			break
+		}
+		all = append(all, raw)
+	}
+	return all
+}
+
+func (b *body) note(kind format.Kind, format string, args ...any) {
+	b.mended = append(b.mended, defect{kind, fmt.Sprintf(format, args...)})
+}
+
+func (b *body) encode() json.RawMessage { return format.EncodeObject(b.m) }
+
+// mendRole takes other programs' words for the roles, and stores what is said
+// by anyone else as the assistant's: what a user said counts for more.
+func (b *body) mendRole() {
+	b.role = tree.Role(b.m.Str("role"))
+	switch b.role {
+	case tree.RoleSystem, tree.RoleDeveloper, tree.RoleUser, tree.RoleAssistant, tree.RoleTool:
+		return
+	}
+	b.was = b.role
+	switch strings.ToLower(string(b.was)) {
+	case "human", "user", "prompter":
+		b.role = tree.RoleUser
+	case "system":
+		b.role = tree.RoleSystem
+	default:
+		b.role = tree.RoleAssistant
+	}
+	b.m["role"] = format.Encode(b.role)
+	b.note(format.KindRole, "role %q became %s", format.Clip(string(b.was)), b.role)
+}
+
+// mendReserved takes out what the store would refuse beside the message.
+func (b *body) mendReserved() {
+	for _, name := range format.ReservedMembers {
+		if _, there := b.m[name]; there {
+			delete(b.m, name)
+			b.note(format.KindMetadata, "member %q taken out of the message", name)
+		}
+	}
+	for _, name := range []string{"name", "refusal"} {
+		raw, there := b.m[name]
+		if there && !format.IsString(raw) && string(raw) != "null" {
+			delete(b.m, name)
+			b.note(format.KindContent, "%s is no string and was taken out", name)
+		}
+	}
+}
+
+// mendCalls sees to tool_calls and tool_call_id.
+func (b *body) mendCalls() {
+	if b.m.Has("tool_calls") {
+		if calls := b.soundCalls(); len(calls) == 0 {
+			delete(b.m, "tool_calls")
+		} else if slices.ContainsFunc(calls, func(c soundCall) bool { return c.changed }) || len(calls) != format.Counting(b.m["tool_calls"]) {
+			var raws []json.RawMessage
+			for _, c := range calls {
+				raws = append(raws, c.raw)
+			}
+			b.m["tool_calls"] = encodeList(raws)
+		}
+	}
+	if !b.m.Has("tool_call_id") {
+		return
+	}
+	if b.role != tree.RoleTool {
+		delete(b.m, "tool_call_id")
+		b.note(format.KindTool, "tool_call_id taken out of a message of role %s", b.role)
+		return
+	}
+	b.answers = b.m.ID("tool_call_id")
+	if !format.IsString(b.m["tool_call_id"]) {
+		b.m["tool_call_id"] = format.Encode(b.answers)
+		b.note(format.KindTool, "tool_call_id made a string")
+	}
+}
+
+type soundCall struct {
+	raw     json.RawMessage
+	changed bool
+}
+
+// soundCalls gives the calls that the store takes, mended, and notes the rest.
+func (b *body) soundCalls() []soundCall {
+	if b.role != tree.RoleAssistant {
+		b.note(format.KindTool, "tool_calls taken out of a message of role %s", b.role)
+		return nil
+	}
+	raws, seen := b.list("tool_calls"), map[string]bool{}
+	if len(raws) == 0 {
+		b.note(format.KindTool, "empty tool_calls taken out")
+		return nil
+	}
+	var calls []soundCall
+	for i, raw := range raws {
+		call := format.ObjectOf(raw)
+		if call == nil {
+			b.note(format.KindTool, "tool call %d is no object and was taken out", i+1)
+			continue
+		}
+		id, changed := call.Str("id"), false
+		if id == "" || seen[id] {
+			was := id
+			id = format.CallID(string(raw), fmt.Sprint(i))
+			call["id"], changed = format.Encode(id), true
+			b.note(format.KindTool, "tool call %d had the id %q, as none or another has; it became %s", i+1, format.Clip(was), id)
+		}
+		mended, ok := mendCall(call, b.own)
+		if !ok {
+			b.note(format.KindTool, "tool call %d names no function and was taken out", i+1)
+			continue
+		}
+		if mended {
+			b.note(format.KindTool, "tool call %d written as the chat-completions API does", i+1)
+		}
+		if changed || mended {
+			raw = format.EncodeObject(call)
+		}
+		b.calls, seen[id] = append(b.calls, id), true
+		calls = append(calls, soundCall{raw, changed || mended})
+	}
+	return calls
+}
+
+// mendCall makes type, name and arguments of a call sound; false for ok where
+// it names nothing to call.
+func mendCall(call format.Object, own bool) (mended, ok bool) {
+	kind, input, other := "function", "arguments", "custom"
+	if call.Object("function") == nil && call.Object("custom") != nil {
+		kind, input, other = "custom", "input", "function"
+	}
+	called := call.Object(kind)
+	if called.Str("name") == "" {
+		return false, false
+	}
+	if own && (!called.Has(input) || format.IsString(called[input])) {
+		return false, true
+	}
+	if call.Has(other) {
+		delete(call, other)
+		mended = true
+	}
+	if call.Str("type") != kind {
+		call["type"], mended = format.Encode(kind), true
+	}
+	if !format.IsString(called[input]) {
+		arguments := string(called[input])
+		if arguments == "" || arguments == "null" {
+			arguments = "{}"
+		}
+		called[input], mended = format.Encode(arguments), true
+		call[kind] = format.EncodeObject(called)
+	}
+	return mended, true
+}
+
+// mendContent makes content a string or an array of parts.
+func (b *body) mendContent() {
+	raw := b.m["content"]
+	if format.IsString(raw) {
+		return
+	}
+	parts := b.list("content")
+	switch {
+	case len(parts) == 0 && (!b.m.Has("content") || raw[0] == '['):
+		if b.role == tree.RoleTool {
+			b.m["content"] = format.Encode("")
+			b.note(format.KindContent, "a tool result without content became an empty one")
+		} else if len(raw) > 0 && raw[0] == '[' {
+			delete(b.m, "content")
+			b.note(format.KindContent, "empty content taken out")
+		}
+		return
+	case raw[0] != '[':
+		b.m["content"] = format.Encode(string(raw))
+		b.note(format.KindContent, "content that is neither text nor parts became its JSON text")
+		return
+	}
+	var sound []json.RawMessage
+	changed := len(parts) < format.Counting(raw)
+	for i, part := range parts {
+		p, fixed := mendPart(part, b.own)
+		if fixed {
+			changed = true
+			b.note(format.KindContent, "content part %d has no type or text as it should; it became text", i+1)
+		}
+		sound = append(sound, p)
+	}
+	if changed {
+		b.m["content"] = encodeList(sound)
+	}
+}
+
+// mendPart makes a part one with a type, and a text part one with text.
+func mendPart(raw json.RawMessage, own bool) (_ json.RawMessage, changed bool) {
+	p := format.ObjectOf(raw)
+	if p.Str("type") != "" {
+		if (!p.Has("text") && (own || p.Str("type") != "text") || format.IsString(p["text"])) && (!p.Has("refusal") || format.IsString(p["refusal"])) {
+			return raw, false
+		}
+	}
+	text, ok := format.StringOf(raw)
+	if !ok {
+		text = string(raw)
+	}
+	return chat.TextPart(text).Encode(), true
+}
+
+// empty tells whether the message says nothing, which the store refuses.
+func (b *body) empty() bool {
+	raw := b.m["content"]
+	switch {
+	case len(b.calls) > 0 || b.role == tree.RoleAssistant && b.m.Str("refusal") != "":
+		return false
+	case !b.m.Has("content"):
+		return true
+	}
+	return format.IsString(raw) && b.role != tree.RoleTool && format.IsBlank(raw)
+}

@@ -1,0 +1,243 @@
+// Package mend makes of a conversation as a file has it one that the store takes:
+// a tree without orphans and cycles, bodies that the chat-completions API takes,
+// tool results below their calls, times. It names each thing that it repairs or
+// leaves out. It knows no format.
+package mend
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Bundle makes of a source conversation a bundle that the store takes,
+// mending what can be mended. The notes tell of each thing that was repaired
+// or left out, the parser's own first. The same conversation always gives the
+// same bundle, whose id is given. Of each of the bundle's nodes it gives the source's id.
+//
+// It costs the conversation once more in memory, and time in proportion to it.
+func Bundle(c format.Conversation, id uuid.UUID, formatName string) (_ tree.Bundle, sourceIDs []string, _ []format.Note) {
+	b := tree.Bundle{Source: c.Source, Conversation: tree.NewConversation{
+		ID:       id,
+		Title:    mendTitle(&c),
+		Metadata: mendExtra(&c, c.Metadata, "", "metadata"),
+		Settings: mendExtra(&c, c.Settings, "", "settings"),
+	}, Format: formatName}
+	g := newGraph(&c)
+	c.Messages = nil // which the graph has now
+	g.link()
+	g.breakCycles()
+	g.mendBodies()
+	g.relink()
+	b.Conversation.CreatedAt = g.mendTimes()
+	g.sort()
+	g.pairAnswers()
+	g.relink()
+	g.sort()
+	b.Nodes = g.bundle(b.Conversation.ID)
+	b.HeadID = messageIDOf(g.head())
+	return b, g.names, c.Noted()
+}
+
+func mendTitle(c *format.Conversation) string {
+	title := format.OneLine(strings.ToValidUTF8(c.Title, format.Replacement))
+	if title != c.Title {
+		c.Repaired(format.KindText, "title", "control characters or invalid UTF-8 replaced")
+	}
+	if len(title) > tree.MaxTitleBytes {
+		c.Repaired(format.KindTooLarge, "title", "%d bytes cut down to %d", len(title), tree.MaxTitleBytes)
+		title = format.CutEnd(title, tree.MaxTitleBytes)
+	}
+	return title
+}
+
+// mendExtra makes metadata or settings that the store takes, of the
+// conversation or of the message at place. Such as can't be mended are left
+// out.
+func mendExtra(c *format.Conversation, raw json.RawMessage, place, what string) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	raw, found := format.MendText(raw)
+	if found != "" {
+		c.Repaired(format.KindText, place, "%s: %s replaced by U+FFFD", what, found)
+	}
+	most := format.MaxMembers
+	if len(raw) <= tree.MaxMetadataBytes { // as the store takes it
+		most = len(raw)
+	}
+	var o format.Object
+	sound, deep := checked(raw)
+	if sound || deep {
+		o = format.ObjectUpTo(raw, most)
+	}
+	switch {
+	case o == nil:
+		c.LeftOut(format.KindMetadata, place, "%s that are no JSON object", what)
+	case len(raw) > tree.MaxMetadataBytes:
+		return shortenExtra(c, o, len(raw), place, what)
+	case deep:
+		c.LeftOut(format.KindMetadata, place, "%s nest arrays and objects more than %d deep", what, tree.MaxNesting)
+	default:
+		return raw
+	}
+	return nil
+}
+
+// shortenExtra leaves out the largest members of what the source said until
+// the rest fits, or all where that doesn't help.
+func shortenExtra(c *format.Conversation, o format.Object, size int, place, what string) json.RawMessage {
+	from := o.Object("source")
+	left := size // at most
+	for len(from) > 0 {
+		largest := ""
+		for name, value := range from {
+			if n := len(value) - len(from[largest]); largest == "" || n > 0 || n == 0 && name < largest {
+				largest = name
+			}
+		}
+		c.LeftOut(format.KindTooLarge, place, "%s: source.%s has %d bytes, and %d is the most in all", what, largest, len(from[largest]), tree.MaxMetadataBytes)
+		left -= len(from[largest])
+		delete(from, largest)
+		if left > 2*tree.MaxMetadataBytes {
+			continue // without trying each time
+		}
+		o["source"] = format.EncodeObject(from)
+		if raw := format.EncodeObject(o); len(raw) <= tree.MaxMetadataBytes {
+			if sound, _ := checked(raw); sound {
+				return raw
+			}
+		}
+	}
+	c.LeftOut(format.KindTooLarge, place, "%s have %d bytes, and %d is the most", what, size, tree.MaxMetadataBytes)
+	return nil
+}
+
+// mendBodies makes every body one that the store takes, and drops the messages
+// of which nothing can be made.
+func (g *graph) mendBodies() {
+	for _, n := range g.nodes {
+		if !g.c.More() {
+			return
+		}
+		if n.Body == nil {
+			n.dropped = true
+			continue
+		}
+		body, said, mended, failed := mend(n.Body, g.c.OwnIDs)
+		for _, d := range mended {
+			g.c.Repaired(d.kind, n.SourceID, "%s", d.detail)
+		}
+		if failed != nil {
+			g.drop(n, failed.kind, failed.detail)
+			continue
+		}
+		if n.Summary != nil && said.role != tree.RoleUser {
+			g.drop(n, format.KindRole, fmt.Sprintf("a summary's role is user, not %s", said.role))
+			continue
+		}
+		n.Body, n.said = body, said
+		n.Metadata = mendExtra(g.c, n.Metadata, n.SourceID, "metadata")
+		if n.was != "" {
+			n.Metadata = format.AddSource(n.Metadata, "role", format.Clip(string(n.was)))
+		}
+	}
+}
+
+// drop leaves a node out. What replied to it replies to its parent then.
+func (g *graph) drop(n *node, kind format.Kind, why string) {
+	n.dropped = true
+	after := ""
+	switch {
+	case len(n.replies) == 0:
+	case n.up == nil:
+		after = "; what replied to it now begins the conversation"
+	default:
+		after = "; what replied to it now replies to the message before it"
+	}
+	g.c.LeftOut(kind, n.SourceID, "%s%s", why, after)
+}
+
+// mendTimes gives a message without a time that of the message before it, or
+// the conversation's, and returns the conversation's: the earliest there is
+// where the source doesn't say. Where a source gives no times at all they stay
+// zero, and the store takes the time of the import.
+func (g *graph) mendTimes() time.Time {
+	timed, first := false, soundTime(g.c.CreatedAt)
+	for _, n := range g.nodes {
+		n.CreatedAt = soundTime(n.CreatedAt)
+		if n.CreatedAt.IsZero() {
+			continue
+		}
+		timed = true
+		if g.c.CreatedAt.IsZero() && (first.IsZero() || n.CreatedAt.Before(first)) {
+			first = n.CreatedAt
+		}
+	}
+	if !timed && len(g.nodes) > 0 && !first.IsZero() {
+		g.c.Repaired(format.KindTime, "", "no message has a time; they took that of the conversation")
+	}
+	for _, n := range g.nodes { // a parent comes before its children
+		if !n.CreatedAt.IsZero() {
+			continue
+		}
+		n.CreatedAt = first
+		if n.up != nil {
+			n.CreatedAt = n.up.CreatedAt
+		}
+		if timed {
+			g.c.Repaired(format.KindTime, n.SourceID, "it has no time and took that of what is before it")
+		}
+	}
+	return first
+}
+
+// soundTime is zero for a time that can't be written as a date.
+func soundTime(t time.Time) time.Time {
+	if t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
+// head is the message that the active branch ends in: the source's, or the
+// newest leaf. It is nil in a conversation without messages.
+func (g *graph) head() *node {
+	var newest *node
+	for _, n := range g.nodes {
+		if n.isLeaf() {
+			newest = n
+		}
+	}
+	if g.c.HeadID == "" || newest == nil {
+		return newest
+	}
+	n, there := g.byID[g.c.HeadID]
+	if !there {
+		g.c.Repaired(format.KindHead, g.c.HeadID, "the active head is not there; the newest leaf became it")
+		return newest
+	}
+	for n != nil && (n.dropped || n.Summary != nil) {
+		n = n.up
+	}
+	if n == nil {
+		n = newest
+	}
+	if n.SourceID != g.c.HeadID {
+		g.c.Repaired(format.KindHead, g.c.HeadID, "the active head is no message that was kept; %s became it", format.Clip(n.SourceID))
+	}
+	return n
+}
+
+func messageIDOf(n *node) uuid.UUID {
+	if n == nil {
+		return uuid.Nil
+	}
+	return n.id
+}

@@ -1,0 +1,201 @@
+package mend_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/formattest"
+	"github.com/coppice-chat/coppice/transfer/mend"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// testID is the id that conversations get here.
+var testID = uuid.MustParse("5f0c1d0e-7a7c-4c55-9a3b-6d0b5a5f0b1f")
+
+// one is one message of a source: its id, its parent's, and what it says, as
+// "role: text", "calls a b" (an assistant's calls) or "answers a: text" (a
+// tool's).
+func one(id, parent, what string) format.Message {
+	m := format.Message{SourceID: id, ParentID: parent}
+	head, text, _ := strings.Cut(what, ": ")
+	switch words := strings.Fields(head); {
+	case len(words) == 0:
+	case words[0] == "calls":
+		p := format.Piece{Role: tree.RoleAssistant}
+		for _, call := range words[1:] {
+			p.Calls = append(p.Calls, format.NewCall(call, "f", nil))
+		}
+		m.Body = p.Body()
+	case words[0] == "answers":
+		p := format.Piece{Role: tree.RoleTool, Answers: strings.Join(words[1:], ""), Parts: []chat.Part{chat.TextPart(text)}}
+		m.Body = p.Body()
+	default:
+		m.Body = format.TextBody(tree.Role(head), text)
+	}
+	return m
+}
+
+// talk is a source conversation of such messages; head may be "".
+func talk(head string, messages ...format.Message) format.Conversation {
+	return format.Conversation{SourceID: "c", Title: "T", HeadID: head, Messages: messages}
+}
+
+func TestNormalizeTree(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name        string
+		in          format.Conversation
+		tree, notes string
+	}{
+		{"nothing", talk(""), "", ""},
+		{"sound, and no head named", talk("", one("a", "", "user: 1"), one("b", "a", "assistant: 2")),
+			"user: 1\n*assistant: 2", ""},
+		{"children before parents", talk("a", one("b", "a", "assistant: 2"), one("a", "", "user: 1")),
+			"*user: 1\nassistant: 2", ""},
+		{"a node without a message", talk("root", one("root", "", ""), one("a", "root", "user: 1"), one("b", "root", "user: 2")),
+			"user: 1\n*user: 2", "repaired head (T) root: the active head is no message that was kept; b became it"},
+		{"the head says nothing", talk("b", one("a", "", "user: 1"), one("b", "a", "assistant: "), one("c", "", "user: 2")),
+			"*user: 1\nuser: 2", "left out empty (T) b: it says nothing\nrepaired head (T) b: the active head is no message that was kept; a became it"},
+		{"a missing head", talk("x", one("a", "", "user: 1")),
+			"*user: 1", "repaired head (T) x: the active head is not there; the newest leaf became it"},
+		{"a missing parent", talk("", one("a", "x", "user: 1")),
+			"*user: 1", "repaired orphan (T) a: its parent x is not there; it became a root"},
+		{"a cycle with a tail", talk("", one("tail", "b", "user: 3"), one("b", "a", "user: 2"), one("a", "b", "user: 1")),
+			"user: 2\n  user: 3\n  *user: 1", "repaired cycle (T) b: its parent a is also below it; it became a root"},
+		{"the same twice", talk("", one("a", "", "user: 1"), one("a", "", "user: 1"), one("a", "", "user: other")),
+			"*user: 1", "left out duplicate (T) a: the same message stands there twice\nleft out duplicate (T) a: another message with this id stands before it"},
+		{"empty in the middle", talk("", one("a", "", "user: 1"), one("b", "a", "assistant:  "), one("c", "b", "user: 2"), one("d", "b", "user: 3")),
+			"user: 1\n  user: 2\n  *user: 3", "left out empty (T) b: it says nothing; what replied to it now replies to the message before it"},
+		{"no ids", talk("", one("", "", "user: 1"), one("", "", "user: 2")),
+			"user: 1\n*user: 2", ""},
+		{"roles of other programs", talk("", one("a", "", "human: 1"), one("b", "a", "Bot: 2")),
+			"user: 1\n*assistant: 2", "repaired role (T) a: role \"human\" became user\nrepaired role (T) b: role \"Bot\" became assistant"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			checkNormalize(t, tt.in, tt.tree, tt.notes)
+		})
+	}
+}
+
+func checkNormalize(t *testing.T, in format.Conversation, wantTree, wantNotes string) {
+	t.Helper()
+	b, _, notes := mend.Bundle(in, testID, "test")
+	formattest.Check(t, b)
+	formattest.Same(t, "tree", formattest.Outline(b), wantTree)
+	formattest.Same(t, "notes", formattest.Notes(transfer.Report{Notes: notes}), wantNotes)
+}
+
+func TestNormalizeAnswers(t *testing.T) {
+	t.Parallel()
+	call, both := one("c", "", "calls x"), one("c", "", "calls x y")
+	const moved = "repaired tool (T) %s: moved up to right below its call x; other messages stood between"
+	const said = "repaired tool (T) %s: a tool result that answers x, a call which is not open above it, became an assistant message"
+	tests := []struct {
+		name        string
+		messages    []format.Message
+		tree, notes string
+	}{
+		{"sound", []format.Message{both, one("r", "c", "answers y: 1"), one("s", "r", "answers x: 2")},
+			"assistant: [x f{}] [y f{}]\ntool y: 1\n*tool x: 2", ""},
+		{"each branch answers for itself", []format.Message{call, one("r", "c", "answers x: 1"), one("s", "c", "answers x: 2")},
+			"assistant: [x f{}]\n  tool x: 1\n  *tool x: 2", ""},
+		{"never answered", []format.Message{call, one("q", "c", "user: well?")},
+			"assistant: [x f{}]\n*user: well?", ""},
+		{"names no call", []format.Message{both, one("r", "c", "answers : 1"), one("s", "r", "answers : 2")},
+			"assistant: [x f{}] [y f{}]\ntool x: 1\n*tool y: 2",
+			"repaired tool (T) r: a tool result that names no call was taken as the answer to x, the first open one\n" +
+				"repaired tool (T) s: a tool result that names no call was taken as the answer to y, the first open one"},
+		{"too late", []format.Message{call, one("a", "c", "assistant: wait"), one("u", "a", "user: hm"), one("r", "u", "answers x: 1"), one("e", "r", "user: ah")},
+			"assistant: [x f{}]\ntool x: 1\nassistant: wait\nuser: hm\n*user: ah", fmt.Sprintf(moved, "r")},
+		{"too late, behind another answer", []format.Message{both, one("r", "c", "answers y: 1"), one("a", "r", "assistant: wait"), one("s", "a", "answers x: 2")},
+			"assistant: [x f{}] [y f{}]\ntool y: 1\ntool x: 2\n*assistant: wait", fmt.Sprintf(moved, "s")},
+		{"too late, and another branch would see it", []format.Message{call, one("a", "c", "assistant: wait"), one("r", "a", "answers x: 1"), one("o", "a", "user: other")},
+			"assistant: [x f{}]\nassistant: wait\n  assistant: 1\n  *user: other", fmt.Sprintf(said, "r")},
+		{"the call is below", []format.Message{one("r", "", "answers x: 1"), one("d", "r", "calls x")},
+			"assistant: 1\n*assistant: [x f{}]", fmt.Sprintf(said, "r")},
+		{"answered twice", []format.Message{call, one("r", "c", "answers x: 1"), one("s", "r", "answers x: 2")},
+			"assistant: [x f{}]\ntool x: 1\n*assistant: 2", fmt.Sprintf(said, "s")},
+		{"no such call, and no text", []format.Message{call, one("r", "c", "answers z: "), one("s", "r", "answers x: 1")},
+			"assistant: [x f{}]\n*tool x: 1", "left out tool (T) r: a tool result that answers z, a call which is not open above it, and has no text; what replied to it now replies to the message before it"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			checkNormalize(t, talk("", tt.messages...), tt.tree, tt.notes)
+		})
+	}
+}
+
+// A result that became an assistant message says so in its metadata.
+func TestNormalizeKeepsTheRole(t *testing.T) {
+	t.Parallel()
+	m := one("r", "", "answers x: 1")
+	m.Metadata = json.RawMessage(`{"a": 1, "source": {"id": "r"}}`)
+	b, _, _ := mend.Bundle(talk("", m), testID, "test")
+	formattest.Same(t, "metadata", string(b.Nodes[0].Metadata), `{"a":1,"source":{"id":"r","role":"tool"}}`)
+}
+
+func TestNormalizeTimes(t *testing.T) {
+	t.Parallel()
+	at := func(m format.Message, second int) format.Message {
+		m.CreatedAt = time.Date(2025, 1, 1, 0, 0, second, 0, time.UTC)
+		return m
+	}
+	c := talk("",
+		one("a", "", "user: no time"), at(one("b", "a", "assistant: late"), 9), at(one("c", "a", "assistant: early"), 3), one("d", "b", "user: like b"),
+		format.Message{SourceID: "e", ParentID: "a", Body: format.TextBody("user", "year 20000"), CreatedAt: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)},
+	)
+	b, _, notes := mend.Bundle(c, testID, "test")
+	var got strings.Builder
+	for _, n := range b.Nodes {
+		fmt.Fprintf(&got, "%s %s\n", n.CreatedAt.Format("05"), formattest.BodyLine(n.Body))
+	}
+	formattest.Same(t, "order", got.String(), "03 user: no time\n03 assistant: early\n03 user: year 20000\n09 assistant: late\n09 user: like b")
+	if want := at(format.Message{}, 3).CreatedAt; !b.Conversation.CreatedAt.Equal(want) {
+		t.Errorf("the conversation was made at %v, not at its first message's %v", b.Conversation.CreatedAt, want)
+	}
+	if len(notes) != 3 || notes[0].Kind != format.KindTime {
+		t.Errorf("notes: %v", notes)
+	}
+
+	untimed, _, notes := mend.Bundle(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2")), testID, "test")
+	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
+		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
+	}
+}
+
+// One line of many messages must cost neither stack nor quadratic time.
+func TestNormalizeDeep(t *testing.T) {
+	t.Parallel()
+	c := format.Conversation{SourceID: "deep"}
+	const n = 200_000
+	for i := n; i > 0; i-- { // the worst order
+		m := one(fmt.Sprint(i), fmt.Sprint(i-1), "user: x")
+		if i%3 == 0 {
+			m.Body = nil
+		}
+		if i == 1 {
+			m.ParentID = ""
+		}
+		c.Messages = append(c.Messages, m)
+	}
+	b, _, _ := mend.Bundle(c, testID, "test")
+	if len(b.Nodes) != n-n/3 {
+		t.Errorf("%d nodes", len(b.Nodes))
+	}
+	for i, node := range b.Nodes[1:] {
+		if node.ParentID != b.Nodes[i].ID {
+			t.Fatalf("node %d is not below the one before it", i+1)
+		}
+	}
+}

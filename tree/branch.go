@@ -1,0 +1,45 @@
+package tree
+
+import (
+	"context"
+	"iter"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// Branch streams the last limit messages of the branch that ends in headID, the
+// oldest first; a limit of 0 is the whole branch. A headID of uuid.Nil is the
+// active head. The first error ends the sequence.
+//
+// It is one query, and the program's memory doesn't grow with the branch. While
+// the sequence is read a connection is in use; over a transaction nothing else
+// may run until it ends.
+func (s *Store) Branch(ctx context.Context, conversationID, headID uuid.UUID, limit int) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		if err := s.streamBranch(ctx, conversationID, headID, limit, yield); err != nil {
+			db.Wrap(&err, "tree.Branch(%s, head %s)", conversationID, headID)
+			yield(Message{}, err)
+		}
+	}
+}
+
+func (s *Store) streamBranch(ctx context.Context, conversationID, headID uuid.UUID, limit int, yield func(Message, error) bool) error {
+	found := false
+	for row, err := range db.StreamBranch(ctx, s.h, db.StreamBranchParams{
+		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, RowLimit: int32(limit),
+	}) {
+		if err != nil {
+			return err
+		}
+		found = true
+		if !yield(fromTranscript(conversationID, db.GetTranscriptRow(row)), nil) {
+			return nil
+		}
+	}
+	if found {
+		return nil
+	}
+	return s.noBranch(ctx, conversationID, headID, Paging{})
+}

@@ -1,0 +1,111 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+const (
+	// MostFound is how many rows FindConversation and FindNodes return at most.
+	MostFound = 10
+
+	minBeginning = 4 // characters of an id
+)
+
+// FindConversation finds the conversations that a person may mean by a name: an
+// id, the beginning of one, or a title, letter for letter. The beginning has at
+// least four characters, and the id's dashes or none. Ids win over titles.
+//
+// The conversation that was updated last stands first. No conversation is no
+// error. It reads the tenant's conversations, or one where the name is a whole
+// id.
+func (s *Store) FindConversation(ctx context.Context, name string) (_ []Conversation, err error) {
+	defer db.Wrap(&err, "tree.FindConversation")
+	if id, err := uuid.Parse(name); err == nil {
+		c, err := s.Conversation(ctx, id)
+		if !errors.Is(err, fault.NotFound) {
+			return []Conversation{c}, err
+		}
+	}
+	if checkTitle(name) != nil {
+		return nil, nil // no title is so
+	}
+	first, last := idsFrom(name)
+	rows, err := s.q.FindConversation(ctx, db.FindConversationParams{
+		TenantID: s.tenant, FirstID: first, LastID: last, Title: name, RowLimit: MostFound,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var byID, byTitle []Conversation
+	for _, row := range rows {
+		if c := fromConversation(row); within(row.ID, first, last) {
+			byID = append(byID, c)
+		} else {
+			byTitle = append(byTitle, c)
+		}
+	}
+	if byID != nil {
+		return byID, nil
+	}
+	return byTitle, nil
+}
+
+// FindNodes finds the messages and summaries of a conversation by an id or the
+// beginning of one, as FindConversation takes it, in the order of their ids. No
+// node is no error. It costs what it gives.
+func (s *Store) FindNodes(ctx context.Context, conversationID uuid.UUID, beginning string) (_ []Node, err error) {
+	defer db.Wrap(&err, "tree.FindNodes(%s)", conversationID)
+	first, last := idsFrom(beginning)
+	if id, err := uuid.Parse(beginning); err == nil {
+		first, last = toUUID(id), toUUID(id)
+	}
+	if !first.Valid {
+		return nil, nil
+	}
+	rows, err := s.q.FindNodes(ctx, db.FindNodesParams{
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, FirstID: first, LastID: last, RowLimit: MostFound,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Node, len(rows))
+	for i, row := range rows {
+		out[i] = fromSkeleton(db.StreamTreeRow(row))
+	}
+	return out, nil
+}
+
+// idsFrom gives the first and the last id with this beginning. They are null
+// where no id begins so.
+func idsFrom(beginning string) (first, last pgtype.UUID) {
+	const digits = 32
+	plain := strings.ToLower(strings.ReplaceAll(beginning, "-", ""))
+	if len(beginning) < minBeginning || len(plain) > digits {
+		return first, last
+	}
+	bound := func(digit string) (id pgtype.UUID) {
+		raw, err := hex.DecodeString(plain + strings.Repeat(digit, digits-len(plain)))
+		return pgtype.UUID{Bytes: [16]byte(append(raw, make([]byte, 16)...)), Valid: err == nil}
+	}
+	first, last = bound("0"), bound("f")
+	dashed := strings.HasPrefix(uuid.UUID(first.Bytes).String(), strings.ToLower(beginning))
+	if !first.Valid || !dashed && len(plain) != len(beginning) {
+		return pgtype.UUID{}, pgtype.UUID{}
+	}
+	return first, last
+}
+
+// within tells whether an id lies between two others, which may be null.
+func within(id, first, last pgtype.UUID) bool {
+	return first.Valid && bytes.Compare(id.Bytes[:], first.Bytes[:]) >= 0 && bytes.Compare(id.Bytes[:], last.Bytes[:]) <= 0
+}

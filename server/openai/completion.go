@@ -193,7 +193,7 @@ func (p *partCall) chunk(at int, raw json.RawMessage) json.RawMessage {
 			members = append(members, chat.Member{Name: name, Value: value})
 		}
 	}
-	return encode(members)
+	return chat.AppendObject(nil, members)
 }
 
 func (p *partCall) called(raw json.RawMessage) json.RawMessage {
@@ -208,7 +208,7 @@ func (p *partCall) called(raw json.RawMessage) json.RawMessage {
 		}
 		members = append(members, chat.Member{Name: name, Value: value})
 	}
-	return encode(members)
+	return chat.AppendObject(nil, members)
 }
 
 // End ends the stream. Where no piece of the answer was sent, it sends what is

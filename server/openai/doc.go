@@ -13,5 +13,7 @@
 // that it is found without a table. It says nothing of tenants: whoever looks an
 // id up does so within the tenant of the request's key.
 //
-// Nothing here asks a database, calls a model or knows HTTP.
+// All of that asks no database and knows no HTTP. Surface mounts it on a
+// server.Server: surface.go has the table of routes, and the handlers stand in
+// create.go and retrieve.go.
 package openai

@@ -77,7 +77,6 @@ func TestEntries(t *testing.T) {
 		{"references", `[{"role":"user","content":"hi"},{"type":"item_reference","id":"{rs}"},{"id":"{msg}"},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":null,"id":"{msg}"},{"type":"item_reference","id":"{other}"},{"type":"item_reference","id":"{cmp}"},{"role":"assistant","content":"A"}]`,
 			"0 {\"role\":\"user\",\"content\":\"hi\"}\n1 ref rs {\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":\"function\"," + call + "]}\n4 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n5 ref msg\n6 ref msg\n7 ref cmp\n8 {\"role\":\"assistant\",\"content\":\"A\"}"},
 		{"compaction", `[{"type":"compaction","id":null,"encrypted_content":"abc"},{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`, "0 compaction abc\n1 {\"role\":\"user\",\"content\":\"hi\"}\ncompact"},
-		{"nothing", `[]`, ""},
 	} {
 		in, err := parseInput(replacer.Replace(test.input))
 		if err != nil || show(in) != test.want {
@@ -90,6 +89,8 @@ func TestEntriesRefuse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ input, code, param string }{
 		{`7`, codeType, "input"},
+		{`[]`, codeMissing, "input"},
+		{`[{"type":"reasoning","summary":[]}]`, codeMissing, "input"},
 		{`{"role":"user"}`, codeType, "input"},
 		{`""`, "empty_content", "input[0].content"},
 		{`["hi"]`, codeType, "input[0]"},

@@ -274,3 +274,16 @@ func (s *Stream) End(dst []byte, end End) []byte {
 	dst = s.send(dst, event{Type: kind, Response: &last})
 	return appendEvent(dst, "", done)
 }
+
+// Break ends the stream before the answer does. Some clients read the members of
+// the event, and others those of its error.
+func (s *Stream) Break(dst []byte, why ErrorBody) []byte {
+	return appendEvent(dst, "error", marshal(struct {
+		Type    string    `json:"type"`
+		Seq     int       `json:"sequence_number"`
+		Code    *string   `json:"code"`
+		Message string    `json:"message"`
+		Param   *string   `json:"param"`
+		Error   ErrorBody `json:"error"`
+	}{"error", max(s.seq, s.after+1), why.Code, why.Message, why.Param, why}))
+}

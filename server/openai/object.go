@@ -255,15 +255,3 @@ func marshal(v any) json.RawMessage {
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
-
-// encode writes an object with its members as they came.
-func encode(members []chat.Member) json.RawMessage {
-	b := []byte{'{'}
-	for i, m := range members {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, marshal(m.Name)...), ':'), m.Value...)
-	}
-	return append(b, '}')
-}

@@ -59,8 +59,8 @@ func ParseCreate(body []byte) (*Request, error) {
 	tools := o.tools("tools")
 	o.continued(req)
 	req.Input = o.input("input", maxItems)
-	if o.get("input") == nil && req.Previous == nil && req.Conversation == nil {
-		o.wrong("input", codeMissing, "Missing required parameter: input.")
+	if len(req.Input.Entries) == 0 && req.Previous == nil && req.Conversation == nil {
+		o.wrong("input", codeMissing, "Missing required parameter: input. It must say something, where nothing is continued.")
 	}
 	if text := o.text("instructions", math.MaxInt); text != nil {
 		req.Instructions, req.Echo.Instructions = *text, text

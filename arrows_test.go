@@ -28,7 +28,8 @@ var arrows = map[string][]string{
 	"server":             {"chat", "fault", "internal/telemetry", "keys", "reply", "summarize", "transfer", "tree", "web"},
 	"server/openai":      {"chat", "fault", "internal/rawjson", "reply", "server", "tree"},
 	"web":                {},
-	"chat":               {"fault", "internal/rawjson"},
+	"chat":               {"fault"},
+	"recall":             {"chat", "fault", "tree"},
 	"reply":              {"chat", "fault", "llm", "summarize", "tree"},
 	"summarize":          {"chat", "fault", "llm", "summarize/digest", "summarize/prompt", "tokens", "tree"},
 	"summarize/digest":   {"summarize/prompt", "tokens", "tree"},
@@ -48,7 +49,6 @@ var arrows = map[string][]string{
 	"keys":                {"db", "fault"},
 	"tokens":              {},
 	"fault":               {}, // a leaf: everything may import it
-	"internal/rawjson":    {},
 	"internal/terminal":   {"tree"},
 	"db":                  {"fault"},
 	"db/embedded":         {"fault"},

@@ -3,10 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
-	"iter"
 	"strings"
-
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // Members takes a valid JSON object apart, in its order: names without quotes
@@ -14,8 +11,8 @@ import (
 // the bytes, take "Role" for role, and let the last of two equal names win.
 func Members(object json.RawMessage) []Member {
 	members := make([]Member, 0, 8)
-	for name, value := range rawjson.Members(object) {
-		members = append(members, Member{known(rawjson.Name(name)), value})
+	for name, value := range membersOf(object) {
+		members = append(members, Member{known(nameOf(name)), value})
 	}
 	return members
 }
@@ -69,13 +66,3 @@ func appendName(dst []byte, name string) []byte {
 	_ = encoder.Encode(name) // which fails for no string
 	return append(dst, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
-
-// Elements gives the elements of a valid JSON array, as they stand.
-func Elements(array json.RawMessage) iter.Seq[[]byte] { return rawjson.Elements(array) }
-
-// String reads a valid JSON string. Half a surrogate pair becomes U+FFFD.
-func String(quoted json.RawMessage) string { return rawjson.String(quoted) }
-
-// Nesting counts how deep arrays and objects stand within each other. The data
-// may be anything.
-func Nesting(data []byte) int { return rawjson.Nesting(data) }

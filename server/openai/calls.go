@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // A Delta is a piece of an answer on its way. Pieces put together are the
@@ -31,8 +30,12 @@ func deltaOf(m *chat.Message) (d Delta) {
 	}
 	d = Delta{Reasoning: m.Reasoning, Text: strings.Join(said, "\n"), Refusal: strings.Join(refused, "\n")}
 	if len(m.Calls) > 0 {
-		if calls := rawjson.Member(m.Raw, "tool_calls"); calls[0] == '[' {
-			for call := range rawjson.Elements(calls) {
+		for name, value := range chat.EachMember(m.Raw) {
+			if string(name) != "tool_calls" || value[0] != '[' {
+				continue
+			}
+			d.Calls = nil // of several members of that name, the last counts
+			for call := range chat.Elements(value) {
 				d.Calls = append(d.Calls, call)
 			}
 		}

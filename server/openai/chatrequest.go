@@ -7,7 +7,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // passedOn are the members of a chat-completions request that go to the model as
@@ -113,7 +112,7 @@ func (req *Request) chatTools(o object) {
 		delete(req.Extra, "tools")
 		delete(req.Extra, "tool_choice")
 		delete(req.Extra, "parallel_tool_calls")
-		if value := o.get("tool_choice"); value != nil && (value[0] == '{' || rawjson.String(value) == "required") {
+		if value := o.get("tool_choice"); value != nil && (value[0] == '{' || chat.String(value) == "required") {
 			o.wrong("tool_choice", codeUnsupported, "No function is among the tools, so none can be called.")
 		}
 		return

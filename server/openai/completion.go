@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // A Completion is an answer of chat completions.
@@ -172,8 +171,8 @@ func (c *Chunks) Add(dst []byte, d Delta) []byte {
 // id, type and name once. Members that are not known go as they came.
 func (p *partCall) chunk(at int, raw json.RawMessage) json.RawMessage {
 	members := []chat.Member{{Name: "index", Value: marshal(at)}}
-	for quoted, value := range rawjson.Members(raw) {
-		switch name := string(rawjson.Name(quoted)); name {
+	for key, value := range chat.EachMember(raw) {
+		switch name := string(key); name {
 		case "index":
 		case "id":
 			if !p.begun && string(value) != `""` && !isNull(value) {
@@ -198,8 +197,8 @@ func (p *partCall) chunk(at int, raw json.RawMessage) json.RawMessage {
 
 func (p *partCall) called(raw json.RawMessage) json.RawMessage {
 	var members []chat.Member
-	for quoted, value := range rawjson.Members(raw) {
-		name := string(rawjson.Name(quoted))
+	for key, value := range chat.EachMember(raw) {
+		name := string(key)
 		if name == "name" {
 			if p.named || isNull(value) || string(value) == `""` {
 				continue

@@ -23,6 +23,9 @@ func createResponse(r *server.Request) (server.Answer, error) {
 	if err == nil {
 		err = req.notServedYet()
 	}
+	if err == nil && !req.Echo.fit() {
+		err = fault.New(fault.Invalid, codeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", maxEcho)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // Limits of a request's input.
@@ -339,7 +338,7 @@ func (in *inputReader) content(o object, name string, role chat.Role) (content j
 		o.wrong(name, codeMissing, "Missing required parameter: %s.", o.at.member(name))
 		return nil, p
 	case value[0] == '"':
-		if text := rawjson.String(value); text != "" {
+		if text := chat.String(value); text != "" {
 			p.texts = []string{text}
 		}
 		return value, p

@@ -211,7 +211,7 @@ func TestResponsesStream(t *testing.T) {
 	if r := a.create(next + `[{"type":"function_call_output","call_id":"call_1","output":"22 degrees"}]}`); r.Output[0].Content[0].Text != "Sunny." {
 		t.Errorf("%+v", r)
 	}
-	if r := a.create(`{"model":"wood","input":"Be long."}`); r.Status != "incomplete" {
+	if r := a.create(`{"model":"wood","input":"Be long.","instructions":"` + strings.Repeat("x", 1<<16) + `"}`); r.Status != "incomplete" {
 		t.Errorf("%+v", r)
 	}
 	failed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // Codes of what is wrong with a request, as OpenAI has them.
@@ -92,9 +91,8 @@ func (r *reader) object(raw json.RawMessage, at *place, names ...string) object 
 		return o
 	}
 	o.members = make([]chat.Member, 0, min(len(names), 8))
-	for quoted, value := range rawjson.Members(raw) {
-		name := rawjson.Name(quoted)
-		at := slices.IndexFunc(names, func(known string) bool { return known == string(name) })
+	for key, value := range chat.EachMember(raw) {
+		at := slices.IndexFunc(names, func(known string) bool { return known == string(key) })
 		if at < 0 {
 			continue
 		}
@@ -147,7 +145,7 @@ func (o object) text(name string, most int) *string {
 		o.wrong(name, codeType, "This must be a string.")
 		return nil
 	}
-	text := rawjson.String(value)
+	text := chat.String(value)
 	if len(text) > most && utf8.RuneCountInString(text) > most {
 		o.wrong(name, codeValue, "This has %d characters, and %d is the most.", utf8.RuneCountInString(text), most)
 	}
@@ -232,7 +230,7 @@ func (o object) list(name string, most int) iter.Seq2[int, json.RawMessage] {
 			return
 		}
 		i := 0
-		for element := range rawjson.Elements(value) {
+		for element := range chat.Elements(value) {
 			if i == most {
 				o.wrong(name, codeValue, "This has more than %d elements, which is the most.", most)
 				return

@@ -7,7 +7,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // Parts of a chat-completions message.
@@ -151,7 +150,7 @@ func itemPart(p chat.Part, role chat.Role) any {
 			return inputFile{"input_file", file.File.Name, file.File.Data, file.File.ID}
 		}
 	}
-	if len(p.Raw) > 0 && p.Raw[0] == '{' && rawjson.Member(p.Raw, "type") != nil {
+	if len(p.Raw) > 0 && p.Type != "" {
 		return p.Raw
 	}
 	return textPart{"input_text", string(p.Raw) + p.Text} // of a message that came from elsewhere

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,6 +76,39 @@ func TestEcho(t *testing.T) {
 	req, err = ParseCreate([]byte(`{"model":"m","previous_response_id":"` + previous + `"}`))
 	if err != nil || *req.Previous != someNode || *req.Echo.PreviousResponseID != previous || len(req.Input.Entries) != 0 {
 		t.Errorf("%+v: %v", req, err)
+	}
+}
+
+// TestLongEcho holds that an echo can be stored, whatever the request says, and
+// that the names of its tools stay.
+func TestLongEcho(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxEcho)
+	for name, rest := range map[string]string{
+		"tools":        `"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","description":"` + long + `","parameters":{"a":"` + long + `"}}]}]`,
+		"instructions": `"instructions":"` + long + `"`,
+		"schema":       `"text":{"format":{"type":"json_schema","name":"n","description":"` + long + `","schema":{"a":"` + long + `"}}}`,
+		"nothing":      `"user":"u"`,
+	} {
+		req, err := ParseCreate([]byte(`{"model":"m","input":"hi",` + rest + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := string(marshal(req.Echo))
+		if !req.Echo.fit() || len(marshal(req.Echo)) > maxEcho || name == "nothing" && string(marshal(req.Echo)) != before {
+			t.Errorf("%s: %.300s", name, marshal(req.Echo))
+		}
+		if space, own := req.Echo.names().split("n__f"); name == "tools" && (space != "n" || own != "f") {
+			t.Errorf("the names of the tools are lost: %.300s", marshal(req.Echo))
+		}
+	}
+	var tools []string
+	for i := range maxTools {
+		tools = append(tools, `{"type":"function","name":"`+strings.Repeat("x", 60)+strconv.Itoa(i)+`"}`)
+	}
+	req, err := ParseCreate([]byte(`{"model":"m","input":"hi","tools":[` + strings.Join(tools, ",") + `]}`))
+	if err != nil || req.Echo.fit() {
+		t.Errorf("an echo of %d bytes: %v", len(marshal(req.Echo)), err)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // Limits of metadata.
@@ -28,13 +28,13 @@ func (o object) metadata(name string) map[string]string {
 		return nil
 	}
 	pairs := map[string]string{}
-	for quoted, value := range rawjson.Members(value) {
-		key := string(rawjson.Name(quoted))
+	for raw, value := range chat.EachMember(value) {
+		key := string(raw)
 		if value[0] != '"' {
 			o.wrongAt(o.at.member(name).member(fault.Clip(key)), codeType, "Metadata are strings.")
 			break
 		}
-		pairs[key] = rawjson.String(value)
+		pairs[key] = chat.String(value)
 		switch {
 		case len(pairs) > maxPairs:
 			o.wrong(name, codeValue, "There are more than %d pairs, which is the most.", maxPairs)

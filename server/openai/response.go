@@ -79,6 +79,41 @@ func newEcho(model string) Echo {
 	}
 }
 
+// maxEcho is how many bytes of an echo are stored beside an answer, whose
+// metadata also says how it ended.
+const maxEcho = 60 << 10
+
+// fit cuts what an echo repeats, where that is too much to be stored: first what
+// the tools say of themselves, then the instructions and the schema of the text.
+// The names of the tools stay. It tells whether what is left can be stored.
+func (e *Echo) fit() bool {
+	for _, cut := range []func(){
+		func() {},
+		func() {
+			for i, raw := range e.Tools {
+				var t functionTool
+				if json.Unmarshal(raw, &t) == nil {
+					t.Description, t.Parameters = nil, nil
+					e.Tools[i] = t.echo()
+				}
+			}
+		},
+		func() { e.Instructions = nil },
+		func() {
+			var format map[string]json.RawMessage
+			if json.Unmarshal(e.Text.Format, &format) == nil && format["schema"] != nil {
+				format["schema"], format["description"] = json.RawMessage("{}"), null
+				e.Text.Format = marshal(format)
+			}
+		},
+	} {
+		if cut(); len(marshal(e)) <= maxEcho {
+			return true
+		}
+	}
+	return false
+}
+
 // names are those of the tools that stand in namespaces.
 func (e Echo) names() toolNames {
 	var tools []functionTool

@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"strings"
 )
 
@@ -11,10 +12,22 @@ import (
 // the bytes, take "Role" for role, and let the last of two equal names win.
 func Members(object json.RawMessage) []Member {
 	members := make([]Member, 0, 8)
-	for name, value := range membersOf(object) {
-		members = append(members, Member{known(nameOf(name)), value})
+	for name, value := range EachMember(object) {
+		members = append(members, Member{known(name), value})
 	}
 	return members
+}
+
+// EachMember gives the members of a valid JSON object one by one, as Members
+// does. It keeps none, so that an object of a million members takes no memory.
+func EachMember(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func([]byte, json.RawMessage) bool) {
+		for quoted, value := range membersOf(object) {
+			if !yield(nameOf(quoted), value) {
+				return
+			}
+		}
+	}
 }
 
 // known is a name as a string, which takes no memory of its own where it is one

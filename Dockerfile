@@ -1,13 +1,16 @@
 # The program alone, without Postgres: give it one by DATABASE_URL, as
 # compose.yaml does.
-FROM golang:1.26-alpine AS build
+# It is compiled by the machine's own processor, whichever the image is for.
+FROM --platform=$BUILDPLATFORM golang:1.26-alpine AS build
 WORKDIR /src
 COPY . .
 # What `coppice version` says, for example v1.2.3.
 ARG VERSION=
+ARG TARGETOS
+ARG TARGETARCH
 # Downloads what the program needs, and not what its tests need besides.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /coppice ./cmd/coppice
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /coppice ./cmd/coppice
 
 FROM alpine:3.22
 COPY --from=build /coppice /usr/local/bin/coppice

@@ -91,7 +91,7 @@ func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 	for _, header := range []map[string]string{bearer(secret), {"Authorization": "bearer  " + secret}} {
 		a.must(200, nil, request{method: "GET", path: path, header: header})
 	}
-	for _, open := range []string{"/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
+	for _, open := range []string{"/healthz", "/readyz", "/metrics", "/openapi.yaml", "/docs"} {
 		a.must(200, nil, request{method: "GET", path: open})
 	}
 	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {

@@ -76,6 +76,7 @@ var visits = map[string][]visit{
 	"getReadiness": {{status: 200, nothing: true}},
 	"getMetrics":   {{status: 200, nothing: true}},
 	"getSpec":      {{status: 200, nothing: true}},
+	"getDocs":      {{status: 200, nothing: true}},
 }
 
 // whose says what the names in a visit stand for.

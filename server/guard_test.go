@@ -18,6 +18,7 @@ var everyRoute = []request{
 	{method: "GET", path: "/readyz"},
 	{method: "GET", path: "/metrics"},
 	{method: "GET", path: "/openapi.yaml"},
+	{method: "GET", path: "/docs"},
 	{method: "GET", path: "/nowhere"},
 	{method: "PUT", path: "/v1/conversations", body: `{}`},
 	{method: "OPTIONS", path: "/v1/conversations"},

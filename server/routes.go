@@ -1,5 +1,7 @@
 package server
 
+import "github.com/coppice-chat/coppice/web"
+
 // A Body says what is decoded of a route's request before its handler runs. The
 // zero Body is none: the handler reads what there is.
 type Body struct {
@@ -63,4 +65,5 @@ var native = []Route{
 	{"GET", "/readyz", Keyless, "", "", noBody, getReadiness},
 	{"GET", "/metrics", Keyless, "", "", noBody, getMetrics},
 	{"GET", "/openapi.yaml", Keyless, "", "", noBody, getSpec},
+	{"GET", web.Docs, Keyless | Opens, "", "", noBody, getDocs},
 }

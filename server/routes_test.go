@@ -89,6 +89,7 @@ var reads = []scenario{
 	{name: "readiness", method: "GET", path: "/readyz", status: 200, want: []string{`"status":"ok"`}},
 	{name: "metrics", method: "GET", path: "/metrics", status: 200, want: []string{"coppice_http_requests_total{", "coppice_http_requests_in_flight 1", "coppice_appends_total{"}},
 	{name: "description", method: "GET", path: "/openapi.yaml", status: 200, want: []string{"openapi: 3.1.0", "Content-Type: application/yaml"}},
+	{name: "reference", method: "GET", path: "/docs", status: 200, want: []string{"API reference</title>", "Content-Type: text/html"}},
 }
 
 var writes = []scenario{

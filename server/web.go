@@ -30,6 +30,9 @@ func servePage(r *Request) (Answer, error) {
 	return served{pageHandler, r.Request}, nil
 }
 
+// getDocs gives the API reference, a page over openapi.yaml.
+func getDocs(r *Request) (Answer, error) { return served{pageHandler, r.Request}, nil }
+
 // served is an answer that another handler gives.
 type served struct {
 	http.Handler

@@ -58,7 +58,7 @@ func TestOnlyThePageOpensFromElsewhere(t *testing.T) {
 		return out
 	}
 	link := map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-User": "?1"}
-	for _, path := range []string{"/", somePage} {
+	for _, path := range []string{"/", somePage, "/docs"} {
 		a.must(200, nil, request{method: "GET", path: path, header: link})
 		a.must(200, nil, request{method: "GET", path: path, header: with(link, "Sec-Fetch-Site", "same-site")})
 		for _, header := range []map[string]string{

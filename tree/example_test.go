@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"testing"
+	"log"
 
 	"github.com/google/uuid"
 
@@ -12,40 +12,28 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// An edit and a regeneration, and the two branches that they leave. Run as a
-// test because it needs a database.
-func TestExampleBranches(t *testing.T) {
-	t.Parallel()
-	got := branches(t.Context(), tree.New(dbtest.New(t)))
-	want := `What grows fastest? (1 of 2)
-Bamboo. (1 of 2)
---
-What grows fastest? (1 of 2)
-Giant kelp. (2 of 2)
---
-What grows slowest? (2 of 2)
-`
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
+// An edit and a regeneration, and the branches that they leave.
+func Example() {
+	ctx := context.Background()
+	pool, done := dbtest.Example() // in a program: db.Open, and migrate.Up once
+	defer done()
+	store := tree.New(pool)
 
-func branches(ctx context.Context, store *tree.Store) (out string) {
-	check := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
 	say := func(conversation, parent uuid.UUID, role tree.Role, text string) uuid.UUID {
 		body, err := json.Marshal(map[string]any{"role": role, "content": text})
-		check(err)
+		if err != nil {
+			log.Fatal(err)
+		}
 		m, _, err := store.Append(ctx, conversation, parent, tree.NewMessage{Body: body})
-		check(err)
+		if err != nil {
+			log.Fatal(err)
+		}
 		return m.ID
 	}
 	c, _, err := store.CreateConversation(ctx, tree.NewConversation{Title: "Growth"})
-	check(err)
-
+	if err != nil {
+		log.Fatal(err)
+	}
 	question := say(c.ID, uuid.Nil, tree.RoleUser, "What grows fastest?")
 	answer := say(c.ID, question, tree.RoleAssistant, "Bamboo.")
 	again := say(c.ID, question, tree.RoleAssistant, "Giant kelp.")     // a regeneration
@@ -53,15 +41,26 @@ func branches(ctx context.Context, store *tree.Store) (out string) {
 
 	for i, head := range []uuid.UUID{answer, again, edited} {
 		if i > 0 {
-			out += "--\n"
+			fmt.Println("--")
 		}
 		page, err := store.Transcript(ctx, c.ID, head, tree.Paging{})
-		check(err)
+		if err != nil {
+			log.Fatal(err)
+		}
 		for _, m := range page.Data {
-			var said struct{ Content string }
-			check(json.Unmarshal(m.Body, &said))
-			out += fmt.Sprintf("%s (%d of %d)\n", said.Content, m.Siblings.Index, m.Siblings.Count)
+			var body struct{ Content string }
+			if err := json.Unmarshal(m.Body, &body); err != nil {
+				log.Fatal(err)
+			}
+			fmt.Printf("%s (%d of %d)\n", body.Content, m.Siblings.Index, m.Siblings.Count)
 		}
 	}
-	return out
+	// Output:
+	// What grows fastest? (1 of 2)
+	// Bamboo. (1 of 2)
+	// --
+	// What grows fastest? (1 of 2)
+	// Giant kelp. (2 of 2)
+	// --
+	// What grows slowest? (2 of 2)
 }

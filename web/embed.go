@@ -1,5 +1,6 @@
 // Package web is Coppice's web page: a chat with branches, a map of the tree,
-// and a view of what the model sees, on nothing but the REST API.
+// and a view of what the model sees, on nothing but the REST API. Beside it
+// stands the API reference, which is Swagger UI over the server's openapi.yaml.
 //
 // The page is written in TypeScript (src) and built by `npm ci && npm run build`
 // into dist, which is committed and embedded, so that building the program
@@ -14,6 +15,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -33,6 +35,15 @@ var dist embed.FS
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
 
+// DocsPolicy is the content security policy of the API reference. It has no
+// trusted types, because Swagger UI has none; images may be data, because the
+// style sheet of Swagger UI holds its arrows so.
+const DocsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Docs is the path of the API reference. It renders /openapi.yaml.
+const Docs = "/docs"
+
 // Pages are the paths of the page, in net/http's patterns. It is the same at
 // each: it reads the conversation and the head from its address.
 var Pages = []string{"/", "/c/{conversation}", "/c/{conversation}/{head}"}
@@ -42,13 +53,18 @@ const Assets = "/assets/{name}"
 
 // A file is one of dist, ready to be sent.
 type file struct {
-	content, gzipped []byte // gzipped is nil where it isn't smaller
+	content, gzipped []byte // gzipped is nil where it isn't smaller, content where dist has it compressed
 	contentType      string
 	etag             string
 	cacheControl     string
+	policy           string
 }
 
+// servedAt are the paths of files that are not served at their own.
+var servedAt = map[string]string{"/index.html": "/", "/docs.html": Docs}
+
 // files are those of dist by the path they are served at; the page has "/".
+// name.gz is served as name.
 var files = sync.OnceValue(func() map[string]file {
 	out := make(map[string]file)
 	err := fs.WalkDir(dist, "dist", func(name string, entry fs.DirEntry, err error) error {
@@ -59,11 +75,11 @@ var files = sync.OnceValue(func() map[string]file {
 		if err != nil {
 			return err
 		}
-		served := strings.TrimPrefix(name, "dist")
-		if served == "/index.html" {
-			served = "/"
+		served, zipped := strings.CutSuffix(strings.TrimPrefix(name, "dist"), ".gz")
+		if path, ok := servedAt[served]; ok {
+			served = path
 		}
-		out[served] = newFile(served, content)
+		out[served] = newFile(served, content, zipped)
 		return nil
 	})
 	if err != nil {
@@ -72,16 +88,24 @@ var files = sync.OnceValue(func() map[string]file {
 	return out
 })
 
-func newFile(served string, content []byte) file {
+func newFile(served string, content []byte, zipped bool) file {
 	sum := sha256.Sum256(content)
 	f := file{
-		content: content, gzipped: compress(content), etag: `"` + hex.EncodeToString(sum[:16]) + `"`,
+		etag: `"` + hex.EncodeToString(sum[:16]) + `"`, policy: Policy,
 		contentType: mime.TypeByExtension(path.Ext(served)),
 		// Their names hold a digest of their content.
 		cacheControl: "public, max-age=31536000, immutable",
 	}
+	if zipped {
+		f.gzipped = content
+	} else {
+		f.content, f.gzipped = content, compress(content)
+	}
+	if served == Docs {
+		f.policy = DocsPolicy
+	}
 	switch {
-	case served == "/":
+	case path.Ext(served) == "": // a page
 		f.contentType, f.cacheControl = "text/html; charset=utf-8", "no-cache"
 	case path.Ext(served) == ".js": // systems differ in what they think it is
 		f.contentType = "text/javascript; charset=utf-8"
@@ -101,7 +125,16 @@ func compress(content []byte) []byte {
 	return b.Bytes()
 }
 
-// Handler serves [Pages] and [Assets]. The files are read and compressed once in
+// decompress undoes compress.
+func decompress(content []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// Handler serves [Pages], [Docs] and [Assets]. The files are read and compressed once in
 // a process, at the first call.
 func Handler() http.Handler { return handler(files()) }
 
@@ -137,7 +170,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Content-Security-Policy", Policy)
+	header.Set("Content-Security-Policy", f.policy)
 	header.Set("Cache-Control", f.cacheControl)
 	header.Set("Content-Type", f.contentType)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -155,6 +188,12 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 		header.Del("Content-Type")
 		w.WriteHeader(http.StatusNotModified)
 		return
+	}
+	if body == nil { // a client that takes no gzip asks for a file that dist has compressed
+		var err error
+		if body, err = decompress(f.gzipped); err != nil {
+			panic(fmt.Sprintf("web: an embedded file is no gzip: %v", err)) // the build made it
+		}
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)

@@ -25,21 +25,23 @@ func get(t *testing.T, path string, header map[string]string) *http.Response {
 
 var assets = regexp.MustCompile(`"(/assets/[^"]+)"`)
 
-// pageAssets are what the page names.
-func pageAssets(t *testing.T) (paths []string) {
+// assetsOf are what a page names.
+func assetsOf(t *testing.T, path string, least int) (paths []string) {
 	t.Helper()
-	page, err := io.ReadAll(get(t, "/", nil).Body)
+	page, err := io.ReadAll(get(t, path, nil).Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, found := range assets.FindAllStringSubmatch(string(page), -1) {
 		paths = append(paths, found[1])
 	}
-	if len(paths) < 4 {
-		t.Fatalf("the page names %q", paths)
+	if len(paths) < least {
+		t.Fatalf("%s names %q", path, paths)
 	}
 	return paths
 }
+
+func pageAssets(t *testing.T) []string { return assetsOf(t, "/", 4) }
 
 func TestHandler(t *testing.T) {
 	t.Parallel()
@@ -50,7 +52,11 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
 		}
 	}
-	for _, path := range pageAssets(t) {
+	if res := get(t, web.Docs, nil); res.StatusCode != 200 || res.Header.Get("Content-Security-Policy") != web.DocsPolicy ||
+		res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("%s: %d %v", web.Docs, res.StatusCode, res.Header)
+	}
+	for _, path := range append(pageAssets(t), assetsOf(t, web.Docs, 3)...) {
 		res := get(t, path, nil)
 		if res.StatusCode != 200 || !strings.Contains(res.Header.Get("Cache-Control"), "immutable") || !web.Has(path) {
 			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
@@ -63,7 +69,7 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s to somebody who has an older one: %d", path, older.StatusCode)
 		}
 	}
-	for _, path := range []string{"/nothing", "/assets/", "/assets/../embed.go", "/assets/app.js", "/index.html", "/dist/index.html", "/c", "/c/a/b/c"} {
+	for _, path := range []string{"/nothing", "/assets/", "/assets/../embed.go", "/assets/app.js", "/index.html", "/docs.html", "/docs/", "/assets/docs.js", "/dist/index.html", "/c", "/c/a/b/c"} {
 		if res := get(t, path, nil); res.StatusCode != http.StatusNotFound || web.Has(path) {
 			t.Errorf("%s: %d", path, res.StatusCode)
 		}
@@ -82,18 +88,24 @@ func TestHandler(t *testing.T) {
 
 func TestCompression(t *testing.T) {
 	t.Parallel()
+	for _, path := range append(assetsOf(t, web.Docs, 3), "/") { // some of which are stored compressed
+		testCompression(t, path)
+	}
+}
+
+func testCompression(t *testing.T, path string) {
 	for header, zipped := range map[string]bool{
 		"gzip": true, "gzip, deflate, br": true, "br;q=1.0, gzip;q=0.5": true, "*": true,
 		"": false, "br": false, "gzip;q=0": false, "identity": false, "xgzip": false,
 	} {
-		plain, err := io.ReadAll(get(t, "/", nil).Body)
+		plain, err := io.ReadAll(get(t, path, nil).Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		res := get(t, "/", map[string]string{"Accept-Encoding": header})
+		res := get(t, path, map[string]string{"Accept-Encoding": header})
 		body := io.Reader(res.Body)
 		if got := res.Header.Get("Content-Encoding") == "gzip"; got != zipped {
-			t.Errorf("Accept-Encoding %q: compressed is %v", header, got)
+			t.Errorf("%s, Accept-Encoding %q: compressed is %v", path, header, got)
 		}
 		if zipped {
 			if body, err = gzip.NewReader(body); err != nil {
@@ -101,7 +113,7 @@ func TestCompression(t *testing.T) {
 			}
 		}
 		if got, err := io.ReadAll(body); err != nil || string(got) != string(plain) {
-			t.Errorf("Accept-Encoding %q: other content, %v", header, err)
+			t.Errorf("%s, Accept-Encoding %q: other content, %v", path, header, err)
 		}
 	}
 }

@@ -645,6 +645,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/docs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * This document as a page to read and to try
+         * @description The page loads nothing from another host.
+         */
+        get: operations["getDocs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1626,6 +1646,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f000",
+                     *       "title": "An orchard",
+                     *       "metadata": {},
+                     *       "settings": {},
+                     *       "head_id": null,
+                     *       "created_at": "2026-11-22T09:00:00.123456Z",
+                     *       "updated_at": "2026-11-22T09:00:00.123456Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
@@ -1650,6 +1681,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f000",
+                     *       "title": "An orchard",
+                     *       "metadata": {},
+                     *       "settings": {},
+                     *       "head_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa",
+                     *       "created_at": "2026-11-22T09:00:00.123456Z",
+                     *       "updated_at": "2026-11-22T09:00:00.123456Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
@@ -1746,6 +1788,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa",
+                     *       "conversation_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f000",
+                     *       "parent_id": null,
+                     *       "role": "user",
+                     *       "content": "What is coppicing?",
+                     *       "pinned": false,
+                     *       "metadata": {},
+                     *       "tokens": 9,
+                     *       "depth": 0,
+                     *       "siblings": {
+                     *         "index": 1,
+                     *         "count": 1
+                     *       },
+                     *       "created_at": "2026-11-22T09:00:01.123456Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Appended"];
                 };
             };
@@ -1771,6 +1831,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa",
+                     *       "conversation_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f000",
+                     *       "parent_id": null,
+                     *       "role": "user",
+                     *       "content": "What is coppicing?",
+                     *       "pinned": false,
+                     *       "metadata": {},
+                     *       "tokens": 9,
+                     *       "depth": 0,
+                     *       "siblings": {
+                     *         "index": 1,
+                     *         "count": 1
+                     *       },
+                     *       "created_at": "2026-11-22T09:00:01.123456Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Message"];
                 };
             };
@@ -2014,6 +2092,41 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "conversation_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f000",
+                     *       "head_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa",
+                     *       "messages": [
+                     *         {
+                     *           "role": "system",
+                     *           "content": "Be brief."
+                     *         },
+                     *         {
+                     *           "role": "user",
+                     *           "content": "What is coppicing?"
+                     *         }
+                     *       ],
+                     *       "summary": null,
+                     *       "usage": {
+                     *         "context_tokens": 16,
+                     *         "available_tokens": 112000,
+                     *         "max_context_tokens": 128000,
+                     *         "reserved_tokens": 16000,
+                     *         "trigger_tokens": 84000,
+                     *         "percent": 0
+                     *       },
+                     *       "counts": {
+                     *         "prefix": 1,
+                     *         "kept": 0,
+                     *         "folded": 0,
+                     *         "tail": 1
+                     *       },
+                     *       "complete": true,
+                     *       "omitted_messages": 0,
+                     *       "repairs": [],
+                     *       "status": "Token usage: 16/112000 (0%)"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Context"];
                 };
             };
@@ -2173,6 +2286,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example id: 1
+                     *     event: reply.started
+                     *     data: {"message_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ab", "parent_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa", "model": "gpt-4o", "context": {…}}
+                     *
+                     *     id: 2
+                     *     event: reply.delta
+                     *     data: {"content": "Cutting a tree back"}
+                     *
+                     *     id: 3
+                     *     event: reply.completed
+                     *     data: {"message": {…}, "usage": {"prompt_tokens": 16, "completion_tokens": 12}, "finish_reason": "stop"}
+                     */
                     "text/event-stream": string;
                     "application/json": components["schemas"]["Message"];
                 };
@@ -2419,6 +2545,28 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getDocs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page, in HTML. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
                 };
             };
             default: components["responses"]["Problem"];

@@ -124,7 +124,11 @@ func (s *Service) run(r *Reply, a *assignment) {
 		attribute.String("coppice.conversation_id", r.conversation.String()), attribute.String("coppice.head_id", a.head.String()),
 		attribute.String("coppice.message_id", r.messageID.String()), attribute.String("coppice.model", r.model)))
 	defer span.End()
+	stopSaving := s.saveWhile(r, a)
 	end := s.answer(ctx, r, a)
+	if stopSaving() {
+		s.dropSaved(r, end)
+	}
 	span.SetAttributes(
 		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil),
 		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))

@@ -168,7 +168,8 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context}
 	})
 	res, err := a.model.Stream(ctx, llm.Request{
-		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens, Extra: a.request.Extra,
+		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
+		Options: a.request.Options, Extra: a.request.Extra,
 	}, r.add)
 	return s.conclude(ctx, r, a, res, err)
 }
@@ -177,7 +178,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm.Response, err error) End {
 	end := End{
 		Status: StatusCompleted, FinishReason: plainWord(res.FinishReason),
-		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens},
+		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, CachedTokens: res.CachedTokens, ReasoningTokens: res.ReasoningTokens},
 	}
 	body := res.Message
 	content, refusal := r.text()

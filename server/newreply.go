@@ -25,6 +25,7 @@ type newReply struct {
 	messages          []tree.NewMessage // those of the list
 	parentID          json.RawMessage   // of the list; nil for the head
 	instructions      *string
+	options           llmOptions
 	toolChoice, tools json.RawMessage
 }
 
@@ -39,12 +40,12 @@ func (m *replyMessage) fields() []field {
 }
 
 func (b *newReply) fields(message, list *json.RawMessage) []field {
-	return []field{
+	return append(b.options.fields(), []field{
 		{"id", false, &b.id}, {"instructions", false, &b.instructions}, {"max_output_tokens", false, &b.maxOutputTokens},
 		{"message", false, message}, {"messages", false, list}, {"model", false, &b.model}, {"move_head", false, &b.moveHead},
 		{"parent_id", false, &b.parentID}, {"stream", false, &b.stream}, {"temperature", false, &b.temperature},
 		{"tool_choice", false, &b.toolChoice}, {"tools", false, &b.tools},
-	}
+	}...)
 }
 
 func (b *newReply) read(o object) (err error) {
@@ -112,6 +113,9 @@ func (r *Request) newReply(b *newReply) (req reply.Request, derived bool, err er
 	req.Model, req.KeepHead, req.Instructions = deref(b.model), b.moveHead != nil && !*b.moveHead, deref(b.instructions)
 	if err = b.into(&req); err == nil {
 		err = b.limits(&req)
+	}
+	if err == nil {
+		req.Options, err = b.options.read()
 	}
 	if err == nil {
 		err = b.extra(&req)

@@ -57,8 +57,9 @@ func TestUpgrade(t *testing.T) {
 			if before, after, err := migrate.Up(t.Context(), url); err != nil || before != version || after != latest(t) {
 				t.Fatalf("from %d to %d, %v; want from %d to %d", before, after, err, version, latest(t))
 			}
+			is := rows(t, url, columns)
 			for table, want := range was {
-				if got := rows(t, url, columns)[table]; !slices.Equal(got, want) {
+				if got := is[table]; !slices.Equal(got, want) {
 					t.Errorf("%s changed:\n%s\nwas\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
 				}
 			}
@@ -147,8 +148,9 @@ func rows(t *testing.T, url string, columns map[string][]string) map[string][]st
 		columns = columnsOf(t, url)
 	}
 	all := map[string][]string{}
+	conn := connect(t, url)
 	for table, names := range columns {
-		found, err := connect(t, url).Query(t.Context(), fmt.Sprintf(`select row("%s")::text from "%s" order by 1`, strings.Join(names, `", "`), table))
+		found, err := conn.Query(t.Context(), fmt.Sprintf(`select row("%s")::text from "%s" order by 1`, strings.Join(names, `", "`), table))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1308,6 +1308,30 @@ export interface components {
             temperature?: number;
             /** @description Length of the answer, reasoning included. What is more than the settings reserve for it is taken from the context. */
             max_output_tokens?: number;
+            /** @description This and what follows down to `user` is passed on to the model under the same name. The offline model reads none of it. */
+            top_p?: number;
+            presence_penalty?: number;
+            frequency_penalty?: number;
+            /** @description For a model that answers alike under the same seed. */
+            seed?: number;
+            /** @description Texts before which the answer ends. */
+            stop?: string | string[];
+            /** @description The form of the answer, such as `{"type":"json_schema","json_schema":{"name":"tree","schema":{…}}}`. */
+            response_format?: {
+                /** @enum {string} */
+                type: "text" | "json_object" | "json_schema";
+                json_schema?: {
+                    name: string;
+                    schema?: Record<string, unknown>;
+                };
+            };
+            /** @description Whether the model may call several tools at once. */
+            parallel_tool_calls?: boolean;
+            /** @description How much the model reasons before it answers, in the provider's word, such as `low`. */
+            reasoning_effort?: string;
+            service_tier?: string;
+            /** @description Name by which the provider tells users apart. */
+            user?: string;
             /**
              * @description Whether the last message and the answer become the active head.
              * @default true
@@ -1381,6 +1405,10 @@ export interface components {
         ReplyUsage: {
             prompt_tokens: number;
             completion_tokens: number;
+            /** @description Of the prompt's tokens, those that the provider had in its cache. Absent where there are none. */
+            cached_tokens?: number;
+            /** @description Of the completion's tokens, those of hidden reasoning. Absent where there are none. */
+            reasoning_tokens?: number;
         };
         /** @description What is stored of the answer. Null where nothing came of it. */
         StoredMessage: components["schemas"]["Message"] | null;

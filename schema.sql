@@ -141,6 +141,24 @@ create table compactions (
 -- A conversation's compactions, newest first.
 create index compactions_recent on compactions (conversation_id, created_at desc, id desc);
 
+-- What came of answers that are still streaming: saved every second, gone when
+-- the answer is stored. Where a server was killed, another one, or the same after
+-- its start, stores what stands here as the answer. It is logged, because a crash
+-- of Postgres empties unlogged tables.
+create table reply_checkpoints (
+    conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is
+    message_id      uuid        not null,  -- that the answer will have
+    parent_id       uuid        not null,  -- message that is answered; no foreign key, as it may be pruned meanwhile
+    move_head_from  uuid,                  -- active head that the answer takes the place of, null where it doesn't become the active head
+    server_id       text        not null,  -- server that runs the reply
+    model           text        not null,  -- that is asked
+    content         text        not null,  -- text that came
+    refusal         text        not null,  -- what the model said instead
+    saved_at        timestamptz not null,  -- last sign of life of the reply
+
+    primary key (conversation_id, message_id)
+);
+
 -- Keys that clients show. Only their hashes are stored.
 create table api_keys (
     id           uuid        primary key,  -- names the key where it is listed or revoked

@@ -24,6 +24,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,10 +62,11 @@ type Config struct {
 	// answers; the reserve shrinks with it unless KeepReserve is set.
 	KeepWindow, KeepReserve bool
 
-	Jobs jobs.Config // an ID of "" is made of the host's name and DataDir or Address
+	Jobs jobs.Config // an ID of "" is made of the host's name and DataDir or Address; it names the server of Replies, too
 	// Address is where clients reach this Coppice, as HOST:PORT. It names the
 	// Coppice among those on a database; "" is a new name at each start, with which
-	// jobs that a killed program left are taken up some minutes later.
+	// jobs that a killed program left are taken up some minutes later, and answers
+	// some seconds later.
 	Address string
 
 	Replies reply.Config
@@ -88,6 +90,9 @@ type Coppice struct {
 	server   *server.Server
 	log      *slog.Logger
 	started  atomic.Bool
+
+	recovery     sync.WaitGroup // of replies
+	stopRecovery context.CancelFunc
 }
 
 // offlinePause is between two words of the offline model, so that its answers
@@ -180,6 +185,11 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	if c.contexts, err = summarize.New(tree.New(pool), cfg.Contexts); err != nil {
 		return err
 	}
+	if cfg.Jobs.ID == "" {
+		if cfg.Jobs.ID, err = workerID(cfg.Database, cfg.Address); err != nil {
+			return err
+		}
+	}
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err
 	}
@@ -187,7 +197,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	c.keys = c.db.Keys()
 
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
-	cfg.Replies.Models = nil
+	cfg.Replies.Models, cfg.Replies.ServerID = nil, cfg.Jobs.ID
 	for _, m := range models.replies {
 		cfg.Replies.Models = append(cfg.Replies.Models, t.Model(m))
 	}
@@ -215,12 +225,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 }
 
 // newWorker makes the worker, which doesn't work yet.
-func (c *Coppice) newWorker(cfg Config, t *telemetry.Telemetry) (_ *jobs.Worker, err error) {
-	if cfg.Jobs.ID == "" {
-		if cfg.Jobs.ID, err = workerID(cfg.Database, cfg.Address); err != nil {
-			return nil, err
-		}
-	}
+func (c *Coppice) newWorker(cfg Config, t *telemetry.Telemetry) (*jobs.Worker, error) {
 	cfg.Jobs.PollOnly, cfg.Jobs.Logger, cfg.Jobs.Registry = db.Pooled(c.db.pool), cfg.Logger, t.Registry
 	return jobs.New(c.db.pool, c.contexts, cfg.Jobs)
 }
@@ -244,13 +249,16 @@ func (c *Coppice) Database() *Database { return c.db }
 // ServeHTTP answers one request.
 func (c *Coppice) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.ServeHTTP(w, r) }
 
-// Start takes up the jobs that this Coppice left when it was killed, and begins
-// to work on background jobs until Close. A second call does nothing.
+// Start takes up the jobs and the answers that this Coppice left when it was
+// killed, and begins to work on background jobs until Close. A second call does
+// nothing.
 func (c *Coppice) Start(ctx context.Context) error {
 	if c.started.Swap(true) {
 		return nil
 	}
 	// It doesn't end with ctx: requests that are still running may queue jobs.
+	ctx, c.stopRecovery = context.WithCancel(context.WithoutCancel(ctx))
+	c.recovery.Go(func() { c.replies.Recover(ctx) })
 	return c.worker.Start(context.WithoutCancel(ctx))
 }
 
@@ -259,6 +267,10 @@ func (c *Coppice) Start(ctx context.Context) error {
 // must have ended, or end with their replies.
 func (c *Coppice) Close(ctx context.Context) error {
 	err := c.closeReplies(ctx)
+	if c.stopRecovery != nil {
+		c.stopRecovery()
+		c.recovery.Wait()
+	}
 	c.stopWorker(ctx)
 	c.db.Close()
 	return err

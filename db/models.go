@@ -85,3 +85,15 @@ type Node struct {
 	Origin           []byte
 	SearchKey        pgtype.Text
 }
+
+type ReplyCheckpoint struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	ParentID       pgtype.UUID
+	MoveHeadFrom   pgtype.UUID
+	ServerID       string
+	Model          string
+	Content        string
+	Refusal        string
+	SavedAt        time.Time
+}

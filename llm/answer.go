@@ -31,6 +31,12 @@ type chunk struct {
 	Usage *struct {
 		PromptTokens     int `json:"prompt_tokens"`
 		CompletionTokens int `json:"completion_tokens"`
+		PromptDetails    struct {
+			CachedTokens int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+		CompletionDetails struct {
+			ReasoningTokens int `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
 	}
 }
 
@@ -50,6 +56,7 @@ type answer struct {
 	calls            []*toolCall
 	finish, model    string
 	prompt, output   int // tokens
+	cached, reasoned int // of these
 }
 
 // readWhole reads a chat completion.
@@ -116,6 +123,7 @@ func (a *answer) add(raw []byte, whole bool) error {
 	}
 	if c.Usage != nil {
 		a.prompt, a.output = max(c.Usage.PromptTokens, 0), max(c.Usage.CompletionTokens, 0)
+		a.cached, a.reasoned = max(c.Usage.PromptDetails.CachedTokens, 0), max(c.Usage.CompletionDetails.ReasoningTokens, 0)
 	}
 	if len(c.Error) > 0 && !bytes.Equal(c.Error, []byte("null")) {
 		return streamed(parseFault(raw))
@@ -207,7 +215,7 @@ func (a *answer) check() error {
 func (a *answer) response(model string, whole bool) Response {
 	r := Response{
 		Text: a.content.String(), Refusal: a.refusal.String(), FinishReason: a.finish, Model: a.model,
-		PromptTokens: a.prompt, CompletionTokens: a.output,
+		PromptTokens: a.prompt, CompletionTokens: a.output, CachedTokens: a.cached, ReasoningTokens: a.reasoned,
 	}
 	if r.Model == "" {
 		r.Model = model

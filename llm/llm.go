@@ -48,7 +48,10 @@ type Request struct {
 	// it to the model.
 	MaxOutputTokens int
 
-	// Extra are further members of the request object, such as tools and
+	// Options are further settings of the answer.
+	Options Options
+
+	// Extra are other members of the request object, such as tools and
 	// tool_choice. Those that the other fields stand for, and n, are refused.
 	Extra map[string]json.RawMessage
 }
@@ -74,6 +77,8 @@ type Response struct {
 
 	// Tokens as the provider counted them; 0 if it didn't say.
 	PromptTokens, CompletionTokens int
+	CachedTokens                   int // of PromptTokens, those that its prompt cache had
+	ReasoningTokens                int // of CompletionTokens, those that were hidden reasoning
 }
 
 // A Delta is a piece of an answer on its way.

@@ -19,12 +19,16 @@ func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
 	if len(req.Messages) == 0 {
 		return nil, failed(ErrInvalid, "there are no messages to answer")
 	}
+	if name, why := req.Options.Check(); name != "" {
+		return nil, failed(ErrInvalid, "%s: %s", name, why)
+	}
+	options := req.Options.members()
 	var b bytes.Buffer
 	b.WriteString(`{"model":`)
 	b.Write(quoted(c.model))
 	for _, name := range slices.Sorted(maps.Keys(req.Extra)) {
 		value := req.Extra[name]
-		if slices.Contains(ownMembers, name) {
+		if slices.Contains(ownMembers, name) || slices.ContainsFunc(options, func(o member) bool { return o.name == name }) {
 			return nil, failed(ErrInvalid, "the extra member %q has a field of its own, or none at all; leave it out", name)
 		}
 		if !json.Valid(value) {
@@ -42,6 +46,10 @@ func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
 		}
 		b.WriteString(`,"temperature":`)
 		b.Write(value)
+	}
+	for _, m := range options {
+		b.WriteString(`,"` + m.name + `":`)
+		b.Write(m.value)
 	}
 	if req.MaxOutputTokens > 0 {
 		name := `,"max_completion_tokens":`

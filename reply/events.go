@@ -63,6 +63,8 @@ type End struct {
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
+	CachedTokens     int `json:"cached_tokens,omitempty"`    // of the prompt's, those that the provider's cache had
+	ReasoningTokens  int `json:"reasoning_tokens,omitempty"` // of the completion's, hidden reasoning
 }
 
 // ErrEnded is the error of Next where there is no event after the given one.

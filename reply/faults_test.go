@@ -165,7 +165,7 @@ func TestUsageAndModelAreNoted(t *testing.T) {
 	warm := 0.5
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Temperature: &warm, MaxOutputTokens: 100}))
 	const want = `{"reply": {"model": "gpt-4o-fake", "usage": {"prompt_tokens": 7, "completion_tokens": 2}, "status": "completed", "finish_reason": "stop"}}`
-	if e.Usage != (Usage{7, 2}) || !sameMembers(string(e.Message.Metadata), want) {
+	if e.Usage != (Usage{PromptTokens: 7, CompletionTokens: 2}) || !sameMembers(string(e.Message.Metadata), want) {
 		t.Errorf("%+v, metadata %s", e.Usage, e.Message.Metadata)
 	}
 	req := server.Requests()[0]

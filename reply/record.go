@@ -22,8 +22,7 @@ type note struct {
 
 // record is the metadata of an answer: how it ended, and what the request adds.
 // The model is as the provider names it, or else as configured.
-func record(r *Reply, res llm.Response, end End) json.RawMessage {
-	model := r.model
+func record(model string, added map[string]json.RawMessage, res llm.Response, end End) json.RawMessage {
 	if name := plainWord(res.Model); name != "" {
 		model = name
 	}
@@ -32,7 +31,7 @@ func record(r *Reply, res llm.Response, end End) json.RawMessage {
 		n.Usage = &end.Usage
 	}
 	members := map[string]any{}
-	for name, value := range r.metadata {
+	for name, value := range added {
 		members[name] = value
 	}
 	members["reply"] = n

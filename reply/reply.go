@@ -17,7 +17,8 @@
 // A reply ends in one of three ways: completed; stopped, by a caller or because
 // the program ends; or failed. What came until then is stored all the same,
 // with the way it ended in the message's metadata; where nothing came, nothing
-// is.
+// is. While an answer streams, what came is saved every second: where the program
+// is killed, Recover stores it as the answer.
 //
 // The package speaks no HTTP and writes no event's text: package server does.
 // It runs no tools: the client sends their results and asks again. Replies
@@ -48,6 +49,8 @@ const (
 	DefaultKeep              = 5 * time.Minute
 	DefaultMaxRunning        = 256
 	DefaultMaxPerTenant      = 32
+	DefaultCheckpointEvery   = 700 * time.Millisecond // with the time that a save takes, less than a second
+	DefaultLease             = 15 * time.Second
 )
 
 // Config sets a Service up. Store and Contexts must be set.
@@ -63,6 +66,10 @@ type Config struct {
 	Keep              time.Duration // how long the events of a reply that ended can still be read; 0 is DefaultKeep
 	MaxRunning        int           // replies at a time; 0 is DefaultMaxRunning
 	MaxPerTenant      int           // and of one tenant's; 0 is DefaultMaxPerTenant
+
+	ServerID        string        // names this server among those on the database, the same at each start; "" is a new name. No two that run at once may have the same
+	CheckpointEvery time.Duration // how often what came of an answer is saved while it streams; 0 is DefaultCheckpointEvery
+	Lease           time.Duration // after how long without a save another server stores what came; 0 is DefaultLease
 
 	Logger  *slog.Logger         // nil: none. Records hold ids and counts, never text
 	Tracing trace.TracerProvider // makes a span of each reply, below that of its request; nil for none. Spans hold ids and counts, never text
@@ -112,6 +119,9 @@ func New(cfg Config) (*Service, error) {
 	setDefault(&cfg.Keep, DefaultKeep)
 	setDefault(&cfg.MaxRunning, DefaultMaxRunning)
 	setDefault(&cfg.MaxPerTenant, DefaultMaxPerTenant)
+	setDefault(&cfg.CheckpointEvery, DefaultCheckpointEvery)
+	setDefault(&cfg.Lease, DefaultLease)
+	setDefault(&cfg.ServerID, newServerID())
 	return &Service{
 		shared: &shared{
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),

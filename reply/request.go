@@ -18,6 +18,9 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
+// Options are llm.Options, for callers that know no models.
+type Options = llm.Options
+
 // A Request asks for an answer.
 type Request struct {
 	ConversationID uuid.UUID
@@ -48,7 +51,8 @@ type Request struct {
 	Model           string                     // one of Models; "" for the first
 	Temperature     *float64                   // nil for the model's default
 	MaxOutputTokens int                        // 0 leaves it to the model. What is more than the settings reserve is taken from the context
-	Extra           map[string]json.RawMessage // further members of the chat-completions request, such as tools
+	Options         Options                    // further settings of the answer; Start checks them
+	Extra           map[string]json.RawMessage // other members of the chat-completions request, such as tools
 }
 
 // prepareTimeout bounds what happens before the model is called, compaction
@@ -71,6 +75,9 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	model, err := s.model(req.Model)
 	if err != nil {
 		return nil, false, err
+	}
+	if name, why := req.Options.Check(); name != "" {
+		return nil, false, fault.New(fault.Invalid, "invalid_parameter", name, "%s", why)
 	}
 	if req.ID == uuid.Nil {
 		req.ID = uuid.Must(uuid.NewV7())

@@ -133,7 +133,11 @@ func (s *Service) run(r *Reply, a *assignment) {
 		attribute.String("coppice.conversation_id", r.conversation.String()), attribute.String("coppice.head_id", a.head.String()),
 		attribute.String("coppice.message_id", r.messageID.String()), attribute.String("coppice.model", r.model)))
 	defer span.End()
+	stopSaving := s.saveWhile(r, a)
 	end := s.answer(ctx, r, a)
+	if stopSaving() {
+		s.dropSaved(r, end)
+	}
 	span.SetAttributes(
 		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil),
 		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))
@@ -173,7 +177,8 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context}
 	})
 	res, err := a.model.Stream(ctx, llm.Request{
-		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens, Extra: a.request.Extra,
+		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
+		Options: a.request.Options, Extra: a.request.Extra,
 	}, r.add)
 	return s.conclude(ctx, r, a, res, err)
 }
@@ -182,7 +187,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm.Response, err error) End {
 	end := End{
 		Status: StatusCompleted, FinishReason: plainWord(res.FinishReason),
-		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens},
+		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, CachedTokens: res.CachedTokens, ReasoningTokens: res.ReasoningTokens},
 	}
 	body := res.Message
 	content, refusal := r.text()
@@ -200,12 +205,12 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	if body == nil {
 		return end
 	}
-	m, err := s.keepAnswer(ctx, r, a, body, record(r, res, end))
+	m, err := s.keepAnswer(ctx, r, a, body, record(r.model, r.metadata, res, end))
 	if rest := partial(content, refusal); end.Status == StatusCompleted && rest != nil &&
 		(errors.Is(err, fault.Invalid) || errors.Is(err, fault.TooLarge)) {
 		// A model may call tools in ways that can't be stored. Its text can.
 		end.Status, end.Err = StatusFailed, err
-		if m, err = s.keepAnswer(ctx, r, a, rest, record(r, res, end)); err == nil {
+		if m, err = s.keepAnswer(ctx, r, a, rest, record(r.model, r.metadata, res, end)); err == nil {
 			end.Message = &m
 			return end
 		}

@@ -19,7 +19,7 @@ type appendBody struct {
 }
 
 // read tells the two apart by the member "messages".
-func (b *appendBody) read(o object) error {
+func (b *appendBody) read(o object) (err error) {
 	var in struct { // in one piece of memory
 		to   destination
 		one  messageBody
@@ -39,34 +39,36 @@ func (b *appendBody) read(o object) error {
 		return err
 	}
 	if b.chain {
-		return b.readChain(in.list)
+		b.messages, err = readChain(in.list)
+		return err
 	}
 	m, err := in.one.message("")
 	b.messages = []tree.NewMessage{m}
 	return err
 }
 
-func (b *appendBody) readChain(list json.RawMessage) error {
+// readChain reads the member "messages".
+func readChain(list json.RawMessage) (messages []tree.NewMessage, err error) {
 	if list[0] != '[' {
-		return problemf(CodeWrongType, "messages", "This must be an array of messages.")
+		return nil, problemf(CodeWrongType, "messages", "This must be an array of messages.")
 	}
 	for element := range chat.Elements(list) {
-		path := fmt.Sprintf("messages[%d]", len(b.messages))
+		path := fmt.Sprintf("messages[%d]", len(messages))
 		if element[0] != '{' {
-			return problemf(CodeWrongType, path, "A message must be a JSON object.")
+			return nil, problemf(CodeWrongType, path, "A message must be a JSON object.")
 		}
 		var m messageBody
 		var space [maxFields]field
 		if err := object(chat.Members(element)).bind(path, m.fields(space[:0])); err != nil {
-			return err
+			return nil, err
 		}
 		message, err := m.message(path)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		b.messages = append(b.messages, message)
+		messages = append(messages, message)
 	}
-	return nil
+	return messages, nil
 }
 
 // A destination says where what is appended goes.

@@ -116,7 +116,7 @@ var bodies = map[string][]field{
 	"NewMessage":         new(messageBody).fields(new(destination).fields(nil)),
 	"NewChain":           append(new(destination).fields(nil), field{"messages", true, nil}),
 	"ChainMessage":       new(messageBody).fields(nil),
-	"NewReply":           new(newReply).fields(nil),
+	"NewReply":           new(newReply).fields(nil, nil),
 	"ReplyMessage":       new(replyMessage).fields(),
 }
 

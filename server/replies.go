@@ -3,11 +3,9 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -20,46 +18,6 @@ func (cfg *Config) defaultReplies() (err error) {
 	return err
 }
 
-// newReply is the schema of this name.
-type newReply struct {
-	id, model         *string
-	maxOutputTokens   *int
-	temperature       *float64
-	moveHead, stream  *bool
-	message           *replyMessage
-	toolChoice, tools json.RawMessage
-}
-
-// replyMessage is the schema ReplyMessage.
-type replyMessage struct {
-	messageBody
-	parentID json.RawMessage // nil for the head
-}
-
-func (m *replyMessage) fields() []field {
-	return m.messageBody.fields([]field{{"parent_id", false, &m.parentID}})
-}
-
-func (b *newReply) fields(message *json.RawMessage) []field {
-	return []field{
-		{"id", false, &b.id}, {"max_output_tokens", false, &b.maxOutputTokens}, {"message", false, message}, {"model", false, &b.model},
-		{"move_head", false, &b.moveHead}, {"stream", false, &b.stream}, {"temperature", false, &b.temperature},
-		{"tool_choice", false, &b.toolChoice}, {"tools", false, &b.tools},
-	}
-}
-
-func (b *newReply) read(o object) error {
-	var message json.RawMessage
-	if err := o.bind("", b.fields(&message)); err != nil || message == nil {
-		return err
-	}
-	if message[0] != '{' {
-		return problemf(CodeWrongType, "message", "A message must be a JSON object. Leave it out to have the head answered.")
-	}
-	b.message = new(replyMessage)
-	return object(chat.Members(message)).bind("message", b.message.fields())
-}
-
 func createReply(r *Request) (Answer, error) {
 	b := r.body.(*newReply)
 	req, derived, err := r.newReply(b)
@@ -68,6 +26,7 @@ func createReply(r *Request) (Answer, error) {
 	}
 	rep, started, err := r.Replies().Start(r.Context(), req)
 	if err != nil {
+		err = b.listed(err)
 		return nil, conflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
 	}
 	if b.stream == nil || *b.stream {
@@ -83,87 +42,6 @@ func createReply(r *Request) (Answer, error) {
 		return nil, problemf(CodeReplyStopped, "", "The reply was stopped before anything came of it. Ask again for another try.")
 	}
 	return answerCreated(end.Message, started, messagePath(*end.Message))
-}
-
-// derives tells whether the id in this field is one that derives from the
-// answer's: its own, or that of a message that has none.
-func (b *newReply) derives(field string) bool {
-	return field == "id" || field == "message.id" && b.message != nil && b.message.id == nil
-}
-
-// newReply reads what the request asks for, and tells whether the answer's id
-// derives from the Idempotency-Key.
-func (r *Request) newReply(b *newReply) (req reply.Request, derived bool, err error) {
-	if req.ConversationID, req.HeadID, err = r.branch(); err != nil {
-		return req, false, err
-	}
-	if req.ID, derived, err = r.newID(b.id, req.ConversationID.String()+"/replies"); err != nil {
-		return req, false, err
-	}
-	req.Model, req.KeepHead = deref(b.model), b.moveHead != nil && !*b.moveHead
-	if err = b.message.into(&req); err == nil {
-		err = b.limits(&req)
-	}
-	if err == nil {
-		err = b.extra(&req)
-	}
-	return req, derived, err
-}
-
-// into adds the message that the reply is to answer, and where it goes.
-func (m *replyMessage) into(req *reply.Request) error {
-	if m == nil {
-		return nil
-	}
-	if m.parentID != nil {
-		parent, err := parseParent(m.parentID, "message", "parent_id")
-		if err != nil {
-			return err
-		}
-		req.ParentID = &parent
-	}
-	message, err := m.message("message")
-	req.Messages = []tree.NewMessage{message}
-	return err
-}
-
-func (b *newReply) limits(req *reply.Request) error {
-	if n := b.maxOutputTokens; n != nil {
-		if *n < 1 || *n > math.MaxInt32 {
-			return problemf(CodeInvalidParameter, "max_output_tokens", "It must be 1 to %d.", math.MaxInt32)
-		}
-		req.MaxOutputTokens = *n
-	}
-	if t := b.temperature; t != nil && (*t < 0 || *t > 2) {
-		return problemf(CodeInvalidParameter, "temperature", "It must be 0 to 2.")
-	}
-	req.Temperature = b.temperature
-	return nil
-}
-
-// extra takes over what only the model reads.
-func (b *newReply) extra(req *reply.Request) error {
-	req.Extra = map[string]json.RawMessage{}
-	if b.tools != nil {
-		if b.tools[0] != '[' {
-			return problemf(CodeWrongType, "tools", "This must be an array of tools.")
-		}
-		i := 0
-		for tool := range chat.Elements(b.tools) {
-			if tool[0] != '{' {
-				return problemf(CodeWrongType, fmt.Sprintf("tools[%d]", i), "A tool must be a JSON object.")
-			}
-			i++
-		}
-		req.Extra["tools"] = b.tools
-	}
-	if choice := b.toolChoice; choice != nil {
-		if choice[0] != '"' && choice[0] != '{' {
-			return problemf(CodeWrongType, "tool_choice", "This must be a string or a JSON object.")
-		}
-		req.Extra["tool_choice"] = choice
-	}
-	return nil
 }
 
 func readReply(r *Request) (Answer, error) {
@@ -272,6 +150,11 @@ func startedJSON(s *reply.Started) ([]byte, error) {
 	data := fmt.Appendf(nil, `{"message_id":"%s","parent_id":"%s","model":%s`, s.MessageID, s.ParentID, model)
 	if n := len(s.Messages); n > 0 {
 		data = s.Messages[n-1].AppendJSON(append(data, `,"message":`...))
+		if n > 1 {
+			if data, err = appendList(append(data, `,"messages":`...), s.Messages); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return append(append(append(data, `,"context":`...), rest...), '}'), nil
 }

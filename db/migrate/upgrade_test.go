@@ -33,7 +33,7 @@ import (
 // jobsAt is the version of River's tables that came with each version of the
 // schema; 0 for none. A new migration needs a line here, and a file in
 // testdata/upgrade with what such a schema may hold.
-var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8, 8: 8}
+var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8, 8: 8, 9: 8}
 
 // TestUpgrade brings the schema of every migration up to date, with data in
 // it: nothing of it changes, and everything reads, writes and works on.
@@ -57,8 +57,9 @@ func TestUpgrade(t *testing.T) {
 			if before, after, err := migrate.Up(t.Context(), url); err != nil || before != version || after != latest(t) {
 				t.Fatalf("from %d to %d, %v; want from %d to %d", before, after, err, version, latest(t))
 			}
+			is := rows(t, url, columns)
 			for table, want := range was {
-				if got := rows(t, url, columns)[table]; !slices.Equal(got, want) {
+				if got := is[table]; !slices.Equal(got, want) {
 					t.Errorf("%s changed:\n%s\nwas\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
 				}
 			}
@@ -147,8 +148,9 @@ func rows(t *testing.T, url string, columns map[string][]string) map[string][]st
 		columns = columnsOf(t, url)
 	}
 	all := map[string][]string{}
+	conn := connect(t, url)
 	for table, names := range columns {
-		found, err := connect(t, url).Query(t.Context(), fmt.Sprintf(`select row("%s")::text from "%s" order by 1`, strings.Join(names, `", "`), table))
+		found, err := conn.Query(t.Context(), fmt.Sprintf(`select row("%s")::text from "%s" order by 1`, strings.Join(names, `", "`), table))
 		if err != nil {
 			t.Fatal(err)
 		}

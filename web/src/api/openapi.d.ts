@@ -418,8 +418,12 @@ export interface paths {
          * @description Reads the branch's context, calls a model, streams what it says, and stores it as a child of the head. Asking again
          *     for the same head makes a sibling: that is how to regenerate. With a `message`, that is appended first and then
          *     answered, under its `parent_id`, or under the head where it has none: so sending is one request, and so is editing
-         *     and sending, with the parent of the edited message. Where the conversation has no message yet, `active` stands for
-         *     a new root.
+         *     and sending, with the parent of the edited message. With `messages`, all of them are appended, one under the other,
+         *     and the last one is answered: the results of several tool calls are one request. Where the conversation has no
+         *     message yet, `active` stands for a new root.
+         *
+         *     `instructions` are a system message of this request alone. They stand first in what the model reads, before the
+         *     system messages of the branch, and are not stored: the next request brings its own, or none.
          *
          *     The head, or the message, has to be a user message or a tool's result. Where it is a result, the other calls of its
          *     assistant message need theirs before. Tools are the client's to run: it appends their results and asks again.
@@ -443,7 +447,8 @@ export interface paths {
          *     The reply belongs to the server: a client that goes away doesn't end it. Its events can be read again, from any
          *     event on, at the path in `Location`, until some minutes after its end. The answer becomes the active head unless
          *     another branch was made active meanwhile. Its metadata says how it ended: `{"reply": {"status": "completed",
-         *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`.
+         *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`. What came of an answer whose
+         *     server was killed is stored as `stopped`, with the finish reason `interrupted`.
          *
          *     With the same `id` or `Idempotency-Key` again, the request joins the reply that runs, or gets the stored answer. One
          *     that ended with nothing stored is tried anew.
@@ -1295,10 +1300,19 @@ export interface components {
         NewReply: {
             /**
              * Format: uuid
-             * @description Id that the answer will have, best a UUIDv7. Makes the request safe to send again, that of its message included.
+             * @description Id that the answer will have, best a UUIDv7. Makes the request safe to send again, that of its messages included.
              */
             id?: string;
             message?: components["schemas"]["ReplyMessage"];
+            /** @description Messages to append one under the other, of which the last one is answered. Not beside `message`. */
+            messages?: components["schemas"]["ChainMessage"][];
+            /** @description What `messages` go under. Without it that is the head; null makes a new root. Only beside `messages`. */
+            parent_id?: components["schemas"]["ParentId"];
+            /**
+             * @description A system message for this request alone, which stands first in what the model reads and is not stored. It takes
+             *     its tokens from the window.
+             */
+            instructions?: string;
             /** @description One of the models that the server was set up with. Its first one where this is left out. */
             model?: string;
             /**
@@ -1314,8 +1328,32 @@ export interface components {
             temperature?: number;
             /** @description Length of the answer, reasoning included. What is more than the settings reserve for it is taken from the context. */
             max_output_tokens?: number;
+            /** @description This and what follows down to `user` is passed on to the model under the same name. The offline model reads none of it. */
+            top_p?: number;
+            presence_penalty?: number;
+            frequency_penalty?: number;
+            /** @description For a model that answers alike under the same seed. */
+            seed?: number;
+            /** @description Texts before which the answer ends. */
+            stop?: string | string[];
+            /** @description The form of the answer, such as `{"type":"json_schema","json_schema":{"name":"tree","schema":{…}}}`. */
+            response_format?: {
+                /** @enum {string} */
+                type: "text" | "json_object" | "json_schema";
+                json_schema?: {
+                    name: string;
+                    schema?: Record<string, unknown>;
+                };
+            };
+            /** @description Whether the model may call several tools at once. */
+            parallel_tool_calls?: boolean;
+            /** @description How much the model reasons before it answers, in the provider's word, such as `low`. */
+            reasoning_effort?: string;
+            service_tier?: string;
+            /** @description Name by which the provider tells users apart. */
+            user?: string;
             /**
-             * @description Whether the message and the answer become the active head.
+             * @description Whether the last message and the answer become the active head.
              * @default true
              */
             move_head?: boolean;
@@ -1338,8 +1376,10 @@ export interface components {
             parent_id: string;
             /** @description That is asked. `offline` is no language model and says so itself. */
             model: string;
-            /** @description The request's message as it is stored, where it brought one. */
+            /** @description The request's message as it is stored, where it brought one; of several, the last one. */
             message?: components["schemas"]["Message"];
+            /** @description The request's messages as they are stored, oldest first, where it brought several. */
+            messages?: components["schemas"]["Message"][];
             /** @description What the model reads, as the route `context` gives it, without the messages. */
             context: {
                 usage: components["schemas"]["Usage"];
@@ -1385,6 +1425,10 @@ export interface components {
         ReplyUsage: {
             prompt_tokens: number;
             completion_tokens: number;
+            /** @description Of the prompt's tokens, those that the provider had in its cache. Absent where there are none. */
+            cached_tokens?: number;
+            /** @description Of the completion's tokens, those of hidden reasoning. Absent where there are none. */
+            reasoning_tokens?: number;
         };
         /** @description What is stored of the answer. Null where nothing came of it. */
         StoredMessage: components["schemas"]["Message"] | null;

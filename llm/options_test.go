@@ -1,0 +1,88 @@
+package llm_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// Options are sent under the names that chat completions have for them, and
+// nothing of those that aren't set.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.Answer("Hazel."), llmtest.Answer("Hazel."))
+	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	format := `{"type":"json_schema",  "json_schema":{"name":"a<b","schema":{"x":1.0}}}`
+	for _, o := range []llm.Options{{}, {
+		TopP: ptr(0.5), PresencePenalty: ptr(0.0), FrequencyPenalty: ptr(-1.5), Seed: ptr(0), Stop: []string{"<END>", "\n"}, ParallelToolCalls: ptr(false),
+		ReasoningEffort: "low", ServiceTier: "flex", User: "u&1", ResponseFormat: json.RawMessage(format),
+	}} {
+		if _, err := m.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{user("x")}, Options: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const all = `,"top_p":0.5,"presence_penalty":0,"frequency_penalty":-1.5,"seed":0,"stop":["<END>","\n"],"parallel_tool_calls":false,` +
+		`"reasoning_effort":"low","service_tier":"flex","user":"u&1","response_format":`
+	bare, full := string(s.Requests()[0].Body), string(s.Requests()[1].Body)
+	if want := strings.Replace(bare, `,"messages"`, all+format+`,"messages"`, 1); full != want {
+		t.Errorf("sent is %s, want %s", full, want)
+	}
+}
+
+func TestOptionsThatCantBeSent(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]llm.Options{
+		"top_p":                       {TopP: ptr(-0.1)},
+		"presence_penalty":            {PresencePenalty: ptr(math.NaN())},
+		"frequency_penalty":           {FrequencyPenalty: ptr(math.Inf(1))},
+		"stop":                        {Stop: []string{"a", "b", "c", "d", "e"}},
+		"reasoning_effort":            {ReasoningEffort: "Very"},
+		"service_tier":                {ServiceTier: strings.Repeat("x", 41)},
+		"response_format":             {ResponseFormat: json.RawMessage(`{"type":`)},
+		"response_format.type":        {ResponseFormat: json.RawMessage(`{}`)},
+		"response_format.json_schema": {ResponseFormat: json.RawMessage(`{"type":"json_schema","json_schema":null}`)},
+	} {
+		if got, why := o.Check(); got != name || why == "" {
+			t.Errorf("%s: %q, %q", name, got, why)
+		}
+	}
+}
+
+// An option stands in Options or in Extra, not in both.
+func TestOptionTwice(t *testing.T) {
+	t.Parallel()
+	m, err := llm.NewOpenAI(llm.OpenAIConfig{Model: "gpt-4o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{user("x")}, Options: llm.Options{Seed: ptr(1)},
+		Extra: map[string]json.RawMessage{"seed": json.RawMessage("2")}})
+	if !errors.Is(err, llm.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+// The usage has what the provider's cache had, and what was reasoned.
+func TestUsageInDetail(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.Raw(200, "application/json", `{"choices":[{"message":{"content":"Hazel."},"finish_reason":"stop"}],
+		"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":15}}}`))
+	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{user("x")}})
+	if err != nil || r.PromptTokens != 100 || r.CompletionTokens != 20 || r.CachedTokens != 64 || r.ReasoningTokens != 15 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,25 @@
+-- name: SaveCheckpoint :exec
+-- Writes all that came anew: a save that failed is made up for by the next one.
+-- The foreign key is looked at with the first save only.
+insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at)
+values (@conversation_id, @message_id, @parent_id, @move_head_from, @server_id, @model, @content, @refusal, @saved_at)
+on conflict (conversation_id, message_id) do update
+set parent_id = excluded.parent_id, move_head_from = excluded.move_head_from, server_id = excluded.server_id, model = excluded.model,
+    content = excluded.content, refusal = excluded.refusal, saved_at = excluded.saved_at;
+
+-- name: DropCheckpoint :exec
+delete from reply_checkpoints where conversation_id = @conversation_id and message_id = @message_id;
+
+-- name: ListCheckpoints :many
+-- Of all tenants, and so of all conversations: a server looks for those that
+-- another one left. The table holds as many rows as replies run.
+select c.tenant_id, r.conversation_id, r.message_id, r.server_id, r.saved_at
+from reply_checkpoints r join conversations c on c.id = r.conversation_id
+order by r.saved_at;
+
+-- name: TakeCheckpoint :one
+-- None where it was saved again since it was listed: its reply runs. Of two that
+-- take, the second waits for the first, and gets none where that commits.
+delete from reply_checkpoints
+where conversation_id = @conversation_id and message_id = @message_id and saved_at = @saved_at
+returning *;

@@ -1,0 +1,161 @@
+package reply
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// FinishInterrupted is the finish reason of an answer whose server was killed.
+const FinishInterrupted = "interrupted"
+
+const (
+	saveTimeout    = 5 * time.Second
+	recoverTimeout = 30 * time.Second // of one look at the checkpoints
+)
+
+// saveWhile saves what came of a reply again and again, until stop is called.
+// Stop tells whether something may have been saved. A reply that is shorter than
+// the interval costs nothing.
+func (s *Service) saveWhile(r *Reply, a *assignment) (stop func() (saved bool)) {
+	over, result := make(chan struct{}), make(chan bool)
+	go func() {
+		ticker := time.NewTicker(s.cfg.CheckpointEvery)
+		defer ticker.Stop()
+		saved := false
+		for {
+			select {
+			case <-ticker.C:
+				saved = s.save(r, a) || saved
+			case <-over:
+				result <- saved
+				return
+			}
+		}
+	}()
+	return func() bool {
+		close(over)
+		return <-result
+	}
+}
+
+// save saves what came until now, and tells whether anything had come. Where
+// nothing is new it is a sign of life all the same.
+func (s *Service) save(r *Reply, a *assignment) bool {
+	content, refusal := r.text()
+	if partial(content, refusal) == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), saveTimeout)
+	defer cancel()
+	err := s.store.SaveCheckpoint(ctx, tree.Checkpoint{
+		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active,
+		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal,
+	})
+	if err != nil {
+		s.log.WarnContext(ctx, "what came of an answer could not be saved yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
+	}
+	return true
+}
+
+// dropSaved deletes the checkpoint of a reply that ended, unless its answer could
+// not be stored because the database was away: then the checkpoint is what is
+// left, and Recover stores it.
+func (s *Service) dropSaved(r *Reply, end End) {
+	if end.Message == nil && !fault.Refused(end.Err) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), saveTimeout)
+	defer cancel()
+	if err := s.store.DropCheckpoint(ctx, r.conversation, r.messageID); err != nil {
+		s.log.WarnContext(ctx, "a checkpoint was not deleted yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
+	}
+}
+
+// Recover stores what came of answers that were streaming when their server was
+// killed, of every tenant, until ctx is done. Run it once in a program: at once it
+// takes up what Config.ServerID names as this server's own, and after
+// Config.Lease what another server left. Several servers may do so at a time; an
+// answer is stored once.
+func (s *Service) Recover(ctx context.Context) {
+	ticker := time.NewTicker(max(s.cfg.Lease/3, time.Millisecond))
+	defer ticker.Stop()
+	w := watch{}
+	for {
+		if err := s.recoverOnce(ctx, w, time.Now()); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "answers of a server that was killed could not be stored yet", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// A watch knows since when checkpoints have not been saved again, by this
+// server's clock: clocks of several servers are never compared.
+type watch map[key]sighting
+
+type sighting struct{ savedAt, since time.Time }
+
+// recoverOnce looks at the checkpoints, and stores those that their servers left.
+// After an error it forgets what it saw: while the database was away, no server
+// could give a sign of life.
+func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err error) {
+	defer func() {
+		if err != nil {
+			clear(w)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, recoverTimeout)
+	defer cancel()
+	list, err := s.store.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	there := make(map[key]bool, len(list))
+	for _, c := range list {
+		k := key{c.TenantID, c.ConversationID, c.MessageID}
+		if r := s.hub.find(k); r != nil && r.runs() {
+			continue
+		}
+		there[k] = true
+		seen := w[k]
+		if !seen.savedAt.Equal(c.SavedAt) {
+			seen = sighting{c.SavedAt, now}
+			w[k] = seen
+		}
+		if c.ServerID != s.cfg.ServerID && now.Sub(seen.since) < s.cfg.Lease {
+			continue
+		}
+		m, stored, err := s.store.TakeCheckpoint(ctx, c, interrupted)
+		if err != nil {
+			return err
+		}
+		s.log.InfoContext(ctx, "an answer was interrupted", "tenant_id", c.TenantID, "conversation_id", c.ConversationID, "message_id", c.MessageID,
+			"server_id", c.ServerID, "stored", stored, "tokens", m.Tokens)
+	}
+	for k := range w {
+		if !there[k] {
+			delete(w, k)
+		}
+	}
+	return nil
+}
+
+// interrupted is the answer that is left of a checkpoint.
+func interrupted(c tree.Checkpoint) tree.NewMessage {
+	return tree.NewMessage{
+		ID: c.MessageID, Body: partial(c.Content, c.Refusal), CreatedAt: c.SavedAt,
+		Metadata: record(c.Model, nil, llm.Response{}, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
+	}
+}
+
+// newServerID names a server that brought no name.
+func newServerID() string { return uuid.Must(uuid.NewV7()).String() }

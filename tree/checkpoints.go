@@ -1,0 +1,103 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// A Checkpoint is what came of an answer that is still streaming. It is no node:
+// no read shows it, and it goes with its conversation.
+type Checkpoint struct {
+	TenantID       string // as Checkpoints tells it
+	ConversationID uuid.UUID
+	MessageID      uuid.UUID // that the answer will have
+	ParentID       uuid.UUID // message that is answered
+	MoveHeadFrom   uuid.UUID // active head that the answer takes the place of; uuid.Nil where it doesn't become the active head
+	ServerID       string    // server that runs the reply
+	Model          string
+	Content        string
+	Refusal        string
+	SavedAt        time.Time // set by SaveCheckpoint
+}
+
+// SaveCheckpoint stores a checkpoint in place of the one of the same message.
+func (s *Store) SaveCheckpoint(ctx context.Context, c Checkpoint) (err error) {
+	defer db.Wrap(&err, "tree.SaveCheckpoint(%s, %s)", c.ConversationID, c.MessageID)
+	return s.q.SaveCheckpoint(ctx, db.SaveCheckpointParams{
+		ConversationID: toUUID(c.ConversationID), MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), MoveHeadFrom: toUUID(c.MoveHeadFrom),
+		ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, SavedAt: now(),
+	})
+}
+
+// DropCheckpoint deletes the checkpoint of a message, if there is one.
+func (s *Store) DropCheckpoint(ctx context.Context, conversationID, messageID uuid.UUID) (err error) {
+	defer db.Wrap(&err, "tree.DropCheckpoint(%s, %s)", conversationID, messageID)
+	return s.q.DropCheckpoint(ctx, db.DropCheckpointParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID)})
+}
+
+// Checkpoints lists the checkpoints of all tenants, without what came: their
+// tenants, ids, servers and times.
+func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
+	defer db.Wrap(&err, "tree.Checkpoints")
+	rows, err := s.q.ListCheckpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Checkpoint, len(rows))
+	for i, r := range rows {
+		list[i] = Checkpoint{
+			TenantID: r.TenantID, ConversationID: uuid.UUID(r.ConversationID.Bytes), MessageID: uuid.UUID(r.MessageID.Bytes),
+			ServerID: r.ServerID, SavedAt: r.SavedAt.UTC(),
+		}
+	}
+	return list, nil
+}
+
+// TakeCheckpoint stores a checkpoint that Checkpoints listed as a message, which
+// answer makes of it, and deletes it, both or neither. Where the checkpoint is
+// gone or was saved again, or where no message can be stored, because one of its
+// id is or because the parent was pruned, it stores nothing and stored is false.
+func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(Checkpoint) NewMessage) (m Message, stored bool, err error) {
+	defer db.Wrap(&err, "tree.TakeCheckpoint(%s, %s)", listed.ConversationID, listed.MessageID)
+	err = s.ForTenant(listed.TenantID).inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, listed.ConversationID); err != nil { // as all that write do, before they change anything
+			return ignoreNotFound(err)
+		}
+		row, err := s.q.TakeCheckpoint(ctx, db.TakeCheckpointParams{
+			ConversationID: toUUID(listed.ConversationID), MessageID: toUUID(listed.MessageID), SavedAt: listed.SavedAt,
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c := listed
+		c.ParentID, c.MoveHeadFrom = uuid.UUID(row.ParentID.Bytes), uuid.UUID(row.MoveHeadFrom.Bytes)
+		c.Model, c.Content, c.Refusal = row.Model, row.Content, row.Refusal
+		head := KeepHead()
+		if c.MoveHeadFrom != uuid.Nil {
+			head = MoveHeadFrom(c.MoveHeadFrom)
+		}
+		m, stored, err = s.Append(ctx, c.ConversationID, c.ParentID, answer(c), head)
+		if fault.Refused(err) {
+			return nil // and the checkpoint goes: nobody could store it later either
+		}
+		return err
+	})
+	return m, stored && err == nil, err
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}

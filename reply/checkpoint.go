@@ -153,7 +153,7 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 func interrupted(c tree.Checkpoint) tree.NewMessage {
 	return tree.NewMessage{
 		ID: c.MessageID, Body: partial(c.Content, c.Refusal), CreatedAt: c.SavedAt,
-		Metadata: record(c.Model, llm.Response{}, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
+		Metadata: record(&Reply{model: c.Model}, llm.Response{}, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
 	}
 }
 

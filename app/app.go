@@ -36,6 +36,7 @@ import (
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
@@ -182,7 +183,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err
 	}
-	c.store = tree.New(pool, tree.WithAppendHook(c.worker), tree.WithLimits(cfg.Limits))
+	c.store = tree.New(pool, tree.WithAppendHook(c.worker), tree.WithLimits(cfg.Limits)).CheckingSettings(c.contexts.CheckSettings)
 	c.keys = c.db.Keys()
 
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
@@ -200,6 +201,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	s := cfg.Server
 	s.Store, s.Keys, s.Contexts, s.Replies = c.store, c.keys, c.contexts, c.replies
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
+	s.Surfaces = append([]server.Surface{openai.Surface()}, s.Surfaces...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)
 	if s.MaxReads == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -119,6 +121,10 @@ func TestExample(t *testing.T) {
 		if body := get(t, web.URL+path); !bytes.Contains(body, []byte(want)) {
 			t.Errorf("%s: %s lacks %q", path, body, want)
 		}
+	}
+	wrong := json.RawMessage(`{"keep_ratio":5}`)
+	if _, _, err := c.Store().CreateConversation(ctx, tree.NewConversation{Settings: wrong}); !errors.Is(err, fault.Invalid) {
+		t.Errorf("settings that requests can't store: %v", err)
 	}
 	key, _, err := c.Keys().Create(ctx, "other", "a phone")
 	if err != nil || key.TenantID != "other" {

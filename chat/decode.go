@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // A decoder takes a valid JSON object apart. It goes on where something is not
@@ -24,8 +23,8 @@ func (d *decoder) wrong(code, field, format string, args ...any) {
 func (d *decoder) message(raw json.RawMessage) *Message {
 	m := &Message{Raw: raw}
 	var role, calls, callID, name, refusal json.RawMessage
-	for quoted, value := range rawjson.Members(raw) {
-		switch member := rawjson.Name(quoted); string(member) {
+	for quoted, value := range membersOf(raw) {
+		switch member := nameOf(quoted); string(member) {
 		case "role":
 			role = value
 		case "content":
@@ -52,7 +51,7 @@ func (d *decoder) message(raw json.RawMessage) *Message {
 	d.content(m)
 	for _, name := range []string{"reasoning_content", "reasoning"} {
 		if value := m.Other(name); m.Reasoning == "" && isString(value) {
-			m.Reasoning = rawjson.String(value)
+			m.Reasoning = String(value)
 		}
 	}
 	return m
@@ -71,7 +70,7 @@ func (d *decoder) optional(value json.RawMessage, field string) *string {
 		d.wrong("wrong_type", field, "This must be a string.")
 		return nil
 	}
-	text := rawjson.String(value)
+	text := String(value)
 	return &text
 }
 
@@ -87,10 +86,10 @@ func (d *decoder) content(m *Message) {
 	case isNull(content):
 	case isString(content):
 		m.Plain = true
-		m.only[0] = Part{Type: "text", Text: rawjson.String(content)}
+		m.only[0] = Part{Type: "text", Text: String(content)}
 		m.Parts = m.only[:]
 	case content[0] == '[':
-		for element := range rawjson.Elements(content) {
+		for element := range Elements(content) {
 			m.Parts = append(m.Parts, d.part(element, len(m.Parts)))
 		}
 	default:
@@ -107,8 +106,8 @@ func (d *decoder) part(raw json.RawMessage, index int) Part {
 		return p
 	}
 	var kind, text, refusal json.RawMessage
-	for quoted, value := range rawjson.Members(raw) {
-		switch string(rawjson.Name(quoted)) {
+	for quoted, value := range membersOf(raw) {
+		switch string(nameOf(quoted)) {
 		case "type":
 			kind = value
 		case "text":
@@ -145,7 +144,7 @@ func (d *decoder) calls(raw json.RawMessage) (calls []Call, there bool) {
 		d.wrong("wrong_type", "tool_calls", "This must be an array of tool calls.")
 		return []Call{{Arguments: string(raw)}}, true
 	}
-	for element := range rawjson.Elements(raw) {
+	for element := range Elements(raw) {
 		field := fmt.Sprintf("tool_calls[%d]", len(calls))
 		if element[0] != '{' {
 			d.wrong("wrong_type", field, "A tool call must be an object.")
@@ -158,8 +157,8 @@ func (d *decoder) calls(raw json.RawMessage) (calls []Call, there bool) {
 }
 
 func (d *decoder) call(raw json.RawMessage, field string) (c Call) {
-	for quoted, value := range rawjson.Members(raw) {
-		switch string(rawjson.Name(quoted)) {
+	for quoted, value := range membersOf(raw) {
+		switch string(nameOf(quoted)) {
 		case "id":
 			c.ID = d.text(value, field+".id")
 		case "function":
@@ -185,8 +184,8 @@ func (d *decoder) called(raw json.RawMessage, field, with string) (name, argumen
 		d.wrong("wrong_type", field, "This must be an object.")
 		return "", ""
 	}
-	for quoted, value := range rawjson.Members(raw) {
-		switch member := string(rawjson.Name(quoted)); member {
+	for quoted, value := range membersOf(raw) {
+		switch member := string(nameOf(quoted)); member {
 		case "name":
 			name = d.text(value, field+".name")
 		case with:
@@ -200,8 +199,8 @@ func (d *decoder) called(raw json.RawMessage, field, with string) (name, argumen
 // that it answers. It reads these members alone, as every context asks for them.
 // The message is a valid JSON object.
 func CallIDs(stored json.RawMessage) (makes []string, answers string) {
-	for quoted, value := range rawjson.Members(stored) {
-		switch string(rawjson.Name(quoted)) {
+	for quoted, value := range membersOf(stored) {
+		switch string(nameOf(quoted)) {
 		case "tool_call_id":
 			answers = new(decoder).text(value, "")
 		case "tool_calls":

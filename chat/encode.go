@@ -7,8 +7,6 @@ import (
 	"iter"
 	"slices"
 	"unicode/utf8"
-
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // Encode writes a message that was made and not read: role, content, tool calls,
@@ -74,7 +72,7 @@ func (p Part) appendTo(out []byte) []byte {
 // appendText writes the text of a text part, by its own bytes where it has them.
 func (p Part) appendText(out []byte) []byte {
 	if p.Raw != nil {
-		if text := rawjson.Member(p.Raw, "text"); isString(text) {
+		if text := memberOf(p.Raw, "text"); isString(text) {
 			return append(out, text...)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"iter"
 	"strings"
-
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // Members takes a valid JSON object apart, in its order: names without quotes
@@ -14,10 +12,22 @@ import (
 // the bytes, take "Role" for role, and let the last of two equal names win.
 func Members(object json.RawMessage) []Member {
 	members := make([]Member, 0, 8)
-	for name, value := range rawjson.Members(object) {
-		members = append(members, Member{known(rawjson.Name(name)), value})
+	for name, value := range EachMember(object) {
+		members = append(members, Member{known(name), value})
 	}
 	return members
+}
+
+// EachMember gives the members of a valid JSON object one by one, as Members
+// does. It keeps none, so that an object of a million members takes no memory.
+func EachMember(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func([]byte, json.RawMessage) bool) {
+		for quoted, value := range membersOf(object) {
+			if !yield(nameOf(quoted), value) {
+				return
+			}
+		}
+	}
 }
 
 // known is a name as a string, which takes no memory of its own where it is one
@@ -69,13 +79,3 @@ func appendName(dst []byte, name string) []byte {
 	_ = encoder.Encode(name) // which fails for no string
 	return append(dst, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
-
-// Elements gives the elements of a valid JSON array, as they stand.
-func Elements(array json.RawMessage) iter.Seq[[]byte] { return rawjson.Elements(array) }
-
-// String reads a valid JSON string. Half a surrogate pair becomes U+FFFD.
-func String(quoted json.RawMessage) string { return rawjson.String(quoted) }
-
-// Nesting counts how deep arrays and objects stand within each other. The data
-// may be anything.
-func Nesting(data []byte) int { return rawjson.Nesting(data) }

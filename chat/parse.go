@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/internal/rawjson"
 )
 
 // MaxNesting is how deep arrays and objects of a message may stand within each
@@ -129,7 +128,7 @@ func checkStrings(raw []byte, what string) error {
 			if raw[i] != 'u' {
 				continue
 			}
-			unit := rawjson.Hex4(raw[i+1:])
+			unit := hex4(raw[i+1:])
 			i += 4
 			switch {
 			case unit == 0:
@@ -146,5 +145,5 @@ func checkStrings(raw []byte, what string) error {
 
 // lowFollows tells whether the second half of a surrogate pair comes next.
 func lowFollows(raw []byte) bool {
-	return len(raw) > 6 && raw[0] == '\\' && raw[1] == 'u' && rawjson.Hex4(raw[2:])&^0x3FF == 0xDC00
+	return len(raw) > 6 && raw[0] == '\\' && raw[1] == 'u' && hex4(raw[2:])&^0x3FF == 0xDC00
 }

@@ -96,6 +96,16 @@ func StreamBranch(ctx context.Context, h Handle, arg StreamBranchParams) iter.Se
 	return stream[StreamBranchRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.StreamBranch(ctx, arg) }))
 }
 
+// StreamUp is WalkUp row by row: a page of messages can be large.
+func StreamUp(ctx context.Context, h Handle, arg WalkUpParams) iter.Seq2[WalkUpRow, error] {
+	return stream[WalkUpRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.WalkUp(ctx, arg) }))
+}
+
+// StreamTexts is ListTexts row by row.
+func StreamTexts(ctx context.Context, h Handle, arg ListTextsParams) iter.Seq2[ListTextsRow, error] {
+	return stream[ListTextsRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListTexts(ctx, arg) }))
+}
+
 func stream[R any](ctx context.Context, h Handle, s Statement) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var none R

@@ -20,9 +20,10 @@ type note struct {
 	Code         string `json:"code,omitempty"` // of the error of a failed one
 }
 
-// record is the metadata of an answer. The model is as the provider names it,
-// or else as configured.
-func record(model string, res llm.Response, end End) json.RawMessage {
+// record is the metadata of an answer: how it ended, and what the request adds.
+// The model is as the provider names it, or else as configured.
+func record(r *Reply, res llm.Response, end End) json.RawMessage {
+	model := r.model
 	if name := plainWord(res.Model); name != "" {
 		model = name
 	}
@@ -30,7 +31,12 @@ func record(model string, res llm.Response, end End) json.RawMessage {
 	if end.Usage != (Usage{}) {
 		n.Usage = &end.Usage
 	}
-	raw, _ := json.Marshal(map[string]note{"reply": n}) // strings and numbers always marshal
+	members := map[string]any{}
+	for name, value := range r.metadata {
+		members[name] = value
+	}
+	members["reply"] = n
+	raw, _ := json.Marshal(members) // strings and numbers always marshal, and the request's JSON was read
 	return raw
 }
 

@@ -41,6 +41,9 @@ type Request struct {
 	// reads; "" for none. They take their room in the model's window, serve this
 	// reply alone and are not stored.
 	Instructions string
+	// Metadata are members of the answer's metadata, beside "reply", which says how
+	// the reply ended.
+	Metadata map[string]json.RawMessage
 
 	Model           string                     // one of Models; "" for the first
 	Temperature     *float64                   // nil for the model's default
@@ -101,7 +104,7 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 		s.hub.end(r, "", false, func() { r.abort(err) })
 		return nil, false, err
 	}
-	r.place, r.model = a.place, model.Name()
+	r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
 	close(r.prepared)
 	go s.run(r, a)
 	return r, true, nil

@@ -2,6 +2,7 @@ package reply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,9 +29,10 @@ type Reply struct {
 	ctx    context.Context // ends when the reply is to end
 	cancel context.CancelCauseFunc
 
-	prepared chan struct{} // closed once place and model, or refused, are set
+	prepared chan struct{} // closed once place, model and metadata, or refused, are set
 	place    place
 	model    string
+	metadata map[string]json.RawMessage
 	refused  error
 
 	ended chan struct{}
@@ -65,6 +67,13 @@ func (r *Reply) MessageID() uuid.UUID { return r.messageID }
 
 // ConversationID is the id of the conversation.
 func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
+
+// Metadata gives the request's members of the answer's metadata; of a reply of
+// which nothing is left but the answer none, as they are in its metadata.
+func (r *Reply) Metadata() map[string]json.RawMessage {
+	<-r.prepared
+	return r.metadata
+}
 
 // Wait waits for the reply's end. A request that was refused, which another of
 // the same id waits for, is its error.
@@ -191,12 +200,12 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	if body == nil {
 		return end
 	}
-	m, err := s.keepAnswer(ctx, r, a, body, record(r.model, res, end))
+	m, err := s.keepAnswer(ctx, r, a, body, record(r, res, end))
 	if rest := partial(content, refusal); end.Status == StatusCompleted && rest != nil &&
 		(errors.Is(err, fault.Invalid) || errors.Is(err, fault.TooLarge)) {
 		// A model may call tools in ways that can't be stored. Its text can.
 		end.Status, end.Err = StatusFailed, err
-		if m, err = s.keepAnswer(ctx, r, a, rest, record(r.model, res, end)); err == nil {
+		if m, err = s.keepAnswer(ctx, r, a, rest, record(r, res, end)); err == nil {
 			end.Message = &m
 			return end
 		}

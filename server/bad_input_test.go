@@ -241,6 +241,7 @@ var badRequests = []badInput{
 	{name: "import perhaps", method: "POST", path: "/v1/imports?dry_run=maybe", body: "[]", header: octets, status: 400, code: CodeInvalidParameter, field: "dry_run"},
 
 	// Paths and methods.
+	{name: "children below two bad ids", method: "GET", path: "/v1/conversations/x/messages/y/children", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "no such route", method: "GET", path: "/v1/conversation", status: 404, code: CodeRouteNotFound, detail: []string{"/openapi.yaml"}},
 	{name: "trailing slash", method: "GET", path: "/v1/conversations/", status: 404, code: CodeRouteNotFound},
 	{name: "neither API nor page", method: "GET", path: "/c", status: 404, code: CodeRouteNotFound},

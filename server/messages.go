@@ -98,7 +98,7 @@ func pruneMessage(r *Request) (Answer, error) {
 }
 
 func listChildren(r *Request) (Answer, error) {
-	messageID, err := r.ID("message_id")
+	_, messageID, err := r.ids("message_id")
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	if r.route == nil {
 		r.route = s.nowhere[s.surfaceOf(req.URL.Path)]
 	}
-	ctx := context.WithValue(req.Context(), requestKey{}, r)
+	ctx := req.Context()
 	describe(ctx, req, r)
 	may := r.route.May
 	limit := s.cfg.RequestTimeout

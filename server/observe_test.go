@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -138,6 +139,16 @@ func TestMetrics(t *testing.T) {
 	}
 	if _, err := New(Config{Store: emptyStore, Keys: noKeys{}, Registry: registry}); err == nil {
 		t.Error("two servers share one registry")
+	}
+}
+
+func TestHealthEndsItsLine(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if got := a.must(200, nil, request{method: "GET", path: path}).body; !bytes.HasSuffix(got, []byte("}\n")) {
+			t.Errorf("%s: %q", path, got)
+		}
 	}
 }
 

@@ -9,12 +9,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// getHealth tells that the process lives.
+// getHealth tells that the process lives. The line ends, because people read it
+// with curl.
 func getHealth(r *Request) (Answer, error) {
-	return answerStruct(struct {
+	a, err := answerStruct(struct {
 		Status  string `json:"status"`
 		Version string `json:"version"`
 	}{"ok", r.server.cfg.Version})
+	a.body = append(a.body, '\n')
+	return a, err
 }
 
 // readyTimeout is how long the database may take to answer a probe.

@@ -124,9 +124,12 @@ func (r *Request) parseQuery() (err error) {
 	return nil
 }
 
+// anyQuery, as a route's Query, takes query parameters of any name.
+const anyQuery = "*"
+
 // checkQuery refuses query parameters that the route doesn't have.
 func (r *Request) checkQuery() error {
-	if r.route.surface.AnyQuery {
+	if r.route.surface.AnyQuery || r.route.Query == anyQuery {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.query)) {

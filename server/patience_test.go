@@ -92,7 +92,7 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 	const good, limited, unknown = "good", "limited", "unknown"
 	ring := keyring{good: {ID: uuid.New(), TenantID: "own"}, limited: {ID: uuid.New(), TenantID: "own"}}
 	a := newAPI(t, func(c *Config) {
-		c.RequestTimeout, c.CompactionTimeout, c.Keys = 150*time.Millisecond, 150*time.Millisecond, ring
+		c.RequestTimeout, c.CompactionTimeout, c.Keys = 400*time.Millisecond, 400*time.Millisecond, ring
 		c.MaxImportBytes, c.FailureLimit = 20, -1
 		c.RateLimit, c.RateBurst = 1e-6, 1<<30
 	})

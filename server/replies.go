@@ -71,7 +71,7 @@ func createReply(r *Request) (Answer, error) {
 		return nil, conflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
 	}
 	if b.stream == nil || *b.stream {
-		return eventStream{r, rep, 0, replyPath(rep)}, nil
+		return eventStream{r, rep, 0, replyPath(rep), nativeStream}, nil
 	}
 	end, err := rep.Wait(r.Context())
 	switch {
@@ -188,7 +188,7 @@ func readReply(r *Request) (Answer, error) {
 	if rep.Over(after) {
 		return noContent{}, nil
 	}
-	return eventStream{request: r, reply: rep, after: after}, nil
+	return r.Stream(rep, after, nativeStream), nil
 }
 
 func stopReply(r *Request) (Answer, error) {

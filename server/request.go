@@ -38,14 +38,6 @@ type Request struct {
 	end    context.CancelCauseFunc // of the request, where it may last; else nil
 }
 
-type requestKey struct{}
-
-// requestOf finds the request that a context is of, or nil.
-func requestOf(ctx context.Context) *Request {
-	r, _ := ctx.Value(requestKey{}).(*Request)
-	return r
-}
-
 // Tenant is whose request it is.
 func (r *Request) Tenant() string { return r.tenant }
 

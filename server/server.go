@@ -216,6 +216,9 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	s.mount(Surface{Prefix: "/v1/", Routes: slices.Concat(native, pages()), Refuse: refuseNatively})
 	for _, surface := range cfg.Surfaces {
+		if err := s.check(&surface); err != nil {
+			return nil, err
+		}
 		s.mount(surface)
 	}
 	s.handler = http.HandlerFunc(s.serve)

@@ -20,6 +20,39 @@ type eventStream struct {
 	reply    *reply.Reply
 	after    int    // id of the last event that the reader has
 	location string // at which the events can be read again, or ""
+	form     StreamForm
+}
+
+// A StreamForm says how a surface writes the events of a reply. Each function
+// appends to dst.
+type StreamForm struct {
+	Event  func(dst []byte, e reply.Event) ([]byte, error)
+	Closed func(dst []byte, p Problem) []byte // why the stream ends before the reply does
+}
+
+// Stream is the answer of a reply's events after the one of this id, in a
+// surface's form.
+func (r *Request) Stream(rep *reply.Reply, after int, form StreamForm) Answer {
+	return eventStream{request: r, reply: rep, after: after, form: form}
+}
+
+// nativeStream is the form of the native surface. The event of a stream that is
+// closed has no id, as it is none of the reply's.
+var nativeStream = StreamForm{
+	Event: func(dst []byte, e reply.Event) ([]byte, error) {
+		name, data, err := eventOf(e)
+		if err != nil {
+			return dst, err
+		}
+		return appendEvent(dst, e.ID, name, data), nil
+	},
+	Closed: func(dst []byte, p Problem) []byte {
+		data, err := encode(p)
+		if err != nil {
+			panic(err) // a struct of strings
+		}
+		return fmt.Appendf(dst, "event: stream.closed\ndata: %s\n\n", data)
+	},
 }
 
 // Write writes the events until the last one, or until the reader goes away.
@@ -58,14 +91,12 @@ func (s eventStream) Write(w http.ResponseWriter) error {
 			out = append(out, ": still here\n\n"...)
 		}
 		for _, e := range events {
-			name, data, err := eventOf(e)
-			if err != nil {
+			if out, err = s.form.Event(out, e); err != nil {
 				return err
 			}
 			if e.End != nil && e.End.Err != nil {
 				s.request.note(e.End.Err, toProblem(e.End.Err)) // the log names it by this request
 			}
-			out = appendEvent(out, e.ID, name, data)
 			s.after = e.ID
 		}
 		if _, err := w.Write(out); err != nil {
@@ -77,16 +108,11 @@ func (s eventStream) Write(w http.ResponseWriter) error {
 	}
 }
 
-// close tells a reader why its stream ends before the reply does. The event has
-// no id, as it is none of the reply's.
+// close tells a reader why its stream ends before the reply does.
 func (s eventStream) close(w http.ResponseWriter, cause error) error {
 	p := toProblem(cause)
 	s.request.note(cause, p)
-	data, err := encode(p)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(w, "event: stream.closed\ndata: %s\n\n", data); err != nil {
+	if _, err := w.Write(s.form.Closed(nil, p)); err != nil {
 		return readerGone(err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 )
@@ -26,7 +27,7 @@ type Route struct {
 	Method  string // GET answers HEAD, too
 	Pattern string // such as /v1/conversations/{conversation_id}
 	May     May
-	Query   string // names of its query parameters, with spaces between
+	Query   string // names of its query parameters, with spaces between; "*" for any
 	Header  string // the header that is a parameter of it, or ""
 	Body    Body
 	Handle  Handler
@@ -99,6 +100,40 @@ func (s *Server) surfaceOf(path string) *Surface {
 		}
 	}
 	return s.surfaces[0]
+}
+
+// check refuses a surface that couldn't be served beside the others.
+func (s *Server) check(surface *Surface) error {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("the surface at %q: "+format, append([]any{surface.Prefix}, args...)...)
+	}
+	if len(surface.Prefix) < 3 || !strings.HasPrefix(surface.Prefix, "/") || !strings.HasSuffix(surface.Prefix, "/") {
+		return wrong("a Prefix is a path that ends with a slash, such as /openai/v1/")
+	}
+	for _, other := range s.surfaces {
+		if strings.HasPrefix(surface.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, surface.Prefix) {
+			return wrong("the surface at %q is in its way", other.Prefix)
+		}
+	}
+	if surface.Refuse == nil {
+		return wrong("it has no Refuse")
+	}
+	seen := make(map[operation]bool)
+	for _, r := range surface.Routes {
+		this := operation{r.Method, r.Pattern}
+		switch {
+		case r.Handle == nil || r.Method == "":
+			return wrong("%s %s has no Method or no Handle", r.Method, r.Pattern)
+		case !strings.HasPrefix(r.Pattern, surface.Prefix):
+			return wrong("%s %s is not below it", r.Method, r.Pattern)
+		case strings.Count(r.Pattern, "{") > maxIDs:
+			return wrong("%s has over %d parameters", r.Pattern, maxIDs)
+		case seen[this]:
+			return wrong("%s %s stands twice", r.Method, r.Pattern)
+		}
+		seen[this] = true
+	}
+	return nil
 }
 
 // mount adds a surface and its routes.

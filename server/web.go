@@ -7,14 +7,15 @@ import (
 	"github.com/coppice-chat/coppice/web"
 )
 
-// pages are the routes of the web page, which stands beside the API.
+// pages are the routes of the web page, which stands beside the API. Links to it
+// may have parameters that those who made the links added.
 func pages() (routes []Route) {
 	for _, pattern := range append(slices.Clone(web.Pages), web.Assets) {
 		may := Keyless
 		if pattern != web.Assets {
 			may |= Opens
 		}
-		routes = append(routes, Route{Method: http.MethodGet, Pattern: pattern, May: may, Handle: servePage})
+		routes = append(routes, Route{Method: http.MethodGet, Pattern: pattern, May: may, Query: anyQuery, Handle: servePage})
 	}
 	return routes
 }

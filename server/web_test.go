@@ -31,6 +31,12 @@ func TestPageIsServed(t *testing.T) {
 	}
 	a.refused(405, CodeMethodNotAllowed, request{method: "POST", path: "/", body: `{}`})
 
+	// Links that others make have parameters of theirs.
+	for _, path := range []string{"/?utm_source=letter", somePage + "?from=mail", "/assets/" + name + "?v=2"} {
+		a.must(200, nil, request{method: "GET", path: path})
+	}
+	a.refused(404, CodeRouteNotFound, request{method: "GET", path: "/assets/none.js?v=2"})
+
 	// It needs no key: it asks its reader for one.
 	if _, _, err := a.keys.Create(t.Context(), "acme", ""); err != nil {
 		t.Fatal(err)

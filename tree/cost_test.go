@@ -41,6 +41,13 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 	}{
 		{"a message", 1, func(ctx context.Context, s *tree.Store) error { _, err := s.Message(ctx, id, mid); return err }},
 		{"messages", 100, func(ctx context.Context, s *tree.Store) error { _, err := s.Messages(ctx, id, ids[:100]); return err }},
+		{"a branch's state", 2, func(ctx context.Context, s *tree.Store) error { _, err := s.BranchState(ctx, id, head); return err }},
+		{"messages to remember", 50, func(ctx context.Context, s *tree.Store) error {
+			return s.Ancestors(ctx, id, head, 50, func(tree.Text) error { return nil })
+		}},
+		{"some of them", 100, func(ctx context.Context, s *tree.Store) error {
+			return s.Texts(ctx, id, ids[:100], func(tree.Text) error { return nil })
+		}},
 		{"children", 1, func(ctx context.Context, s *tree.Store) error {
 			_, err := s.Children(ctx, id, mid, tree.Paging{Limit: 10})
 			return err

@@ -100,7 +100,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.halt(syscall.SIGKILL)
 		<-s.done
 	}
-	err := fmt.Errorf("Postgres was stopped at once, and will replay its log on the next start: %w", context.Cause(ctx))
+	err := fmt.Errorf("the private Postgres was stopped at once, and will replay its log on the next start: %w", context.Cause(ctx))
 	fault.Wrap(&err, "embedded.Server.Stop")
 	return err
 }

@@ -15,11 +15,6 @@ import (
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 )
 
-// words counts a token for every four bytes, which is quick and monotonic.
-type quarters struct{}
-
-func (quarters) Count(text string) int { return (len(text) + 3) / 4 }
-
 // allSteps runs Next to the end, with a summary of the given length after
 // each step, and checks what must hold of any run.
 func allSteps(t interface {

@@ -1,7 +1,7 @@
 package main
 
-// benchCommand measures. What it prints stands in docs/branch-safety.md and
-// docs/performance.md.
+// benchCommand measures. What it prints stands in docs/branch-safety.md,
+// docs/performance.md and docs/performance-tables.md.
 type benchCommand struct {
 	Forks      benchForksCommand  `cmd:"" help:"Replay branched chats, and count the summaries that edits, regenerations and forks keep."`
 	Cache      benchCacheCommand  `cmd:"" help:"Hold a long chat, and tell how much of its contexts a prompt cache has seen before."`

@@ -17,7 +17,7 @@ import (
 
 type benchAllCommand struct {
 	speedFlags
-	Out string `type:"existingdir" placeholder:"DIR" help:"Folder of the documentation: the tables go into its performance.md, between the comments that name them, and the plots into images/."`
+	Out string `type:"existingdir" placeholder:"DIR" help:"Folder of the documentation: the tables go into its performance.md and performance-tables.md, between the comments that name them, and the plots into images/."`
 }
 
 func (cmd *benchAllCommand) Run(ctx context.Context, out *printer) error {
@@ -63,7 +63,7 @@ func measured(r *speed.Report, section string) bool {
 	return section == "machine" || section == "targets" || r.Has(section)
 }
 
-// tableSections are what performance.md has places for.
+// tableSections are the sections of tables that the pages have places for.
 func tableSections() []string { return append([]string{"machine", "targets"}, speed.Parts()...) }
 
 func writeSection(out *printer, r *speed.Report, section string) {
@@ -81,26 +81,36 @@ func writeSection(out *printer, r *speed.Report, section string) {
 	}
 }
 
-// insertTables puts the report's tables between the comments of performance.md
-// that name them, and leaves those of what was not measured. With no report it
-// only looks whether all are there.
+// pages are the files of the documentation that have places for tables.
+var pages = []string{"performance.md", "performance-tables.md"}
+
+// insertTables puts the report's tables between the comments that name them, on
+// whichever page has these, and leaves the tables of what was not measured. With
+// no report it only looks whether every section has a place.
 func insertTables(docs string, r *speed.Report) error {
-	name := filepath.Join(docs, "performance.md")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return err
+	texts := make([][]byte, len(pages))
+	for i, page := range pages {
+		text, err := os.ReadFile(filepath.Join(docs, page))
+		if err != nil {
+			return err
+		}
+		texts[i] = text
 	}
 	for _, section := range tableSections() {
 		begin, end := []byte("<!-- bench "+section+" -->\n"), []byte("<!-- end -->")
-		before, rest, ok := bytes.Cut(text, begin)
-		_, after, closed := bytes.Cut(rest, end)
-		if !ok || !closed {
-			return fmt.Errorf("%s has no place for the tables of %s: write the line %q where they go, and %q after it",
-				name, section, bytes.TrimSpace(begin), end)
+		i := slices.IndexFunc(texts, func(text []byte) bool {
+			_, rest, ok := bytes.Cut(text, begin)
+			return ok && bytes.Contains(rest, end)
+		})
+		if i < 0 {
+			return fmt.Errorf("%s has no place for the tables of %s: in %s, write the line %q where they go, and %q after it",
+				docs, section, strings.Join(pages, " or "), bytes.TrimSpace(begin), end)
 		}
 		if r == nil || !measured(r, section) {
 			continue
 		}
+		before, rest, _ := bytes.Cut(texts[i], begin)
+		_, after, _ := bytes.Cut(rest, end)
 		var tables bytes.Buffer
 		out := newPrinter(&tables, nil)
 		if section == "growth" {
@@ -113,12 +123,17 @@ func insertTables(docs string, r *speed.Report) error {
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		text = bytes.Join([][]byte{before, begin, []byte("\n"), bytes.TrimRight(tables.Bytes(), "\n"), []byte("\n\n"), end, after}, nil)
+		texts[i] = bytes.Join([][]byte{before, begin, []byte("\n"), bytes.TrimRight(tables.Bytes(), "\n"), []byte("\n\n"), end, after}, nil)
 	}
 	if r == nil {
 		return nil
 	}
-	return os.WriteFile(name, text, 0o644)
+	for i, page := range pages {
+		if err := os.WriteFile(filepath.Join(docs, page), texts[i], 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writePlots draws each axis of growth.

@@ -8,7 +8,7 @@ import (
 )
 
 // The tables of what was measured, as Markdown: the same on a terminal and in
-// docs/performance.md.
+// docs/performance-tables.md.
 
 // writePart prints the tables of one part.
 func writePart(out *printer, r *speed.Report, part string) {

@@ -20,7 +20,7 @@ func TestDocuments(t *testing.T) {
 		help += parse(t, append(command, "--help")...)
 	}
 	commandLines := 0
-	for _, name := range []string{"README.md", "../README.md", "../CHANGELOG.md", "../docs/branch-safety.md", "../docs/performance.md", "../docs/reliability.md"} {
+	for _, name := range []string{"README.md", "../README.md", "../CHANGELOG.md", "../docs/branch-safety.md", "../docs/performance.md", "../docs/performance-tables.md", "../docs/reliability.md", "../CONTRIBUTING.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -187,12 +187,14 @@ func TestBenchAll(t *testing.T) {
 		t.Skip("COPPICE_TEST_BENCH is not set")
 	}
 	docs := t.TempDir()
-	page, err := os.ReadFile("../../../docs/performance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(docs, "performance.md"), page, 0o644); err != nil {
-		t.Fatal(err)
+	for _, name := range pages {
+		page, err := os.ReadFile(filepath.Join("../../../docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(docs, name), page, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	url := dbtest.URL(t)
 	args := append([]string{"bench", "all", "--quick", "--json", "--out", docs}, siteArgs(t, url)...)
@@ -248,7 +250,7 @@ func TestBenchAll(t *testing.T) {
 	if n := len(report.Targets()); n != 9 {
 		t.Errorf("%d targets", n)
 	}
-	after, err := os.ReadFile(filepath.Join(docs, "performance.md"))
+	after, err := os.ReadFile(filepath.Join(docs, "performance-tables.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +265,10 @@ func TestBenchAll(t *testing.T) {
 func TestBenchSpeedRefuses(t *testing.T) {
 	t.Parallel()
 	docs := t.TempDir()
-	if err := os.WriteFile(filepath.Join(docs, "performance.md"), []byte("# Performance\n"), 0o644); err != nil {
-		t.Fatal(err)
+	for _, page := range pages {
+		if err := os.WriteFile(filepath.Join(docs, page), []byte("# Performance\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, test := range []struct {
 		args []string

@@ -1,11 +1,11 @@
-// Package rawjson reads JSON without decoding it: it finds where values begin
-// and end, and gives them as they were written, in their order, repeated names
-// included. encoding/json would forget all of that, and take "Role" for role.
-//
-// Except for Nesting, it is for JSON that is known to be valid, as json.Valid
-// tells; with anything else it may panic. Nothing here allocates but String, and
-// Name where a name has escapes.
-package rawjson
+package chat
+
+// How a message's JSON is read without decoding it: these functions find where
+// values begin and end, and give them as they were written, in their order,
+// repeated names included. encoding/json would forget all of that, and take
+// "Role" for role. Except for Nesting they are for JSON that is known to be
+// valid, as json.Valid tells; with anything else they may panic. None allocates
+// but String, and nameOf where a name has escapes.
 
 import (
 	"bytes"
@@ -14,21 +14,16 @@ import (
 	"unicode/utf8"
 )
 
-// Members gives the members of a valid object: the name with its quotes and
-// escapes, for Name, and the value.
-func Members(object []byte) iter.Seq2[[]byte, []byte] { return members(object, -1, 0) }
-
-// members is Members, which knows where the value ends that begins at gap.
-func members(object []byte, gap, gapEnd int) iter.Seq2[[]byte, []byte] {
+// membersOf gives the members of a valid object: the name with its quotes and
+// escapes, for nameOf, and the value.
+func membersOf(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		i := skipSpace(object, skipSpace(object, 0)+1)
 		for object[i] != '}' {
 			end := skipString(object, i)
 			name := object[i:end]
 			i = skipSpace(object, skipSpace(object, end)+1) // past the colon
-			if end = gapEnd; i != gap {
-				end = skipValue(object, i)
-			}
+			end = skipValue(object, i)
 			if !yield(name, object[i:end]) {
 				return
 			}
@@ -39,18 +34,18 @@ func members(object []byte, gap, gapEnd int) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Member gives the value of an object's member, nil for none; of several with
+// memberOf gives the value of an object's member, nil for none; of several with
 // that name the last, as encoding/json has it.
-func Member(object []byte, name string) (found []byte) {
-	for quoted, value := range Members(object) {
-		if string(Name(quoted)) == name {
+func memberOf(object []byte, name string) (found []byte) {
+	for quoted, value := range membersOf(object) {
+		if string(nameOf(quoted)) == name {
 			found = value
 		}
 	}
 	return found
 }
 
-// Elements gives the elements of a valid array.
+// Elements gives the elements of a valid JSON array, as they stand.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := skipSpace(array, skipSpace(array, 0)+1)
@@ -66,8 +61,8 @@ func Elements(array []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Name reads a quoted name, however it is escaped.
-func Name(quoted []byte) []byte {
+// nameOf reads a quoted name, however it is escaped.
+func nameOf(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
@@ -91,12 +86,12 @@ func String(quoted []byte) string {
 			out = append(out, unescaped[c])
 			continue
 		}
-		r := Hex4(text)
+		r := hex4(text)
 		text = text[4:]
 		if utf16.IsSurrogate(r) {
 			var low rune
 			if len(text) >= 6 && text[0] == '\\' && text[1] == 'u' {
-				low = Hex4(text[2:])
+				low = hex4(text[2:])
 			}
 			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
 				text = text[6:]
@@ -110,8 +105,8 @@ func String(quoted []byte) string {
 // unescaped are the characters that JSON writes as a backslash and another one.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// Hex4 reads the four digits of a \u escape, which json.Valid has seen.
-func Hex4(digits []byte) (unit rune) {
+// hex4 reads the four digits of a \u escape, which json.Valid has seen.
+func hex4(digits []byte) (unit rune) {
 	for _, c := range digits[:4] {
 		unit <<= 4
 		switch {

@@ -1,4 +1,4 @@
-package rawjson
+package chat
 
 import (
 	"encoding/json"
@@ -28,7 +28,7 @@ func FuzzMember(f *testing.F) {
 		if json.Unmarshal(object, &members) != nil || members == nil {
 			t.Skip()
 		}
-		if got, want := Member(object, name), members[name]; string(got) != string(want) {
+		if got, want := memberOf(object, name), members[name]; string(got) != string(want) {
 			t.Fatalf("%q of %s is %s, not %s", name, object, got, want)
 		}
 	})
@@ -84,14 +84,14 @@ func TestMembers(t *testing.T) {
 		"{\n\"A\\u0042\" :\t[ 1 , 2 ] ,\"\":0}": {`AB=[ 1 , 2 ]`, `=0`},
 	} {
 		var got []string
-		for name, value := range Members([]byte(object)) {
-			got = append(got, fmt.Sprintf("%s=%s", Name(name), value))
+		for name, value := range membersOf([]byte(object)) {
+			got = append(got, fmt.Sprintf("%s=%s", nameOf(name), value))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", object, got, want)
 		}
 	}
-	for range Members([]byte(`{"a":1,"b":2}`)) {
+	for range membersOf([]byte(`{"a":1,"b":2}`)) {
 		break // is allowed
 	}
 	for range Elements([]byte(`[1,2]`)) {

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/lab/memory"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type memoryCommand struct {
+	outputFlags
+	siteFlags
+	Dataset string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
+	Speed   int    `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
+}
+
+func (cmd *memoryCommand) Help() string {
+	return `Stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25. Datasets are not part of the repository.`
+}
+
+func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
+	if cmd.Speed < 0 {
+		return errors.New("--speed must be 1 or more")
+	}
+	chats, err := memory.Read(cmd.Dataset)
+	if err != nil {
+		return err
+	}
+	s, err := openSite(ctx, cmd.siteFlags, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	url, err := s.database(ctx)
+	if err != nil {
+		return err
+	}
+	pool, err := db.Open(ctx, db.Config{URL: url, MaxConns: 2})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if cmd.Speed > 0 {
+		report, err := memory.Speed(ctx, tree.New(pool), chats, cmd.Speed)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return out.JSON(report)
+		}
+		writeMemorySpeed(out, report)
+		return nil
+	}
+	report, err := memory.Recall(ctx, tree.New(pool), chats)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return out.JSON(report)
+	}
+	writeMemory(out, report)
+	return nil
+}
+
+func writeMemory(out *printer, r memory.RecallReport) {
+	rows := [][]string{{"hit@10", "questions", "recall", "plain BM25"}}
+	for _, s := range append(r.Kinds, r.All) {
+		n := float64(max(1, s.Questions))
+		rows = append(rows, []string{s.Kind, thousands(s.Questions), fmt.Sprintf("%.3f", float64(s.Recall)/n), fmt.Sprintf("%.3f", float64(s.Plain)/n)})
+	}
+	out.Table(rows)
+	out.Line("")
+	out.Line("Median of a chat's first question %s ms, of the others %s ms.", inMillis(r.FirstTime), inMillis(r.Time))
+}
+
+func writeMemorySpeed(out *printer, r memory.SpeedReport) {
+	out.Table([][]string{
+		{fmt.Sprintf("%s messages", thousands(r.Messages)), "ms"},
+		{"first question, which reads the branch", inMillis(r.First)},
+		{"questions, median", inMillis(r.Median)},
+		{"questions, p99", inMillis(r.P99)},
+		{fmt.Sprintf("a question of %s words", thousands(r.LongWords)), inMillis(r.Long)},
+		{"first question after an append", inMillis(r.Appended)},
+		{"first question about the conversation", inMillis(r.Conversation)},
+		{"the next one", inMillis(r.Again)},
+	})
+	out.Line("")
+	out.Line("The index takes %.1f MB.", float64(r.IndexBytes)/1e6)
+}
+
+func inMillis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }

@@ -1,0 +1,189 @@
+// Package memory measures what is still known of a long conversation: whether
+// recall finds the messages that hold the evidence for a question.
+//
+// It reads datasets in the forms in which LoCoMo (locomo10.json) and BEAM
+// (a folder of chats, each with chat.json and probing_questions) are published.
+// It brings none of them along.
+package memory
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// A Chat is a conversation with questions about it.
+type Chat struct {
+	Name      string
+	Messages  []Message
+	Questions []Question
+}
+
+// A Message is one of a Chat.
+type Message struct {
+	Role string
+	Name string // of the speaker; "" for none
+	Text string
+}
+
+// A Question has the messages that hold its evidence, by their index.
+type Question struct {
+	Kind     string
+	Text     string
+	Evidence map[int]bool
+}
+
+// Read reads a dataset: a file of LoCoMo's, or a folder of BEAM's.
+func Read(path string) ([]Chat, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return readBEAM(path)
+	}
+	return readLoCoMo(path)
+}
+
+var dialogID = regexp.MustCompile(`D:?(\d+):(\d+)`)
+
+// readLoCoMo takes both speakers for users, named as they are. What a picture
+// shows stands in brackets after the text.
+func readLoCoMo(path string) (chats []Chat, err error) {
+	var file []struct {
+		ID string `json:"sample_id"`
+		QA []struct {
+			Question string   `json:"question"`
+			Evidence []string `json:"evidence"`
+			Category int      `json:"category"`
+		} `json:"qa"`
+		Conversation map[string]json.RawMessage `json:"conversation"`
+	}
+	if err := readJSON(path, &file); err != nil {
+		return nil, err
+	}
+	for _, sample := range file {
+		c := Chat{Name: sample.ID}
+		at := map[string]int{}
+		for n := 1; sample.Conversation["session_"+strconv.Itoa(n)] != nil; n++ {
+			var turns []struct {
+				Speaker string `json:"speaker"`
+				Text    string `json:"text"`
+				ID      string `json:"dia_id"`
+				Caption string `json:"blip_caption"`
+			}
+			if err := json.Unmarshal(sample.Conversation["session_"+strconv.Itoa(n)], &turns); err != nil {
+				return nil, fmt.Errorf("%s: %s, session %d: %w", path, sample.ID, n, err)
+			}
+			for _, turn := range turns {
+				at[turn.ID] = len(c.Messages)
+				if turn.Caption != "" {
+					turn.Text += " [" + turn.Caption + "]"
+				}
+				c.Messages = append(c.Messages, Message{Role: "user", Name: turn.Speaker, Text: turn.Text})
+			}
+		}
+		for _, qa := range sample.QA {
+			if len(qa.Evidence) == 0 {
+				continue
+			}
+			q := Question{Kind: "category " + strconv.Itoa(qa.Category), Text: qa.Question, Evidence: map[int]bool{}}
+			for _, evidence := range qa.Evidence {
+				for _, id := range dialogID.FindAllStringSubmatch(evidence, -1) {
+					if i, ok := at["D"+id[1]+":"+id[2]]; ok {
+						q.Evidence[i] = true
+					}
+				}
+			}
+			c.Questions = append(c.Questions, q)
+		}
+		chats = append(chats, c)
+	}
+	return chats, nil
+}
+
+func readBEAM(dir string) (chats []Chat, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "chat.json"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("%s has no chats: a folder each, with chat.json and probing_questions/probing_questions.json (%w)", dir, os.ErrNotExist)
+	}
+	for _, name := range files {
+		var batches []struct {
+			Turns [][]struct {
+				ID      int    `json:"id"`
+				Role    string `json:"role"`
+				Content string `json:"content"`
+			} `json:"turns"`
+		}
+		if err := readJSON(name, &batches); err != nil {
+			return nil, err
+		}
+		c := Chat{Name: filepath.Base(filepath.Dir(name))}
+		at := map[int]int{}
+		for _, batch := range batches {
+			for _, turn := range batch.Turns {
+				for _, m := range turn {
+					at[m.ID] = len(c.Messages)
+					c.Messages = append(c.Messages, Message{Role: m.Role, Text: m.Content})
+				}
+			}
+		}
+		var kinds map[string][]struct {
+			Question string `json:"question"`
+			Source   any    `json:"source_chat_ids"`
+		}
+		if err := readJSON(filepath.Join(filepath.Dir(name), "probing_questions", "probing_questions.json"), &kinds); err != nil {
+			return nil, err
+		}
+		for kind, questions := range kinds {
+			for _, question := range questions {
+				q := Question{Kind: kind, Text: question.Question, Evidence: map[int]bool{}}
+				for _, id := range numbers(question.Source) {
+					if i, ok := at[id]; ok {
+						q.Evidence[i] = true
+					}
+				}
+				if len(q.Evidence) > 0 {
+					c.Questions = append(c.Questions, q)
+				}
+			}
+		}
+		slices.SortFunc(c.Questions, func(q, other Question) int {
+			return slices.Compare([]byte(q.Kind+q.Text), []byte(other.Kind+other.Text))
+		})
+		chats = append(chats, c)
+	}
+	return chats, nil
+}
+
+// numbers gives all numbers in a JSON value, however deep they stand.
+func numbers(v any) (all []int) {
+	switch v := v.(type) {
+	case float64:
+		return []int{int(v)}
+	case []any:
+		for _, element := range v {
+			all = append(all, numbers(element)...)
+		}
+	case map[string]any:
+		for _, element := range v {
+			all = append(all, numbers(element)...)
+		}
+	}
+	return all
+}
+
+func readJSON(name string, into any) error {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

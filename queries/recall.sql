@@ -1,0 +1,56 @@
+-- Recall keeps the words of conversations in memory. It asks here what became
+-- of a branch, and reads what it does not know yet.
+--
+-- version is the transaction that wrote the row. A message that was pruned and
+-- stored again under its old id has another one. No message can be pruned
+-- without those below it, so a head whose version is known vouches for its whole
+-- path. A sibling's prune changes it too, which only costs a second reading.
+
+-- name: GetRecallBranch :one
+select n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+where c.id = @conversation_id and c.tenant_id = @tenant_id;
+
+-- name: ListFolds :many
+-- Where a conversation's summaries stand, newest first. They are found by
+-- nodes_cutoffs, so that no message is read.
+select n.id, n.parent_id as anchor_id, n.last_summarized_id as cutoff_id
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.last_summarized_id is not null
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by n.created_at desc, n.id desc;
+
+-- name: WalkUp :many
+-- From @id towards the root, @row_limit messages at most.
+with recursive path as (
+    select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body, 1 as position
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.body, path.position + 1
+    from path
+    join lateral (select p.*, p.xmin::text as version from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
+    where path.position < @row_limit::integer
+)
+select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.body
+from path
+order by path.position;
+
+-- name: ListVersions :many
+-- Every message of a conversation, a parent before its children.
+select n.id, n.xmin::text as version
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by n.depth;
+
+-- name: ListTexts :many
+-- In the order of @ids; what is absent is left out.
+select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
+from conversations c
+cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
+join lateral (select n.*, n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by wanted.position;

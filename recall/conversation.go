@@ -1,0 +1,277 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A conversation is an index with what keeps it true to the tree.
+//
+// Messages never change and a path never changes, so an index can only lack
+// messages, or have some that were pruned. A message cannot be pruned without
+// those below it. So a head that has the version that the index knows vouches
+// for its whole path, and a walk from an unknown head can stop at the first
+// message whose version is known. Where a version differs, something was pruned:
+// the index starts anew.
+type conversation struct {
+	key     key
+	counted int64         // bytes; the cache's
+	loading chan struct{} // holds one token: who takes it may add to the index
+
+	mu    sync.RWMutex
+	index *index
+	whole wholeness
+}
+
+// wholeness is the state of the conversation at which all of it was read.
+type wholeness struct {
+	messages  int
+	updatedAt time.Time
+}
+
+func newConversation(k key) *conversation {
+	c := &conversation{key: k, loading: make(chan struct{}, 1), index: newIndex()}
+	c.loading <- struct{}{}
+	return c
+}
+
+func (c *conversation) bytes() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if len(c.index.entries) == 0 {
+		return 0
+	}
+	return c.index.bytes
+}
+
+// reset forgets all, as something was pruned.
+func (c *conversation) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.index, c.whole = newIndex(), wholeness{}
+}
+
+// answer asks once.
+func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uuid.UUID, q Question) (Answer, error) {
+	state, err := store.BranchState(ctx, c.key.id, headID)
+	if err != nil {
+		return Answer{}, err
+	}
+	found, err := c.search(state, headID, q)
+	if errors.Is(err, errUnread) {
+		if err := c.load(ctx, store, headID, state, q.Scope); err != nil {
+			return Answer{}, err
+		}
+		found, err = c.search(state, headID, q)
+	}
+	if errors.Is(err, errUnread) {
+		return Answer{}, errChanged // another question saw a prune meanwhile
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	answer, err := found.read(ctx, store, c.key.id, q)
+	if err != nil {
+		return Answer{}, err
+	}
+	// What was read between two looks at the same version of the head is of its path.
+	again, err := store.BranchState(ctx, c.key.id, headID)
+	if err == nil && again.Version != state.Version {
+		err = errChanged
+	}
+	return answer, err
+}
+
+// errUnread says that the index lacks some of the scope.
+var errUnread = errors.New("not read yet")
+
+// search ranks what the index has. All that it takes from it is copied.
+func (c *conversation) search(state tree.BranchState, headID uuid.UUID, q Question) (found, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	x := c.index
+	head, known := x.byID[headID]
+	if !known || x.entries[head].version != state.Version {
+		return found{}, errUnread
+	}
+	path, _, whole := x.path(head)
+	if !whole {
+		return found{}, errUnread
+	}
+	if q.Scope == ScopeConversation && c.whole != (wholeness{state.Messages, state.UpdatedAt}) {
+		return found{}, errUnread
+	}
+	return x.find(path, state, q), nil
+}
+
+// load reads what the index lacks. Of several questions one reads, and the
+// others wait for it.
+func (c *conversation) load(ctx context.Context, store *tree.Store, headID uuid.UUID, state tree.BranchState, scope Scope) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.loading:
+	}
+	defer func() {
+		c.forgetWords()
+		c.loading <- struct{}{}
+	}()
+	next := headID
+	switch version, known := c.version(headID); {
+	case known && version == state.Version:
+		next = c.unreadAbove(headID)
+	case known:
+		c.reset()
+	}
+	if err := c.loadPath(ctx, store, next); err != nil {
+		return err
+	}
+	if scope == ScopeConversation {
+		if err := c.loadRest(ctx, store); err != nil {
+			return err
+		}
+	}
+	// Between two looks at the same version of the head, its path was the same.
+	again, err := store.BranchState(ctx, c.key.id, headID)
+	if err != nil || again.Version != state.Version {
+		c.reset()
+		if err == nil {
+			err = errChanged
+		}
+		return err
+	}
+	if scope == ScopeConversation { // with all that was there when state was read, and perhaps more
+		c.mu.Lock()
+		c.whole = wholeness{state.Messages, state.UpdatedAt}
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// forgetWords gives up what was remembered of words while messages were read.
+func (c *conversation) forgetWords() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.index.stems = newStemmer()
+}
+
+// page is how many messages are read at once.
+const page = 500
+
+// loadPath reads from a message up until it meets what the index has. What it
+// has read stays where it is interrupted, so that the next one goes on from there.
+func (c *conversation) loadPath(ctx context.Context, store *tree.Store, id uuid.UUID) error {
+	for limit := 50; id != uuid.Nil; limit = page {
+		met, last := false, uuid.Nil
+		err := store.Ancestors(ctx, c.key.id, id, limit, func(t tree.Text) error {
+			if met {
+				return nil
+			}
+			added, err := c.add(t)
+			met, last = !added, t.ParentID
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if met {
+			last = c.unreadAbove(id)
+		}
+		id = last
+	}
+	return nil
+}
+
+func (c *conversation) version(id uuid.UUID) (tree.Version, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	n, known := c.index.byID[id]
+	if !known {
+		return 0, false
+	}
+	return c.index.entries[n].version, true
+}
+
+// unreadAbove gives the id of the first message above id that was not read; or
+// uuid.Nil, where all were.
+func (c *conversation) unreadAbove(id uuid.UUID) uuid.UUID {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	_, top, whole := c.index.path(c.index.byID[id])
+	if whole {
+		return uuid.Nil
+	}
+	return c.index.parents[top]
+}
+
+// add brings a message in. It gives false where it is there already, and
+// errChanged where another one of its id is.
+func (c *conversation) add(t tree.Text) (added bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n, known := c.index.byID[t.ID]; known {
+		if c.index.entries[n].version != t.Version {
+			c.index, c.whole = newIndex(), wholeness{}
+			return false, errChanged
+		}
+		c.index.link(t.ID, n)
+		return false, nil
+	}
+	c.index.add(t)
+	return true, nil
+}
+
+// linkUp links a message to its parent, if that is there.
+func (c *conversation) linkUp(t tree.Text) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n, known := c.index.byID[t.ParentID]; known {
+		c.index.link(t.ParentID, n)
+	}
+}
+
+// loadRest reads the messages of all other branches.
+func (c *conversation) loadRest(ctx context.Context, store *tree.Store) error {
+	var unknown []uuid.UUID
+	known, differs := 0, false
+	err := store.Versions(ctx, c.key.id, func(id uuid.UUID, version tree.Version) {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		switch n, ok := c.index.byID[id]; {
+		case !ok:
+			unknown = append(unknown, id)
+		case c.index.entries[n].version != version:
+			differs = true
+		default:
+			known++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.RLock()
+	gone := known < len(c.index.entries)
+	c.mu.RUnlock()
+	if differs || gone {
+		c.reset()
+		return errChanged
+	}
+	for len(unknown) > 0 {
+		chunk := unknown[:min(page, len(unknown))]
+		unknown = unknown[len(chunk):]
+		if err := store.Texts(ctx, c.key.id, chunk, func(t tree.Text) error {
+			_, err := c.add(t)
+			c.linkUp(t) // its parent's version was just compared, or came before it
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package recall
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// An excerpt has so many bytes at most, and so many before the first word that
+// was sought.
+const (
+	excerptBytes  = 400
+	excerptBefore = 80
+)
+
+// excerpt cuts a text where most of the different terms that are sought stand
+// together; its beginning where none stands in it.
+func excerpt(stems *stemmer, text string, sought map[term]bool) string {
+	words := wordsOf(text)
+	language := languageOf(words)
+	type place struct {
+		at   int
+		term term
+	}
+	var places []place
+	for _, w := range words {
+		if t, ok := stems.termIn(w, language); ok && sought[t] {
+			places = append(places, place{w.from, t})
+		}
+	}
+	at, most := 0, 0
+	seen := map[term]int{}
+	end := 0
+	for i, p := range places {
+		for ; end < len(places) && places[end].at < p.at+excerptBytes-2*excerptBefore; end++ {
+			seen[places[end].term]++
+		}
+		if len(seen) > most {
+			at, most = p.at, len(seen)
+		}
+		if seen[places[i].term]--; seen[places[i].term] == 0 {
+			delete(seen, places[i].term)
+		}
+	}
+	return cut(text, at)
+}
+
+// cut gives the part of a text around a place, from the beginning of a word to
+// the end of one where words are short enough.
+func cut(text string, at int) string {
+	from := max(0, at-excerptBefore)
+	if from > 0 {
+		if space := strings.LastIndexAny(text[from:at], ".!?。！？\n"); space >= 0 {
+			from += space + 1
+		} else if space := strings.IndexByte(text[from:at], ' '); space >= 0 {
+			from += space + 1
+		}
+	}
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	text = text[from:]
+	if len(text) > excerptBytes {
+		to := excerptBytes
+		for !utf8.RuneStart(text[to]) {
+			to--
+		}
+		if space := strings.LastIndexByte(text[:to], ' '); space > excerptBytes/2 {
+			to = space
+		}
+		text = text[:to]
+	}
+	return strings.TrimSpace(text)
+}

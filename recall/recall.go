@@ -1,0 +1,130 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Scope says where to look.
+type Scope string
+
+const (
+	ScopeFolded       Scope = "folded"       // messages of the branch that its applicable summary replaces
+	ScopeBranch       Scope = "branch"       // all messages of the branch
+	ScopeConversation Scope = "conversation" // all messages of the conversation
+)
+
+// Limits of a question.
+const (
+	MaxQueryBytes    = 64 << 10
+	DefaultLimit     = 10
+	MaxLimit         = 50
+	DefaultMaxTokens = 4000
+	MaxMaxTokens     = 100_000
+)
+
+// A Question asks for messages.
+type Question struct {
+	Query     string // plain words, in any language; of more than 64 different ones the rarest count
+	Scope     Scope  // "" is ScopeFolded
+	Limit     int    // of hits; 0 is DefaultLimit
+	MaxTokens int    // of all messages in the answer; 0 is DefaultMaxTokens
+}
+
+// An Answer has the messages that were found, best first.
+type Answer struct {
+	Hits     []Hit
+	Searched int // messages in the scope
+	Omitted  int // hits for which MaxTokens had no room
+}
+
+// A Hit is a message that answers a question. Before and After are those around
+// it on the branch, oldest first, as far as there was room; no message stands
+// twice in an answer.
+type Hit struct {
+	Message tree.Message // its Body is nil where there was no room for it
+	Excerpt string       // the part of its text where most of the question's words stand
+	Score   float64      // comparable within one answer only
+	Folded  bool         // the branch's applicable summary replaces it
+	Before  []tree.Message
+	After   []tree.Message
+}
+
+// A Service answers questions about conversations. It is safe for use by
+// several goroutines.
+type Service struct{ cache *cache }
+
+// DefaultMaxBytes is how much memory a Service takes for indexes if not told
+// otherwise: those of about 400,000 messages of 300 words.
+const DefaultMaxBytes = 256 << 20
+
+// New gives a Service whose indexes take about maxBytes of memory together; 0
+// is DefaultMaxBytes. One index that takes more is dropped after each answer.
+func New(maxBytes int64) *Service {
+	if maxBytes == 0 {
+		maxBytes = DefaultMaxBytes
+	}
+	return &Service{newCache(maxBytes)}
+}
+
+// tries is how often a question is asked again because something was pruned
+// while it was answered.
+const tries = 3
+
+// Recall finds the messages that answer a question on the branch that ends in
+// headID. What it gives lies on that branch, or in the conversation where that
+// is the scope; what was pruned before the call is not in it.
+//
+// The first question about a conversation reads the branch, at 6,000 to 60,000
+// messages a second by their length; a later one what was appended since.
+func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, q Question) (_ Answer, err error) {
+	defer fault.Wrap(&err, "recall.Recall(%s, head %s)", conversationID, headID)
+	if q, err = q.checked(); err != nil {
+		return Answer{}, err
+	}
+	c := s.cache.get(key{store.TenantID(), conversationID})
+	defer s.cache.used(c)
+	for range tries {
+		answer, err := c.answer(ctx, store, headID, q)
+		if err == nil || !errors.Is(err, errChanged) {
+			return answer, err
+		}
+	}
+	return Answer{}, fault.New(fault.Conflict, "conversation_changed", "",
+		"The conversation was pruned again and again while the question was answered. Ask again.")
+}
+
+// errChanged says that something was pruned since the branch was looked up.
+var errChanged = errors.New("the branch changed")
+
+func (q Question) checked() (Question, error) {
+	switch {
+	case len(q.Query) > MaxQueryBytes:
+		return q, fault.New(fault.Invalid, "query_too_long", "query", "The question has %d bytes, and %d is the most. Ask in fewer words.", len(q.Query), MaxQueryBytes)
+	case len(wordsOf(q.Query)) == 0:
+		return q, fault.New(fault.Invalid, "empty_query", "query", "Say in words what to look for.")
+	case q.Limit < 0 || q.Limit > MaxLimit:
+		return q, fault.New(fault.Invalid, "invalid_limit", "limit", "Ask for 1 to %d messages.", MaxLimit)
+	case q.MaxTokens < 0 || q.MaxTokens > MaxMaxTokens:
+		return q, fault.New(fault.Invalid, "invalid_max_tokens", "max_tokens", "Ask for 1 to %d tokens.", MaxMaxTokens)
+	}
+	if q.Scope == "" {
+		q.Scope = ScopeFolded
+	}
+	if !slices.Contains([]Scope{ScopeFolded, ScopeBranch, ScopeConversation}, q.Scope) {
+		return q, fault.New(fault.Invalid, "invalid_scope", "scope", "The scope is %s, %s or %s.", ScopeFolded, ScopeBranch, ScopeConversation)
+	}
+	if q.Limit == 0 {
+		q.Limit = DefaultLimit
+	}
+	if q.MaxTokens == 0 {
+		q.MaxTokens = DefaultMaxTokens
+	}
+	return q, nil
+}

@@ -1,0 +1,239 @@
+package recall_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func ask(t testing.TB, s *recall.Service, store *tree.Store, conversationID, head uuid.UUID, q recall.Question) recall.Answer {
+	t.Helper()
+	a, err := s.Recall(t.Context(), store, conversationID, head, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func code(err error) string {
+	var e *fault.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// Input that can't be answered says what to mend, and costs nothing.
+func TestBadQuestions(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	store := tree.New(pool)
+	id := conversation(t, store)
+	head := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "Hello."))[0]
+	s := recall.New(0)
+	for _, test := range []struct {
+		q        recall.Question
+		code     string
+		id, head uuid.UUID
+	}{
+		{recall.Question{}, "empty_query", id, head},
+		{recall.Question{Query: " ?! 🙂 "}, "empty_query", id, head},
+		{recall.Question{Query: strings.Repeat("a ", recall.MaxQueryBytes)}, "query_too_long", id, head},
+		{recall.Question{Query: "a", Limit: -1}, "invalid_limit", id, head},
+		{recall.Question{Query: "a", Limit: recall.MaxLimit + 1}, "invalid_limit", id, head},
+		{recall.Question{Query: "a", MaxTokens: recall.MaxMaxTokens + 1}, "invalid_max_tokens", id, head},
+		{recall.Question{Query: "a", Scope: "all"}, "invalid_scope", id, head},
+		{recall.Question{Query: "a"}, "conversation_not_found", uuid.New(), head},
+		{recall.Question{Query: "a"}, "message_not_found", id, uuid.New()},
+	} {
+		if _, err := s.Recall(t.Context(), store, test.id, test.head, test.q); code(err) != test.code {
+			t.Errorf("%+v: %v, want %s", test.q, err, test.code)
+		}
+	}
+	if a := ask(t, s, store, id, head, recall.Question{Query: "hello"}); len(a.Hits) != 0 || a.Searched != 0 {
+		t.Errorf("nothing is folded, and yet %+v", a)
+	}
+}
+
+// A tenant's question about another's conversation is answered as if that
+// didn't exist, also where its index is in memory.
+func TestTenants(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	mine, theirs := tree.New(pool), tree.New(pool).ForTenant("other")
+	id := conversation(t, mine)
+	head := chain(t, mine, id, uuid.Nil, said(tree.RoleUser, "The violin is sold."))[0]
+	s := recall.New(0)
+	q := recall.Question{Query: "violin", Scope: recall.ScopeConversation}
+	if a := ask(t, s, mine, id, head, q); len(a.Hits) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	if _, err := s.Recall(t.Context(), theirs, id, head, q); code(err) != "conversation_not_found" {
+		t.Errorf("another tenant: %v", err)
+	}
+}
+
+// What was pruned on one server is not found on another whose memory has it,
+// whatever the scope.
+func TestPrunedIsGone(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	store := tree.New(pool)
+	id := conversation(t, store)
+	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."))
+	other := chain(t, store, id, ids[1], said(tree.RoleUser, "Another branch."))[0]
+	// The later sibling: the prune of the earlier one would change the version of the other.
+	ids = append(ids, chain(t, store, id, ids[1], said(tree.RoleUser, "The violin is sold."))...)
+	s := recall.New(0)
+	q := recall.Question{Query: "violin", Scope: recall.ScopeConversation}
+	if a := ask(t, s, store, id, other, q); len(a.Hits) == 0 || a.Hits[0].Message.ID != ids[2] {
+		t.Fatalf("%+v", a)
+	}
+	q.Scope = recall.ScopeBranch
+	if a := ask(t, s, store, id, other, q); len(a.Hits) != 0 {
+		t.Fatalf("found on another branch: %+v", a)
+	}
+	if _, err := store.Prune(t.Context(), id, ids[2]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recall(t.Context(), store, id, ids[2], q); code(err) != "message_not_found" {
+		t.Errorf("the pruned head: %v", err)
+	}
+	q.Scope = recall.ScopeConversation
+	if a := ask(t, s, store, id, other, q); len(a.Hits) != 0 || a.Searched != 3 {
+		t.Errorf("after the prune: %+v", a)
+	}
+	// Under the same id another message may be stored.
+	for _, below := range []bool{false, true} { // asked about, or about a message below it
+		s := recall.New(0)
+		q.Scope = recall.ScopeBranch
+		id := conversation(t, store)
+		ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."), said(tree.RoleUser, "The violin is sold."))
+		if a := ask(t, s, store, id, ids[2], q); len(a.Hits) != 3 {
+			t.Fatalf("%+v", a)
+		}
+		if _, err := store.Prune(t.Context(), id, ids[2]); err != nil {
+			t.Fatal(err)
+		}
+		n := said(tree.RoleUser, "Tulips.")
+		n.ID = ids[2]
+		head := chain(t, store, id, ids[0], n)[0]
+		if below {
+			head = chain(t, store, id, head, said(tree.RoleAssistant, "In a box."))[0]
+		}
+		if a := ask(t, s, store, id, head, q); len(a.Hits) != 0 {
+			t.Errorf("after the id was used again: %+v", a)
+		}
+	}
+}
+
+// A question that is given up leaves what it has read, and the next one goes on.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	store := tree.New(pool)
+	id := conversation(t, store)
+	var messages []tree.NewMessage
+	for i := range 3000 {
+		messages = append(messages, said(tree.RoleUser, fmt.Sprintf("Message %d about thing%d.", i, i%700)))
+	}
+	ids := chain(t, store, id, uuid.Nil, messages...)
+	head := ids[len(ids)-1]
+	q := recall.Question{Query: "thing7", Scope: recall.ScopeBranch}
+	want := ask(t, recall.New(0), store, id, head, q)
+	s := recall.New(0)
+	gaveUp := 0
+	for wait := time.Millisecond; ; wait += wait / 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		got, err := s.Recall(ctx, store, id, head, q)
+		cancel()
+		if err != nil {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			gaveUp++
+			continue
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("after %d times given up:\n%v\nwant\n%v", gaveUp, got, want)
+		}
+		break
+	}
+	if gaveUp == 0 {
+		t.Error("no question was given up")
+	}
+}
+
+// Questions, appends, prunes and regenerations at the same time, on two servers
+// with little memory: every answer is of the branch that was asked about.
+func TestConcurrent(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	store := tree.New(pool)
+	services := []*recall.Service{recall.New(0), recall.New(30_000)}
+	var conversations []uuid.UUID
+	var trunks [][]uuid.UUID
+	for range 3 {
+		id := conversation(t, store)
+		var messages []tree.NewMessage
+		for i := range 60 {
+			messages = append(messages, said(tree.RoleUser, fmt.Sprintf("Trunk number%d has a violin.", i)))
+		}
+		conversations, trunks = append(conversations, id), append(trunks, chain(t, store, id, uuid.Nil, messages...))
+	}
+	var wg sync.WaitGroup
+	for worker := range 6 {
+		wg.Go(func() {
+			own := fmt.Sprintf("worker%d", worker)
+			for round := range 12 {
+				c := (worker + round) % len(conversations)
+				at := trunks[c][(7*worker+round)%len(trunks[c])]
+				stored, _, err := store.AppendChain(t.Context(), conversations[c], at, []tree.NewMessage{
+					said(tree.RoleUser, own+" asks about the violin."), said(tree.RoleAssistant, "It is "+own+"'s."),
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, s := range services {
+					a, err := s.Recall(t.Context(), store, conversations[c], stored[1].ID, recall.Question{Query: own + " violin", Scope: recall.ScopeBranch, MaxTokens: 50_000, Limit: 50})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mine := 0
+					for _, hit := range a.Hits {
+						body := string(hit.Message.Body)
+						if strings.Contains(body, "worker") && !strings.Contains(body, own) {
+							t.Errorf("%s found %s", own, body)
+						}
+						if hit.Message.ID == stored[0].ID || hit.Message.ID == stored[1].ID {
+							mine++
+						}
+					}
+					if mine != 2 {
+						t.Errorf("%s found %d of its two messages", own, mine)
+					}
+				}
+				if round%2 == 0 {
+					if _, err := store.Prune(t.Context(), conversations[c], stored[0].ID); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

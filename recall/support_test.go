@@ -1,0 +1,45 @@
+package recall_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// said is a message.
+func said(role tree.Role, text string) tree.NewMessage {
+	body, err := json.Marshal(map[string]any{"role": role, "content": text})
+	if err != nil {
+		panic(err)
+	}
+	return tree.NewMessage{Body: body}
+}
+
+func conversation(t testing.TB, s *tree.Store) uuid.UUID {
+	t.Helper()
+	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID
+}
+
+// chain appends messages below parent, each below the one before.
+func chain(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, messages ...tree.NewMessage) (ids []uuid.UUID) {
+	t.Helper()
+	for len(messages) > 0 {
+		some := messages[:min(len(messages), tree.MaxChain)]
+		stored, _, err := s.AppendChain(t.Context(), conversationID, parent, some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range stored {
+			ids = append(ids, m.ID)
+		}
+		parent, messages = ids[len(ids)-1], messages[len(some):]
+	}
+	return ids
+}

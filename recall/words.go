@@ -1,0 +1,137 @@
+package recall
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A word is a run of letters and digits of a text, or two neighbouring letters
+// of a script that writes no spaces.
+type word struct {
+	text     string // in lower case, composed
+	from, to int    // its bytes in the text
+	bigram   bool   // of a script without spaces: nothing to stem
+}
+
+// unspaced are the scripts whose words nothing separates, and Korean, whose
+// words carry their endings along. Their texts are taken apart into pairs of
+// neighbouring letters.
+var unspaced = []*unicode.RangeTable{
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
+}
+
+// kind of a rune for taking a text apart.
+type kind uint8
+
+const (
+	between kind = iota // separates words
+	letter              // of a script with spaces between words, a digit, or a mark
+	dense               // of a script without
+)
+
+func kindOf(r rune) kind {
+	switch {
+	case r < utf8.RuneSelf:
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+			return letter
+		}
+		return between
+	case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != 'ー':
+		return between
+	case r >= 0x0E00 && (unicode.In(r, unspaced...) || r == 'ー'):
+		return dense
+	default:
+		return letter
+	}
+}
+
+// wordsOf takes a text apart.
+func wordsOf(text string) []word {
+	words := make([]word, 0, len(text)/5)
+	start, in := 0, between
+	for i, r := range text {
+		k := kindOf(r)
+		if in == dense && k == letter && unicode.IsMark(r) {
+			k = dense // a vowel sign stays with its letter
+		}
+		if k == in {
+			continue
+		}
+		words = addRun(words, text, start, i, in)
+		start, in = i, k
+	}
+	return addRun(words, text, start, len(text), in)
+}
+
+func addRun(words []word, text string, from, to int, k kind) []word {
+	switch run := text[from:to]; k {
+	case letter:
+		lower := strings.ToLower(run)
+		if !isASCII(lower) {
+			lower = norm.NFKC.String(lower)
+		}
+		return append(words, word{text: lower, from: from, to: to})
+	case dense:
+		return addBigrams(words, norm.NFC.String(run), from, to)
+	default:
+		return words
+	}
+}
+
+// addBigrams adds each two neighbouring letters of a run, or its only one.
+func addBigrams(words []word, run string, from, to int) []word {
+	whole := len(run) == to-from // else places in it are not those in the text
+	before, last := -1, -1       // where the last two letters begin
+	add := func(i, j int) {
+		w := word{text: run[i:j], from: from, to: to, bigram: true}
+		if whole {
+			w.from, w.to = from+i, from+j
+		}
+		words = append(words, w)
+	}
+	for i, r := range run {
+		if unicode.IsMark(r) && last >= 0 {
+			continue // belongs to the letter before
+		}
+		if before >= 0 {
+			add(before, i)
+		}
+		before, last = last, i
+	}
+	if before < 0 {
+		before = last
+	}
+	add(before, len(run))
+	return words
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutAccents takes the accents off Latin, Greek and Cyrillic letters. Marks
+// of other scripts are vowels.
+func withoutAccents(word string) string {
+	if isASCII(word) {
+		return word
+	}
+	first := firstLetter(word)
+	if !unicode.In(first, unicode.Latin, unicode.Greek, unicode.Cyrillic) {
+		return word
+	}
+	var b strings.Builder
+	for _, r := range norm.NFD.String(word) {
+		if !unicode.Is(unicode.Mn, r) {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

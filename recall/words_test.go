@@ -1,0 +1,124 @@
+package recall
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ text, want string }{
+		{"", ""},
+		{"Don't PANIC, it's 3.5 km!", "don t panic it s 3 5 km"},
+		{"user_id = get-users('/etc/hosts')", "user id get users etc hosts"},
+		{"Ärger in Zürich", "ärger in zürich"},
+		{"ﬁne ﬁsh", "fine fish"},           // compatibility forms
+		{"e\u0301te\u0301", "été"},         // combining marks
+		{"東京都へ行く", "東京 京都 都へ へ行 行く"},       // pairs of letters
+		{"我 喜欢 Go 语言", "我 喜欢 go 语言"},       // one letter alone
+		{"コーヒーを飲む", "コー ーヒ ヒー ーを を飲 飲む"},   // the long vowel sign
+		{"한국어를", "한국 국어 어를"},               // Korean
+		{"ภาษาไทย", "ภา าษ ษา าไ ไท ทย"},   // Thai
+		{"ที่นี่", "ที่นี่"},               // marks stay with their letter
+		{"हिन्दी में", "हिन्दी में"},       // vowel signs of spaced scripts
+		{"Привет, мир", "привет мир"},      // Cyrillic
+		{"مرحبا بالعالم", "مرحبا بالعالم"}, // Arabic
+		{"a\xffb", "a b"},                                    // not UTF-8
+		{"mail@example.org", "mail example org"},             // an address
+		{"2024-03-15T10:00", "2024 03 15t10 00"},             // a time
+		{"🙂🙂 ok 🙂", "ok"},                                    // no letters
+		{strings.Repeat("x", 300), strings.Repeat("x", 300)}, // no word of a language
+	} {
+		var got []string
+		for _, w := range wordsOf(test.text) {
+			got = append(got, w.text)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%q: %q, want %q", test.text, strings.Join(got, " "), test.want)
+		}
+	}
+}
+
+func TestLanguage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ text, want string }{
+		{"What did you buy for the garden?", "english"},
+		{"Was hast du für den Garten gekauft?", "german"},
+		{"Qu'est-ce que tu as acheté pour le jardin ?", "french"},
+		{"¿Qué compraste para el jardín?", "spanish"},
+		{"Che cosa hai comprato per il giardino?", "italian"},
+		{"O que você comprou para o jardim?", "portuguese"},
+		{"Wat heb je voor de tuin gekocht?", "dutch"},
+		{"Vad köpte du till trädgården och varför?", "swedish"},
+		{"Что ты купил для сада?", "russian"},
+		{"Bahçe için ne aldın, ve neden?", "turkish"},
+		{"Mit vettél a kertbe, és miért?", "hungarian"},
+		{"Mitä ostit puutarhaan ja miksi se oli niin kallis?", "finnish"},
+		{"Ce ai cumpărat pentru grădină și de ce?", "romanian"},
+		{"ماذا اشتريت من السوق في هذا اليوم؟", "arabic"},
+		{"garden tools", "english"}, // nothing tells
+		{"庭のために何を買いましたか", "english"},
+		{"Καλημέρα, τι κάνεις;", "english"},
+	} {
+		if got := languages[languageOf(wordsOf(test.text))].name; got != test.want {
+			t.Errorf("%q is %s, want %s", test.text, got, test.want)
+		}
+	}
+}
+
+// Words of one stem find each other, with their accents and without.
+func TestStems(t *testing.T) {
+	t.Parallel()
+	s := newStemmer()
+	for _, test := range []struct{ language, words string }{
+		{"english", "paint painting painted paints"},
+		{"english", "user users"},
+		{"german", "garten gartens"},
+		{"german", "häuser hauser"},
+		{"french", "continuer continuation continuez"},
+		{"spanish", "corriendo corriendo"},
+		{"russian", "книга книги книгу"},
+		{"portuguese", "livro livros"},
+		{"swedish", "flicka flickor flickorna"},
+		{"english", "μήνυμα μηνυμα"}, // no stemmer, but accents
+	} {
+		l := language(slices.IndexFunc(languages, func(l languageRules) bool { return l.name == test.language }))
+		words := strings.Fields(test.words)
+		want := s.stem(words[0], l)
+		for _, w := range words[1:] {
+			if got := s.stem(w, l); got != want {
+				t.Errorf("%s: %s has the stem %q, and %s %q", test.language, words[0], want, w, got)
+			}
+		}
+	}
+}
+
+// A word stands in its text where it says, whatever the text is.
+func TestWordsStandWhereTheySay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`([a-zé ]|[ก-๙]|[一-龥]|[ァ-ー]|[가-힣]|\x{301}){0,40}`)).Draw(t, "text")
+		s := newStemmer()
+		at := 0
+		for _, w := range wordsOf(text) {
+			if w.from < at && !w.bigram || w.to <= w.from || w.to > len(text) || w.text == "" || !utf8.ValidString(w.text) {
+				t.Fatalf("%q: %+v", text, w)
+			}
+			if at = w.to; w.bigram {
+				at = w.from
+			}
+			for l := range languages {
+				if s.stem(w.text, language(l)) == "" {
+					t.Fatalf("%q has an empty stem in %s", w.text, languages[l].name)
+				}
+			}
+		}
+		if got := excerpt(s, text, map[term]bool{}); !strings.Contains(text, got) || len(got) > excerptBytes {
+			t.Fatalf("excerpt %q of %q", got, text)
+		}
+	})
+}

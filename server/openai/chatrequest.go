@@ -1,0 +1,121 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// passedOn are the members of a chat-completions request that go to the model as
+// they came.
+var passedOn = []string{"tools", "tool_choice", "parallel_tool_calls", "response_format", "top_p", "stop", "seed", "frequency_penalty", "presence_penalty", "logit_bias", "reasoning_effort"}
+
+var chatMembers = slices.Concat(passedOn, []string{
+	"model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "temperature", "n", "logprobs",
+	"modalities", "audio", "prediction", "web_search_options", "functions", "function_call", "service_tier", "store", "metadata",
+	"user", "safety_identifier", "prompt_cache_key", "moderation",
+})
+
+// ParseChat reads a request for a chat completion. Its messages keep their
+// bytes. Its errors are of kind fault.Invalid, and name the parameter.
+func ParseChat(body []byte) (*Request, error) {
+	var r reader
+	o := r.open(body, chatMembers...)
+	if r.err != nil {
+		return nil, r.failed()
+	}
+	req := &Request{Extra: map[string]json.RawMessage{}}
+	req.readModel(o)
+	for i, raw := range o.list("messages", maxItems) {
+		m, err := chat.Parse(raw)
+		if err != nil {
+			at := (*place)(nil).element("messages", i)
+			e := fault.Of(err)
+			if e.Field != "" {
+				at = at.member(e.Field)
+			}
+			r.wrongAt(at, e.Code, "%s", e.Detail)
+			break
+		}
+		req.Messages = append(req.Messages, m)
+	}
+	if len(req.Messages) == 0 {
+		o.wrong("messages", codeMissing, "Missing required parameter: messages. There must be one at least.")
+	}
+	req.Store = o.boolean("store", false)
+	req.Echo.Store = req.Store
+	req.readChatSampling(o)
+	for _, name := range passedOn {
+		if value := o.get(name); value != nil {
+			req.Extra[name] = value
+		}
+	}
+	req.chatTools(o)
+	o.refuse("audio", "models answer with text here.", "prediction", "leave it out.", "web_search_options", "no web is searched here.",
+		"functions", "use tools.", "function_call", "use tool_choice.", "moderation", "leave it out.")
+	for i, raw := range o.list("modalities", 8) {
+		if string(raw) != `"text"` {
+			r.wrongAt((*place)(nil).element("modalities", i), codeUnsupported, "Models answer with text here.")
+		}
+	}
+	if err := r.failed(); err != nil {
+		return nil, err
+	}
+	return req, nil
+}
+
+func (req *Request) readChatSampling(o object) {
+	req.Temperature = o.number("temperature", 0, 2)
+	o.number("top_p", 0, 1)
+	o.number("frequency_penalty", -2, 2)
+	o.number("presence_penalty", -2, 2)
+	o.integer("seed", math.MinInt, math.MaxInt)
+	o.oneOf("reasoning_effort", efforts...)
+	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+		if most := o.integer(name, 1, math.MaxInt32); most != nil {
+			req.MaxOutputTokens = *most
+		}
+	}
+	if n := o.integer("n", 1, 128); n != nil && *n > 1 {
+		o.wrong("n", codeUnsupported, "One answer is given at a time. Ask again for another one, which is kept beside the first.")
+	}
+	if o.boolean("logprobs", false) {
+		o.wrong("logprobs", codeUnsupported, "Logarithmic probabilities are not given here. Leave logprobs out.")
+	}
+	for name, kinds := range map[string]string{"response_format": "{", "logit_bias": "{", "stop": `"[`, "tool_choice": `"{`} {
+		value := o.get(name)
+		if value != nil && !slices.Contains([]byte(kinds), value[0]) {
+			o.wrong(name, codeType, "This is of a wrong type.")
+		}
+	}
+}
+
+// chatTools leaves out the tools that are no functions, and what goes with tools
+// where none are left.
+func (req *Request) chatTools(o object) {
+	var offered []json.RawMessage
+	for i, raw := range o.list("tools", maxTools) {
+		tool := o.object(raw, o.at.element("tools", i), "type", "function")
+		switch tool.required("type", math.MaxInt) {
+		case "function":
+			o.object(tool.get("function"), tool.at.member("function"), "name").required("name", math.MaxInt)
+			offered = append(offered, raw)
+		case "custom":
+			offered = append(offered, raw)
+		}
+	}
+	o.boolean("parallel_tool_calls", true)
+	if len(offered) == 0 {
+		delete(req.Extra, "tools")
+		delete(req.Extra, "tool_choice")
+		delete(req.Extra, "parallel_tool_calls")
+		if value := o.get("tool_choice"); value != nil && (value[0] == '{' || chat.String(value) == "required") {
+			o.wrong("tool_choice", codeUnsupported, "No function is among the tools, so none can be called.")
+		}
+		return
+	}
+	req.Extra["tools"] = marshal(offered)
+}

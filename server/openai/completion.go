@@ -1,0 +1,228 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-chat/coppice/chat"
+)
+
+// A Completion is an answer of chat completions.
+type Completion struct {
+	ID          string            `json:"id"`
+	Object      string            `json:"object"`
+	Created     int64             `json:"created"`
+	Model       string            `json:"model"`
+	Choices     []any             `json:"choices"`
+	Usage       *CompletionUsage  `json:"usage,omitempty"`
+	ServiceTier string            `json:"service_tier"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+type completionChoice struct {
+	Index    int             `json:"index"`
+	Message  completionSaid  `json:"message"`
+	Logprobs json.RawMessage `json:"logprobs"`
+	Finish   string          `json:"finish_reason"`
+}
+
+type completionSaid struct {
+	Role        string          `json:"role"`
+	Content     *string         `json:"content"`
+	Refusal     *string         `json:"refusal"`
+	Reasoning   string          `json:"reasoning_content,omitempty"`
+	Calls       json.RawMessage `json:"tool_calls,omitempty"`
+	Annotations []struct{}      `json:"annotations"`
+}
+
+// CompletionUsage counts the tokens of a chat completion.
+type CompletionUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+func completionUsage(u *Usage) *CompletionUsage {
+	if u == nil {
+		return &CompletionUsage{}
+	}
+	return &CompletionUsage{u.Input, u.Output, u.Total}
+}
+
+var null = json.RawMessage("null")
+
+// Completion is the chat completion of an answer that was stored. One that
+// failed is an error, which Refuse tells of.
+func (t Turn) Completion(end End) Completion {
+	said := completionSaid{Role: "assistant", Annotations: []struct{}{}}
+	if m := end.Message; m != nil {
+		d := deltaOf(m)
+		if d.Text != "" {
+			said.Content = &d.Text
+		}
+		if d.Refusal != "" {
+			said.Refusal = &d.Refusal
+		}
+		said.Reasoning = d.Reasoning
+		if len(d.Calls) > 0 {
+			said.Calls = marshal(d.Calls) // with all members, which some providers want back
+		}
+	}
+	return Completion{
+		ID: t.Node.CompletionID(), Object: "chat.completion", Created: t.CreatedAt.Unix(), Model: t.Echo.Model,
+		Choices: []any{completionChoice{0, said, null, finish(end)}}, Usage: completionUsage(end.Usage),
+		ServiceTier: t.Echo.ServiceTier, Metadata: t.Echo.Metadata,
+	}
+}
+
+// finish is the reason why an answer ended, in one of the words that clients
+// know.
+func finish(end End) string {
+	calls := end.Message != nil && len(end.Message.Calls) > 0
+	switch {
+	case end.FinishReason == "length" || end.FinishReason == "content_filter":
+		return end.FinishReason
+	case calls:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// Chunks write an answer as the chunks of a chat completion. They are used as a
+// Stream is.
+type Chunks struct {
+	turn  Turn
+	usage bool // a chunk with the usage comes last
+	sent  bool // a piece of the answer was sent
+	calls calls
+}
+
+// NewChunks makes Chunks.
+func NewChunks(turn Turn, usage bool) *Chunks { return &Chunks{turn: turn, usage: usage} }
+
+type chunk struct {
+	ID          string        `json:"id"`
+	Object      string        `json:"object"`
+	Created     int64         `json:"created"`
+	Model       string        `json:"model"`
+	ServiceTier string        `json:"service_tier"`
+	Choices     []chunkChoice `json:"choices"`
+	Usage       any           `json:"usage,omitempty"`
+}
+
+type chunkChoice struct {
+	Index    int             `json:"index"`
+	Delta    chunkDelta      `json:"delta"`
+	Logprobs json.RawMessage `json:"logprobs"`
+	Finish   *string         `json:"finish_reason"`
+}
+
+type chunkDelta struct {
+	Role      string            `json:"role,omitempty"`
+	Content   *string           `json:"content,omitempty"`
+	Refusal   string            `json:"refusal,omitempty"`
+	Reasoning string            `json:"reasoning_content,omitempty"`
+	Calls     []json.RawMessage `json:"tool_calls,omitempty"`
+}
+
+func (c *Chunks) send(dst []byte, usage any, choices ...chunkChoice) []byte {
+	if usage == nil && c.usage {
+		usage = null
+	}
+	return appendEvent(dst, "", marshal(chunk{
+		ID: c.turn.Node.CompletionID(), Object: "chat.completion.chunk", Created: c.turn.CreatedAt.Unix(), Model: c.turn.Echo.Model,
+		ServiceTier: c.turn.Echo.ServiceTier, Choices: append([]chunkChoice{}, choices...), Usage: usage,
+	}))
+}
+
+func (c *Chunks) delta(dst []byte, d chunkDelta) []byte {
+	return c.send(dst, nil, chunkChoice{Delta: d, Logprobs: null})
+}
+
+// Begin begins the stream.
+func (c *Chunks) Begin(dst []byte) []byte {
+	return c.delta(dst, chunkDelta{Role: "assistant", Content: new(string)})
+}
+
+// Add takes the next piece of the answer.
+func (c *Chunks) Add(dst []byte, d Delta) []byte {
+	c.sent = true
+	if d.Reasoning != "" {
+		dst = c.delta(dst, chunkDelta{Reasoning: d.Reasoning})
+	}
+	if d.Text != "" {
+		dst = c.delta(dst, chunkDelta{Content: &d.Text})
+	}
+	if d.Refusal != "" {
+		dst = c.delta(dst, chunkDelta{Refusal: d.Refusal})
+	}
+	var pieces []json.RawMessage
+	for _, raw := range d.Calls {
+		if at, _, ok := c.calls.add(raw); ok {
+			pieces = append(pieces, c.calls[at].chunk(at, raw))
+		}
+	}
+	if len(pieces) > 0 {
+		dst = c.delta(dst, chunkDelta{Calls: pieces})
+	}
+	return dst
+}
+
+// chunk is a piece of a call as a client can add it up: the call's number, and
+// id, type and name once. Members that are not known go as they came.
+func (p *partCall) chunk(at int, raw json.RawMessage) json.RawMessage {
+	members := []chat.Member{{Name: "index", Value: marshal(at)}}
+	for key, value := range chat.EachMember(raw) {
+		switch name := string(key); name {
+		case "index":
+		case "id":
+			if !p.begun && string(value) != `""` && !isNull(value) {
+				p.begun = true
+				members = append(members, chat.Member{Name: name, Value: value})
+			}
+		case "type":
+			if !p.typed && !isNull(value) {
+				p.typed = true
+				members = append(members, chat.Member{Name: name, Value: value})
+			}
+		case "function", "custom":
+			if !isNull(value) {
+				members = append(members, chat.Member{Name: name, Value: p.called(value)})
+			}
+		default:
+			members = append(members, chat.Member{Name: name, Value: value})
+		}
+	}
+	return chat.AppendObject(nil, members)
+}
+
+func (p *partCall) called(raw json.RawMessage) json.RawMessage {
+	var members []chat.Member
+	for key, value := range chat.EachMember(raw) {
+		name := string(key)
+		if name == "name" {
+			if p.named || isNull(value) || string(value) == `""` {
+				continue
+			}
+			p.named = true
+		}
+		members = append(members, chat.Member{Name: name, Value: value})
+	}
+	return chat.AppendObject(nil, members)
+}
+
+// End ends the stream. Where no piece of the answer was sent, it sends what is
+// stored first.
+func (c *Chunks) End(dst []byte, end End) []byte {
+	if end.Status == Failed {
+		return appendEvent(dst, "", Refuse(end.Err).JSON())
+	}
+	if !c.sent && end.Message != nil {
+		dst = c.Add(dst, deltaOf(end.Message))
+	}
+	reason := finish(end)
+	dst = c.send(dst, nil, chunkChoice{Logprobs: null, Finish: &reason})
+	if c.usage {
+		dst = c.send(dst, completionUsage(end.Usage))
+	}
+	return appendEvent(dst, "", done)
+}

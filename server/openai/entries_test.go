@@ -1,0 +1,213 @@
+package openai
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// parseInput reads the input of a request.
+func parseInput(input string) (Input, error) {
+	req, err := ParseCreate([]byte(`{"model":"m","input":` + input + `}`))
+	if err != nil {
+		return Input{}, err
+	}
+	return req.Input, nil
+}
+
+// show writes entries, a line each.
+func show(in Input) string {
+	var lines []string
+	for _, e := range in.Entries {
+		line := fmt.Sprint(e.At)
+		if e.Reference != nil {
+			line += " ref " + string(e.Reference.Kind)
+		}
+		if e.Content != "" {
+			line += " compaction " + e.Content
+		}
+		if e.Phase != "" {
+			line += " " + e.Phase
+		}
+		if len(e.ItemIDs) > 0 && e.Reference == nil {
+			line += " " + strings.Join(e.ItemIDs, ",")
+		}
+		if e.Message != nil {
+			line += " " + string(e.Message.Raw)
+		}
+		lines = append(lines, line)
+	}
+	if in.Compact {
+		lines = append(lines, "compact")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	replacer := strings.NewReplacer(
+		"{msg}", someNode.item(KindMessage, 1), "{rs}", someNode.item(KindReasoning, 0), "{other}", NodeID{someNode.Conversation, someNode.Conversation}.item(KindMessage, 1), "{cmp}", someSummary.item(KindCompaction, 1),
+	)
+	const call = `"function":{"name":"f","arguments":"{}"}}`
+	for _, test := range []struct{ name, input, want string }{
+		{"a string", `"hi <3"`, `0 {"role":"user","content":"hi <3"}`},
+		{"easy messages", `[{"role":"system","content":"Be short."},{"role":"user","content":"hi"},{"role":"assistant","content":"Hello."},{"role":"developer","content":[{"type":"input_text","text":"x"}]}]`,
+			"0 {\"role\":\"system\",\"content\":\"Be short.\"}\n1 {\"role\":\"user\",\"content\":\"hi\"}\n2 {\"role\":\"assistant\",\"content\":\"Hello.\"}\n3 {\"role\":\"developer\",\"content\":\"x\"}"},
+		{"a client's id", `[{"type":"message","id":"msg_6ad3","role":"user","content":"hi"}]`, `0 msg_6ad3 {"role":"user","content":"hi"}`},
+		{"parts", `[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,AA","detail":"low"},{"type":"input_file","filename":"a.pdf","file_data":"data:,x"},{"type":"input_image","image_url":"https://example.org/a.png","file_id":null}]}]`,
+			`0 {"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA","detail":"low"}},{"type":"file","file":{"filename":"a.pdf","file_data":"data:,x"}},{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]}`},
+		{"one turn", `[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"x"},
+			{"type":"message","id":"msg_1","role":"assistant","status":"completed","phase":"commentary","content":[{"type":"output_text","text":"Let me look.","annotations":[],"logprobs":[]}]},
+			{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":"{}","status":"completed"},{"type":"function_call","call_id":"b","name":"f","namespace":"n","arguments":""},
+			{"type":"function_call_output","id":"fco_1","call_id":"a","output":"1"},{"type":"function_call_output","call_id":"b","output":[{"type":"input_text","text":"2"}]},
+			{"type":"message","role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"A"},{"type":"output_text","text":"B"},{"type":"refusal","refusal":"No."}]}]`,
+			`0 commentary rs_1,msg_1,fc_1 {"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","tool_calls":[{"id":"a","type":"function",` + call + `,{"id":"b","type":"function","function":{"name":"n__f","arguments":""}}]}` +
+				"\n4 fco_1 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n5 {\"role\":\"tool\",\"content\":\"2\",\"tool_call_id\":\"b\"}\n" +
+				`6 final_answer {"role":"assistant","content":[{"type":"text","text":"A"},{"type":"text","text":"B"}],"refusal":"No."}`},
+		{"raw reasoning", `[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]},{"role":"assistant","content":"A"}]`, `0 {"role":"assistant","content":"A","reasoning_content":"Hm."}`},
+		{"reasoning that cannot be read", `[{"role":"user","content":"hi"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},{"role":"user","content":"ho"}]`,
+			"0 {\"role\":\"user\",\"content\":\"hi\"}\n2 {\"role\":\"user\",\"content\":\"ho\"}"},
+		{"an empty result", `[{"type":"function_call_output","call_id":"a","output":""},{"type":"function_call_output","call_id":"b","output":[]}]`,
+			"0 {\"role\":\"tool\",\"content\":\"\",\"tool_call_id\":\"a\"}\n1 {\"role\":\"tool\",\"content\":\"\",\"tool_call_id\":\"b\"}"},
+		{"references", `[{"role":"user","content":"hi"},{"type":"item_reference","id":"{rs}"},{"id":"{msg}"},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":null,"id":"{msg}"},{"type":"item_reference","id":"{other}"},{"type":"item_reference","id":"{cmp}"},{"role":"assistant","content":"A"}]`,
+			"0 {\"role\":\"user\",\"content\":\"hi\"}\n1 ref rs {\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":\"function\"," + call + "]}\n4 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n5 ref msg\n6 ref msg\n7 ref cmp\n8 {\"role\":\"assistant\",\"content\":\"A\"}"},
+		{"compaction", `[{"type":"compaction","id":null,"encrypted_content":"abc"},{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`, "0 compaction abc\n1 {\"role\":\"user\",\"content\":\"hi\"}\ncompact"},
+	} {
+		in, err := parseInput(replacer.Replace(test.input))
+		if err != nil || show(in) != test.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", test.name, err, show(in), test.want)
+		}
+	}
+}
+
+func TestEntriesRefuse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ input, code, param string }{
+		{`7`, codeType, "input"},
+		{`[]`, codeMissing, "input"},
+		{`[{"type":"reasoning","summary":[]}]`, codeMissing, "input"},
+		{`{"role":"user"}`, codeType, "input"},
+		{`""`, "empty_content", "input[0].content"},
+		{`["hi"]`, codeType, "input[0]"},
+		{`[{"role":"user","content":"a"},null]`, codeType, "input[1]"},
+		{`[{}]`, codeMissing, "input[0].type"},
+		{`[{"type":7}]`, codeType, "input[0].type"},
+		{`[{"content":"x"}]`, codeMissing, "input[0].type"},
+		{`[{"type":"message","content":"x"}]`, codeMissing, "input[0].role"},
+		{`[{"role":"tool","content":"x"}]`, codeValue, "input[0].role"},
+		{`[{"role":"user"}]`, codeMissing, "input[0].content"},
+		{`[{"role":"user","content":7}]`, codeType, "input[0].content"},
+		{`[{"role":"user","content":" "}]`, "empty_content", "input[0].content"},
+		{`[{"role":"user","content":[]}]`, "empty_content", "input[0].content"},
+		{`[{"role":"user","content":["x"]}]`, codeType, "input[0].content[0]"},
+		{`[{"role":"user","content":[{"type":"input_text"}]}]`, codeMissing, "input[0].content[0].text"},
+		{`[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_audio"}]}]`, codeUnsupported, "input[0].content[1].type"},
+		{`[{"role":"system","content":[{"type":"input_image","image_url":"data:,x"}]}]`, codeUnsupported, "input[0].content[0].type"},
+		{`[{"role":"user","content":[{"type":"refusal","refusal":"x"}]}]`, codeUnsupported, "input[0].content[0].type"},
+		{`[{"role":"user","content":[{"type":"input_image","file_id":"file_1"}]}]`, codeUnsupported, "input[0].content[0].file_id"},
+		{`[{"role":"user","content":[{"type":"input_image","image_url":"file:///etc/passwd"}]}]`, codeValue, "input[0].content[0].image_url"},
+		{`[{"role":"user","content":[{"type":"input_image","image_url":"data:,x","detail":"huge"}]}]`, codeValue, "input[0].content[0].detail"},
+		{`[{"role":"user","content":[{"type":"input_file","file_url":"https://example.org/a"}]}]`, codeUnsupported, "input[0].content[0].file_url"},
+		{`[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]`, codeUnsupported, "input[0].content[0].file_id"},
+		{`[{"role":"user","content":[{"type":"input_file"}]}]`, codeMissing, "input[0].content[0].file_data"},
+		{`[{"role":"assistant","content":"a","phase":"loud"}]`, codeValue, "input[0].phase"},
+		{`[{"type":"function_call","name":"f","arguments":"{}"}]`, codeMissing, "input[0].call_id"},
+		{`[{"type":"function_call","call_id":"a","arguments":"{}"}]`, codeMissing, "input[0].name"},
+		{`[{"type":"function_call","call_id":"a","name":"f"}]`, codeMissing, "input[0].arguments"},
+		{`[{"type":"function_call","call_id":"a","name":"f","arguments":{}}]`, codeType, "input[0].arguments"},
+		{`[{"type":"function_call","call_id":"a","name":"f","arguments":""},{"type":"function_call","call_id":"a","name":"f","arguments":""}]`, "invalid_tool_calls", "input[0]"},
+		{`[{"type":"function_call_output","output":""}]`, codeMissing, "input[0].call_id"},
+		{`[{"type":"function_call_output","call_id":"a"}]`, codeMissing, "input[0].output"},
+		{`[{"type":"item_reference"}]`, codeMissing, "input[0].id"},
+		{`[{"type":"item_reference","id":"msg_123"}]`, "item_not_found", "input[0].id"},
+		{`[{"type":"compaction","id":"cmp_1"}]`, codeMissing, "input[0].encrypted_content"},
+		{`[{"type":"compaction_trigger"},{"role":"user","content":"a"}]`, codeValue, "input[1]"},
+		{`[{"type":"reasoning","summary":"x"}]`, codeType, "input[0].summary"},
+		{`[{"type":"web_search_call","id":"ws_1"}]`, codeUnsupported, "input[0].type"},
+		{`[{"type":"custom_tool_call","call_id":"a"}]`, codeUnsupported, "input[0].type"},
+		{`[` + strings.Repeat(`{"role":"user","content":"a"},`, maxItems) + `{"role":"user","content":"a"}]`, codeValue, "input"},
+		{`"` + strings.Repeat("é", maxInputText+1) + `"`, codeValue, "input"},
+	} {
+		in, err := parseInput(test.input)
+		e := fault.Of(err)
+		if e == nil || e.Kind != fault.Invalid || e.Code != test.code || e.Field != test.param || e.Detail == "" || len(e.Detail) > 300 {
+			t.Errorf("%.200s: %+v, want %s at %q: %s", test.input, e, test.code, test.param, show(in))
+		}
+	}
+}
+
+// aMessage draws a message as it is stored.
+func aMessage(t *rapid.T) *chat.Message {
+	word := rapid.StringOfN(rapid.SampledFrom([]rune("ab \"\\\n<é🌳")), 0, 8, -1)
+	text := rapid.Map(word, func(s string) string { return "x" + s })
+	w := wireMessage{Role: rapid.SampledFrom([]chat.Role{chat.User, chat.System, chat.Developer, chat.Assistant, chat.Assistant, chat.Tool}).Draw(t, "role")}
+	switch w.Role {
+	case chat.Assistant:
+		w.Content = texts(rapid.SliceOfN(text, 0, 2).Draw(t, "texts"))
+		if rapid.Bool().Draw(t, "refuses") {
+			w.Refusal = text.Draw(t, "refusal")
+		}
+		for i := range rapid.IntRange(0, 2).Draw(t, "calls") {
+			call := wireCall{ID: fmt.Sprint("call_", i), Type: "function"}
+			call.Function.Name, call.Function.Arguments = "f", word.Draw(t, "arguments")
+			w.Calls = append(w.Calls, call)
+		}
+		if string(w.Content) == "null" && w.Refusal == "" && len(w.Calls) == 0 {
+			w.Content = marshal("x")
+		}
+		if rapid.Bool().Draw(t, "reasons") {
+			w.Reasoning = "r" + strings.TrimSpace(word.Draw(t, "reasoning"))
+		}
+	case chat.Tool:
+		w.CallID, w.Content = "call_0", marshal(word.Draw(t, "result"))
+	default:
+		w.Content = marshal(text.Draw(t, "text"))
+		if w.Role == chat.User && rapid.Bool().Draw(t, "parts") {
+			w.Content = marshal([]any{textPart{"text", text.Draw(t, "first")}, imagePart{"image_url", imageURL{"data:,x", "auto"}}, filePart{"file", fileData{Name: "a", Data: "data:,y"}}})
+		}
+	}
+	return message(t, string(marshal(w)))
+}
+
+// TestItemsRoundTrip holds that the items of a stored message, sent back, are
+// the same message.
+func TestItemsRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var all []Item
+		var messages []*chat.Message
+		for range rapid.IntRange(1, 4).Draw(t, "messages") {
+			m := aMessage(t)
+			if n := len(messages); n > 0 && m.Role == chat.Assistant && messages[n-1].Role == chat.Assistant {
+				continue // which would be one turn
+			}
+			messages = append(messages, m)
+			all = append(all, ItemsOf(someNode, m, "")...)
+		}
+		ids := map[string]bool{}
+		in, err := parseInput(string(marshal(all)))
+		if err != nil {
+			t.Fatalf("%s: %v", marshal(all), err)
+		}
+		if len(in.Entries) != len(messages) {
+			t.Fatalf("%d messages became %d: %s", len(messages), len(in.Entries), marshal(all))
+		}
+		for i, e := range in.Entries {
+			if string(e.Message.Raw) != string(messages[i].Raw) {
+				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, marshal(all))
+			}
+			clear(ids)
+			for _, item := range ItemsOf(someNode, messages[i], "") {
+				if id, err := ParseItemID(item.ItemID()); err != nil || id.NodeID != someNode || ids[item.ItemID()] {
+					t.Fatalf("%s: %v", item.ItemID(), err)
+				}
+				ids[item.ItemID()] = true
+			}
+		}
+	})
+}

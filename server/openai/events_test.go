@@ -1,0 +1,331 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/chat"
+)
+
+func live(turn Turn, deltas []Delta, end End, after int) string {
+	s := NewStream(turn, after)
+	out := s.Begin(nil)
+	for _, d := range deltas {
+		out = s.Add(out, d)
+	}
+	return string(s.End(out, end))
+}
+
+func chunks(turn Turn, deltas []Delta, end End, usage bool) string {
+	c := NewChunks(turn, usage)
+	out := c.Begin(nil)
+	for _, d := range deltas {
+		out = c.Add(out, d)
+	}
+	return string(c.End(out, end))
+}
+
+func TestGoldenStreams(t *testing.T) {
+	t.Parallel()
+	for name, a := range answers(t) {
+		golden(t, "responses/"+name+".sse", live(a.turn, a.deltas, a.end, -1))
+		golden(t, "responses/"+name+".json", string(marshal(a.turn.Ended(a.end)))+"\n")
+		golden(t, "chunks/"+name+".sse", chunks(a.turn, a.deltas, a.end, name != "refusal"))
+		if a.end.Status != Failed {
+			golden(t, "chunks/"+name+".json", string(marshal(a.turn.Completion(a.end)))+"\n")
+		}
+	}
+}
+
+func TestQueued(t *testing.T) {
+	t.Parallel()
+	turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+	turn.Echo.Background = true
+	events := events(t, string(NewStream(turn, -1).Begin(nil)))
+	if got := types(events); got != "response.created response.queued response.in_progress" || events[0].Response.Status != "queued" || events[2].Response.Status != "in_progress" {
+		t.Errorf("%s: %+v", got, events)
+	}
+}
+
+// A sent is an event as a client reads it.
+type sent struct {
+	Type     string
+	Seq      int `json:"sequence_number"`
+	Response *struct {
+		ID, Status string
+		Output     []map[string]any
+		raw        string
+	}
+	Item   map[string]any
+	ItemID string `json:"item_id"`
+	Output *int   `json:"output_index"`
+	Delta  string
+	Text   string
+}
+
+func types(events []sent) string {
+	var all []string
+	for _, e := range events {
+		all = append(all, e.Type)
+	}
+	return strings.Join(all, " ")
+}
+
+type fataler interface{ Fatalf(string, ...any) }
+
+// read reads a stream, whose numbers have no holes.
+func read(t fataler, stream string) (all []sent) {
+	for text := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
+		name, data, named := strings.Cut(text, "\ndata: ")
+		if !named {
+			if text != "data: [DONE]" {
+				t.Fatalf("neither an event nor the end: %q", text)
+			}
+			continue
+		}
+		var e sent
+		if err := json.Unmarshal([]byte(data), &e); err != nil || "event: "+e.Type != name {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if len(all) > 0 && e.Seq != all[len(all)-1].Seq+1 {
+			t.Fatalf("event %d comes after %d", e.Seq, all[len(all)-1].Seq)
+		}
+		if e.Response != nil {
+			e.Response.raw = data[strings.Index(data, `"response":`):]
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// events reads a whole stream as strictly as clients do: items begin one behind
+// the other, their ids stay the same, each is done once.
+func events(t fataler, stream string) []sent {
+	all := read(t, stream)
+	var open []string
+	finished := map[string]bool{}
+	for _, e := range all {
+		switch id := fmt.Sprint(e.Item["id"]); {
+		case e.Type == "response.output_item.added":
+			if *e.Output != len(open) || slices.Contains(open, id) {
+				t.Fatalf("item %s at %d, where %v are", id, *e.Output, open)
+			}
+			open = append(open, id)
+		case e.Type == "response.output_item.done":
+			if open[*e.Output] != id || finished[id] {
+				t.Fatalf("item %s is done at %d, where %v are", id, *e.Output, open)
+			}
+			finished[id] = true
+		case e.ItemID != "" && (open[*e.Output] != e.ItemID || finished[e.ItemID]):
+			t.Fatalf("%s is about item %s at %d, where %v are", e.Type, e.ItemID, *e.Output, open)
+		}
+	}
+	if last := all[len(all)-1]; last.Response != nil && last.Seq > 2 && len(finished) != len(open) {
+		t.Fatalf("of the items %v these are done: %v", open, finished)
+	}
+	return all
+}
+
+// anAnswer draws an answer, the pieces that a model cuts it into, and its end.
+func anAnswer(t *rapid.T) (deltas []Delta, end End) {
+	words := rapid.StringOfN(rapid.SampledFrom([]rune("ab \"\\\n<é🌳")), 1, 12, -1)
+	var reasoning, text, refusal string
+	if rapid.Bool().Draw(t, "reasons") {
+		reasoning = words.Draw(t, "reasoning")
+	}
+	if rapid.Bool().Draw(t, "speaks") {
+		text = "x" + words.Draw(t, "text")
+	}
+	if rapid.IntRange(0, 5).Draw(t, "refuses") == 0 {
+		refusal = words.Draw(t, "refusal")
+	}
+	cut := func(all string, each func(string)) {
+		for runes := []rune(all); len(runes) > 0; {
+			n := rapid.IntRange(1, len(runes)).Draw(t, "piece")
+			each(string(runes[:n]))
+			runes = runes[n:]
+		}
+	}
+	cut(reasoning, func(s string) { deltas = append(deltas, Delta{Reasoning: s}) })
+	cut(text, func(s string) { deltas = append(deltas, Delta{Text: s}) })
+	cut(refusal, func(s string) { deltas = append(deltas, Delta{Refusal: s}) })
+	w := wireMessage{Role: chat.Assistant, Content: null, Reasoning: reasoning, Refusal: refusal}
+	if text != "" {
+		w.Content = marshal(text)
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
+		call := wireCall{ID: fmt.Sprint("call_", i), Type: "function"}
+		call.Function.Name, call.Function.Arguments = fmt.Sprint("f", i), words.Draw(t, "arguments")
+		w.Calls = append(w.Calls, call)
+		deltas = append(deltas, Delta{Calls: []json.RawMessage{marshal(map[string]any{"index": i, "id": call.ID, "type": "function", "function": map[string]string{"name": call.Function.Name}})}})
+		cut(call.Function.Arguments, func(s string) {
+			deltas = append(deltas, Delta{Calls: []json.RawMessage{marshal(map[string]any{"index": i, "function": map[string]string{"arguments": s}})}})
+		})
+	}
+	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4)}
+	end.FinishReason = rapid.SampledFrom([]string{"stop", "length", "content_filter", "tool_calls"}).Draw(t, "reason")
+	if text+refusal != "" || len(w.Calls) > 0 {
+		end.Message = chat.Read(marshal(w))
+	}
+	return deltas, end
+}
+
+// TestReplayIsTheSame holds that a stream that is written again from the stored
+// message has the same items and the same final response as the one that ran,
+// and that the final response is that of a later reading.
+func TestReplayIsTheSame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		deltas, end := anAnswer(t)
+		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+		if rapid.Bool().Draw(t, "compacted") {
+			item := NewCompactionItem(someSummary, "x")
+			turn.Compaction = &item
+		}
+		ran, again := events(t, live(turn, deltas, end, -1)), events(t, live(turn, nil, end, -1))
+		last, lastAgain := ran[len(ran)-1].Response, again[len(again)-1].Response
+		if last.raw != lastAgain.raw || !strings.Contains(last.raw, string(marshal(turn.Ended(end)))) {
+			t.Fatalf("the final response is\n%s\nthen\n%s\nand later\n%s", last.raw, lastAgain.raw, marshal(turn.Ended(end)))
+		}
+		if end.Message == nil {
+			return // of what was not stored, nothing is there later
+		}
+		if a, b := marshal(doneItems(ran)), marshal(doneItems(again)); string(a) != string(b) {
+			t.Fatalf("the items were\n%s\nand are\n%s", a, b)
+		}
+		if a, b := marshal(doneItems(ran)), marshal(last.Output); string(a) != string(b) {
+			t.Fatalf("the items are\n%s\nin the response\n%s", a, b)
+		}
+		texts := map[string]string{}
+		for _, e := range ran {
+			if strings.HasSuffix(e.Type, "_text.delta") {
+				texts[e.ItemID] += e.Delta
+			}
+			if strings.HasSuffix(e.Type, "_text.done") && texts[e.ItemID] != e.Text {
+				t.Fatalf("the pieces are %q, the text %q", texts[e.ItemID], e.Text)
+			}
+		}
+	})
+}
+
+func doneItems(all []sent) (items []map[string]any) {
+	items = []map[string]any{}
+	for _, e := range all {
+		if e.Type == "response.output_item.done" {
+			for len(items) <= *e.Output {
+				items = append(items, nil)
+			}
+			items[*e.Output] = e.Item
+		}
+	}
+	return items
+}
+
+// TestResumed holds that a client gets the events after the one that it has, and
+// the end in any case.
+func TestResumed(t *testing.T) {
+	t.Parallel()
+	a := answers(t)["text"]
+	whole := events(t, live(a.turn, a.deltas, a.end, -1))
+	for after := range len(whole) + 5 {
+		got := read(t, live(a.turn, a.deltas, a.end, after))
+		want := whole[min(after+1, len(whole)-1):]
+		if types(got) != types(want) || got[0].Seq != after+1 {
+			t.Errorf("after %d: %s from %d, want %s", after, types(got), got[0].Seq, types(want))
+		}
+	}
+}
+
+// TestLate holds that what comes out of order is in the final response alone.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	call := json.RawMessage(`{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`)
+	end := End{Status: Completed, At: someTime, Message: message(t, `{"role":"assistant","content":"ab","reasoning_content":"xy","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)}
+	turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+	all := events(t, live(turn, []Delta{{Reasoning: "x"}, {Text: "a"}, {Reasoning: "y"}, {Calls: []json.RawMessage{call}}, {Text: "b"}}, end, -1))
+	items := string(marshal(doneItems(all)))
+	last := all[len(all)-1].Response
+	if !strings.Contains(items, `"text":"x"`) || !strings.Contains(items, `"text":"a"`) || !strings.Contains(last.raw, `"text":"ab"`) || !strings.Contains(last.raw, `"text":"xy"`) {
+		t.Errorf("items %s, response %s", items, last.raw)
+	}
+}
+
+// TestChunksAddUp holds that the chunks of a stream add up to the completion, as
+// clients add them up: names and ids come once, and everything of a call stands
+// under its number.
+func TestChunksAddUp(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		deltas, end := anAnswer(t)
+		if end.Status == Failed {
+			end.Status = Completed
+		}
+		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+		if rapid.Bool().Draw(t, "again") {
+			deltas = nil
+		}
+		if end.Message == nil {
+			return
+		}
+		got := addUp(t, chunks(turn, deltas, end, true))
+		want := marshal(turn.Completion(end))
+		var whole struct {
+			Choices []struct {
+				Message      added
+				FinishReason string `json:"finish_reason"`
+			}
+		}
+		if err := json.Unmarshal(want, &whole); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := marshal(got), marshal(whole.Choices[0].Message); string(a) != string(b) {
+			t.Fatalf("the chunks add up to\n%s, not\n%s", a, b)
+		}
+	})
+}
+
+type added struct {
+	Content, Refusal string
+	Reasoning        string `json:"reasoning_content"`
+	Calls            []struct {
+		Index    int
+		ID, Type string
+		Function struct{ Name, Arguments string }
+	} `json:"tool_calls"`
+}
+
+func addUp(t *rapid.T, stream string) (all added) {
+	for text := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
+		data := strings.TrimPrefix(text, "data: ")
+		if data == "[DONE]" {
+			continue
+		}
+		var c struct{ Choices []struct{ Delta added } }
+		if err := json.Unmarshal([]byte(data), &c); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, choice := range c.Choices {
+			d := choice.Delta
+			all.Content += d.Content
+			all.Refusal += d.Refusal
+			all.Reasoning += d.Reasoning
+			for _, p := range d.Calls {
+				at := p.Index
+				if p.Index = 0; at == len(all.Calls) {
+					all.Calls = append(all.Calls, p)
+					continue
+				}
+				all.Calls[at].ID += p.ID
+				all.Calls[at].Type += p.Type
+				all.Calls[at].Function.Name += p.Function.Name
+				all.Calls[at].Function.Arguments += p.Function.Arguments
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,105 @@
+package openai
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// FuzzParse holds that no body breaks a reader of requests, that a refusal says
+// why, and that what is taken can be shown again.
+func FuzzParse(f *testing.F) {
+	for _, body := range []string{
+		``, `{}`, `{"model":"m","input":"hi"}`, `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:,x"},{"type":"input_file","file_data":"x"}]}]}`,
+		`{"model":"m","input":[{"type":"reasoning","summary":[{"text":"x"}]},{"type":"function_call","call_id":"a","name":"f","arguments":"{}","namespace":"n"},{"type":"function_call_output","call_id":"a","output":[]},{"type":"compaction","encrypted_content":"x"},{"id":"x"}]}`,
+		`{"model":"m","tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"function","name":"f","namespace":"n"}]},"text":{"format":{"type":"json_schema","name":"a","schema":{}}},"metadata":{"a":"b"}}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f"}}],"stop":"x"}`, `{"items":[{"role":"assistant","content":"x","phase":"commentary"}],"metadata":{}}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		refused := func(err error) bool {
+			e := fault.Of(err)
+			if e == nil {
+				return false
+			}
+			if r := Refuse(err); r.Status != 400 && r.Status != 404 || r.Body.Message == "" || r.Retry {
+				t.Fatalf("%q: %+v", body, e)
+			}
+			return true
+		}
+		var inputs []Input
+		if req, err := ParseCreate(body); !refused(err) {
+			inputs = append(inputs, req.Input)
+			marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: req.Echo}.Begun(InProgress))
+		}
+		if req, err := ParseChat(body); !refused(err) {
+			marshal(req.Extra)
+		}
+		if req, err := ParseCompact(body); !refused(err) {
+			inputs = append(inputs, req.Input)
+		}
+		if req, err := ParseNewConversation(body); !refused(err) {
+			inputs = append(inputs, req.Input)
+		}
+		for _, in := range inputs {
+			for _, e := range in.Entries {
+				if e.Message == nil && e.Reference == nil && e.Content == "" {
+					t.Fatalf("%q has an empty entry", body)
+				}
+				if e.Message != nil {
+					marshal(ItemsOf(someNode, e.Message, e.Phase))
+				}
+			}
+		}
+	})
+}
+
+// FuzzItems holds that any stored message has items and streams, whose items are
+// the same.
+func FuzzItems(f *testing.F) {
+	for _, body := range []string{
+		`{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}],"reasoning":"x"}`, `{"role":"tool","tool_call_id":"x","content":[{"type":"text","text":"a"},{"type":"odd"}]}`,
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}},{"type":"file","file":{}},7,{"text":"x"}]}`, `{"content":7,"tool_calls":{}}`, `x`, `{"role":"assistant","tool_calls":[7,null,{"id":"a"}]}`,
+	} {
+		f.Add([]byte(body), []byte(`{"index":0,"id":"a","function":{"name":"f"}}`))
+	}
+	f.Fuzz(func(t *testing.T, body, piece []byte) {
+		m := chat.Read(body)
+		marshal(ItemsOf(someNode, m, ""))
+		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+		end := End{Status: Completed, At: someTime, Message: m}
+		marshal(turn.Completion(end))
+		var deltas []Delta
+		if json.Valid(piece) { // as package llm has read it
+			deltas = []Delta{{Text: "x", Calls: []json.RawMessage{piece, piece}}}
+		}
+		events(t, live(turn, deltas, end, -1))
+		read(t, live(turn, nil, end, -1))
+		chunks(turn, deltas, end, true)
+		chunks(turn, nil, end, false)
+	})
+}
+
+// FuzzIDs holds that what is read as an id is that id.
+func FuzzIDs(f *testing.F) {
+	f.Add(someNode.ResponseID())
+	f.Add(someNode.item(KindCall, 7))
+	f.Add(ConversationID(someNode.Node))
+	f.Fuzz(func(t *testing.T, id string) {
+		if n, err := ParseResponseID(id); err == nil && n.ResponseID() != id {
+			t.Fatalf("%q is %q", id, n.ResponseID())
+		}
+		if n, err := ParseItemID(id); err == nil && n.String() != id {
+			t.Fatalf("%q is %q", id, n)
+		}
+		if n, err := ParseConversationID(id); err == nil && ConversationID(n) != id {
+			t.Fatalf("%q is %q", id, ConversationID(n))
+		}
+		if summary, text, err := someSeal.Open(id); err == nil && someSeal.Close(summary, text) != id {
+			t.Fatalf("%q is a seal", id)
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+var update = flag.Bool("update", false, "write what the tests got to testdata")
+
+// golden compares got with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", filepath.FromSlash(name))
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("no golden file %s: run with -update, and read what it wrote\ngot:\n%s", path, got)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (run with -update if that is right)\ngot:\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+var (
+	someNode    = NodeID{uuid.MustParse("01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa"), uuid.MustParse("01979b2e-8f2c-7d02-8a51-6f0f3e5a9b10")}
+	someSummary = NodeID{someNode.Conversation, uuid.MustParse("01979b2e-8f2c-7000-8000-000000000001")}
+	someTime    = time.Unix(1795334141, 0)
+	someSeal, _ = NewSeal([]byte("0123456789abcdef0123456789abcdef"))
+)
+
+func message(t fataler, raw string) *chat.Message {
+	m, err := chat.Parse([]byte(raw))
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	return m
+}
+
+// answers are the answers of which the streams are golden files: pieces as a
+// model gives them, and how they end.
+func answers(t testing.TB) map[string]struct {
+	turn   Turn
+	deltas []Delta
+	end    End
+} {
+	t.Helper()
+	plain := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("gpt-alias")}
+	tools, err := ParseCreate([]byte(`{"model":"gpt-alias","input":"Weather?","tools":[
+		{"type":"function","name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}},
+		{"type":"namespace","name":"mcp__clock","tools":[{"type":"function","name":"now"}]},{"type":"web_search"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calling, compacted := plain, plain
+	calling.Echo = tools.Echo
+	item := NewCompactionItem(someSummary, someSeal.Close(someSummary, "They spoke of hazel."))
+	compacted.Compaction = &item
+	ended := func(reason, raw string) End {
+		return End{Status: Completed, At: someTime.Add(time.Second), Message: message(t, raw), FinishReason: reason, Usage: NewUsage(10, 4)}
+	}
+	failed := End{
+		Status: Failed, At: someTime.Add(time.Second), Message: message(t, `{"role":"assistant","content":"Hel"}`),
+		Err: fault.New(fault.Model, "model_unavailable", "", "No whole answer came."),
+	}
+	stopped := failed
+	stopped.Status, stopped.Err = Cancelled, nil
+	call := func(pieces ...string) (d Delta) {
+		for _, piece := range pieces {
+			d.Calls = append(d.Calls, json.RawMessage(piece))
+		}
+		return d
+	}
+	const (
+		first  = `{"index":0,"id":"call_A","type":"function","function":{"name":"weather","arguments":""}}`
+		second = `{"index":1,"id":"call_B","type":"function","function":{"name":"mcp__clock__now","arguments":"{}"}}`
+		whole  = `{"id":"call_A","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}`
+		other  = `{"id":"call_B","type":"function","function":{"name":"mcp__clock__now","arguments":"{}"}}`
+	)
+	return map[string]struct {
+		turn   Turn
+		deltas []Delta
+		end    End
+	}{
+		"text": {plain, []Delta{{Text: "Hel"}, {Text: "lo <3"}}, ended("stop", `{"role":"assistant","content":"Hello <3"}`)},
+		"function_call": {calling, []Delta{call(first), call(`{"index":0,"function":{"arguments":"{\"city\":"}}`), call(`{"index":0,"function":{"arguments":"\"Rome\"}"}}`)},
+			ended("tool_calls", `{"role":"assistant","content":null,"tool_calls":[`+whole+`]}`)},
+		"two_calls": {calling, []Delta{call(first, `{"index":0,"function":{"arguments":"{\"city\":\"Rome\"}"}}`), call(second)},
+			ended("tool_calls", `{"role":"assistant","content":null,"tool_calls":[`+whole+`,`+other+`]}`)},
+		"text_then_call": {calling, []Delta{{Text: "Let me look."}, call(first), call(`{"index":0,"function":{"arguments":"{\"city\":\"Rome\"}"}}`)},
+			ended("tool_calls", `{"role":"assistant","content":"Let me look.","tool_calls":[`+whole+`]}`)},
+		"reasoning": {plain, []Delta{{Reasoning: "They greet"}, {Reasoning: " me."}, {Text: "Hello."}},
+			ended("stop", `{"role":"assistant","content":"Hello.","reasoning_content":"They greet me."}`)},
+		"refusal":    {plain, []Delta{{Refusal: "I would "}, {Refusal: "rather not."}}, ended("stop", `{"role":"assistant","content":null,"refusal":"I would rather not."}`)},
+		"cut_off":    {plain, []Delta{{Text: "Hel"}}, ended("length", `{"role":"assistant","content":"Hel"}`)},
+		"failed":     {plain, []Delta{{Text: "Hel"}}, failed},
+		"cancelled":  {plain, []Delta{{Text: "Hel"}}, stopped},
+		"compaction": {compacted, []Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
+	}
+}

@@ -1,0 +1,67 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// TestIDs holds that ids are read as they were written, and that no other text
+// is an id.
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		anUUID := rapid.Map(rapid.SliceOfN(rapid.Byte(), 16, 16), func(b []byte) uuid.UUID { return uuid.UUID(b) })
+		n := NodeID{anUUID.Draw(t, "conversation"), anUUID.Draw(t, "node")}
+		item := ItemID{n, rapid.SampledFrom([]Kind{KindMessage, KindCall, KindCallOutput, KindReasoning, KindCompaction}).Draw(t, "kind"), rapid.IntRange(0, maxOrdinal).Draw(t, "ordinal")}
+		if got, err := ParseResponseID(n.ResponseID()); err != nil || got != n {
+			t.Fatalf("%s: %v, %v", n.ResponseID(), got, err)
+		}
+		if got, err := ParseCompletionID(n.CompletionID()); err != nil || got != n {
+			t.Fatalf("%s: %v, %v", n.CompletionID(), got, err)
+		}
+		if got, err := ParseConversationID(ConversationID(n.Node)); err != nil || got != n.Node {
+			t.Fatalf("%s: %v, %v", ConversationID(n.Node), got, err)
+		}
+		if got, err := ParseItemID(item.String()); err != nil || got != item {
+			t.Fatalf("%s: %v, %v", item, got, err)
+		}
+	})
+}
+
+func TestIDsRefuse(t *testing.T) {
+	t.Parallel()
+	response, item, conversation := someNode.ResponseID(), someNode.item(KindCall, 2), ConversationID(someNode.Node)
+	last := func(id string) string { return id[:len(id)-1] + "B" } // of which base64 would drop bits
+	for id, parse := range map[string]func(string) error{
+		response: func(s string) error { _, err := ParseResponseID(s); return err },
+		"chatcmpl-" + response[5:]: func(s string) error {
+			_, err := ParseCompletionID(s)
+			return err
+		},
+		conversation: func(s string) error { _, err := ParseConversationID(s); return err },
+		item:         func(s string) error { _, err := ParseItemID(s); return err },
+	} {
+		if err := parse(id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		for _, other := range []string{
+			"", "resp_", "conv_", "msg_", "fc_", "x" + id, id + "A", id + "=", id[:len(id)-2], strings.ToUpper(id), id[:12] + "\n" + id[12:], id[:12] + "\n" + id[13:],
+			strings.Replace(id, "A", "+", 1), "msg_6ad3c1b2-8f2b-7cc1-93a6-21e0b1c3f0aa", "resp_" + conversation[5:], last(response), last(conversation),
+			item + "0000000000", item + "-1", item[:len(item)-1] + "02", item[:len(item)-1] + "+2", "zz" + item[2:], strings.Repeat("x", 1000),
+		} {
+			err := parse(other)
+			if !errors.Is(err, fault.NotFound) || len(err.Error()) > 200 {
+				t.Errorf("%q, which is no %s: %v", other, id, err)
+			}
+		}
+	}
+	if err := NoPrevious("resp_x"); err.Kind != fault.Invalid || err.Field != "previous_response_id" || err.Detail != "Previous response with id 'resp_x' not found." {
+		t.Errorf("%+v", err)
+	}
+}

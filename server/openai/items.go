@@ -1,0 +1,157 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-chat/coppice/chat"
+)
+
+// Statuses of items.
+const (
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+)
+
+// An Item is an item of the Responses API.
+type Item interface{ ItemID() string }
+
+// Items of the Responses API, with the members that clients demand.
+type (
+	// A MessageItem is what somebody said.
+	MessageItem struct {
+		Type    string `json:"type"`
+		ID      string `json:"id"`
+		Role    string `json:"role"`
+		Status  string `json:"status"`
+		Phase   string `json:"phase,omitempty"`
+		Content []any  `json:"content"`
+	}
+
+	// A ReasoningItem is the reasoning that a model showed.
+	ReasoningItem struct {
+		Type    string     `json:"type"`
+		ID      string     `json:"id"`
+		Summary []struct{} `json:"summary"`
+		Content []textPart `json:"content,omitempty"`
+	}
+
+	// A CallItem is a call of a function.
+	CallItem struct {
+		Type      string `json:"type"`
+		ID        string `json:"id"`
+		CallID    string `json:"call_id"`
+		Namespace string `json:"namespace,omitempty"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+		Status    string `json:"status"`
+	}
+
+	// A CallOutputItem is the result of a call.
+	CallOutputItem struct {
+		Type   string          `json:"type"`
+		ID     string          `json:"id"`
+		CallID string          `json:"call_id"`
+		Output json.RawMessage `json:"output"` // a string or parts
+		Status string          `json:"status"`
+	}
+
+	// A CompactionItem stands for the older part of a branch.
+	CompactionItem struct {
+		Type    string `json:"type"`
+		ID      string `json:"id"`
+		Content string `json:"encrypted_content"`
+	}
+)
+
+// ItemID is the item's id.
+func (i MessageItem) ItemID() string    { return i.ID }
+func (i ReasoningItem) ItemID() string  { return i.ID }
+func (i CallItem) ItemID() string       { return i.ID }
+func (i CallOutputItem) ItemID() string { return i.ID }
+func (i CompactionItem) ItemID() string { return i.ID }
+
+func newMessageItem(n NodeID, role chat.Role, status string) MessageItem {
+	return MessageItem{Type: "message", ID: n.item(KindMessage, ordinalSaid), Role: string(role), Status: status, Content: []any{}}
+}
+
+func newReasoningItem(n NodeID) ReasoningItem {
+	return ReasoningItem{Type: "reasoning", ID: n.item(KindReasoning, ordinalReasoning), Summary: []struct{}{}}
+}
+
+func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status string) CallItem {
+	space, name := names.split(call.Name)
+	return CallItem{
+		Type: "function_call", ID: n.item(KindCall, ordinalCalls+index), CallID: call.ID,
+		Namespace: space, Name: name, Arguments: call.Arguments, Status: status,
+	}
+}
+
+// NewCompactionItem is the item of a summary, whose node is given. The content
+// is what Seal made.
+func NewCompactionItem(summary NodeID, content string) CompactionItem {
+	return CompactionItem{"compaction", summary.item(KindCompaction, ordinalSaid), content}
+}
+
+// ItemsOf gives the items that a stored message is: of an assistant's reasoning,
+// text and calls, of any other message one item. The phase is that of the Entry
+// it was stored from.
+func ItemsOf(n NodeID, m *chat.Message, phase string) []Item {
+	return itemsOf(n, m, phase, statusCompleted, nil)
+}
+
+// itemsOf is ItemsOf for a response, whose last item has the status that is
+// given, and whose tools may stand in namespaces.
+func itemsOf(n NodeID, m *chat.Message, phase, status string, names toolNames) (items []Item) {
+	if m.Role == chat.Tool {
+		return []Item{CallOutputItem{"function_call_output", n.item(KindCallOutput, ordinalSaid), m.Answers(), callOutput(m), statusCompleted}}
+	}
+	said := newMessageItem(n, m.Role, statusCompleted)
+	if said.Role == "" { // of a message that came from elsewhere
+		said.Role = string(chat.User)
+	}
+	for _, p := range m.Parts {
+		if m.Role == chat.Assistant && p.Type == "text" && p.Text == "" {
+			continue // beside calls, where other clients have null
+		}
+		said.Content = append(said.Content, itemPart(p, m.Role))
+	}
+	if m.Refusal != nil && *m.Refusal != "" {
+		said.Content = append(said.Content, refusalPart{"refusal", *m.Refusal})
+	}
+	if m.Role != chat.Assistant {
+		return []Item{said}
+	}
+	if m.Reasoning != "" {
+		r := newReasoningItem(n)
+		r.Content = []textPart{{"reasoning_text", m.Reasoning}}
+		items = append(items, r)
+	}
+	if len(said.Content) > 0 {
+		said.Phase = phase
+		if len(m.Calls) == 0 {
+			said.Status = status
+		}
+		items = append(items, said)
+	}
+	for i, call := range m.Calls {
+		of := statusCompleted
+		if i == len(m.Calls)-1 {
+			of = status
+		}
+		items = append(items, newCallItem(n, i, call, names, of))
+	}
+	return items
+}
+
+// callOutput is the result of a call as its item has it.
+func callOutput(m *chat.Message) json.RawMessage {
+	if m.Plain || len(m.Parts) == 0 {
+		return marshal(m.Text())
+	}
+	var parts []any
+	for _, p := range m.Parts {
+		parts = append(parts, itemPart(p, m.Role))
+	}
+	return marshal(parts)
+}

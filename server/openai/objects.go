@@ -1,0 +1,95 @@
+package openai
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A List is a page of a list.
+type List[T any] struct {
+	Object  string  `json:"object"`
+	Data    []T     `json:"data"`
+	FirstID *string `json:"first_id"`
+	LastID  *string `json:"last_id"`
+	HasMore bool    `json:"has_more"`
+}
+
+// NewItemList makes a page of items.
+func NewItemList(items []Item, more bool) List[Item] {
+	l := List[Item]{Object: "list", Data: items, HasMore: more}
+	if len(items) == 0 {
+		l.Data = []Item{}
+		return l
+	}
+	first, last := items[0].ItemID(), items[len(items)-1].ItemID()
+	l.FirstID, l.LastID = &first, &last
+	return l
+}
+
+// A Conversation is a conversation as the API has it.
+type Conversation struct {
+	ID        string            `json:"id"`
+	Object    string            `json:"object"`
+	CreatedAt int64             `json:"created_at"`
+	Metadata  map[string]string `json:"metadata"`
+}
+
+// NewConversation makes a conversation's object.
+func NewConversation(id uuid.UUID, at time.Time, metadata map[string]string) Conversation {
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	return Conversation{ConversationID(id), "conversation", at.Unix(), metadata}
+}
+
+// A Deleted says that something is gone.
+type Deleted struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
+}
+
+// Markers of what was deleted.
+func DeletedResponse(n NodeID) Deleted { return Deleted{n.ResponseID(), "response", true} }
+func DeletedCompletion(n NodeID) Deleted {
+	return Deleted{n.CompletionID(), "chat.completion.deleted", true}
+}
+func DeletedConversation(id uuid.UUID) Deleted {
+	return Deleted{ConversationID(id), "conversation.deleted", true}
+}
+
+// A Model is a model that can be asked.
+type Model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+// NewModel makes a model's object. The time is that of the server's start: a
+// model's own is not known.
+func NewModel(name string, at time.Time) Model { return Model{name, "model", at.Unix(), "coppice"} }
+
+// Models is a list of models, which has no pages.
+type Models struct {
+	Object string  `json:"object"`
+	Data   []Model `json:"data"`
+}
+
+// NewModels makes a list of models.
+func NewModels(models []Model) Models {
+	if models == nil {
+		models = []Model{}
+	}
+	return Models{"list", models}
+}
+
+// InputTokens is the answer to a request to count the tokens of an input.
+type InputTokens struct {
+	Object string `json:"object"`
+	Count  int    `json:"input_tokens"`
+}
+
+// NewInputTokens makes the answer to a request to count tokens.
+func NewInputTokens(count int) InputTokens { return InputTokens{"response.input_tokens", count} }

@@ -1,0 +1,157 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// Parts of a chat-completions message.
+type (
+	textPart struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	imagePart struct {
+		Type  string   `json:"type"`
+		Image imageURL `json:"image_url"`
+	}
+	imageURL struct {
+		URL    string `json:"url"`
+		Detail string `json:"detail,omitempty"`
+	}
+	filePart struct {
+		Type string   `json:"type"`
+		File fileData `json:"file"`
+	}
+	fileData struct {
+		Name string `json:"filename,omitempty"`
+		Data string `json:"file_data,omitempty"`
+		ID   string `json:"file_id,omitempty"`
+	}
+)
+
+// part reads a part of an item's content and gives it as chat completions have
+// it. Texts and refusals are noted in p, too.
+func (in *inputReader) part(raw json.RawMessage, at *place, role chat.Role, p *parts) json.RawMessage {
+	o := in.object(raw, at, "type", "text", "refusal", "image_url", "detail", "file_id", "file_data", "file_url", "filename")
+	kind := o.required("type", math.MaxInt)
+	asks := role == chat.User || role == chat.Tool
+	switch {
+	case in.err != nil:
+	case kind == "input_text" || kind == "output_text" || kind == "text":
+		text := o.text("text", math.MaxInt)
+		if text == nil {
+			o.wrong("text", codeMissing, "Missing required parameter: %s.", at.member("text"))
+			return nil
+		}
+		p.texts = append(p.texts, *text)
+		return marshal(textPart{"text", *text})
+	case kind == "refusal" && role == chat.Assistant:
+		p.refusals = append(p.refusals, o.required("refusal", math.MaxInt))
+	case kind == "input_image" && asks:
+		return in.image(o)
+	case kind == "input_file" && asks:
+		return in.file(o)
+	default:
+		o.wrong("type", codeUnsupported, "A part of type %q is not supported in a %s's message.", fault.Clip(kind), role)
+	}
+	return nil
+}
+
+func (in *inputReader) image(o object) json.RawMessage {
+	if o.get("image_url") == nil && o.get("file_id") != nil {
+		o.wrong("file_id", codeUnsupported, "This server stores no files. Send the image as image_url: an address, or a data: URL.")
+		return nil
+	}
+	url := o.required("image_url", math.MaxInt)
+	if url != "" && !hasPrefix(url, "https://", "http://", "data:") {
+		o.wrong("image_url", codeValue, "This must be an https: or a data: URL.")
+	}
+	return marshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}})
+}
+
+func (in *inputReader) file(o object) json.RawMessage {
+	for _, name := range []string{"file_id", "file_url"} {
+		if o.get("file_data") == nil && o.get(name) != nil {
+			o.wrong(name, codeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
+			return nil
+		}
+	}
+	f := fileData{Data: o.required("file_data", math.MaxInt)}
+	if name := o.text("filename", math.MaxInt); name != nil {
+		f.Name = *name
+	}
+	return marshal(filePart{"file", f})
+}
+
+func hasPrefix(s string, prefixes ...string) bool {
+	for _, prefix := range prefixes {
+		if len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Parts of an item's content.
+type (
+	outputText struct {
+		Type        string     `json:"type"`
+		Text        string     `json:"text"`
+		Annotations []struct{} `json:"annotations"`
+		Logprobs    []struct{} `json:"logprobs"`
+	}
+	refusalPart struct {
+		Type    string `json:"type"`
+		Refusal string `json:"refusal"`
+	}
+	inputImage struct {
+		Type   string  `json:"type"`
+		URL    *string `json:"image_url"`
+		Detail string  `json:"detail"`
+	}
+	inputFile struct {
+		Type string `json:"type"`
+		Name string `json:"filename,omitempty"`
+		Data string `json:"file_data,omitempty"`
+		ID   string `json:"file_id,omitempty"`
+	}
+)
+
+func newOutputText(text string) outputText {
+	return outputText{"output_text", text, []struct{}{}, []struct{}{}}
+}
+
+// itemPart is a part of a stored message as an item has it. What OpenAI's items
+// have no part for stays as it is.
+func itemPart(p chat.Part, role chat.Role) any {
+	switch {
+	case p.Type == "text" && role == chat.Assistant:
+		return newOutputText(p.Text)
+	case p.Type == "text":
+		return textPart{"input_text", p.Text}
+	case p.Type == "refusal":
+		return refusalPart{"refusal", p.Text}
+	case p.Type == "image_url":
+		var image imagePart
+		if json.Unmarshal(p.Raw, &image) == nil && image.Image.URL != "" {
+			if image.Image.Detail == "" {
+				image.Image.Detail = "auto"
+			}
+			return inputImage{"input_image", &image.Image.URL, image.Image.Detail}
+		}
+	case p.Type == "file":
+		var file filePart
+		if json.Unmarshal(p.Raw, &file) == nil {
+			return inputFile{"input_file", file.File.Name, file.File.Data, file.File.ID}
+		}
+	}
+	if len(p.Raw) > 0 && p.Type != "" {
+		return p.Raw
+	}
+	return textPart{"input_text", string(p.Raw) + p.Text} // of a message that came from elsewhere
+}

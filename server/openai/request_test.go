@@ -1,0 +1,312 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+func TestParseCreate(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, body, extra string }{
+		{"the least", `{"model":"m","input":"hi"}`, `{}`},
+		{"null everywhere", `{"model":"m","input":"hi","instructions":null,"previous_response_id":null,"conversation":null,"store":null,"stream":null,"tools":null,"tool_choice":null,"text":null,"reasoning":null,"metadata":null,"temperature":null,"prompt":null,"include":null,"user":null,"context_management":null}`, `{}`},
+		{"unknown members", `{"model":"m","input":"hi","client_metadata":{"a":[1]},"text":{},"include":["reasoning.encrypted_content","new"],"prompt_cache_retention":"24h","stream_options":{"include_obfuscation":false},"access_programs":7}`, `{}`},
+		{"sampling", `{"model":"m","input":"hi","temperature":0.5,"top_p":0.25,"max_output_tokens":16,"top_logprobs":0,"max_tool_calls":2}`, `{"top_p":0.25}`},
+		{"reasoning", `{"model":"m","input":"hi","reasoning":{"effort":"low","summary":"auto","context":1}}`, `{"reasoning_effort":"low"}`},
+		{"JSON", `{"model":"m","input":"hi","text":{"format":{"type":"json_object"},"verbosity":"low"}}`, `{"response_format":{"type":"json_object"}}`},
+		{"text", `{"model":"m","input":"hi","text":{"format":{"type":"text"}}}`, `{}`},
+		{"a schema", `{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n","strict":true,"schema":{"type":"object"}}}}`,
+			`{"response_format":{"json_schema":{"name":"n","schema":{"type":"object"},"strict":true},"type":"json_schema"}}`},
+		{"tools", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f","description":"d","parameters":{"$schema":"x"},"strict":null},{"type":"web_search","x":1},{"type":"namespace","name":"n","tools":[{"type":"function","name":"g","strict":true},{"type":"custom","name":"h"}]},{"type":"custom","name":"patch"}],"tool_choice":"auto","parallel_tool_calls":true}`,
+			`{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"$schema":"x"}}},{"type":"function","function":{"name":"n__g","strict":true}}]}`},
+		{"a tool chosen", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"f"},"parallel_tool_calls":false}`,
+			`{"parallel_tool_calls":false,"tool_choice":{"function":{"name":"f"},"type":"function"},"tools":[{"type":"function","function":{"name":"f"}}]}`},
+		{"tools allowed", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"},{"type":"web_search"}]}}`,
+			`{"tool_choice":"required","tools":[{"type":"function","function":{"name":"g"}}]}`},
+		{"no tools left", `{"model":"m","input":"hi","tools":[{"type":"web_search"}],"tool_choice":"auto","parallel_tool_calls":false}`, `{}`},
+		{"none", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f"}],"tool_choice":"none"}`, `{"tool_choice":"none","tools":[{"type":"function","function":{"name":"f"}}]}`},
+	} {
+		req, err := ParseCreate([]byte(test.body))
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if got := string(marshal(req.Extra)); got != test.extra {
+			t.Errorf("%s: the model gets %s, want %s", test.name, got, test.extra)
+		}
+		if req.Model != "m" || !req.Store || req.Stream || req.Background || req.Truncate || req.Previous != nil || req.Conversation != nil || req.Compact != nil {
+			t.Errorf("%s: %+v", test.name, req)
+		}
+	}
+}
+
+// TestEcho holds that a Response repeats what its request said, also after its
+// echo was stored.
+func TestEcho(t *testing.T) {
+	t.Parallel()
+	conversation := ConversationID(someNode.Conversation)
+	body := `{"model":"gpt-alias","input":"hi","instructions":"Be short.","conversation":{"id":"` + conversation + `"},"store":true,"background":true,"truncation":"auto",
+		"context_management":[{"type":"compaction","compact_threshold":1000}],"metadata":{"a":"b"},"user":"u","safety_identifier":"s","prompt_cache_key":"p","service_tier":"flex",
+		"tools":[{"type":"function","name":"f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"g"}]}],"tool_choice":{"type":"function","name":"g","namespace":"n"},
+		"parallel_tool_calls":false,"max_output_tokens":20,"max_tool_calls":3,"temperature":0,"top_p":0.5,"text":{"format":{"type":"json_schema","name":"s","schema":{}},"verbosity":"high"},"reasoning":{"effort":"high","summary":"concise"}}`
+	req, err := ParseCreate([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *req.Conversation != someNode.Conversation || !req.Truncate || req.Compact.Threshold != 1000 || req.Instructions != "Be short." || *req.Temperature != 0 || req.MaxOutputTokens != 20 || !req.Background {
+		t.Errorf("%+v", req)
+	}
+	var stored Echo
+	if err := json.Unmarshal(marshal(req.Echo), &stored); err != nil || !reflect.DeepEqual(stored, req.Echo) {
+		t.Errorf("stored as %s it is %+v, not %+v: %v", marshal(req.Echo), stored, req.Echo, err)
+	}
+	golden(t, "responses/echo.json", string(marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: stored}.Begun(Queued)))+"\n")
+	if space, name := stored.names().split("n__g"); space != "n" || name != "g" {
+		t.Errorf("%s, %s", space, name)
+	}
+	previous := someNode.ResponseID()
+	req, err = ParseCreate([]byte(`{"model":"m","previous_response_id":"` + previous + `"}`))
+	if err != nil || *req.Previous != someNode || *req.Echo.PreviousResponseID != previous || len(req.Input.Entries) != 0 {
+		t.Errorf("%+v: %v", req, err)
+	}
+}
+
+// TestLongEcho holds that an echo can be stored, whatever the request says, and
+// that the names of its tools stay.
+func TestLongEcho(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxEcho)
+	for name, rest := range map[string]string{
+		"tools":        `"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","description":"` + long + `","parameters":{"a":"` + long + `"}}]}]`,
+		"instructions": `"instructions":"` + long + `"`,
+		"schema":       `"text":{"format":{"type":"json_schema","name":"n","description":"` + long + `","schema":{"a":"` + long + `"}}}`,
+		"nothing":      `"user":"u"`,
+	} {
+		req, err := ParseCreate([]byte(`{"model":"m","input":"hi",` + rest + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := string(marshal(req.Echo))
+		if !req.Echo.fit() || len(marshal(req.Echo)) > maxEcho || name == "nothing" && string(marshal(req.Echo)) != before {
+			t.Errorf("%s: %.300s", name, marshal(req.Echo))
+		}
+		if space, own := req.Echo.names().split("n__f"); name == "tools" && (space != "n" || own != "f") {
+			t.Errorf("the names of the tools are lost: %.300s", marshal(req.Echo))
+		}
+	}
+	var tools []string
+	for i := range maxTools {
+		tools = append(tools, `{"type":"function","name":"`+strings.Repeat("x", 60)+strconv.Itoa(i)+`"}`)
+	}
+	req, err := ParseCreate([]byte(`{"model":"m","input":"hi","tools":[` + strings.Join(tools, ",") + `]}`))
+	if err != nil || req.Echo.fit() {
+		t.Errorf("an echo of %d bytes: %v", len(marshal(req.Echo)), err)
+	}
+}
+
+func TestParseCreateRefuses(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", chat.MaxNesting) + strings.Repeat("]", chat.MaxNesting)
+	pairs := make([]string, 17)
+	for i := range pairs {
+		pairs[i] = `"k` + strings.Repeat("x", i) + `":""`
+	}
+	for _, test := range []struct{ body, code, param string }{
+		{``, "invalid_json", ""}, {`[]`, "wrong_type", ""}, {`{"model":"m"`, "invalid_json", ""}, {"{\"model\":\"\xff\"}", "invalid_utf8", ""}, {`{"x":"\u0000"}`, "invalid_character", ""},
+		{`{"x":` + deep + `}`, "too_deep", ""},
+		{`{"input":"hi"}`, codeMissing, "model"},
+		{`{"model":7,"input":"hi"}`, codeType, "model"},
+		{`{"model":"","input":"hi"}`, codeMissing, "model"},
+		{`{"model":"m"}`, codeMissing, "input"},
+		{`{"model":"m","input":null}`, codeMissing, "input"},
+		{`{"model":"m","input":"hi","instructions":[]}`, codeType, "instructions"},
+		{`{"model":"m","previous_response_id":"resp_123"}`, "previous_response_not_found", "previous_response_id"},
+		{`{"model":"m","conversation":"conv_123"}`, "conversation_not_found", "conversation"},
+		{`{"model":"m","conversation":{}}`, codeMissing, "conversation.id"},
+		{`{"model":"m","conversation":7}`, codeType, "conversation"},
+		{`{"model":"m","conversation":"` + ConversationID(someNode.Node) + `","previous_response_id":"` + someNode.ResponseID() + `"}`, codeParameter, "conversation"},
+		{`{"model":"m","input":"hi","store":"yes"}`, codeType, "store"},
+		{`{"model":"m","input":"hi","stream":1}`, codeType, "stream"},
+		{`{"model":"m","input":"hi","background":true,"store":false}`, codeUnsupported, "background"},
+		{`{"model":"m","input":"hi","truncation":"some"}`, codeValue, "truncation"},
+		{`{"model":"m","input":"hi","context_management":{}}`, codeType, "context_management"},
+		{`{"model":"m","input":"hi","context_management":[{}]}`, codeMissing, "context_management[0].type"},
+		{`{"model":"m","input":"hi","context_management":[{"type":"magic"}]}`, codeValue, "context_management[0].type"},
+		{`{"model":"m","input":"hi","context_management":[{"type":"compaction","compact_threshold":999}]}`, codeValue, "context_management[0].compact_threshold"},
+		{`{"model":"m","input":"hi","include":"all"}`, codeType, "include"},
+		{`{"model":"m","input":"hi","prompt":{"id":"p"}}`, codeParameter, "prompt"},
+		{`{"model":"m","input":"hi","moderation":{}}`, codeParameter, "moderation"},
+		{`{"model":"m","input":"hi","temperature":2.1}`, codeValue, "temperature"},
+		{`{"model":"m","input":"hi","temperature":"1"}`, codeType, "temperature"},
+		{`{"model":"m","input":"hi","temperature":1e999}`, codeType, "temperature"},
+		{`{"model":"m","input":"hi","top_p":-0.1}`, codeValue, "top_p"},
+		{`{"model":"m","input":"hi","top_logprobs":1}`, codeUnsupported, "top_logprobs"},
+		{`{"model":"m","input":"hi","max_output_tokens":15}`, codeValue, "max_output_tokens"},
+		{`{"model":"m","input":"hi","max_output_tokens":16.5}`, codeType, "max_output_tokens"},
+		{`{"model":"m","input":"hi","metadata":[]}`, codeType, "metadata"},
+		{`{"model":"m","input":"hi","metadata":{"a":1}}`, codeType, "metadata.a"},
+		{`{"model":"m","input":"hi","metadata":{` + strings.Join(pairs, ",") + `}}`, codeValue, "metadata"},
+		{`{"model":"m","input":"hi","metadata":{"` + strings.Repeat("k", 65) + `":""}}`, codeValue, "metadata"},
+		{`{"model":"m","input":"hi","metadata":{"k":"` + strings.Repeat("é", 513) + `"}}`, codeValue, "metadata"},
+		{`{"model":"m","input":"hi","prompt_cache_key":"` + strings.Repeat("k", 65) + `"}`, codeValue, "prompt_cache_key"},
+		{`{"model":"m","input":"hi","text":"x"}`, codeType, "text"},
+		{`{"model":"m","input":"hi","text":{"format":{}}}`, codeMissing, "text.format.type"},
+		{`{"model":"m","input":"hi","text":{"format":{"type":"xml"}}}`, codeValue, "text.format.type"},
+		{`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","schema":{}}}}`, codeMissing, "text.format.name"},
+		{`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n"}}}`, codeMissing, "text.format.schema"},
+		{`{"model":"m","input":"hi","text":{"verbosity":"loud"}}`, codeValue, "text.verbosity"},
+		{`{"model":"m","input":"hi","reasoning":{"effort":"much"}}`, codeValue, "reasoning.effort"},
+		{`{"model":"m","input":"hi","tools":{}}`, codeType, "tools"},
+		{`{"model":"m","input":"hi","tools":[{}]}`, codeMissing, "tools[0].type"},
+		{`{"model":"m","input":"hi","tools":[{"type":"function"}]}`, codeMissing, "tools[0].name"},
+		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"f","parameters":[]}]}`, codeType, "tools[0].parameters"},
+		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"f"},{"type":"function","name":"f"}]}`, codeValue, "tools[1].name"},
+		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"n__f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]}`, codeValue, "tools[1].tools[0].name"},
+		{`{"model":"m","input":"hi","tool_choice":"some"}`, codeValue, "tool_choice"},
+		{`{"model":"m","input":"hi","tool_choice":"required","tools":[{"type":"web_search"}]}`, codeUnsupported, "tool_choice"},
+		{`{"model":"m","input":"hi","tool_choice":{"type":"web_search"}}`, codeUnsupported, "tool_choice.type"},
+		{`{"model":"m","input":"hi","tool_choice":{"type":"function","name":"f"}}`, codeValue, "tool_choice.name"},
+		{`{"model":"m","input":"hi","tool_choice":{"type":"allowed_tools","tools":[{"type":"function","name":"f"}]}}`, codeValue, "tool_choice.tools[0].name"},
+	} {
+		req, err := ParseCreate([]byte(test.body))
+		e := fault.Of(err)
+		if e == nil || e.Kind != fault.Invalid && e.Kind != fault.NotFound || e.Code != test.code || e.Field != test.param || len(e.Detail) < 10 || len(e.Detail) > 300 || req != nil {
+			t.Errorf("%.200s: %+v, want %s at %q", test.body, e, test.code, test.param)
+		}
+	}
+}
+
+func TestParseChat(t *testing.T) {
+	t.Parallel()
+	const user = ` { "role":"user", "content":"hi" } `
+	req, err := ParseChat([]byte(`{"model":"m","messages":[` + user + `,{"role":"assistant","content":"Hello","refusal":null,"annotations":[]},` + user + `],"stream":true,"stream_options":{"include_usage":true},
+		"max_tokens":5,"temperature":1.5,"top_p":1,"n":1,"stop":["a"],"seed":-7,"frequency_penalty":-2,"presence_penalty":2,"logit_bias":{},"logprobs":false,"response_format":{"type":"text"},
+		"tools":[{"type":"function","function":{"name":"f"}},{"type":"web_search"}],"tool_choice":"auto","parallel_tool_calls":true,"reasoning_effort":"low","modalities":["text"],"unknown":1,"user":"u","metadata":{"a":"b"},"store":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const extra = `{"frequency_penalty":-2,"logit_bias":{},"parallel_tool_calls":true,"presence_penalty":2,"reasoning_effort":"low","response_format":{"type":"text"},"seed":-7,"stop":["a"],"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}],"top_p":1}`
+	if got := string(marshal(req.Extra)); got != extra {
+		t.Errorf("the model gets %s", got)
+	}
+	if len(req.Messages) != 3 || string(req.Messages[0].Raw) != strings.TrimSpace(user) || !req.Stream || !req.Usage || !req.Store || req.MaxOutputTokens != 5 || *req.Temperature != 1.5 || *req.Echo.User != "u" || req.Echo.Metadata["a"] != "b" {
+		t.Errorf("%+v", req)
+	}
+	req, err = ParseChat([]byte(`{"model":"m","messages":[` + user + `],"tool_choice":"none","parallel_tool_calls":true,"tools":[]}`))
+	if err != nil || len(req.Extra) != 0 || req.Store || req.Stream || req.Usage {
+		t.Errorf("%+v: %v", req, err)
+	}
+	for _, test := range []struct{ rest, code, param string }{
+		{`"messages":[]`, codeMissing, "messages"},
+		{`"messages":"hi"`, codeType, "messages"},
+		{`"messages":["hi"]`, "wrong_type", "messages[0]"},
+		{`"messages":[` + user + `,{"role":"robot","content":"x"}]`, "invalid_role", "messages[1].role"},
+		{`"messages":[{"role":"user","content":[{"type":"text","text":7}]}]`, "invalid_content", "messages[0].content[0].text"},
+		{`"n":2`, codeUnsupported, "n"}, {`"logprobs":true`, codeUnsupported, "logprobs"}, {`"modalities":["text","audio"]`, codeUnsupported, "modalities[1]"},
+		{`"audio":{}`, codeParameter, "audio"}, {`"prediction":{}`, codeParameter, "prediction"}, {`"functions":[]`, codeParameter, "functions"}, {`"web_search_options":{}`, codeParameter, "web_search_options"},
+		{`"seed":"x"`, codeType, "seed"}, {`"stop":7`, codeType, "stop"}, {`"response_format":"json"`, codeType, "response_format"}, {`"max_completion_tokens":0`, codeValue, "max_completion_tokens"},
+		{`"tools":[{"type":"function"}]`, codeType, "tools[0].function"}, {`"tools":[{"type":"function","function":{}}]`, codeMissing, "tools[0].function.name"},
+		{`"tool_choice":"required"`, codeUnsupported, "tool_choice"}, {`"reasoning_effort":"much"`, codeValue, "reasoning_effort"}, {`"parallel_tool_calls":"x"`, codeType, "parallel_tool_calls"},
+	} {
+		body := `{"model":"m",` + test.rest + `}`
+		if !strings.HasPrefix(test.rest, `"messages"`) {
+			body = `{"model":"m","messages":[` + user + `],` + test.rest + `}`
+		}
+		_, err := ParseChat([]byte(body))
+		if e := fault.Of(err); e == nil || e.Kind != fault.Invalid || e.Code != test.code || e.Field != test.param {
+			t.Errorf("%s: %+v, want %s at %q", body, e, test.code, test.param)
+		}
+	}
+}
+
+func TestOtherRequests(t *testing.T) {
+	t.Parallel()
+	c, err := ParseCompact([]byte(`{"model":"m","input":[{"role":"user","content":"hi"}],"instructions":"Keep names.","prompt_cache_key":"k"}`))
+	if err != nil || c.Model != "m" || len(c.Input.Entries) != 1 || c.Instructions != "Keep names." || c.Previous != nil {
+		t.Errorf("%+v: %v", c, err)
+	}
+	if c, err := ParseCompact([]byte(`{"model":"m","previous_response_id":"` + someNode.ResponseID() + `"}`)); err != nil || *c.Previous != someNode {
+		t.Errorf("%+v: %v", c, err)
+	}
+	many := `[` + strings.Repeat(`{"role":"user","content":"a"},`, maxNewItems) + `{"role":"user","content":"a"}]`
+	for _, test := range []struct {
+		parse       func([]byte) error
+		body        string
+		code, param string
+	}{
+		{compact, `{"input":"hi"}`, codeMissing, "model"},
+		{compact, `{"model":"m"}`, codeMissing, "input"},
+		{compact, `{"model":"m","input":[]}`, codeMissing, "input"},
+		{newConversation, ``, "", ""}, {newConversation, `{}`, "", ""}, {newConversation, `{"items":[],"metadata":null}`, "", ""},
+		{newConversation, `{"items":[{"role":"user","content":"a"}],"metadata":{"a":"b"}}`, "", ""},
+		{newConversation, `{"items":` + many + `}`, codeValue, "items"},
+		{newConversation, `{"items":"a"}`, codeType, "items"},
+		{newConversation, `{"items":[{"role":"user"}]}`, codeMissing, "items[0].content"},
+		{newConversation, `{"items":[{"type":"compaction_trigger"}]}`, codeUnsupported, "items"},
+		{change, `{"metadata":{}}`, "", ""}, {change, `{}`, codeMissing, "metadata"}, {change, `{"metadata":"a"}`, codeType, "metadata"},
+		{newItems, `{"items":[{"role":"user","content":"a"}]}`, "", ""}, {newItems, `{"items":[]}`, codeMissing, "items"}, {newItems, `{"items":` + many + `}`, codeValue, "items"},
+		{page, ``, "", ""}, {page, `limit=100&order=asc&after=x&include=a`, "", ""},
+		{page, `limit=0`, codeValue, "limit"}, {page, `limit=101`, codeValue, "limit"}, {page, `limit=x`, codeValue, "limit"}, {page, `order=up`, codeValue, "order"},
+		{after, ``, "", ""}, {after, `starting_after=7`, "", ""}, {after, `starting_after=-1`, codeValue, "starting_after"}, {after, `starting_after=x`, codeValue, "starting_after"},
+	} {
+		e := fault.Of(test.parse([]byte(test.body)))
+		if e == nil {
+			e = &fault.Error{}
+		}
+		if e.Code != test.code || e.Field != test.param {
+			t.Errorf("%.100s: %+v, want %s at %q", test.body, e, test.code, test.param)
+		}
+	}
+	if p, err := ParsePage(url.Values{"order": {"asc"}, "after": {"x"}}); err != nil || p != (Page{20, true, "x"}) {
+		t.Errorf("%+v: %v", p, err)
+	}
+}
+
+func compact(b []byte) error         { _, err := ParseCompact(b); return err }
+func newConversation(b []byte) error { _, err := ParseNewConversation(b); return err }
+func change(b []byte) error          { _, err := ParseConversationUpdate(b); return err }
+func newItems(b []byte) error        { _, err := ParseNewItems(b); return err }
+func page(b []byte) error            { q, _ := url.ParseQuery(string(b)); _, err := ParsePage(q); return err }
+func after(b []byte) error {
+	q, _ := url.ParseQuery(string(b))
+	_, err := ParseStartingAfter(q)
+	return err
+}
+
+// TestMemoryOfRequests holds that a request takes memory in proportion to its
+// bytes, whatever it is filled with.
+func TestMemoryOfRequests(t *testing.T) {
+	const size = 4 << 20
+	fill := func(before, each, after string) []byte {
+		return []byte(before + strings.Repeat(each, (size-len(before)-len(after))/len(each)) + after)
+	}
+	for name, body := range map[string][]byte{
+		"unknown members": fill(`{"model":"m"`, `,"a":1`, `}`),
+		"equal members":   fill(`{"model":"m"`, `,"user":""`, `}`),
+		"unknown array":   fill(`{"model":"m","input":"hi","x":[1`, `,1`, `]}`),
+		"items":           fill(`{"model":"m","input":[{"role":"user","content":"a"}`, `,{"role":"user","content":"a"}`, `]}`),
+		"parts":           fill(`{"model":"m","input":[{"role":"user","content":[{"type":"text","text":""}`, `,{"type":"text","text":""}`, `]}]}`),
+		"one turn":        fill(`{"model":"m","input":[{"type":"reasoning"}`, `,{"type":"reasoning"}`, `]}`),
+		"tools":           fill(`{"model":"m","input":"hi","tools":[{"type":"x"}`, `,{"type":"x"}`, `]}`),
+		"metadata":        fill(`{"model":"m","input":"hi","metadata":{"":""`, `,"a":""`, `}}`),
+		"include":         fill(`{"model":"m","input":"hi","include":[""`, `,""`, `]}`),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = ParseCreate(body)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 40*size {
+			t.Errorf("%s: %d bytes take %d", name, len(body), used)
+		} else {
+			t.Logf("%s: %.1f bytes a byte", name, float64(used)/size)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package openai
+
+import (
+	"math"
+	"net/url"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// Limits of metadata.
+const (
+	maxPairs      = 16
+	maxPairName   = 64
+	maxPairLength = 512
+)
+
+// metadata reads pairs of strings; nil for none.
+func (o object) metadata(name string) map[string]string {
+	value := o.get(name)
+	switch {
+	case value == nil:
+		return nil
+	case value[0] != '{':
+		o.wrong(name, codeType, "This must be an object of strings.")
+		return nil
+	}
+	pairs := map[string]string{}
+	for raw, value := range chat.EachMember(value) {
+		key := string(raw)
+		if value[0] != '"' {
+			o.wrongAt(o.at.member(name).member(fault.Clip(key)), codeType, "Metadata are strings.")
+			break
+		}
+		pairs[key] = chat.String(value)
+		switch {
+		case len(pairs) > maxPairs:
+			o.wrong(name, codeValue, "There are more than %d pairs, which is the most.", maxPairs)
+		case utf8.RuneCountInString(key) > maxPairName, utf8.RuneCountInString(pairs[key]) > maxPairLength:
+			o.wrong(name, codeValue, "A name has at most %d characters and a value %d; those of %q have more.", maxPairName, maxPairLength, fault.Clip(key))
+		}
+		if o.err != nil {
+			break
+		}
+	}
+	return pairs
+}
+
+// A CompactRequest asks for a branch and some input to be compacted.
+type CompactRequest struct {
+	Model        string
+	Input        Input
+	Instructions string  // for the summarizer; "" for none
+	Previous     *NodeID // nil for none
+}
+
+// ParseCompact reads a request to compact.
+func ParseCompact(body []byte) (*CompactRequest, error) {
+	var r reader
+	o := r.open(body, "model", "input", "instructions", "previous_response_id", "prompt_cache_key")
+	if r.err != nil {
+		return nil, r.failed()
+	}
+	var full Request
+	full.Model = o.required("model", 512)
+	o.continued(&full)
+	o.text("prompt_cache_key", 64)
+	c := &CompactRequest{Model: full.Model, Previous: full.Previous, Input: o.input("input", maxItems)}
+	if text := o.text("instructions", math.MaxInt); text != nil {
+		c.Instructions = *text
+	}
+	if len(c.Input.Entries) == 0 && c.Previous == nil {
+		o.wrong("input", codeMissing, "Missing required parameter: input.")
+	}
+	if err := r.failed(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// A ConversationRequest makes or changes a conversation, or adds items to it.
+type ConversationRequest struct {
+	Input    Input
+	Metadata map[string]string // nil where the request has none
+}
+
+// ParseNewConversation reads a request for a new conversation, which may have no
+// body at all.
+func ParseNewConversation(body []byte) (*ConversationRequest, error) {
+	if len(body) == 0 {
+		return &ConversationRequest{}, nil
+	}
+	return parseConversation(body, "items", "metadata")
+}
+
+// ParseConversationUpdate reads a request to change a conversation's metadata.
+func ParseConversationUpdate(body []byte) (*ConversationRequest, error) {
+	c, err := parseConversation(body, "metadata")
+	if err == nil && c.Metadata == nil {
+		return nil, fault.New(fault.Invalid, codeMissing, "metadata", "Missing required parameter: metadata.")
+	}
+	return c, err
+}
+
+// ParseNewItems reads a request to add items to a conversation.
+func ParseNewItems(body []byte) (*ConversationRequest, error) {
+	c, err := parseConversation(body, "items")
+	if err == nil && len(c.Input.Entries) == 0 {
+		return nil, fault.New(fault.Invalid, codeMissing, "items", "Missing required parameter: items. At least one of them must say something.")
+	}
+	return c, err
+}
+
+func parseConversation(body []byte, names ...string) (*ConversationRequest, error) {
+	var r reader
+	o := r.open(body, names...)
+	if r.err != nil {
+		return nil, r.failed()
+	}
+	c := &ConversationRequest{Input: o.input("items", maxNewItems), Metadata: o.metadata("metadata")}
+	if c.Input.Compact {
+		o.wrong("items", codeUnsupported, "A compaction_trigger is no item of a conversation.")
+	}
+	if err := r.failed(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// A Page is the part of a list that a request asks for.
+type Page struct {
+	Limit     int
+	Ascending bool
+	After     string // id of the item before the first one; "" for none
+}
+
+// ParsePage reads the query of a list.
+func ParsePage(query url.Values) (Page, error) {
+	p := Page{Limit: 20, After: query.Get("after")}
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 100 {
+			return p, fault.New(fault.Invalid, codeValue, "limit", "This must be a whole number between 1 and 100.")
+		}
+		p.Limit = n
+	}
+	switch order := query.Get("order"); order {
+	case "asc":
+		p.Ascending = true
+	case "", "desc":
+	default:
+		return p, fault.New(fault.Invalid, codeValue, "order", "This must be asc or desc.")
+	}
+	return p, nil
+}
+
+// ParseStartingAfter reads after which event a stream goes on; -1 for all of
+// them.
+func ParseStartingAfter(query url.Values) (int, error) {
+	text := query.Get("starting_after")
+	if text == "" {
+		return -1, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return 0, fault.New(fault.Invalid, codeValue, "starting_after", "This must be the sequence_number of an event.")
+	}
+	return int(n), nil
+}

@@ -1,0 +1,256 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/coppice-chat/coppice/chat"
+)
+
+// A Response is an answer of the Responses API. It has every member that a
+// client may demand.
+type Response struct {
+	ID          string `json:"id"`
+	Object      string `json:"object"`
+	CreatedAt   int64  `json:"created_at"`
+	CompletedAt *int64 `json:"completed_at"`
+	Status      string `json:"status"`
+	Echo
+	Error      *ResponseError `json:"error"`
+	Incomplete *Incomplete    `json:"incomplete_details"`
+	Output     []Item         `json:"output"`
+	Usage      *Usage         `json:"usage"`
+}
+
+// An Incomplete says why an answer is incomplete.
+type Incomplete struct {
+	Reason string `json:"reason"`
+}
+
+// An Echo is what a Response repeats of its request. It is stored beside the
+// answer, so that a later reading gives the same Response.
+type Echo struct {
+	Model              string            `json:"model"`
+	PreviousResponseID *string           `json:"previous_response_id"`
+	Conversation       *conversationRef  `json:"conversation"`
+	Instructions       *string           `json:"instructions"`
+	Tools              []json.RawMessage `json:"tools"`
+	ToolChoice         json.RawMessage   `json:"tool_choice"`
+	ParallelToolCalls  bool              `json:"parallel_tool_calls"`
+	MaxToolCalls       *int              `json:"max_tool_calls"`
+	MaxOutputTokens    *int              `json:"max_output_tokens"`
+	Temperature        float64           `json:"temperature"`
+	TopP               float64           `json:"top_p"`
+	TopLogprobs        int               `json:"top_logprobs"`
+	PresencePenalty    float64           `json:"presence_penalty"`
+	FrequencyPenalty   float64           `json:"frequency_penalty"`
+	Text               echoText          `json:"text"`
+	Reasoning          echoReasoning     `json:"reasoning"`
+	Truncation         string            `json:"truncation"`
+	Store              bool              `json:"store"`
+	Background         bool              `json:"background"`
+	ServiceTier        string            `json:"service_tier"`
+	PromptCacheKey     *string           `json:"prompt_cache_key"`
+	SafetyIdentifier   *string           `json:"safety_identifier"`
+	User               *string           `json:"user"`
+	Metadata           map[string]string `json:"metadata"`
+}
+
+type conversationRef struct {
+	ID string `json:"id"`
+}
+
+type echoText struct {
+	Format    json.RawMessage `json:"format"`
+	Verbosity string          `json:"verbosity,omitempty"`
+}
+
+type echoReasoning struct {
+	Effort  *string `json:"effort"`
+	Summary *string `json:"summary"`
+}
+
+// newEcho is that of a request with nothing but a model.
+func newEcho(model string) Echo {
+	return Echo{
+		Model: model, Tools: []json.RawMessage{}, ToolChoice: json.RawMessage(`"auto"`), ParallelToolCalls: true, Temperature: 1, TopP: 1,
+		Text: echoText{Format: json.RawMessage(`{"type":"text"}`)}, Truncation: "disabled", Store: true, ServiceTier: "default", Metadata: map[string]string{},
+	}
+}
+
+// maxEcho is how many bytes of an echo are stored beside an answer, whose
+// metadata also says how it ended.
+const maxEcho = 60 << 10
+
+// fit cuts what an echo repeats, where that is too much to be stored: first what
+// the tools say of themselves, then the instructions and the schema of the text.
+// The names of the tools stay. It tells whether what is left can be stored.
+func (e *Echo) fit() bool {
+	for _, cut := range []func(){
+		func() {},
+		func() {
+			for i, raw := range e.Tools {
+				var t functionTool
+				if json.Unmarshal(raw, &t) == nil {
+					t.Description, t.Parameters = nil, nil
+					e.Tools[i] = t.echo()
+				}
+			}
+		},
+		func() { e.Instructions = nil },
+		func() {
+			var format map[string]json.RawMessage
+			if json.Unmarshal(e.Text.Format, &format) == nil && format["schema"] != nil {
+				format["schema"], format["description"] = json.RawMessage("{}"), null
+				e.Text.Format = marshal(format)
+			}
+		},
+	} {
+		if cut(); len(marshal(e)) <= maxEcho {
+			return true
+		}
+	}
+	return false
+}
+
+// names are those of the tools that stand in namespaces.
+func (e Echo) names() toolNames {
+	var tools []functionTool
+	for _, raw := range e.Tools {
+		var t functionTool
+		if !bytes.Contains(raw, []byte(`"namespace"`)) {
+			continue
+		}
+		if json.Unmarshal(raw, &t) == nil {
+			tools = append(tools, t)
+		}
+	}
+	return namesOf(tools)
+}
+
+// Usage counts tokens.
+type Usage struct {
+	Input        int          `json:"input_tokens"`
+	InputDetail  inputDetail  `json:"input_tokens_details"`
+	Output       int          `json:"output_tokens"`
+	OutputDetail outputDetail `json:"output_tokens_details"`
+	Total        int          `json:"total_tokens"`
+}
+
+type inputDetail struct {
+	Cached     int `json:"cached_tokens"`
+	CacheWrite int `json:"cache_write_tokens"`
+}
+
+type outputDetail struct {
+	Reasoning int `json:"reasoning_tokens"`
+}
+
+// NewUsage counts the tokens of a prompt and of an answer.
+func NewUsage(prompt, completion int) *Usage {
+	return &Usage{Input: prompt, Output: completion, Total: prompt + completion}
+}
+
+// A Turn is an answer as far as it is known before a model is asked.
+type Turn struct {
+	Node       NodeID // that the answer has, or will have
+	CreatedAt  time.Time
+	Echo       Echo
+	Compaction *CompactionItem // that comes before the answer; nil for none
+}
+
+// Status is how far an answer is.
+type Status string
+
+// Statuses of a Response.
+const (
+	Queued     Status = "queued"
+	InProgress Status = "in_progress"
+	Completed  Status = "completed"
+	Cut        Status = "incomplete"
+	Failed     Status = "failed"
+	Cancelled  Status = "cancelled"
+)
+
+// An End is how an answer ended.
+type End struct {
+	Status       Status        // Completed, Failed or Cancelled
+	At           time.Time     // when
+	Message      *chat.Message // what is stored; nil for nothing
+	FinishReason string        // the model's: stop, length, tool_calls, content_filter, or another word
+	Usage        *Usage        // nil where nobody counted
+	Err          error         // why it failed
+}
+
+// status is how the answer ended, and why it is incomplete where it is.
+func (e End) status() (Status, *Incomplete) {
+	if e.Status != Completed {
+		return e.Status, nil
+	}
+	switch e.FinishReason {
+	case "length":
+		return Cut, &Incomplete{"max_output_tokens"}
+	case "content_filter":
+		return Cut, &Incomplete{"content_filter"}
+	}
+	return Completed, nil
+}
+
+// lastItem is the status of the last item. Those before it are complete.
+func (e End) lastItem() string {
+	if status, _ := e.status(); status != Completed {
+		return statusIncomplete
+	}
+	return statusCompleted
+}
+
+// Begun is the Response while the answer is on its way.
+func (t Turn) Begun(status Status) Response {
+	return Response{
+		ID: t.Node.ResponseID(), Object: "response", CreatedAt: t.CreatedAt.Unix(), Status: string(status), Echo: t.Echo, Output: []Item{},
+	}
+}
+
+// Ended is the Response at the end: of a stream, of a request without one, and
+// of a later reading alike.
+func (t Turn) Ended(end End) Response {
+	status, incomplete := end.status()
+	r := t.Begun(status)
+	r.Incomplete, r.Usage = incomplete, end.Usage
+	switch status {
+	case Completed:
+		at := end.At.Unix()
+		r.CompletedAt = &at
+	case Failed:
+		r.Error = failure(end.Err)
+	}
+	if t.Compaction != nil {
+		r.Output = append(r.Output, *t.Compaction)
+	}
+	if end.Message != nil {
+		r.Output = append(r.Output, itemsOf(t.Node, end.Message, "", end.lastItem(), t.Echo.names())...)
+	}
+	if r.Usage == nil && r.Error == nil && status != Cancelled {
+		r.Usage = &Usage{} // clients read it without asking whether it is there
+	}
+	return r
+}
+
+// A Compacted is the answer to a request to compact.
+type Compacted struct {
+	ID        string `json:"id"`
+	Object    string `json:"object"`
+	CreatedAt int64  `json:"created_at"`
+	Output    []Item `json:"output"`
+	Usage     *Usage `json:"usage"`
+}
+
+// NewCompacted gives the answer to a request to compact: what stays verbatim,
+// and the compaction item behind it.
+func NewCompacted(summary NodeID, at time.Time, kept []Item, item CompactionItem, usage *Usage) Compacted {
+	if usage == nil {
+		usage = &Usage{}
+	}
+	return Compacted{summary.ResponseID(), "response.compaction", at.Unix(), append(kept[:len(kept):len(kept)], item), usage}
+}

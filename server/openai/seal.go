@@ -1,0 +1,76 @@
+package openai
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// A Seal makes and reads the encrypted_content of compaction items. Clients
+// carry it and can't change it: it names a summary, and holds its text, so that
+// it also serves where the summary is gone. It is signed and not encrypted: the
+// text is that of the client's own conversation.
+type Seal struct{ keys [][]byte }
+
+// sealMark begins every content of ours. The number is that of the form.
+const sealMark = "coppice.v1."
+
+// NewSeal makes a Seal. The first key signs, and all of them are accepted, so
+// that a key can be replaced. A key has 32 random bytes.
+func NewSeal(keys ...[]byte) (*Seal, error) {
+	if len(keys) == 0 {
+		return nil, fault.New(fault.Internal, "no_key", "", "openai.NewSeal: there is no key.")
+	}
+	for _, key := range keys {
+		if len(key) < 32 {
+			return nil, fault.New(fault.Internal, "short_key", "", "openai.NewSeal: a key has %d bytes, and 32 is the least.", len(key))
+		}
+	}
+	return &Seal{keys}, nil
+}
+
+func mac(key, payload []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(sealMark))
+	h.Write(payload)
+	return h.Sum(nil)
+}
+
+// Close gives the content of a compaction item: conversation, summary and text,
+// after their signature.
+func (s *Seal) Close(summary NodeID, text string) string {
+	payload := make([]byte, 0, 32+len(text))
+	payload = append(append(payload, summary.Conversation[:]...), summary.Node[:]...)
+	payload = append(payload, text...)
+	return sealMark + base64.RawURLEncoding.EncodeToString(append(mac(s.keys[0], payload), payload...))
+}
+
+// Open reads the content of a compaction item. The summary may be gone since, or
+// be another tenant's: whoever looks it up does so within the tenant of the
+// request. The error's field is encrypted_content.
+func (s *Seal) Open(content string) (summary NodeID, text string, err error) {
+	rest, ours := strings.CutPrefix(content, sealMark)
+	if !ours {
+		return NodeID{}, "", fault.New(fault.Invalid, codeValue, "encrypted_content",
+			"This compaction item was made by another server, which alone can read it. Send the messages that it stands for, or compact them here.")
+	}
+	forged := fault.New(fault.Invalid, codeValue, "encrypted_content",
+		"This compaction item was changed on its way, or was signed with a key that this server no longer has. Send it as it came, or the messages that it stands for.")
+	raw, err := base64url.DecodeString(rest)
+	if err != nil || len(raw) < sha256.Size+32 || strings.ContainsAny(rest, "\r\n") {
+		return NodeID{}, "", forged
+	}
+	sum, payload := raw[:sha256.Size], raw[sha256.Size:]
+	for _, key := range s.keys {
+		if hmac.Equal(sum, mac(key, payload)) && utf8.Valid(payload[32:]) {
+			return NodeID{uuid.UUID(payload[:16]), uuid.UUID(payload[16:32])}, string(payload[32:]), nil
+		}
+	}
+	return NodeID{}, "", forged
+}

@@ -1,0 +1,87 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/coppice-chat/coppice/server"
+)
+
+// Prefix begins the paths of the surface. Clients get it as their base URL.
+const Prefix = "/openai/v1/"
+
+// MaxBody is how many bytes a request of the surface has at most, unless a
+// program says otherwise: an input may have 10 million characters.
+const MaxBody = 32 << 20
+
+// Surface is OpenAI's API, beside the native one of a server.Server.
+func Surface() server.Surface {
+	started := time.Now()
+	return server.Surface{
+		Prefix: Prefix, MaxBody: MaxBody, AnyQuery: true, Refuse: refuse,
+		Routes: []server.Route{
+			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
+			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: createResponse},
+			{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},
+		},
+	}
+}
+
+// refuse is the surface's envelope of errors.
+func refuse(p server.Problem, h http.Header) (status int, body []byte) {
+	field := ""
+	if p.Field != nil {
+		field = *p.Field
+	}
+	r := RefuseStatus(p.Status, string(p.Code), field, p.Detail)
+	h.Set("Content-Type", "application/json")
+	if !r.Retry {
+		h.Set("X-Should-Retry", "false")
+	}
+	return r.Status, r.JSON()
+}
+
+// An answer is JSON, with the native ids of what it tells of.
+type answer struct {
+	body json.RawMessage
+	node *NodeID // nil for none
+}
+
+// Write writes the answer.
+func (a answer) Write(w http.ResponseWriter) error {
+	a.node.lead(w.Header())
+	w.Header().Set("Content-Type", "application/json")
+	_, err := w.Write(a.body)
+	return err
+}
+
+// lead names the conversation and the message in the header, by their native
+// ids.
+func (n *NodeID) lead(h http.Header) {
+	if n != nil {
+		h.Set("X-Coppice-Conversation-Id", n.Conversation.String())
+		h.Set("X-Coppice-Head-Id", n.Node.String())
+	}
+}
+
+// A stream is an answer of events, with the native ids of what it tells of.
+type stream struct {
+	server.Answer
+	node NodeID
+}
+
+// Write writes the events.
+func (s stream) Write(w http.ResponseWriter) error {
+	s.node.lead(w.Header())
+	w.Header().Set("Cache-Control", "no-cache")
+	return s.Answer.Write(w)
+}
+
+func listModels(r *server.Request, at time.Time) (server.Answer, error) {
+	var models []Model
+	for _, name := range r.Replies().Models() {
+		models = append(models, NewModel(name, at))
+	}
+	return answer{body: marshal(NewModels(models))}, nil
+}

@@ -1,0 +1,135 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// A Version tells rows of one message apart: a message that was pruned and
+// stored again under its old id has another one. A message cannot be pruned
+// without those below it, so as long as a head has the same Version, so has its
+// whole path been the same. The prune of an earlier sibling changes it too.
+type Version uint32
+
+// A BranchState tells a reader that remembers a branch whether it still stands.
+type BranchState struct {
+	Version   Version   // of the head
+	PrefixID  uuid.UUID // last of the leading system and developer messages; uuid.Nil for none
+	Messages  int       // of the whole conversation
+	UpdatedAt time.Time // when something was last said or pruned in it
+	Folds     []Fold    // where the conversation's summaries stand, newest first
+}
+
+// A Fold is where a summary stands.
+type Fold struct {
+	SummaryID uuid.UUID
+	AnchorID  uuid.UUID
+	CutoffID  uuid.UUID // last message that the summary replaces
+}
+
+// A Text is a message with what it takes to remember its words.
+type Text struct {
+	ID       uuid.UUID
+	ParentID uuid.UUID
+	Version  Version
+	Role     Role
+	Depth    int
+	Tokens   int
+	Body     json.RawMessage
+}
+
+// BranchState reads the state of the branch that ends in headID, in two short
+// queries. Its cost doesn't grow with the branch, only with the number of the
+// conversation's summaries.
+func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
+	defer fault.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
+	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})
+	if isNoRows(err) {
+		return BranchState{}, s.noBranch(ctx, conversationID, headID, Paging{})
+	}
+	if err != nil {
+		return BranchState{}, err
+	}
+	version, err := toVersion(row.Version)
+	if err != nil {
+		return BranchState{}, err
+	}
+	state := BranchState{Version: version, PrefixID: uuid.UUID(row.PrefixID.Bytes), Messages: int(row.MessageCount), UpdatedAt: row.UpdatedAt.UTC()}
+	folds, err := s.q.ListFolds(ctx, db.ListFoldsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	for _, f := range folds {
+		state.Folds = append(state.Folds, Fold{uuid.UUID(f.ID.Bytes), uuid.UUID(f.AnchorID.Bytes), uuid.UUID(f.CutoffID.Bytes)})
+	}
+	return state, err
+}
+
+// Ancestors gives a message and those above it, limit of them at most, towards
+// the root. A message that is absent gives none. An error of fn ends the walk.
+func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(Text) error) (err error) {
+	defer fault.Wrap(&err, "tree.Ancestors(%s, %s)", conversationID, id)
+	for row, err := range db.StreamUp(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}) {
+		if err != nil {
+			return err
+		}
+		if err := giveText(row, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Texts gives messages by their ids, in the ids' order, without those that are
+// absent. An error of fn ends it.
+func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(Text) error) (err error) {
+	defer fault.Wrap(&err, "tree.Texts(%s, %d ids)", conversationID, len(ids))
+	for row, err := range db.StreamTexts(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant}) {
+		if err != nil {
+			return err
+		}
+		if err := giveText(db.WalkUpRow(row), fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func giveText(row db.WalkUpRow, fn func(Text) error) error {
+	version, err := toVersion(row.Version)
+	if err != nil {
+		return err
+	}
+	return fn(Text{
+		ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Version: version,
+		Role: Role(row.Role), Depth: int(row.Depth), Tokens: int(row.Tokens), Body: row.Body,
+	})
+}
+
+// Versions gives the version of every message of a conversation, a parent
+// before its children. It reads the whole conversation, without its bodies:
+// about 100 ms for 100,000 messages.
+func (s *Store) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
+	defer fault.Wrap(&err, "tree.Versions(%s)", conversationID)
+	rows, err := s.q.ListVersions(ctx, db.ListVersionsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		version, err := toVersion(row.Version)
+		if err != nil {
+			return err
+		}
+		fn(uuid.UUID(row.ID.Bytes), version)
+	}
+	return nil
+}
+
+func toVersion(text string) (Version, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return Version(n), err
+}

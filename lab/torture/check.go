@@ -155,8 +155,11 @@ func (k *checker) text(m *message, got mark) {
 		}
 		return
 	}
-	said, ok := k.marks.get(got)
-	if parent := k.c.messages[m.parent]; !ok || !said.answer || parent == nil || said.parent != parent.mark {
+	parent := k.c.messages[m.parent]
+	if parent != nil {
+		k.marks.settle(got, parent.mark)
+	}
+	if said, ok := k.marks.get(got); !ok || !said.answer || parent == nil || said.parent != parent.mark {
 		k.wrong("changed", "answer %s says %v, which the model didn't say to the message above", m.id, got)
 		return
 	}

@@ -78,6 +78,15 @@ func (ms *marks) get(m mark) (marked, bool) {
 	return marked{}, false
 }
 
+// settle gives an answer the parent that its prompt didn't name.
+func (ms *marks) settle(m, parent mark) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if i := int(m - firstMark); i >= 0 && i < len(ms.known) && ms.known[i].answer && ms.known[i].parent == noMark {
+		ms.known[i].parent = parent
+	}
+}
+
 // path gives the marks from the root to m.
 func (ms *marks) path(m mark) (path []mark) {
 	ms.mu.RLock()

@@ -66,8 +66,15 @@ func (m *model) choose(req llmtest.Request) llmtest.Behaviour {
 // answer makes the answer to the last message, and checks that nothing but its
 // branch is shown.
 func (m *model) answer(contents []string) string {
-	head := headOf(contents[len(contents)-1])
-	if strangers := notIn(marksIn(strings.Join(contents, "\n")), m.marks.path(head)); len(strangers) > 0 || head == noMark {
+	last := contents[len(contents)-1]
+	head, shown := headOf(last), marksIn(strings.Join(contents, "\n"))
+	if head == noMark && strings.Contains(last, "<coppice-summary>") {
+		// An extract folds a tool's result, which is the head, and doesn't name it.
+		// The answer's parent is known when the answer is stored.
+		if strangers := m.marks.onOnePath(shown); len(strangers) > 0 {
+			m.report.violate("leak", "a prompt that ends in an extract shows %v, which are not on the branch of the rest", strangers)
+		}
+	} else if strangers := notIn(shown, m.marks.path(head)); len(strangers) > 0 || head == noMark {
 		m.report.violate("leak", "the prompt of a reply to %v shows %v, which are not on its branch", head, strangers)
 	}
 	m.report.count(func(r *Report) { r.Checks.Prompts++ })

@@ -245,6 +245,7 @@ func (w *writer) replyStored(o *replyOrder, m *message, got *shown, streamed str
 	}
 	if m.answer && m.content == "" {
 		m.mark, m.content = markOf(got.text()), got.text()
+		w.marks.settle(m.mark, o.c.messages[m.parent].mark)
 		if said, ok := w.marks.get(m.mark); !ok || !said.answer || !strings.HasPrefix(said.text, m.content) || said.parent != o.c.messages[m.parent].mark {
 			w.report.violate("changed", "reply %s says %q, which the model didn't say", m.id, m.content)
 		}

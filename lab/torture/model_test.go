@@ -1,0 +1,40 @@
+package torture
+
+import (
+	"log/slog"
+	"testing"
+)
+
+// A prompt may end in an extract that folds its head. What it shows still has to
+// lie on one branch, and the answer gets its parent when it is stored.
+func TestPromptThatEndsInAnExtract(t *testing.T) {
+	t.Parallel()
+	report, ms := newRecorder(slog.New(slog.DiscardHandler)), &marks{}
+	m := newModel(1, 0, ms, report)
+	t.Cleanup(m.close)
+	root, rootText := ms.add(noMark, "root", false)
+	result, resultText := ms.add(root, "result", false)
+	_, siblingText := ms.add(root, "sibling", false)
+	extract := func(texts string) []string { return []string{"<coppice-summary>\n" + texts + "\n</coppice-summary>"} }
+
+	answer := markOf(m.answer(extract(rootText + "\n" + resultText)))
+	if n := len(report.report.Violations); n != 0 {
+		t.Errorf("%d violations: %v", n, report.report.Violations)
+	}
+	ms.settle(answer, result)
+	if path := ms.path(answer); len(path) != 3 || path[1] != result {
+		t.Errorf("the answer's path is %v", path)
+	}
+	ms.settle(answer, root)
+	if path := ms.path(answer); len(path) != 3 {
+		t.Errorf("a settled answer was moved: %v", path)
+	}
+	m.answer(extract(resultText + "\n" + siblingText))
+	if n := len(report.report.Violations); n != 1 {
+		t.Errorf("a sibling in an extract: %d violations, want 1", n)
+	}
+	m.answer([]string{"no mark, and no extract"})
+	if n := len(report.report.Violations); n != 2 {
+		t.Errorf("a prompt that ends in nothing known: %d violations, want 2", n)
+	}
+}

@@ -120,7 +120,7 @@ func ElementsOf(raw json.RawMessage) iter.Seq2[int, json.RawMessage] {
 			return
 		}
 		i := 0
-		for element := range elements(raw) {
+		for element := range chat.Elements(raw) {
 			if !yield(i, element) {
 				return
 			}

@@ -83,19 +83,6 @@ func endOf(json []byte, i int) int {
 	return i + n
 }
 
-// elements gives the elements of a valid array as they stand.
-func elements(array []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for i := pass(array, 1); array[i] != ']'; {
-			end := endOf(array, i)
-			if !yield(array[i:end]) {
-				return
-			}
-			i = pass(array, end)
-		}
-	}
-}
-
 // members gives the members of a valid object as they stand, each name in its
 // quotes. It passes over what stands from gap to gapEnd, if gap isn't 0.
 func members(object []byte, gap, gapEnd int) iter.Seq2[[]byte, []byte] {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // FuzzScan takes objects and arrays apart as encoding/json does, wherever the
@@ -114,7 +116,7 @@ func treeOf(value []byte) (all []string, sound bool) {
 				names[name] = true
 				line += fmt.Sprintf(" %s=%s", name, member)
 				if name == "c" && member[0] == '[' {
-					for element := range elements(member) {
+					for element := range chat.Elements(member) {
 						add(element, at)
 					}
 				}
@@ -127,7 +129,7 @@ func treeOf(value []byte) (all []string, sound bool) {
 		add(trimmed, -1)
 		return all, sound
 	}
-	for element := range elements(trimmed) {
+	for element := range chat.Elements(trimmed) {
 		add(element, -1)
 	}
 	return all, sound

@@ -137,6 +137,7 @@ func newTab(t testing.TB, s *site, path string, options ...option) *tab {
 	b.emulate(o)
 	t.Cleanup(b.sound)
 	b.atStart(recordMarks)
+	b.atStart(guardClicks)
 	b.do(chromedp.Navigate(s.url + path))
 	return b
 }
@@ -290,13 +291,44 @@ func (b *tab) hides(text string) {
 // text or name.
 const find = `[...document.querySelectorAll($1)].find(e => e.checkVisibility() && (!$2 || (e.getAttribute('aria-label') ?? '').startsWith($2) || e.innerText.trim().startsWith($2)))`
 
-// click clicks the middle of an element, by the mouse.
+// click clicks the middle of an element, by the mouse. A page that is still
+// loading may move between the moment when the element is measured and the
+// click. A click that would hit something else is kept from the page, and is
+// made again.
 func (b *tab) click(selector, text string) {
 	b.t.Helper()
-	b.until(find, selector, text)
-	p := eval[[2]float64](b, `(e => { e.scrollIntoViewIfNeeded?.(); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })(`+find+`)`, selector, text)
-	b.clickAt(p[0], p[1])
+	var struck string
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(15 * time.Millisecond) {
+		b.until(find, selector, text)
+		p := eval[*[2]float64](b, `(e => {
+			if (!e) return null
+			e.scrollIntoViewIfNeeded?.()
+			window.aim = e
+			const r = e.getBoundingClientRect()
+			return [r.x + r.width / 2, r.y + r.height / 2]
+		})(`+find+`)`, selector, text)
+		if p == nil {
+			continue // gone since
+		}
+		b.clickAt(p[0], p[1])
+		if struck = eval[string](b, `(s => (window.aim = window.struck = undefined, s ?? ''))(window.struck)`); struck == "" {
+			return
+		}
+	}
+	b.snapshot("failed")
+	b.t.Fatalf("the click on %s %q would hit %s", selector, text, struck)
 }
+
+// guardClicks keeps clicks from the page that miss the element that is aimed
+// at, and notes what they would have hit.
+const guardClicks = `
+	for (const type of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click']) {
+		addEventListener(type, e => {
+			if (!window.aim) return
+			if (type === 'pointerdown' && !window.aim.contains(e.target)) window.struck = e.target.outerHTML?.slice(0, 200) ?? 'the document'
+			if (window.struck) (e.stopImmediatePropagation(), e.preventDefault())
+		}, { capture: true })
+	}`
 
 func (b *tab) clickAt(x, y float64) {
 	b.t.Helper()

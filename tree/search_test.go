@@ -122,6 +122,24 @@ func TestSearchReadsNothingOfOthers(t *testing.T) {
 			return len(p.Data), err
 		}}
 	}
+	for query, found := range map[string]int{"living": 50, "42": 1, "unheardof": 0, "unheardof rods 42": 50, `living "unheardof"`: 0} {
+		for where, in := range map[string]uuid.UUID{"a conversation": id, "a tenant": uuid.Nil} {
+			calls[where+", ranked: "+query] = struct {
+				terms, found int
+				call         func(*tree.Store) (int, error)
+			}{len(strings.Fields(query)), found, func(s *tree.Store) (int, error) {
+				p, err := s.SearchRanked(t.Context(), query, in, tree.Paging{Limit: 50})
+				return len(p.Data), err
+			}}
+		}
+	}
+	calls["titles"] = struct {
+		terms, found int
+		call         func(*tree.Store) (int, error)
+	}{1, 0, func(s *tree.Store) (int, error) {
+		list, err := s.SearchTitles(t.Context(), "living")
+		return len(list), err
+	}}
 	measure := func() map[string]effort {
 		if _, err := pool.Exec(t.Context(), "vacuum analyze nodes, conversations"); err != nil {
 			t.Fatal(err)

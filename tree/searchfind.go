@@ -205,7 +205,7 @@ func (s *Store) findConversations(ctx context.Context, query string, q sought, a
 			if err != nil {
 				return nil, err
 			}
-			params.ByReading = int(all)*len(found.spots)/newestLooks > mostFound
+			params.ByReading = int(all)*len(found.spots)/newestLooks > s.mostFound
 			params.ByIndex = !params.ByReading
 			if params.ByReading {
 				params.Words = q.words

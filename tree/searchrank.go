@@ -43,7 +43,7 @@ func (in extent) ranked(ctx context.Context, q sought, before cursor) (best []sp
 	for i := range r.having {
 		r.having[i] *= scale
 	}
-	if entries, patterns := r.rare(q); entries != "" {
+	if entries, patterns := r.rare(q, in.s.mostFound); entries != "" {
 		more, err := in.byIndex(ctx, q.whole, entries, patterns, before, newestLooks)
 		if err == nil {
 			err = r.add(ctx, in, q, more)
@@ -99,17 +99,26 @@ func (r *ranking) add(ctx context.Context, in extent, q sought, spots []spot) er
 	return err
 }
 
-// rare gives the entries of the words by which the index finds few enough
-// messages, and their patterns.
-func (r *ranking) rare(q sought) (entries string, patterns []string) {
+// rare gives the entries of the rarest words, and their patterns: of as many as
+// the index finds newestLooks messages by, but of one at least if it finds few
+// enough.
+func (r *ranking) rare(q sought, most int) (entries string, patterns []string) {
 	if q.required {
 		return q.entries, q.patterns
 	}
+	order := make([]int, len(q.terms))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(r.having[i], r.having[j]), cmp.Compare(i, j)) })
 	var some []string
-	for i, term := range q.terms {
-		if r.having[i] <= mostFound {
-			some, patterns = append(some, q.entriesOf[term]), append(patterns, q.patterns[i])
+	expected := 0.0
+	for _, i := range order {
+		expected += r.having[i]
+		if expected > newestLooks && len(some) > 0 || expected > float64(most) {
+			break
 		}
+		some, patterns = append(some, q.entriesOf[q.terms[i]]), append(patterns, q.patterns[i])
 	}
 	return strings.Join(some, " | "), patterns
 }

@@ -63,8 +63,8 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 // SearchRanked finds messages by their words like Search, best first. One of the
 // words is enough, unless the query has "quoted words", which must occur, or an
 // or. A message ranks by how many of the words it has, how rare they are, and how
-// short it is. It ranks 2,000 messages at most: among the newest 1,000, and the
-// newest 1,000 that have a rare word of the query.
+// short it is. It ranks 1,000 messages at most: among the newest 500, and the
+// newest 500 that have a rare word of the query.
 //
 // Later pages are of the messages that were there when the first was asked for.
 func (s *Store) SearchRanked(ctx context.Context, query string, conversationID uuid.UUID, p Paging) (_ Page[Hit], err error) {

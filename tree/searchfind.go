@@ -18,7 +18,8 @@ import (
 // looking where that is less.
 const (
 	// newestLooks is how many of a tenant's newest messages a search looks at, some
-	// ten milliseconds; recentLooks how many of a conversation's.
+	// ten milliseconds; recentLooks how many of a conversation's, and for a ranking,
+	// where each that matches is measured.
 	newestLooks = 1000
 	recentLooks = 500
 
@@ -40,14 +41,6 @@ type extent struct {
 	s            *Store
 	conversation pgtype.UUID // null for all
 	messages     int         // in the conversation
-}
-
-// looks is how many of the newest messages are looked at.
-func (in extent) looks() int {
-	if in.conversation.Valid {
-		return recentLooks
-	}
-	return newestLooks
 }
 
 // A spot is where a message is, in its conversation and in time.
@@ -99,18 +92,19 @@ func (in extent) newest(ctx context.Context, q sought, before cursor, want int) 
 
 // newestOfConversation is newest in one conversation.
 func (in extent) newestOfConversation(ctx context.Context, q sought, before cursor, want int) (spots []spot, err error) {
-	small := in.messages <= outright
-	if !small {
-		if spots, err = in.byIndex(ctx, q.whole, q.entries, q.patterns, before, want); err != nil {
-			return nil, err
+	if in.messages <= outright {
+		// All that match, as ids may not be in the order of time.
+		found, err := in.look(ctx, q, before, recentLooks, recentLooks)
+		if err != nil || found.all {
+			slices.SortFunc(found.spots, later)
+			return found.spots[:min(len(found.spots), want)], err
 		}
 	}
-	if small || q.byWhole {
-		most := want
-		if small {
-			most = outright // ids may not be in the order of time
-		}
-		found, err := in.look(ctx, q, before, recentLooks, most)
+	if spots, err = in.byIndex(ctx, q.whole, q.entries, q.patterns, before, want); err != nil {
+		return nil, err
+	}
+	if q.byWhole {
+		found, err := in.look(ctx, q, before, recentLooks, want)
 		if err != nil {
 			return nil, err
 		}

@@ -87,7 +87,7 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 					t.Fatal(err)
 				}
 				var got []uuid.UUID
-				for p := (tree.Paging{Limit: 999}); ; {
+				for p := (tree.Paging{Limit: 800}); ; {
 					page, err := s.Search(t.Context(), query, in, p)
 					if err != nil {
 						t.Fatalf("%s: %v", query, err)

@@ -24,7 +24,7 @@ const (
 // ranked gives the messages that match, the best first, and the newest message
 // that it looked at.
 func (in extent) ranked(ctx context.Context, q sought, before cursor) (best []spot, newest cursor, err error) {
-	found, err := in.look(ctx, q, before, in.looks(), in.looks())
+	found, err := in.look(ctx, q, before, recentLooks, recentLooks)
 	if err != nil {
 		return nil, cursor{}, err
 	}
@@ -39,12 +39,12 @@ func (in extent) ranked(ctx context.Context, q sought, before cursor) (best []sp
 		}
 	}
 	// As common as a word is among the newest, so it is taken to be in all.
-	scale := max(1, float64(all)/float64(in.looks()))
+	scale := max(1, float64(all)/recentLooks)
 	for i := range r.having {
 		r.having[i] *= scale
 	}
 	if entries, patterns := r.rare(q, in.s.mostFound); entries != "" {
-		more, err := in.byIndex(ctx, q.whole, entries, patterns, before, newestLooks)
+		more, err := in.byIndex(ctx, q.whole, entries, patterns, before, recentLooks)
 		if err == nil {
 			err = r.add(ctx, in, q, more)
 		}
@@ -100,7 +100,7 @@ func (r *ranking) add(ctx context.Context, in extent, q sought, spots []spot) er
 }
 
 // rare gives the entries of the rarest words, and their patterns: of as many as
-// the index finds newestLooks messages by, but of one at least if it finds few
+// the index finds recentLooks messages by, but of one at least if it finds few
 // enough.
 func (r *ranking) rare(q sought, most int) (entries string, patterns []string) {
 	if q.required {
@@ -115,7 +115,7 @@ func (r *ranking) rare(q sought, most int) (entries string, patterns []string) {
 	expected := 0.0
 	for _, i := range order {
 		expected += r.having[i]
-		if expected > newestLooks && len(some) > 0 || expected > float64(most) {
+		if expected > recentLooks && len(some) > 0 || expected > float64(most) {
 			break
 		}
 		some, patterns = append(some, q.entriesOf[q.terms[i]]), append(patterns, q.patterns[i])
@@ -182,7 +182,7 @@ func (p Paging) ranked(list ...string) (limit int, after rankedCursor, err error
 		at.key = 0
 	}
 	after = rankedCursor{at}
-	if err == nil && (at.key < 0 || at.key > 2*newestLooks || at.id != uuid.Max && (after.newest() < minKey || after.newest() >= maxKey)) {
+	if err == nil && (at.key < 0 || at.key > 2*recentLooks || at.id != uuid.Max && (after.newest() < minKey || after.newest() >= maxKey)) {
 		err = errCursor
 	}
 	return limit, after, err

@@ -2,8 +2,9 @@
 
 -- A tenant's messages by their time, so that a search for a word that most of
 -- them have reads the newest until its page is full. The key is the tenant's part
--- of search_key as a number, which takes less room.
-create index nodes_recent on nodes (hashtextextended(left(search_key, 8), 0), created_at) where kind = 'message';
+-- of search_key as a number, which takes less room. It has summaries, too: else
+-- Postgres would look messages up by reading all of it while the table is small.
+create index nodes_recent on nodes (hashtextextended(left(search_key, 8), 0), created_at);
 
 -- Whether a text matches a search. Words are only taken apart where one of them
 -- is in the text in lower case. It is plain enough for Postgres to put it in

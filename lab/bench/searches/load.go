@@ -23,7 +23,7 @@ const PerConversation = 100
 
 const (
 	vocabularySize = 200_000
-	meanWords      = 118    // of a message, about 860 bytes
+	meanWords      = 149    // of a message, about 860 bytes
 	block          = 1000   // conversations that go on at the same time, a message of each in turn
 	batch          = 10_000 // rows to a COPY
 	meanBytes      = 860    // of a body

@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// Wrap is fault.Wrap for functions that ask the database, whose errors it
-// gives their kinds.
+// Wrap is fault.Wrap for functions that ask the database. It gives the database's
+// errors their kinds.
 func Wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = classified(*err)

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
 
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -34,8 +35,8 @@ func classified(err error) error {
 	}
 	var network net.Error
 	// SafeToRetry: nothing of the statement was sent, as the connection had
-	// broken before.
-	if errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) {
+	// broken before. ErrClosedPool: the program is ending.
+	if errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) || errors.Is(err, puddle.ErrClosedPool) {
 		return errUnavailable.From(err)
 	}
 	return err

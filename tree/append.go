@@ -43,7 +43,7 @@ func MoveHeadFrom(headID uuid.UUID) AppendOption { return func(o *appendOptions)
 // fault.TooLarge.
 //
 // An append takes one round trip and one commit, in a tree of any size. A tool
-// message takes another round trip, which finds the call that it answers.
+// message takes two round trips more, which find the call that it answers.
 func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, m NewMessage, opts ...AppendOption) (_ Message, created bool, err error) {
 	defer db.Wrap(&err, "tree.Append(%s, parent %s)", conversationID, parentID)
 	var o appendOptions

@@ -6,9 +6,7 @@
 -- It is locked meanwhile. Whoever holds it is not waited for without end, as
 -- everybody else would wait behind.
 set local lock_timeout = '30s';
--- Built in many small steps, the index of many tenants takes 30 % less room than in
--- one: pages that a step leaves half full are filled by the next.
-set local maintenance_work_mem = '8MB';
+set local maintenance_work_mem = '256MB';
 
 -- An entry of the index: the key of nodes.search_key, and of a word's hash as
 -- many bits as the key's last letter says, two for each letter after a.

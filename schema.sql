@@ -128,7 +128,7 @@ create table compactions (
     cutoff_id         uuid,                  -- of the plan; null where there was none
     summary_id        uuid,                  -- node that was saved, null for other outcomes
     prior_summary_id  uuid,                  -- summary that was to be merged
-    trigger           text        not null,  -- 'append', 'reply' or 'request': what asked for it
+    trigger           text        not null,  -- 'append', 'reply', 'request' or 'healing': what asked for it
     outcome           text        not null,  -- 'saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale' or 'failed'
     reason            text        not null,  -- why that outcome, for people
     model             text        not null,  -- what wrote the summary, '' where nothing did
@@ -145,9 +145,10 @@ create table compactions (
     completion_tokens bigint      not null,  -- and got
     duration_ms       bigint      not null,  -- from reading the branch to saving, in milliseconds
     created_at        timestamptz not null,  -- when it ended
+    remade_id         uuid,                  -- summary that was to be made again; null where messages were folded for the first time
 
     primary key (conversation_id, id),
-    constraint compactions_trigger check (trigger in ('append', 'reply', 'request')),
+    constraint compactions_trigger check (trigger in ('append', 'reply', 'request', 'healing')),
     constraint compactions_outcome check (outcome in ('saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale', 'failed'))
 );
 

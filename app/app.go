@@ -143,6 +143,10 @@ func (cfg *Config) fill() (m clients, err error) {
 	if err != nil {
 		return m, err
 	}
+	if err := cfg.Models.Prices.Check(); err != nil {
+		return m, err
+	}
+	cfg.Server.ModelCost = cfg.Models.cost
 	if cfg.Contexts.Settings == (summarize.Settings{}) {
 		cfg.Contexts.Settings = summarize.Defaults()
 	}
@@ -167,7 +171,7 @@ func (cfg *Config) fill() (m clients, err error) {
 // wire makes the parts over the database.
 func (c *Coppice) wire(cfg Config, models clients) error {
 	pool := c.db.pool
-	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version)
+	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version, cfg.Models.cost)
 	if err != nil {
 		return err
 	}

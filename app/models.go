@@ -23,6 +23,13 @@ type Models struct {
 
 	SummaryTimeout time.Duration  // of one call for a summary; 0 is 30 s
 	Windows        map[string]int // tokens of context that models take, by the beginnings of their names, besides those that package llm knows
+	Prices         llm.Prices     // what models cost; of others it isn't known
+}
+
+// cost tells what tokens of a model cost, and whether its price is known.
+func (m Models) cost(model string, promptTokens, completionTokens int) (float64, bool) {
+	price, known := m.Prices.Of(model)
+	return price.Cost(promptTokens, completionTokens), known
 }
 
 // Reachable reports whether there is an address or a key, so that models can be

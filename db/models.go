@@ -45,6 +45,7 @@ type Compaction struct {
 	CompletionTokens int64
 	DurationMs       int64
 	CreatedAt        time.Time
+	RemadeID         pgtype.UUID
 }
 
 type Conversation struct {

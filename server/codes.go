@@ -72,6 +72,7 @@ const (
 	CodeSearchTimeout         Code = "search_timeout"
 	CodeShuttingDown          Code = "shutting_down"
 	CodeSummaryNotFound       Code = "summary_not_found"
+	CodeSummaryReplaced       Code = "summary_replaced"
 	CodeTimeout               Code = "timeout"
 	CodeTitleTooLarge         Code = "title_too_large"
 	CodeTooDeep               Code = "too_deep"

@@ -50,8 +50,10 @@ var native = []Route{
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/explain", 0, "", "", noBody, explainBranch},
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/compactions", Waits, "", "", maybe[newCompaction](), createCompaction},
+	{"GET", "/v1/conversations/{conversation_id}/usage", 0, "", "", noBody, getUsage},
 	{"GET", "/v1/conversations/{conversation_id}/compactions", 0, "limit cursor", "", noBody, listCompactions},
 	{"GET", "/v1/conversations/{conversation_id}/summaries/{summary_id}", 0, "", "", noBody, getSummary},
+	{"POST", "/v1/conversations/{conversation_id}/summaries/{summary_id}/remake", Waits, "", "", maybe[newRemake](), remakeSummary},
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/replies", Streams | Follows, "", idempotencyKey, maybe[newReply](), createReply},
 	{"GET", "/v1/conversations/{conversation_id}/replies/{message_id}/events", Streams | Follows, "", lastEventID, noBody, readReply},

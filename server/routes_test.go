@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A scenario is one request that works. {{name}} in a path, a body or a wanted
@@ -72,6 +74,7 @@ var reads = []scenario{
 	{name: "explain a branch without the summary", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/explain", status: 200, want: []string{`"applies":false,"reason":"Its anchor is not on this branch`}},
 	{name: "summary", method: "GET", path: conversationPathOf + "/summaries/{{c.summary}}", status: 200,
 		want: []string{`{"id":"{{c.summary}}"`, `"parent_id":"{{c.thanks}}"`, `"text":"Coppicing was explained.","prior":null}`}},
+	{name: "usage", method: "GET", path: conversationPathOf + "/usage", status: 200, want: []string{`{"replies":{"calls":0,"prompt_tokens":0,"completion_tokens":0,"cost":null,"models":[]},"compactions":{`}},
 	{name: "compactions", method: "GET", path: conversationPathOf + "/compactions?limit=10", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
@@ -135,6 +138,10 @@ var writes = []scenario{
 		want: []string{`"trigger":"request","outcome":"saved"`, `"model":"offline-digest","instructions":"Keep the names."`, `"prior_summary_id":null`, "Location: /v1/conversations/{{long}}/summaries/"}},
 	{name: "compact nothing but what is there", method: "POST", path: conversationPathOf + "/branches/{{c.thanks}}/compactions", status: 200,
 		want: []string{`"outcome":"nothing_to_do"`, `"summary_id":null`, `"anchor_id":null`, `"attempts":[]`}},
+	{name: "remake a summary of what is there", method: "POST", path: conversationPathOf + "/summaries/{{c.summary}}/remake", status: 200, body: `{"instructions":"Keep the trees."}`,
+		want: []string{`"remade_id":"{{c.summary}}"`, `"instructions":"Keep the trees."`, `"outcome":"no_gain"`}},
+	{name: "remake a summary", method: "POST", path: "/v1/conversations/{{remade}}/summaries/{{remade.summary}}/remake", status: 201,
+		want: []string{`"trigger":"request","outcome":"saved"`, `"remade_id":"{{remade.summary}}"`, `"prior_summary_id":null`, "Location: /v1/conversations/{{remade}}/summaries/"}},
 	{name: "import", method: "POST", path: "/v1/imports", status: 200, header: map[string]string{"Content-Type": "application/octet-stream"},
 		body: `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}`,
 		want: []string{`"format":"messages"`, `"conversations":1`, `"messages":2`, `"added":2`, `"notes":[]`}},
@@ -157,6 +164,13 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 	plantLong(t, shared.store, "long", 20)
+	plantLong(t, shared.store, "remade", 20)
+	if _, err := shared.store.AddSummary(t.Context(), named("remade"), tree.NewSummary{
+		ID: named("remade.summary"), AnchorID: named("remade.30"), Body: json.RawMessage(`{"role":"user","content":"Plots were looked at."}`),
+		Range: tree.SummaryRange{LastSummarizedID: named("remade.28"), Model: "test"},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for i, s := range slices.Concat(writes, replyWrites) {
 		name := fmt.Sprint("w", i)
 		plant(t, shared.store, name)

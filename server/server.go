@@ -88,6 +88,10 @@ type Config struct {
 	// 0 and how the names begin that it knows; nil knows none.
 	ModelWindow func(model string) (tokens int, known []string)
 
+	// ModelCost tells what tokens of a model cost, and whether its price is known. A
+	// nil func knows no price.
+	ModelCost func(model string, promptTokens, completionTokens int) (cost float64, known bool)
+
 	// Replies answers branches, over the same database as Store. nil is one with
 	// the offline model. Who brings one closes it after the last request.
 	Replies *reply.Service

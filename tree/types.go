@@ -49,6 +49,10 @@ type Conversation struct {
 	messages int // in it; for RoomFor
 }
 
+// MessageCount is how many messages the conversation has, those of all branches
+// together.
+func (c Conversation) MessageCount() int { return c.messages }
+
 // A Source says what a fork was made of, so that a repeated request for the same
 // fork is recognized.
 type Source struct {
@@ -179,6 +183,7 @@ type NewSummary struct {
 	Metadata  json.RawMessage
 	Tokens    int // what its message costs in a context, kept text and all; 0: what Body costs
 	CreatedAt time.Time
+	Over      uuid.UUID // for RecordCompaction: the summary that has to apply at the anchor still; uuid.Nil: the one that was merged
 }
 
 // A Page is one page of a list. Next is the cursor of the next page, or "" on the

@@ -23,6 +23,7 @@ type serveCommand struct {
 	databaseFlags     `group:"Database"`
 	settingsFlags     `group:"Contexts and compactions"`
 	modelFlags        `group:"Models"`
+	priceFlags        `group:"Models"`
 	workerFlags       `group:"Contexts and compactions"`
 	replyFlags        `group:"Replies"`
 	MaxConns          int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
@@ -109,6 +110,9 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	config.Database.MaxConns, config.Database.StatementTimeout = cmd.MaxConns, cmd.StatementTimeout
 	config.Models = cmd.models()
 	config.Models.Replies = cmd.ReplyModel
+	if config.Models.Prices, err = cmd.prices(); err != nil {
+		return config, err
+	}
 	config.Limits = tree.Limits{Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages)}
 	if config.Contexts.Settings, err = cmd.settings(); err != nil {
 		return config, err

@@ -28,15 +28,16 @@ type Telemetry struct {
 }
 
 // New makes a Telemetry with the figures of a pool. Without a registry it makes
-// one, with the figures of the process as well.
-func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string) (*Telemetry, error) {
+// one, with the figures of the process as well. cost says what tokens of a model
+// cost, and whether its price is known.
+func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string, cost func(model string, promptTokens, completionTokens int) (float64, bool)) (*Telemetry, error) {
 	own := []prometheus.Collector{poolCollector{pool}, newBuildInfo(version)}
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	t := &Telemetry{Registry: registry, Tracing: tracing, models: newModelMetrics()}
-	return t, t.register(append(own, t.models.calls, t.models.duration)...)
+	t := &Telemetry{Registry: registry, Tracing: tracing, models: newModelMetrics(cost)}
+	return t, t.register(append(own, t.models.calls, t.models.duration, t.models.tokens, t.models.spent)...)
 }
 
 func (t *Telemetry) register(all ...prometheus.Collector) error {

@@ -377,6 +377,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/conversations/{conversation_id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Tell what the models cost in a conversation
+         * @description Tokens of replies and of compactions, as the models' providers counted them, and what they cost at the prices that
+         *     the server has now. What replies cost stands in the metadata of their messages, so a fork counts the replies that
+         *     it copied. It costs what the conversation is large.
+         */
+        get: operations["getUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/conversations/{conversation_id}/summaries/{summary_id}": {
         parameters: {
             query?: never;
@@ -394,6 +418,32 @@ export interface paths {
         get: operations["getSummary"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/conversations/{conversation_id}/summaries/{summary_id}/remake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                summary_id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a summary again from the messages
+         * @description With other instructions, or by another model. The new summary folds what this one folds, hangs at the same anchor
+         *     and takes its place there; delete it to have this one back. What was said before this summary is taken from the
+         *     deepest summary before it that the offline digest had no part in. Only the summary that applies at its anchor can
+         *     be made again. Summaries that the digest made while no model answered are made again by themselves.
+         */
+        post: operations["remakeSummary"];
         delete?: never;
         options?: never;
         head?: never;
@@ -982,6 +1032,21 @@ export interface components {
              * @enum {string}
              */
             compaction?: "auto" | "manual" | "off";
+            /**
+             * @description When the offline digest writes a summary because no model gave one. `when_needed`, only where the branch
+             *     doesn't fit its window: the default where models write summaries. `always`: the default where none does.
+             *     What the digest wrote is made again once a model answers, unless this is `always`.
+             * @enum {string}
+             */
+            digest?: "when_needed" | "always" | "never";
+            /**
+             * @description Whether the first message of the user stays verbatim when it is folded, as if it were pinned. `auto`, where
+             *     tools are called in its turn: it is the task that an agent was given.
+             * @enum {string}
+             */
+            keep_first_user?: "auto" | "always" | "never";
+            /** @description What every summary should take care of, besides what a single compaction is asked for. At most 4,000 bytes. */
+            instructions?: string;
         };
         /**
          * @description What the writer of a summary sees of the messages after those that it folds: `recent`, those up to the anchor;
@@ -1108,7 +1173,14 @@ export interface components {
                 applies: boolean;
                 /** @description Why it applies to this branch, or doesn't. */
                 reason: string;
+                /**
+                 * @description It is to be made again from the messages once a model answers, as the offline digest made it, or it
+                 *     was made of one that the digest made.
+                 */
+                waits: boolean;
             })[];
+            /** @description Pinned messages that the summary folds and doesn't keep, oldest first, as the share of the window for them was full. */
+            unheld_ids: string[];
             usage: components["schemas"]["Usage"];
             /** @description Tokens that may be added before a compaction is due. Negative past that. */
             tokens_to_trigger: number;
@@ -1148,6 +1220,8 @@ export interface components {
             kept_ids: string[];
             /** @description Those of `kept_ids` of which only a part would stay, as they are long. The middle is cut out, with a mark. */
             cut_ids: string[];
+            /** @description Pinned messages that would be folded and not be kept, oldest first, as the share of the window for them is full. */
+            unheld_ids: string[];
             /** @description Size asked for. */
             target_tokens: number;
         };
@@ -1157,6 +1231,30 @@ export interface components {
             /** @description What the summary should take care of. At most 4,000 bytes. */
             instructions?: string;
             look_ahead?: components["schemas"]["LookAhead"];
+        };
+        ConversationUsage: {
+            replies: components["schemas"]["CallUsage"];
+            compactions: components["schemas"]["CallUsage"];
+        };
+        CallUsage: {
+            calls: number;
+            prompt_tokens: number;
+            completion_tokens: number;
+            /** @description In the currency of the server's prices, of the models whose price it knows. Null where it knows none. */
+            cost: number | null;
+            models: {
+                model: string;
+                calls: number;
+                prompt_tokens: number;
+                completion_tokens: number;
+                cost: number | null;
+            }[];
+        };
+        NewRemake: {
+            /** @description What the summary should take care of. At most 4,000 bytes. */
+            instructions?: string;
+            /** @description The model that writes it, one of those that write summaries on this server. Without it they are asked in their order. */
+            model?: string;
         };
         /** @description The record of a compaction. */
         Compaction: {
@@ -1186,14 +1284,19 @@ export interface components {
             summary_id: string | null;
             /**
              * Format: uuid
-             * @description The summary that applied before.
+             * @description The summary that was to be merged.
              */
             prior_summary_id: string | null;
             /**
-             * @description What asked for it.
+             * Format: uuid
+             * @description The summary that was to be made again. Null where messages were folded for the first time.
+             */
+            remade_id: string | null;
+            /**
+             * @description What asked for it. `healing` is the server itself, for a summary that the offline digest had a part in.
              * @enum {string}
              */
-            trigger: "append" | "reply" | "request";
+            trigger: "append" | "reply" | "request" | "healing";
             /**
              * @description `nothing_to_do`: nothing worth folding. `no_gain`: the summary was no smaller than what it would replace.
              *     `superseded`: another summary was saved or undone meanwhile. `stale`: the messages were deleted meanwhile.
@@ -1548,6 +1651,7 @@ export interface components {
          *     | `search_timeout` | 503 | The search took over 5 seconds. Add a word that fewer messages have, or look in one conversation. |
          *     | `shutting_down` | 503 | The server is about to stop. Send the request again. |
          *     | `summary_not_found` | 404 | The conversation has no summary with this id. |
+         *     | `summary_replaced` | 409 | At the summary's anchor another one applies by now. Make that one again, or delete it first. |
          *     | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
          *     | `title_too_large` | 413 | The title has over 1,000 bytes. |
          *     | `too_deep` | 400 | Arrays and objects nest more than 64 deep. |
@@ -1568,7 +1672,7 @@ export interface components {
          *     | `wrong_type` | 400 | A member is of another JSON type than it should be. |
          * @enum {string}
          */
-        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "shutting_down" | "summary_not_found" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
+        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
     };
     responses: {
         /** @description A page of messages. */
@@ -2286,6 +2390,30 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The usage. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationUsage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     getSummary: {
         parameters: {
             query?: never;
@@ -2306,6 +2434,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Summary"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    remakeSummary: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                summary_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewRemake"];
+            };
+        };
+        responses: {
+            /** @description The record of a compaction that saved none. Its outcome and reason say why. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Compaction"];
+                };
+            };
+            /** @description The record of a compaction that saved a summary. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Compaction"];
                 };
             };
             default: components["responses"]["Problem"];

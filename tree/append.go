@@ -33,6 +33,13 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	for _, opt := range opts {
 		opt(&o)
 	}
+	if o.atHead {
+		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
+		if err != nil {
+			return Message{}, false, err
+		}
+		return chain[0], created, nil
+	}
 	d, err := s.draft(m)
 	if err != nil {
 		return Message{}, false, err
@@ -188,6 +195,9 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
 			return err
+		}
+		if o.atHead {
+			parentID = uuid.UUID(c.HeadID.Bytes)
 		}
 		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts); out != nil || err != nil {
 			return err

@@ -6,10 +6,15 @@ import "github.com/google/uuid"
 type AppendOption func(*appendOptions)
 
 type appendOptions struct {
+	atHead   bool
 	keepHead bool
 	compare  bool // the active head with from
 	from     uuid.UUID
 }
+
+// AtHead appends under the active head of that very moment, whatever parent is
+// given, so that no two appends of this kind become siblings.
+func AtHead() AppendOption { return func(o *appendOptions) { o.atHead = true } }
 
 // KeepHead leaves the conversation's active head where it is. Without it an
 // append moves the head to the new message.

@@ -168,6 +168,7 @@ func start(r *server.Request, req *Request, messages []tree.NewMessage) (*reply.
 	ask := reply.Request{
 		Messages: messages, Instructions: req.Instructions, Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens,
 		Extra: req.Extra, Metadata: map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo})},
+		HeadAtEnd: true, Title: titleOf(messages),
 	}
 	fresh := false
 	switch {
@@ -176,7 +177,7 @@ func start(r *server.Request, req *Request, messages []tree.NewMessage) (*reply.
 	case req.Conversation != nil:
 		ask.ConversationID = *req.Conversation
 	default:
-		c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{})
+		c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: ask.Title})
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/server"
 )
 
@@ -20,11 +22,11 @@ func Surface() server.Surface {
 	started := time.Now()
 	return server.Surface{
 		Prefix: Prefix, MaxBody: MaxBody, AnyQuery: true, Refuse: refuse,
-		Routes: []server.Route{
+		Routes: append([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
 			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: createResponse},
 			{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},
-		},
+		}, conversationRoutes...),
 	}
 }
 
@@ -56,11 +58,14 @@ func (a answer) Write(w http.ResponseWriter) error {
 	return err
 }
 
-// lead names the conversation and the message in the header, by their native
-// ids.
+// lead names the conversation and the message, where there is one, in the
+// header, by their native ids.
 func (n *NodeID) lead(h http.Header) {
-	if n != nil {
-		h.Set("X-Coppice-Conversation-Id", n.Conversation.String())
+	if n == nil {
+		return
+	}
+	h.Set("X-Coppice-Conversation-Id", n.Conversation.String())
+	if n.Node != uuid.Nil {
 		h.Set("X-Coppice-Head-Id", n.Node.String())
 	}
 }

@@ -40,10 +40,22 @@ type Request struct {
 	// becomes the active head, and the answer when it is stored, unless another
 	// branch was made active meanwhile.
 	KeepHead bool
+	// MustFit refuses a branch that doesn't fit the model's window, before anything
+	// is stored. Without it such a branch is compacted, or its oldest messages are
+	// left out.
+	MustFit bool
+	// CompactOver has the branch compacted first where its context has more tokens
+	// than this; 0 is never, and less than 0 the settings' trigger.
+	CompactOver int
+	// Background keeps word of the reply, for readers on any server: that it runs,
+	// and, where it ends with nothing to store, how.
+	Background bool
 	// Instructions are a system message that stands first in what the model
 	// reads; "" for none. They take their room in the model's window, serve this
 	// reply alone and are not stored.
 	Instructions string
+	// Prompt is of Ask alone.
+	Prompt *Prompt
 	// Metadata are members of the answer's metadata, beside "reply", which says how
 	// the reply ended.
 	Metadata map[string]json.RawMessage
@@ -112,6 +124,12 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 		return nil, false, err
 	}
 	r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
+	if req.Background {
+		if err := s.announce(bounded, r, a); err != nil {
+			s.hub.end(r, "", false, func() { r.abort(err) })
+			return nil, false, err
+		}
+	}
 	close(r.prepared)
 	go s.run(r, a)
 	return r, true, nil
@@ -238,6 +256,8 @@ type assignment struct {
 	request Request
 
 	instructions json.RawMessage // as a message; nil for none
+	unstored     bool            // of a relay
+	compacted    *Compacted      // nil where no summary was made for the reply
 }
 
 // prepare stores the request's messages and reads the context of the head.
@@ -256,6 +276,11 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	}
 	if err := s.checkRoom(ctx, c, req); err != nil {
 		return nil, err
+	}
+	if req.MustFit {
+		if err := s.mustFit(ctx, a, c); err != nil {
+			return nil, err
+		}
 	}
 	if len(req.Messages) > 0 {
 		err = s.append(ctx, a)

@@ -41,7 +41,7 @@ with place as (
     returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key
 ), touched as (
     update conversations c
-    set head_id = case when $14::boolean and ($15::uuid is null or c.head_id = $15) then inserted.id else c.head_id end,
+    set head_id = case when $14::boolean and (not $15::boolean or c.head_id is not distinct from $16) then inserted.id else c.head_id end,
         updated_at = greatest(c.updated_at, $9),
         message_count = c.message_count + 1
     from inserted
@@ -65,6 +65,7 @@ type AppendMessageParams struct {
 	Metadata       []byte
 	SearchKey      string
 	MoveHead       bool
+	CompareHead    bool
 	ExpectedHead   pgtype.UUID
 }
 
@@ -93,6 +94,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.Metadata,
 		arg.SearchKey,
 		arg.MoveHead,
+		arg.CompareHead,
 		arg.ExpectedHead,
 	)
 	var i AppendMessageRow

@@ -56,9 +56,9 @@ func codeOf(err error) string {
 	return "internal_error"
 }
 
-// endOf reads from a stored answer how its reply ended. An assistant message
+// EndOf reads from a stored answer how its reply ended. An assistant message
 // that no reply made counts as completed.
-func endOf(m tree.Message) End {
+func EndOf(m tree.Message) End {
 	end := endFrom(m.Metadata)
 	end.Message, end.Err = &m, butStored(end.Err)
 	return end

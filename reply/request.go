@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +39,13 @@ type Request struct {
 	// becomes the active head, and the answer when it is stored, unless another
 	// branch was made active meanwhile.
 	KeepHead bool
+	// HeadAtEnd leaves the active head where it is until the answer is stored, and
+	// moves it then unless another branch was made active meanwhile. So replies
+	// that run at a time begin at the same head: they are siblings, and the one
+	// that ends first becomes the active branch.
+	HeadAtEnd bool
+	// Title becomes the conversation's where it has none and no message.
+	Title string
 	// MustFit refuses a branch that doesn't fit the model's window, before anything
 	// is stored. Without it such a branch is compacted, or its oldest messages are
 	// left out.
@@ -205,52 +211,11 @@ func (r *Reply) joined(ctx context.Context, req Request) (*Reply, error) {
 	return r, nil
 }
 
-// A place is what a reply answers.
-type place struct {
-	head     uuid.UUID
-	messages []tree.Message // that the request brought, of which the last is the head
-}
-
-// serves tells whether a request asks for an answer to the same. The active
-// head may have moved since the first request.
-func (p place) serves(req Request) bool {
-	n := len(req.Messages)
-	if n == 0 {
-		return req.HeadID == uuid.Nil || req.HeadID == p.head
-	}
-	if len(p.messages) != n || p.messages[n-1].ID != p.head {
-		return false
-	}
-	for i, m := range p.messages {
-		given := req.Messages[i]
-		if !sameJSON(m.Body, given.Body) || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
-			i > 0 && m.ParentID != p.messages[i-1].ID {
-			return false
-		}
-	}
-	parentID := p.messages[0].ParentID
-	if req.ParentID != nil {
-		return parentID == *req.ParentID
-	}
-	return req.HeadID == uuid.Nil || parentID == req.HeadID
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	plain := func(raw json.RawMessage) string {
-		var b bytes.Buffer
-		if len(raw) == 0 || json.Compact(&b, raw) != nil {
-			return "{}"
-		}
-		return b.String()
-	}
-	return plain(a) == plain(b)
-}
-
 // An assignment is all that a reply needs to know before it runs.
 type assignment struct {
 	place
 	model   llm.Model
-	active  uuid.UUID // the active head at the start; uuid.Nil where the answer is not to become it
+	active  uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
 	window  summarize.Window
 	context summarize.Context
 	request Request
@@ -293,6 +258,11 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if req.KeepHead {
 		a.active = uuid.Nil
 	}
+	if req.Title != "" && c.Title == "" && c.HeadID == uuid.Nil {
+		if _, err := s.store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &req.Title}); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.readContext(ctx, a); err != nil {
 		return nil, err
 	}
@@ -329,7 +299,7 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 		return err
 	}
 	var options []tree.AppendOption
-	if a.request.KeepHead {
+	if a.request.KeepHead || a.request.HeadAtEnd {
 		options = append(options, tree.KeepHead())
 	}
 	if len(given) == 1 {
@@ -342,7 +312,9 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 		return inMessage(err, field, len(given))
 	}
 	a.head = a.messages[len(given)-1].ID
-	a.active = a.head
+	if !a.request.HeadAtEnd {
+		a.active = a.head
+	}
 	return nil
 }
 

@@ -56,7 +56,7 @@ func storedReply(m tree.Message) *Reply {
 		key: key{conversation: m.ConversationID, messageID: m.ID}, events: newEvents(), cancel: func(error) {},
 		prepared: make(chan struct{}), ended: make(chan struct{}), place: place{head: m.ParentID},
 	}
-	end := endOf(m)
+	end := EndOf(m)
 	r.only, r.end = true, &end
 	close(r.prepared)
 	close(r.ended)
@@ -271,9 +271,9 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body,
 // tryStore appends the answer. It becomes the active head if that is still the
 // one of the start: who switches to another branch meanwhile stays there.
 func (s *Service) tryStore(ctx context.Context, a *assignment, answer tree.NewMessage) (tree.Message, error) {
-	head := tree.KeepHead()
-	if a.active != uuid.Nil {
-		head = tree.MoveHeadFrom(a.active)
+	head := tree.MoveHeadFrom(a.active)
+	if a.request.KeepHead {
+		head = tree.KeepHead()
 	}
 	m, _, err := s.store.Append(ctx, a.request.ConversationID, a.head, answer, head)
 	return m, err

@@ -19,7 +19,7 @@ type Checkpoint struct {
 	ConversationID uuid.UUID
 	MessageID      uuid.UUID // that the answer will have
 	ParentID       uuid.UUID // message that is answered
-	MoveHeadFrom   uuid.UUID // active head that the answer takes the place of; uuid.Nil where it doesn't become the active head
+	MoveHeadFrom   uuid.UUID // active head that the answer takes the place of; uuid.Nil where it becomes the active head only if there is none
 	ServerID       string    // server that runs the reply
 	Model          string
 	Content        string
@@ -82,7 +82,8 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(Checkpoint) NewMessage) (m Message, stored bool, err error) {
 	defer db.Wrap(&err, "tree.TakeCheckpoint(%s, %s)", listed.ConversationID, listed.MessageID)
 	err = s.ForTenant(listed.TenantID).inTx(ctx, func(s *Store) error {
-		if _, err := s.lock(ctx, listed.ConversationID); err != nil { // as all that write do, before they change anything
+		conversation, err := s.lock(ctx, listed.ConversationID) // as all that write do, before they change anything
+		if err != nil {
 			return ignoreNotFound(err)
 		}
 		row, err := s.q.TakeCheckpoint(ctx, db.TakeCheckpointParams{
@@ -98,7 +99,7 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 		c.ParentID, c.MoveHeadFrom = uuid.UUID(row.ParentID.Bytes), uuid.UUID(row.MoveHeadFrom.Bytes)
 		c.Model, c.Content, c.Refusal = row.Model, row.Content, row.Refusal
 		head := KeepHead()
-		if c.MoveHeadFrom != uuid.Nil {
+		if c.MoveHeadFrom != uuid.Nil || !conversation.HeadID.Valid {
 			head = MoveHeadFrom(c.MoveHeadFrom)
 		}
 		m, stored, err = s.Append(ctx, c.ConversationID, c.ParentID, answer(c), head)

@@ -20,11 +20,9 @@ func Surface() server.Surface {
 	started := time.Now()
 	return server.Surface{
 		Prefix: Prefix, MaxBody: MaxBody, AnyQuery: true, Refuse: refuse,
-		Routes: []server.Route{
+		Routes: append([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
-			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: createResponse},
-			{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},
-		},
+		}, responseRoutes...),
 	}
 }
 
@@ -68,7 +66,7 @@ func (n *NodeID) lead(h http.Header) {
 // A stream is an answer of events, with the native ids of what it tells of.
 type stream struct {
 	server.Answer
-	node NodeID
+	node *NodeID // nil for none
 }
 
 // Write writes the events.

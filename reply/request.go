@@ -46,10 +46,22 @@ type Request struct {
 	HeadAtEnd bool
 	// Title becomes the conversation's where it has none and no message.
 	Title string
+	// MustFit refuses a branch that doesn't fit the model's window, before anything
+	// is stored. Without it such a branch is compacted, or its oldest messages are
+	// left out.
+	MustFit bool
+	// CompactOver has the branch compacted first where its context has more tokens
+	// than this; 0 is never, and less than 0 the settings' trigger.
+	CompactOver int
+	// Background keeps word of the reply, for readers on any server: that it runs,
+	// and, where it ends with nothing to store, how.
+	Background bool
 	// Instructions are a system message that stands first in what the model
 	// reads; "" for none. They take their room in the model's window, serve this
 	// reply alone and are not stored.
 	Instructions string
+	// Prompt is of Ask alone.
+	Prompt *Prompt
 	// Metadata are members of the answer's metadata, beside "reply", which says how
 	// the reply ended.
 	Metadata map[string]json.RawMessage
@@ -118,6 +130,12 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 		return nil, false, err
 	}
 	r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
+	if req.Background {
+		if err := s.announce(bounded, r, a); err != nil {
+			s.hub.end(r, "", false, func() { r.abort(err) })
+			return nil, false, err
+		}
+	}
 	close(r.prepared)
 	go s.run(r, a)
 	return r, true, nil
@@ -203,6 +221,8 @@ type assignment struct {
 	request Request
 
 	instructions json.RawMessage // as a message; nil for none
+	unstored     bool            // of a relay
+	compacted    *Compacted      // nil where no summary was made for the reply
 }
 
 // prepare stores the request's messages and reads the context of the head.
@@ -221,6 +241,11 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	}
 	if err := s.checkRoom(ctx, c, req); err != nil {
 		return nil, err
+	}
+	if req.MustFit {
+		if err := s.mustFit(ctx, a, c); err != nil {
+			return nil, err
+		}
 	}
 	if len(req.Messages) > 0 {
 		err = s.append(ctx, a)

@@ -34,6 +34,7 @@ type Reply struct {
 	model    string
 	metadata map[string]json.RawMessage
 	refused  error
+	pull     func() // begins to read what another server saves; nil where the reply runs here
 
 	ended chan struct{}
 }
@@ -75,9 +76,21 @@ func (r *Reply) Metadata() map[string]json.RawMessage {
 	return r.metadata
 }
 
+// Next gives the events after the one with this id, 0 for all. It waits until
+// there is one at least, or ctx is done. After the End it is ErrEnded.
+func (r *Reply) Next(ctx context.Context, after int) ([]Event, error) {
+	if r.pull != nil {
+		r.pull()
+	}
+	return r.events.Next(ctx, after)
+}
+
 // Wait waits for the reply's end. A request that was refused, which another of
 // the same id waits for, is its error.
 func (r *Reply) Wait(ctx context.Context) (End, error) {
+	if r.pull != nil {
+		r.pull()
+	}
 	select {
 	case <-r.ended:
 	case <-ctx.Done():
@@ -135,8 +148,8 @@ func (s *Service) run(r *Reply, a *assignment) {
 	defer span.End()
 	stopSaving := s.saveWhile(r, a)
 	end := s.answer(ctx, r, a)
-	if stopSaving() {
-		s.dropSaved(r, end)
+	if stopSaving() || a.request.Background {
+		s.dropSaved(r, a, end)
 	}
 	span.SetAttributes(
 		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil),
@@ -145,7 +158,7 @@ func (s *Service) run(r *Reply, a *assignment) {
 		span.SetStatus(codes.Error, "") // whose text is the log's
 	}
 	// What was streamed of a message that is gone must not be read any more.
-	keep := end.Message != nil || !errors.Is(end.Err, fault.NotFound)
+	keep := !a.unstored && (end.Message != nil || !errors.Is(end.Err, fault.NotFound))
 	s.report(ctx, r, a, end, time.Since(start))
 	s.hub.end(r, end.Status, keep, func() {
 		r.change(func() { r.end = &end })
@@ -162,7 +175,10 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 			end = s.conclude(ctx, r, a, llm.Response{}, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	if !a.context.Complete {
+	if err := s.compactFirst(ctx, a); err != nil {
+		return s.conclude(ctx, r, a, llm.Response{}, err)
+	}
+	if !a.context.Complete && !a.unstored {
 		s.contexts.EnsureFits(ctx, a.request.ConversationID, a.head, a.window, s.cfg.CompactionTimeout)
 		if err := s.readContext(ctx, a); err != nil {
 			return s.conclude(ctx, r, a, llm.Response{}, err)
@@ -174,7 +190,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 		messages = slices.Insert(messages, 0, a.instructions)
 	}
 	r.change(func() {
-		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context}
+		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context, Compacted: a.compacted}
 	})
 	res, err := a.model.Stream(ctx, llm.Request{
 		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
@@ -186,7 +202,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 // conclude tells how the reply ended and stores what it came to.
 func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm.Response, err error) End {
 	end := End{
-		Status: StatusCompleted, FinishReason: plainWord(res.FinishReason),
+		Status: StatusCompleted, FinishReason: plainWord(res.FinishReason), Compacted: a.compacted,
 		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, CachedTokens: res.CachedTokens, ReasoningTokens: res.ReasoningTokens},
 	}
 	body := res.Message
@@ -216,7 +232,7 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 		}
 	}
 	if err != nil {
-		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Err: err}
+		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Compacted: end.Compacted, Err: err}
 	}
 	end.Message, end.Err = &m, butStored(end.Err)
 	return end
@@ -231,6 +247,11 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	answer := tree.NewMessage{ID: r.messageID, Body: body, Metadata: metadata, CreatedAt: time.Now()}
+	if a.unstored {
+		return tree.Message{
+			ConversationID: r.conversation, ID: r.messageID, Role: tree.RoleAssistant, Body: body, Metadata: metadata, CreatedAt: answer.CreatedAt,
+		}, nil
+	}
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
 		m, err := s.tryStore(ctx, a, answer)
 		if err == nil || fault.Refused(err) {

@@ -38,6 +38,21 @@ func (s *Store) SaveCheckpoint(ctx context.Context, c Checkpoint) (err error) {
 	})
 }
 
+// Checkpoint reads what is saved of an answer of this tenant's. Where nothing is,
+// it is a fault.NotFound.
+func (s *Store) Checkpoint(ctx context.Context, conversationID, messageID uuid.UUID) (_ Checkpoint, err error) {
+	defer db.Wrap(&err, "tree.Checkpoint(%s, %s)", conversationID, messageID)
+	row, err := s.q.GetCheckpoint(ctx, db.GetCheckpointParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), TenantID: s.tenant})
+	if err != nil {
+		return Checkpoint{}, orMissing(err, errNoReplyState)
+	}
+	return Checkpoint{
+		TenantID: s.tenant, ConversationID: conversationID, MessageID: messageID,
+		ParentID: uuid.UUID(row.ParentID.Bytes), MoveHeadFrom: uuid.UUID(row.MoveHeadFrom.Bytes), ServerID: row.ServerID, Model: row.Model,
+		Content: row.Content, Refusal: row.Refusal, SavedAt: row.SavedAt.UTC(),
+	}, nil
+}
+
 // DropCheckpoint deletes the checkpoint of a message, if there is one.
 func (s *Store) DropCheckpoint(ctx context.Context, conversationID, messageID uuid.UUID) (err error) {
 	defer db.Wrap(&err, "tree.DropCheckpoint(%s, %s)", conversationID, messageID)

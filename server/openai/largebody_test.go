@@ -23,7 +23,7 @@ func TestLargeBodies(t *testing.T) {
 		"one text":          {fill(`{"model":"m","input":[{"role":"user","content":"`, `<3 `, `"}]}`), 8},
 		"escapes":           {fill(`{"model":"m","input":[{"role":"user","content":"`, `\u00e9`, `"}]}`), 8},
 		"items":             {fill(`{"model":"m","input":[`, `{"role":"user","content":"`+strings.Repeat("x", 400)+`"},`, `]}`), 12},
-		"too many items":    {fill(`{"model":"m","input":[`, `{"role":"user","content":"x"},`, `]}`), 12},
+		"too many items":    {fill(`{"model":"m","input":[`, `{"role":"user","content":"x"},`, `]}`), 40},
 		"parts":             {fill(`{"model":"m","input":[{"role":"user","content":[`, `{"type":"input_text","text":"`+strings.Repeat("x", 400)+`"},`, `]}]}`), 16},
 		"members of a part": {fill(`{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"x"`, `,"a":1`, `}]}]}`), 2},
 		"tools":             {fill(`{"model":"m","input":"hi","tools":[`, `{"type":"web_search"},`, `]}`), 8},

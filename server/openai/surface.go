@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,11 +23,9 @@ func Surface() server.Surface {
 	started := time.Now()
 	return server.Surface{
 		Prefix: Prefix, MaxBody: MaxBody, AnyQuery: true, Refuse: refuse,
-		Routes: append([]server.Route{
+		Routes: slices.Concat([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
-			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: createResponse},
-			{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},
-		}, conversationRoutes...),
+		}, responseRoutes, conversationRoutes),
 	}
 }
 
@@ -73,7 +72,7 @@ func (n *NodeID) lead(h http.Header) {
 // A stream is an answer of events, with the native ids of what it tells of.
 type stream struct {
 	server.Answer
-	node NodeID
+	node *NodeID // nil for none
 }
 
 // Write writes the events.

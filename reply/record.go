@@ -49,6 +49,9 @@ func codeOf(err error) string {
 	return "internal_error"
 }
 
+// StoredEnd tells how the reply ended that made a stored answer.
+func StoredEnd(answer tree.Message) End { return endOf(answer) }
+
 // endOf reads from a stored answer how its reply ended. An assistant message
 // that no reply made counts as completed.
 func endOf(m tree.Message) End {

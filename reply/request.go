@@ -44,6 +44,10 @@ type Request struct {
 	// reads; "" for none. They take their room in the model's window, serve this
 	// reply alone and are not stored.
 	Instructions string
+	// Prompt is what the model reads in place of the branch's context, as long as
+	// it fits the model's window; nil for the context. Its last message stands for
+	// the head. What it says is on the branch already, or in Messages.
+	Prompt *Prompt
 	// Metadata are members of the answer's metadata, beside "reply", which says how
 	// the reply ended.
 	Metadata map[string]json.RawMessage
@@ -53,6 +57,12 @@ type Request struct {
 	MaxOutputTokens int                        // 0 leaves it to the model. What is more than the settings reserve is taken from the context
 	Options         Options                    // further settings of the answer; Start checks them
 	Extra           map[string]json.RawMessage // other members of the chat-completions request, such as tools
+}
+
+// A Prompt is what a client that keeps its history itself wants to be answered.
+type Prompt struct {
+	Messages []json.RawMessage // chat-completions messages, sent byte for byte
+	Tokens   int64             // of all of them
 }
 
 // prepareTimeout bounds what happens before the model is called, compaction
@@ -117,6 +127,33 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	return r, true, nil
 }
 
+// Ask begins a reply that belongs to no conversation: the model reads
+// Request.Prompt, of which Tokens may be 0, and nothing is read or stored. The
+// End holds the answer as a message without a place. The reply ends with ctx,
+// because nobody else can read it.
+func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
+	defer fault.Wrap(&err, "reply.Ask")
+	model, err := s.model(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	if name, why := req.Options.Check(); name != "" {
+		return nil, fault.New(fault.Invalid, "invalid_parameter", name, "%s", why)
+	}
+	req.ConversationID, req.ID = uuid.Nil, uuid.Must(uuid.NewV7())
+	r := s.newReply(ctx, req)
+	if _, err := s.hub.begin(r); err != nil {
+		r.cancel(nil)
+		return nil, err
+	}
+	a := &assignment{model: model, request: req, unstored: true, context: summarize.Context{Messages: req.Prompt.Messages, Complete: true}}
+	r.model, r.metadata = model.Name(), req.Metadata
+	close(r.prepared)
+	context.AfterFunc(ctx, func() { r.cancel(errStopped) })
+	go s.run(r, a)
+	return r, nil
+}
+
 // messageID is the id of a message of the request whose answer has the id given.
 func messageID(answer uuid.UUID, index int) uuid.UUID {
 	if index == 0 {
@@ -125,10 +162,19 @@ func messageID(answer uuid.UUID, index int) uuid.UUID {
 	return uuid.NewSHA1(answer, fmt.Appendf(nil, "message %d", index))
 }
 
+// CheckModel refuses a name that is no model's and no alias of one.
+func (s *Service) CheckModel(name string) error {
+	_, err := s.model(name)
+	return err
+}
+
 // model finds a model by its name.
 func (s *Service) model(name string) (llm.Model, error) {
 	if name == "" {
 		return s.cfg.Models[0], nil
+	}
+	if of, ok := s.cfg.Aliases[name]; ok {
+		name = of
 	}
 	for _, m := range s.cfg.Models {
 		if m.Name() == name {
@@ -238,6 +284,7 @@ type assignment struct {
 	request Request
 
 	instructions json.RawMessage // as a message; nil for none
+	unstored     bool            // nothing is read or stored
 }
 
 // prepare stores the request's messages and reads the context of the head.
@@ -268,10 +315,38 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if req.KeepHead {
 		a.active = uuid.Nil
 	}
+	if prompted, err := s.prompt(a, c); prompted || err != nil {
+		return a, err
+	}
 	if err := s.readContext(ctx, a); err != nil {
 		return nil, err
 	}
 	return a, answerable(a.context.Messages)
+}
+
+// prompt takes the request's Prompt for the context, if it has one that fits.
+func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
+	p := a.request.Prompt
+	if p == nil {
+		return false, nil
+	}
+	settings, err := s.contexts.SettingsOf(c, a.window)
+	if err != nil {
+		return false, err
+	}
+	reserved := settings.ReservedTokens
+	if most := a.request.MaxOutputTokens; most > reserved && most < settings.MaxContextTokens {
+		reserved = most
+	}
+	available := settings.MaxContextTokens - reserved
+	if p.Tokens > int64(available) {
+		return false, nil
+	}
+	a.context = summarize.Context{
+		ConversationID: a.request.ConversationID, HeadID: a.head, Messages: p.Messages, Complete: true,
+		Usage: summarize.Usage{ContextTokens: int(p.Tokens), AvailableTokens: available, MaxContextTokens: settings.MaxContextTokens, ReservedTokens: reserved},
+	}
+	return true, nil
 }
 
 // checkRoom refuses a reply that couldn't be stored, before a model is asked.

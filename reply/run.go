@@ -133,19 +133,22 @@ func (s *Service) run(r *Reply, a *assignment) {
 		attribute.String("coppice.conversation_id", r.conversation.String()), attribute.String("coppice.head_id", a.head.String()),
 		attribute.String("coppice.message_id", r.messageID.String()), attribute.String("coppice.model", r.model)))
 	defer span.End()
-	stopSaving := s.saveWhile(r, a)
+	stopSaving := func() bool { return false }
+	if !a.unstored {
+		stopSaving = s.saveWhile(r, a)
+	}
 	end := s.answer(ctx, r, a)
 	if stopSaving() {
 		s.dropSaved(r, end)
 	}
 	span.SetAttributes(
-		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil),
+		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil && !a.unstored),
 		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))
 	if end.Status == StatusFailed {
 		span.SetStatus(codes.Error, "") // whose text is the log's
 	}
 	// What was streamed of a message that is gone must not be read any more.
-	keep := end.Message != nil || !errors.Is(end.Err, fault.NotFound)
+	keep := !a.unstored && (end.Message != nil || !errors.Is(end.Err, fault.NotFound))
 	s.report(ctx, r, a, end, time.Since(start))
 	s.hub.end(r, end.Status, keep, func() {
 		r.change(func() { r.end = &end })
@@ -218,6 +221,10 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	if err != nil {
 		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Err: err}
 	}
+	if a.unstored {
+		end.Message = &m
+		return end
+	}
 	end.Message, end.Err = &m, butStored(end.Err)
 	return end
 }
@@ -231,6 +238,9 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	answer := tree.NewMessage{ID: r.messageID, Body: body, Metadata: metadata, CreatedAt: time.Now()}
+	if a.unstored {
+		return tree.Message{ID: answer.ID, Role: tree.RoleAssistant, Body: body, Metadata: metadata, CreatedAt: answer.CreatedAt}, nil
+	}
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
 		m, err := s.tryStore(ctx, a, answer)
 		if err == nil || fault.Refused(err) {
@@ -263,7 +273,7 @@ func (s *Service) report(ctx context.Context, r *Reply, a *assignment, end End, 
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
 		slog.String("tenant_id", r.tenant), slog.Any("conversation_id", r.conversation), slog.Any("message_id", r.messageID), slog.Any("head_id", a.head),
-		slog.String("model", r.model), slog.String("status", string(end.Status)), slog.Bool("stored", end.Message != nil), slog.Bool("complete", a.context.Complete),
+		slog.String("model", r.model), slog.String("status", string(end.Status)), slog.Bool("stored", end.Message != nil && !a.unstored), slog.Bool("complete", a.context.Complete),
 		slog.Int("context_tokens", a.context.Usage.ContextTokens), slog.Int("prompt_tokens", end.Usage.PromptTokens),
 		slog.Int("completion_tokens", end.Usage.CompletionTokens), slog.Int64("duration_ms", took.Milliseconds()),
 	}

@@ -14,11 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func createResponse(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
+func createResponse(r *server.Request, body []byte, t *try) (server.Answer, error) {
 	req, err := ParseCreate(body)
 	if err == nil {
 		err = req.notServedYet()
@@ -33,7 +29,7 @@ func createResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := start(r, req, messages)
+	rep, err := t.answer(r, func() (*reply.Reply, error) { return start(r, req, messages) })
 	if err != nil {
 		return nil, inInput(err)
 	}
@@ -209,6 +205,8 @@ func inInput(err error) error {
 type noted struct {
 	Echo  *Echo  `json:"echo,omitempty"`  // of an answer
 	Phase string `json:"phase,omitempty"` // of an assistant's message that a client brought
+
+	Completion string `json:"completion,omitempty"` // of an answer by chat completions: the key of its request's tries
 }
 
 // notedOf reads the metadata of a stored message, where a client of the native

@@ -165,6 +165,23 @@ create table reply_checkpoints (
     primary key (conversation_id, message_id)
 );
 
+-- What is to be told of a reply beside its answer: that it runs in the
+-- background, that it ended with nothing to store, or that its response was
+-- deleted while other branches go on from its answer.
+create table reply_states (
+    conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is
+    message_id      uuid        not null,  -- that the answer has, or will have; no foreign key, as it may never be stored
+    state           text        not null,  -- 'running'; 'stopping', where another server asked for its end; 'ended', where nothing was stored; 'deleted'
+    metadata        json        not null,  -- of the answer: what the request adds, and in the state 'ended' how the reply ended
+    at              timestamptz not null,  -- when it came to this state
+
+    primary key (conversation_id, message_id),
+    constraint reply_states_state check (state in ('running', 'stopping', 'ended', 'deleted'))
+);
+
+-- Replies that ended with nothing to store, to be forgotten some time later.
+create index reply_states_ended on reply_states (at) where state = 'ended';
+
 -- Keys that clients show. Only their hashes are stored.
 create table api_keys (
     id           uuid        primary key,  -- names the key where it is listed or revoked

@@ -132,6 +132,89 @@ func (q *Queries) FindNodes(ctx context.Context, arg FindNodesParams) ([]FindNod
 	return items, nil
 }
 
+const getBranchPage = `-- name: GetBranchPage :many
+with recursive path as (
+    select n.id, n.parent_id, n.depth
+    from conversations c
+    join nodes n on n.conversation_id = $1 and n.id = coalesce($4::uuid, c.head_id) and n.kind = 'message'
+    where c.id = $1 and c.tenant_id = $5
+    union all
+    select p.id, p.parent_id, p.depth
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    where path.depth > $2::integer
+)
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash
+from path
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash from nodes n where n.conversation_id = $1 and n.id = path.id offset 0) n on true
+where path.depth >= $2::integer and path.depth < $3::integer
+order by path.depth
+`
+
+type GetBranchPageParams struct {
+	ConversationID pgtype.UUID
+	FromDepth      int32
+	EndDepth       int32
+	HeadID         pgtype.UUID
+	TenantID       string
+}
+
+type GetBranchPageRow struct {
+	Node Node
+}
+
+// The messages of the branch that ends in @head_id from a depth on, oldest first.
+// No @head_id stands for the active head. The walk carries ids alone and ends at
+// the depth, so the cost grows with what lies below the page, at the ids' price.
+func (q *Queries) GetBranchPage(ctx context.Context, arg GetBranchPageParams) ([]GetBranchPageRow, error) {
+	rows, err := q.db.Query(ctx, getBranchPage,
+		arg.ConversationID,
+		arg.FromDepth,
+		arg.EndDepth,
+		arg.HeadID,
+		arg.TenantID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []GetBranchPageRow
+	for rows.Next() {
+		var i GetBranchPageRow
+		if err := rows.Scan(
+			&i.Node.ConversationID,
+			&i.Node.ID,
+			&i.Node.ParentID,
+			&i.Node.Kind,
+			&i.Node.Role,
+			&i.Node.SiblingIndex,
+			&i.Node.Depth,
+			&i.Node.Tokens,
+			&i.Node.PathTokens,
+			&i.Node.PrefixID,
+			&i.Node.Pinned,
+			&i.Node.CreatedAt,
+			&i.Node.Body,
+			&i.Node.SearchText,
+			&i.Node.Metadata,
+			&i.Node.LastSummarizedID,
+			&i.Node.PriorSummaryID,
+			&i.Node.KeptIds,
+			&i.Node.Model,
+			&i.Node.Origin,
+			&i.Node.SearchKey,
+			&i.Node.PathHash,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const getNewestLeaf = `-- name: GetNewestLeaf :one
 with recursive below as (
     select n.id, n.created_at

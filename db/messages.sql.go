@@ -44,7 +44,7 @@ with place as (
     returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash
 ), touched as (
     update conversations c
-    set head_id = case when $16::boolean and ($17::uuid is null or c.head_id = $17) then inserted.id else c.head_id end,
+    set head_id = case when $16::boolean and (not $17::boolean or c.head_id is not distinct from $18) then inserted.id else c.head_id end,
         updated_at = greatest(c.updated_at, $9),
         message_count = c.message_count + 1
     from inserted
@@ -70,6 +70,7 @@ type AppendMessageParams struct {
 	RootHash       []byte
 	Form           []byte
 	MoveHead       bool
+	CompareHead    bool
 	ExpectedHead   pgtype.UUID
 }
 
@@ -100,6 +101,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.RootHash,
 		arg.Form,
 		arg.MoveHead,
+		arg.CompareHead,
 		arg.ExpectedHead,
 	)
 	var i AppendMessageRow

@@ -98,3 +98,11 @@ type ReplyCheckpoint struct {
 	Refusal        string
 	SavedAt        time.Time
 }
+
+type ReplyState struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	State          string
+	Metadata       []byte
+	At             time.Time
+}

@@ -35,7 +35,7 @@ with place as (
     returning *
 ), touched as (
     update conversations c
-    set head_id = case when @move_head::boolean and (sqlc.narg(expected_head)::uuid is null or c.head_id = sqlc.narg(expected_head)) then inserted.id else c.head_id end,
+    set head_id = case when @move_head::boolean and (not @compare_head::boolean or c.head_id is not distinct from sqlc.narg(expected_head)) then inserted.id else c.head_id end,
         updated_at = greatest(c.updated_at, @created_at),
         message_count = c.message_count + 1
     from inserted

@@ -41,7 +41,7 @@ func TestAsk(t *testing.T) {
 	g := newGate()
 	f := serve(t, nil, asked(new(llm.Request)), g)
 	before := f.messages(t)
-	prompt := &Prompt{Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"Which trees?"}`)}}
+	prompt := &Prompt{Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"Which trees?"}`)}, Exact: true}
 	r, err := f.Ask(t.Context(), Request{Prompt: prompt})
 	if err != nil {
 		t.Fatal(err)

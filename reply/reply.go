@@ -18,11 +18,11 @@
 // the program ends; or failed. What came until then is stored all the same,
 // with the way it ended in the message's metadata; where nothing came, nothing
 // is. While an answer streams, what came is saved every second: where the program
-// is killed, Recover stores it as the answer.
+// is killed, Recover stores it as the answer, and where a reader is connected to
+// another server, it reads there what is saved.
 //
 // The package speaks no HTTP and writes no event's text: package server does.
-// It runs no tools: the client sends their results and asks again. Replies
-// under way are known to the process that runs them, and to no other.
+// It runs no tools: the client sends their results and asks again.
 package reply
 
 import (
@@ -85,10 +85,13 @@ type Service struct {
 
 // shared is what the services of all tenants have in common.
 type shared struct {
-	cfg    Config
-	hub    hub
-	log    *slog.Logger
-	tracer trace.Tracer
+	cfg Config
+	hub hub
+
+	closing context.Context // ends with Close
+	close   context.CancelFunc
+	log     *slog.Logger
+	tracer  trace.Tracer
 }
 
 // New makes a Service.
@@ -131,8 +134,10 @@ func New(cfg Config) (*Service, error) {
 	setDefault(&cfg.CheckpointEvery, DefaultCheckpointEvery)
 	setDefault(&cfg.Lease, DefaultLease)
 	setDefault(&cfg.ServerID, newServerID())
+	closing, closeAll := context.WithCancel(context.Background())
 	return &Service{
 		shared: &shared{
+			closing: closing, close: closeAll,
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
 			hub: newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
 		},
@@ -188,7 +193,7 @@ func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID)
 	if r != nil && !r.stored() {
 		return r, nil
 	}
-	return nil, errReplyNotFound
+	return s.findElsewhere(ctx, conversationID, messageID)
 }
 
 // Stop ends a reply and waits until what came until then is stored. Of one that
@@ -199,6 +204,11 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 	if err != nil {
 		return End{}, err
 	}
+	if r.pull != nil && r.runs() {
+		if asked, err := s.store.StopReply(ctx, conversationID, messageID); err != nil || !asked {
+			return End{}, orElse(err, errElsewhere)
+		}
+	}
 	r.cancel(errStopped)
 	return r.Wait(ctx)
 }
@@ -208,6 +218,7 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 // within a further short time.
 func (s *Service) Close(ctx context.Context) error {
 	ended := s.hub.close()
+	s.close()
 	select {
 	case <-ended:
 		return nil

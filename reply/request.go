@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,13 +39,31 @@ type Request struct {
 	// becomes the active head, and the answer when it is stored, unless another
 	// branch was made active meanwhile.
 	KeepHead bool
+	// HeadAtEnd leaves the active head where it is until the answer is stored, and
+	// moves it then unless another branch was made active meanwhile. So replies
+	// that run at a time begin at the same head: they are siblings, and the one
+	// that ends first becomes the active branch.
+	HeadAtEnd bool
+	// Title becomes the conversation's where it has none and no message.
+	Title string
+	// MustFit refuses a branch that doesn't fit the model's window, before anything
+	// is stored. Without it such a branch is compacted, or its oldest messages are
+	// left out.
+	MustFit bool
+	// CompactOver has the branch compacted first where its context has more tokens
+	// than this; 0 is never, and less than 0 the settings' trigger.
+	CompactOver int
+	// Background keeps word of the reply, for readers on any server: that it runs,
+	// and, where it ends with nothing to store, how.
+	Background bool
 	// Instructions are a system message that stands first in what the model
 	// reads; "" for none. They take their room in the model's window, serve this
 	// reply alone and are not stored.
 	Instructions string
 	// Prompt is what the model reads in place of the branch's context, as long as
 	// it fits the model's window; nil for the context. Its last message stands for
-	// the head. What it says is on the branch already, or in Messages.
+	// the head. What it says is on the branch already, or in Messages. Ask answers
+	// it alone.
 	Prompt *Prompt
 	// Metadata are members of the answer's metadata, beside "reply", which says how
 	// the reply ended.
@@ -57,12 +74,6 @@ type Request struct {
 	MaxOutputTokens int                        // 0 leaves it to the model. What is more than the settings reserve is taken from the context
 	Options         Options                    // further settings of the answer; Start checks them
 	Extra           map[string]json.RawMessage // other members of the chat-completions request, such as tools
-}
-
-// A Prompt is what a client that keeps its history itself wants to be answered.
-type Prompt struct {
-	Messages []json.RawMessage // chat-completions messages, sent byte for byte
-	Tokens   int64             // of all of them
 }
 
 // prepareTimeout bounds what happens before the model is called, compaction
@@ -122,36 +133,15 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 		return nil, false, err
 	}
 	r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
+	if req.Background {
+		if err := s.announce(bounded, r, a); err != nil {
+			s.hub.end(r, "", false, func() { r.abort(err) })
+			return nil, false, err
+		}
+	}
 	close(r.prepared)
 	go s.run(r, a)
 	return r, true, nil
-}
-
-// Ask begins a reply that belongs to no conversation: the model reads
-// Request.Prompt, of which Tokens may be 0, and nothing is read or stored. The
-// End holds the answer as a message without a place. The reply ends with ctx,
-// because nobody else can read it.
-func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
-	defer fault.Wrap(&err, "reply.Ask")
-	model, err := s.model(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	if name, why := req.Options.Check(); name != "" {
-		return nil, fault.New(fault.Invalid, "invalid_parameter", name, "%s", why)
-	}
-	req.ConversationID, req.ID = uuid.Nil, uuid.Must(uuid.NewV7())
-	r := s.newReply(ctx, req)
-	if _, err := s.hub.begin(r); err != nil {
-		r.cancel(nil)
-		return nil, err
-	}
-	a := &assignment{model: model, request: req, unstored: true, context: summarize.Context{Messages: req.Prompt.Messages, Complete: true}}
-	r.model, r.metadata = model.Name(), req.Metadata
-	close(r.prepared)
-	context.AfterFunc(ctx, func() { r.cancel(errStopped) })
-	go s.run(r, a)
-	return r, nil
 }
 
 // messageID is the id of a message of the request whose answer has the id given.
@@ -233,58 +223,18 @@ func (r *Reply) joined(ctx context.Context, req Request) (*Reply, error) {
 	return r, nil
 }
 
-// A place is what a reply answers.
-type place struct {
-	head     uuid.UUID
-	messages []tree.Message // that the request brought, of which the last is the head
-}
-
-// serves tells whether a request asks for an answer to the same. The active
-// head may have moved since the first request.
-func (p place) serves(req Request) bool {
-	n := len(req.Messages)
-	if n == 0 {
-		return req.HeadID == uuid.Nil || req.HeadID == p.head
-	}
-	if len(p.messages) != n || p.messages[n-1].ID != p.head {
-		return false
-	}
-	for i, m := range p.messages {
-		given := req.Messages[i]
-		if !sameJSON(m.Body, given.Body) || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
-			i > 0 && m.ParentID != p.messages[i-1].ID {
-			return false
-		}
-	}
-	parentID := p.messages[0].ParentID
-	if req.ParentID != nil {
-		return parentID == *req.ParentID
-	}
-	return req.HeadID == uuid.Nil || parentID == req.HeadID
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	plain := func(raw json.RawMessage) string {
-		var b bytes.Buffer
-		if len(raw) == 0 || json.Compact(&b, raw) != nil {
-			return "{}"
-		}
-		return b.String()
-	}
-	return plain(a) == plain(b)
-}
-
 // An assignment is all that a reply needs to know before it runs.
 type assignment struct {
 	place
 	model   llm.Model
-	active  uuid.UUID // the active head at the start; uuid.Nil where the answer is not to become it
+	active  uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
 	window  summarize.Window
 	context summarize.Context
 	request Request
 
 	instructions json.RawMessage // as a message; nil for none
-	unstored     bool            // nothing is read or stored
+	unstored     bool            // of a relay
+	compacted    *Compacted      // nil where no summary was made for the reply
 }
 
 // prepare stores the request's messages and reads the context of the head.
@@ -304,6 +254,11 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if err := s.checkRoom(ctx, c, req); err != nil {
 		return nil, err
 	}
+	if req.MustFit {
+		if err := s.mustFit(ctx, a, c); err != nil {
+			return nil, err
+		}
+	}
 	if len(req.Messages) > 0 {
 		err = s.append(ctx, a)
 	} else if a.head == uuid.Nil {
@@ -314,6 +269,11 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	}
 	if req.KeepHead {
 		a.active = uuid.Nil
+	}
+	if req.Title != "" && c.Title == "" && c.HeadID == uuid.Nil {
+		if _, err := s.store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &req.Title}); err != nil {
+			return nil, err
+		}
 	}
 	if prompted, err := s.prompt(a, c); prompted || err != nil {
 		return a, err
@@ -379,7 +339,7 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 		return err
 	}
 	var options []tree.AppendOption
-	if a.request.KeepHead {
+	if a.request.KeepHead || a.request.HeadAtEnd {
 		options = append(options, tree.KeepHead())
 	}
 	if len(given) == 1 {
@@ -392,7 +352,9 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 		return inMessage(err, field, len(given))
 	}
 	a.head = a.messages[len(given)-1].ID
-	a.active = a.head
+	if !a.request.HeadAtEnd {
+		a.active = a.head
+	}
 	return nil
 }
 

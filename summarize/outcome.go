@@ -58,7 +58,7 @@ func conclude(k *tree.Compaction, l look, d draft) {
 		k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
 	case d.summary == nil:
 		k.Outcome, k.Reason = tree.OutcomeFailed, whyNone(d.attempts)
-	case !d.gains():
+	case !d.gains() && !d.all:
 		k.Outcome, k.Reason = tree.OutcomeNoGain, fmt.Sprintf("The summary's message has %d tokens, and what it would replace %d.", d.summary.Tokens, d.plan.Replaced)
 	default:
 		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-d.plan.Replaced+d.summary.Tokens

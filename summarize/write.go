@@ -24,6 +24,7 @@ type draft struct {
 	model    string
 	attempts []prompt.Attempt
 	gone     bool // messages were deleted meanwhile
+	all      bool // what was asked for is a summary of all, whatever it gains
 }
 
 // gains tells whether the context is smaller with the summary.
@@ -55,7 +56,7 @@ func (s *Service) write(ctx context.Context, l look, o order, id uuid.UUID) (d d
 		return d, err
 	}
 	if o.demand != nil {
-		in.Instructions = o.demand.Instructions
+		in.Instructions, d.all = o.demand.Instructions, o.demand.All
 	}
 	r, err := s.ask(ctx, models, in)
 	if err != nil {

@@ -16,23 +16,6 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// An AppendOption changes what an append does besides storing.
-type AppendOption func(*appendOptions)
-
-type appendOptions struct {
-	keepHead bool
-	from     uuid.UUID
-	hashed   bool
-}
-
-// KeepHead leaves the conversation's active head where it is. Without it an
-// append moves the head to the new message.
-func KeepHead() AppendOption { return func(o *appendOptions) { o.keepHead = true } }
-
-// MoveHeadFrom moves the active head only where it still is this message when
-// the new one is stored, so that a switch to another branch meanwhile holds.
-func MoveHeadFrom(headID uuid.UUID) AppendOption { return func(o *appendOptions) { o.from = headID } }
-
 // Append stores a message under parentID, or as a new root where that is
 // uuid.Nil. An edit appends to the parent of the edited message, a
 // regeneration to the user message once more.
@@ -74,7 +57,8 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	params := db.AppendMessageParams{
 		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
-		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key, MoveHead: !o.keepHead, ExpectedHead: toUUID(o.from),
+		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key,
+		MoveHead: !o.keepHead, CompareHead: o.compare, ExpectedHead: toUUID(o.from),
 		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:],
 	}
 	if o.hashed && parentID == uuid.Nil {
@@ -217,8 +201,7 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
 			return err
 		}
-		moveHead := !o.keepHead && (o.from == uuid.Nil || o.from == uuid.UUID(c.HeadID.Bytes))
-		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, moveHead, o.hashed); err != nil {
+		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, o.moves(uuid.UUID(c.HeadID.Bytes)), o.hashed); err != nil {
 			return err
 		}
 		created = true

@@ -45,7 +45,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *try) (s
 // began.
 func (c Recognition) answer(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
 	ask := reply.Request{
-		Prompt: &reply.Prompt{Messages: raw(req.Messages)},
+		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
 		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
 		Metadata: map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo, Completion: t.key})},
 	}

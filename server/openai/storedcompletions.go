@@ -37,7 +37,7 @@ func completionNode(r *server.Request) (NodeID, tree.Message, error) {
 
 // isCompletion tells whether an answer is a completion. One that failed is none.
 func isCompletion(m tree.Message) bool {
-	return notedOf(m.Metadata).Completion != "" && reply.StoredEnd(m).Status != reply.StatusFailed
+	return notedOf(m.Metadata).Completion != "" && reply.EndOf(m).Status != reply.StatusFailed
 }
 
 // completionOf is the completion that a stored answer is.
@@ -49,7 +49,7 @@ func completionOf(m tree.Message) Completion {
 	if note := notedOf(m.Metadata); note.Echo != nil {
 		t.Echo = *note.Echo
 	}
-	return t.Completion(endOf(reply.StoredEnd(m)))
+	return t.Completion(endOf(reply.EndOf(m)))
 }
 
 func getCompletion(r *server.Request) (server.Answer, error) {

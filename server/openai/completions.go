@@ -1,9 +1,12 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -28,6 +31,9 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *try) (s
 		return nil, inMessages(err)
 	}
 	if req.Stream {
+		if err := begun(r, rep); err != nil {
+			return nil, err
+		}
 		return followChunks(r, rep, req.Usage), nil
 	}
 	end, err := rep.Wait(r.Context())
@@ -39,6 +45,28 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *try) (s
 	}
 	turn := turnOf(rep, end.Message)
 	return answer{marshal(turn.Completion(endOf(end))), turn.Node.stored()}, nil
+}
+
+// beginning is how long a stream may have nothing to say before its client is told
+// that it has begun.
+const beginning = 10 * time.Second
+
+// begun waits for the first piece of an answer. Where it fails before, that is the
+// request's error, and the SDKs try again as they do with OpenAI.
+func begun(r *server.Request, rep *reply.Reply) error {
+	ctx, cancel := context.WithTimeout(r.Context(), beginning)
+	defer cancel()
+	const started = 1 // id of the event before the first piece
+	events, err := rep.Next(ctx, started)
+	switch {
+	case r.Context().Err() != nil:
+		return r.Context().Err()
+	case err != nil && ctx.Err() == nil && !errors.Is(err, reply.ErrEnded):
+		return err
+	case len(events) > 0 && events[0].End != nil && events[0].End.Status == reply.StatusFailed && events[0].End.Message == nil:
+		return events[0].End.Err
+	}
+	return nil
 }
 
 // answer begins the reply, or finds the one that an earlier try of the request

@@ -346,8 +346,13 @@ func TestCompletionsRefuse(t *testing.T) {
 			t.Errorf("%d %s", status, got)
 		}
 	}
-	if status, got, _ := a.send("acme", "POST", "/chat/completions", chatBody(`"stream":true,`, hi)); status != 200 || !strings.Contains(got, `data: {"error":{"message":`) || strings.Contains(got, "DONE") {
-		t.Errorf("%d %s", status, got)
+	stream := chatBody(`"stream":true,`, hi)
+	if status, got, header := a.send("acme", "POST", "/chat/completions", stream); status != 502 || !strings.Contains(got, `"type":"server_error"`) || header.Get("X-Should-Retry") != "" {
+		t.Errorf("a stream that fails at once: %d %s", status, got)
+	}
+	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"))
+	if status, got, _ := a.send("acme", "POST", "/chat/completions", stream); status != 200 || !strings.Contains(got, `data: {"error":{"message":`) || strings.Contains(got, "DONE") || !strings.Contains(got, "It is") {
+		t.Errorf("a stream that fails midway: %d %s", status, got)
 	}
 }
 

@@ -319,3 +319,35 @@ func TestPruneEnd(t *testing.T) {
 		t.Errorf("the empty conversation: %v", err)
 	}
 }
+
+// TestEverythingBelowAPathIsKnown holds that what an import adds below a path, and
+// what is left of a killed server's answer, is recognized as an append is.
+func TestEverythingBelowAPathIsKnown(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := uuid.New()
+	first := appendPath(t, s, c, path("s", "u1"))
+	saved := tree.Checkpoint{ConversationID: c, MessageID: uuid.New(), ParentID: first.HeadID, ServerID: "a", Model: "m", Content: "a1"}
+	if err := s.SaveCheckpoint(t.Context(), saved); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := s.Checkpoints(t.Context())
+	if err != nil || len(listed) != 1 {
+		t.Fatal(listed, err)
+	}
+	if _, stored, err := s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint) tree.NewMessage {
+		return tree.NewMessage{ID: c.MessageID, Body: path(c.Content)[0].Raw}
+	}); err != nil || !stored {
+		t.Fatal(stored, err)
+	}
+	imported := uuid.New()
+	if _, err := s.Import(t.Context(), tree.Bundle{
+		Conversation: tree.NewConversation{ID: c},
+		Nodes:        []tree.BundleNode{{ID: imported, ParentID: saved.MessageID, Body: path("u2")[0].Raw}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.FindPath(t.Context(), c, tree.HashPath(path("s", "u1", "a1", "u2", "a2"))); err != nil || p.Known != 4 || p.HeadID != imported {
+		t.Errorf("%+v, %v, want the imported message %s", p, err, imported)
+	}
+}

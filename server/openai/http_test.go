@@ -26,7 +26,7 @@ import (
 
 // An api is a server with OpenAI's surface over a model that follows a script.
 type api struct {
-	t        *testing.T
+	t        testing.TB
 	url      string
 	upstream *llmtest.Server
 	pool     *pgxpool.Pool
@@ -35,13 +35,13 @@ type api struct {
 	deserted func() int        // tries whose clients left
 }
 
-func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
+func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
 	t.Helper()
 	return newAPIWith(t, openai.Recognition{}, script...)
 }
 
 // newAPIWith is newAPI with a setting of its recognition.
-func newAPIWith(t *testing.T, recognition openai.Recognition, script ...llmtest.Behaviour) *api {
+func newAPIWith(t testing.TB, recognition openai.Recognition, script ...llmtest.Behaviour) *api {
 	t.Helper()
 	pool := dbtest.New(t)
 	a := &api{t: t, upstream: llmtest.NewServer(t, script...), pool: pool, store: tree.New(pool), secrets: map[string]string{}}

@@ -84,6 +84,7 @@ type Node struct {
 	Model            pgtype.Text
 	Origin           []byte
 	SearchKey        pgtype.Text
+	PathHash         []byte
 }
 
 type ReplyCheckpoint struct {

@@ -26,8 +26,10 @@ func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetV
 		&r.Part, &r.ID, &r.ParentID, role: nil, &r.Depth, &r.Tokens, &r.PathTokens, &r.Pinned, &r.CreatedAt, body: nil, &r.CallIds,
 		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Origin, &r.Metadata, settings: nil,
 	}
+	scans := fields // one for all rows, as it goes to the heap
 	for rows.Next() {
-		values, scans := rows.RawValues(), fields
+		values := rows.RawValues()
+		scans = fields
 		for i := range scans {
 			if values[i] == nil {
 				scans[i] = nil

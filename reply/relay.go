@@ -18,13 +18,14 @@ import (
 type Prompt struct {
 	Messages []json.RawMessage // chat-completions messages, sent byte for byte
 	Tokens   int64             // of all of them; 0 where the caller didn't count
+	Exact    bool              // for Ask: the model gets all of it, unread, and refuses what it can't answer
 }
 
 // Ask answers Request.Prompt, which belongs to no conversation. Nothing of it is
 // stored, nor of the answer: the reply ends with ctx, and the ids that it has lead
 // nowhere. Of the rest of the request, what says how to answer counts. A prompt
 // that doesn't fit the model's window is refused where the request has MustFit;
-// else its oldest messages are left out.
+// else its oldest messages are left out, unless it is Exact.
 func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Ask")
 	history := req.Prompt.Messages
@@ -35,8 +36,10 @@ func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 	if name, why := req.Options.Check(); name != "" {
 		return nil, fault.New(fault.Invalid, "invalid_parameter", name, "%s", why)
 	}
-	if err := answerable(history); err != nil {
-		return nil, err
+	if !req.Prompt.Exact {
+		if err := answerable(history); err != nil {
+			return nil, err
+		}
 	}
 	req.ConversationID, req.ID = uuid.Nil, uuid.Must(uuid.NewV7())
 	a, err := s.relayed(req, model, history)
@@ -58,6 +61,10 @@ func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 // relayed is the assignment of a relay.
 func (s *Service) relayed(req Request, model llm.Model, history []json.RawMessage) (*assignment, error) {
 	a := &assignment{model: model, window: s.window(tree.Conversation{}, model), request: req, unstored: true}
+	if req.Prompt.Exact { // counting tokens would take a long history's time to the first one
+		a.context = summarize.Context{Messages: history, Complete: true}
+		return a, nil
+	}
 	if err := s.instruct(a, tree.Conversation{}); err != nil {
 		return nil, err
 	}

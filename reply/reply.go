@@ -58,8 +58,9 @@ type Config struct {
 	Store    *tree.Store        // of any tenant; see ForTenant
 	Contexts *summarize.Service // over the same store
 
-	Models   []llm.Model  // the first answers where a request names none; none at all: the offline model
-	Families llm.Families // says how large the models' windows are; nil is llm.KnownFamilies
+	Models   []llm.Model       // the first answers where a request names none; none at all: the offline model
+	Aliases  map[string]string // further names of Models, by which requests may ask for them
+	Families llm.Families      // says how large the models' windows are; nil is llm.KnownFamilies
 
 	Timeout           time.Duration // of a reply from its start to its end, with or without readers; 0 is DefaultTimeout
 	CompactionTimeout time.Duration // of the compaction of a branch that doesn't fit, before its reply; 0 is DefaultCompactionTimeout
@@ -108,6 +109,14 @@ func New(cfg Config) (*Service, error) {
 		}
 		seen[m.Name()] = true
 	}
+	for alias, name := range cfg.Aliases {
+		switch {
+		case seen[alias]:
+			return nil, fmt.Errorf("reply.New: %q is the name of a model, and can't be an alias", alias)
+		case alias == "" || !seen[name]:
+			return nil, fmt.Errorf("reply.New: the alias %q stands for %q, which is no model that answers", alias, name)
+		}
+	}
 	if cfg.Families == nil {
 		cfg.Families = llm.KnownFamilies()
 	}
@@ -147,6 +156,9 @@ func setDefault[T comparable](field *T, value T) {
 func (s *Service) ForTenant(tenantID string) *Service {
 	return &Service{shared: s.shared, store: s.store.ForTenant(tenantID), contexts: s.contexts.ForTenant(tenantID)}
 }
+
+// Aliases gives the further names of models, each with the model's own.
+func (s *Service) Aliases() map[string]string { return s.cfg.Aliases }
 
 // Models lists the names that a request may choose from, the default first.
 func (s *Service) Models() (names []string) {

@@ -60,7 +60,10 @@ type Request struct {
 	// reads; "" for none. They take their room in the model's window, serve this
 	// reply alone and are not stored.
 	Instructions string
-	// Prompt is of Ask alone.
+	// Prompt is what the model reads in place of the branch's context, as long as
+	// it fits the model's window; nil for the context. Its last message stands for
+	// the head. What it says is on the branch already, or in Messages. Ask answers
+	// it alone.
 	Prompt *Prompt
 	// Metadata are members of the answer's metadata, beside "reply", which says how
 	// the reply ended.
@@ -149,10 +152,19 @@ func messageID(answer uuid.UUID, index int) uuid.UUID {
 	return uuid.NewSHA1(answer, fmt.Appendf(nil, "message %d", index))
 }
 
+// CheckModel refuses a name that is no model's and no alias of one.
+func (s *Service) CheckModel(name string) error {
+	_, err := s.model(name)
+	return err
+}
+
 // model finds a model by its name.
 func (s *Service) model(name string) (llm.Model, error) {
 	if name == "" {
 		return s.cfg.Models[0], nil
+	}
+	if of, ok := s.cfg.Aliases[name]; ok {
+		name = of
 	}
 	for _, m := range s.cfg.Models {
 		if m.Name() == name {
@@ -263,10 +275,38 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 			return nil, err
 		}
 	}
+	if prompted, err := s.prompt(a, c); prompted || err != nil {
+		return a, err
+	}
 	if err := s.readContext(ctx, a); err != nil {
 		return nil, err
 	}
 	return a, answerable(a.context.Messages)
+}
+
+// prompt takes the request's Prompt for the context, if it has one that fits.
+func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
+	p := a.request.Prompt
+	if p == nil {
+		return false, nil
+	}
+	settings, err := s.contexts.SettingsOf(c, a.window)
+	if err != nil {
+		return false, err
+	}
+	reserved := settings.ReservedTokens
+	if most := a.request.MaxOutputTokens; most > reserved && most < settings.MaxContextTokens {
+		reserved = most
+	}
+	available := settings.MaxContextTokens - reserved
+	if p.Tokens > int64(available) {
+		return false, nil
+	}
+	a.context = summarize.Context{
+		ConversationID: a.request.ConversationID, HeadID: a.head, Messages: p.Messages, Complete: true,
+		Usage: summarize.Usage{ContextTokens: int(p.Tokens), AvailableTokens: available, MaxContextTokens: settings.MaxContextTokens, ReservedTokens: reserved},
+	}
+	return true, nil
 }
 
 // checkRoom refuses a reply that couldn't be stored, before a model is asked.

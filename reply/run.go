@@ -152,7 +152,7 @@ func (s *Service) run(r *Reply, a *assignment) {
 		s.dropSaved(r, a, end)
 	}
 	span.SetAttributes(
-		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil),
+		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil && !a.unstored),
 		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))
 	if end.Status == StatusFailed {
 		span.SetStatus(codes.Error, "") // whose text is the log's
@@ -234,6 +234,10 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	if err != nil {
 		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Compacted: end.Compacted, Err: err}
 	}
+	if a.unstored {
+		end.Message = &m
+		return end
+	}
 	end.Message, end.Err = &m, butStored(end.Err)
 	return end
 }
@@ -284,7 +288,7 @@ func (s *Service) report(ctx context.Context, r *Reply, a *assignment, end End, 
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
 		slog.String("tenant_id", r.tenant), slog.Any("conversation_id", r.conversation), slog.Any("message_id", r.messageID), slog.Any("head_id", a.head),
-		slog.String("model", r.model), slog.String("status", string(end.Status)), slog.Bool("stored", end.Message != nil), slog.Bool("complete", a.context.Complete),
+		slog.String("model", r.model), slog.String("status", string(end.Status)), slog.Bool("stored", end.Message != nil && !a.unstored), slog.Bool("complete", a.context.Complete),
 		slog.Int("context_tokens", a.context.Usage.ContextTokens), slog.Int("prompt_tokens", end.Usage.PromptTokens),
 		slog.Int("completion_tokens", end.Usage.CompletionTokens), slog.Int64("duration_ms", took.Milliseconds()),
 	}

@@ -10,6 +10,7 @@ type appendOptions struct {
 	keepHead bool
 	compare  bool // the active head with from
 	from     uuid.UUID
+	hashed   bool // a new root gets a path hash
 }
 
 // AtHead appends under the active head of that very moment, whatever parent is

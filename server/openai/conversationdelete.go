@@ -18,7 +18,7 @@ import (
 // follow are appended once more, and the branch as it was stays beside it,
 // because responses and other branches lead there.
 func deleteItem(r *server.Request) (server.Answer, error) {
-	c, err := conversationOf(r)
+	c, err := namedConversation(r)
 	if err != nil {
 		return nil, err
 	}

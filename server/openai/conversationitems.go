@@ -34,7 +34,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := conversationOf(r)
+	c, err := namedConversation(r)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func inItems(err error) error {
 }
 
 func listItems(r *server.Request) (server.Answer, error) {
-	c, err := conversationOf(r)
+	c, err := namedConversation(r)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func itemOf(r *server.Request, c tree.Conversation, limit int) (branch []tree.Me
 }
 
 func getItem(r *server.Request) (server.Answer, error) {
-	c, err := conversationOf(r)
+	c, err := namedConversation(r)
 	if err != nil {
 		return nil, err
 	}

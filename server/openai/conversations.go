@@ -23,8 +23,8 @@ var conversationRoutes = []server.Route{
 	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: deleteItem},
 }
 
-// conversationOf reads the conversation that the path names.
-func conversationOf(r *server.Request) (c tree.Conversation, err error) {
+// namedConversation reads the conversation that the path names.
+func namedConversation(r *server.Request) (c tree.Conversation, err error) {
 	name := r.Value("conversation_id")
 	id, err := ParseConversationID(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 }
 
 func getConversation(r *server.Request) (server.Answer, error) {
-	c, err := conversationOf(r)
+	c, err := namedConversation(r)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func updateConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := conversationOf(r)
+	c, err := namedConversation(r)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func updateConversation(r *server.Request) (server.Answer, error) {
 // deleteConversation deletes the conversation with all its branches: nothing
 // that was said in it stays.
 func deleteConversation(r *server.Request) (server.Answer, error) {
-	c, err := conversationOf(r)
+	c, err := namedConversation(r)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A page is what a test reads of a list of items.
-type page struct {
+// An itemPage is what a test reads of a list of items.
+type itemPage struct {
 	Object string
 	Data   []struct {
 		ID, Type, Role, Name, Status string
@@ -32,7 +32,7 @@ type page struct {
 }
 
 // says shows the items in short.
-func (p page) says() string {
+func (p itemPage) says() string {
 	var all []string
 	for _, item := range p.Data {
 		switch item.Type {
@@ -49,7 +49,7 @@ func (p page) says() string {
 	return strings.Join(all, " ")
 }
 
-func (a *api) items(conversation, query string) (p page) {
+func (a *api) items(conversation, query string) (p itemPage) {
 	a.t.Helper()
 	got, _ := a.ask(200, "acme", "GET", "/conversations/"+conversation+"/items"+query, "")
 	if err := json.Unmarshal([]byte(got), &p); err != nil || p.Object != "list" {
@@ -93,7 +93,7 @@ func (a *api) conversation(body string) (id string, native uuid.UUID) {
 	return c.ID, native
 }
 
-func (a *api) add(conversation, items string) (p page) {
+func (a *api) add(conversation, items string) (p itemPage) {
 	a.t.Helper()
 	got, _ := a.ask(200, "acme", "POST", "/conversations/"+conversation+"/items", `{"items":[`+items+`]}`)
 	if err := json.Unmarshal([]byte(got), &p); err != nil {
@@ -102,8 +102,8 @@ func (a *api) add(conversation, items string) (p page) {
 	return p
 }
 
-// messages counts those of the whole tree.
-func (a *api) messages(id uuid.UUID) (n int) {
+// treeSize counts the messages of the whole tree.
+func (a *api) treeSize(id uuid.UUID) (n int) {
 	a.t.Helper()
 	for _, err := range a.store.ForTenant("acme").Tree(a.t.Context(), id, 0) {
 		if err != nil {
@@ -268,7 +268,7 @@ func TestConversationsRefuse(t *testing.T) {
 	if got, _ := a.ask(400, "other", "POST", "/conversations", `{"items":[{"id":"`+item+`"}]}`); !strings.Contains(got, `"code":"item_not_found"`) {
 		t.Errorf("another tenant refers to an item: %s", got)
 	}
-	if n := a.messages(native); n != 1 {
+	if n := a.treeSize(native); n != 1 {
 		t.Errorf("the conversation has %d messages", n)
 	}
 	if list, err := a.store.ForTenant("acme").Conversations(t.Context(), "", tree.Paging{}); err != nil || len(list.Data) != 2 {
@@ -422,7 +422,7 @@ func TestParallelTurns(t *testing.T) {
 		if got := a.items(id, "?order=asc"); len(got.Data) != map[bool]int{true: 3, false: 2}[begun] || !strings.Contains(got.says(), "assistant:turn ") {
 			t.Errorf("begun %t: the conversation goes on with %s", begun, got.says())
 		}
-		if n := a.messages(native); n != 2*turns+map[bool]int{true: 1, false: 0}[begun] {
+		if n := a.treeSize(native); n != 2*turns+map[bool]int{true: 1, false: 0}[begun] {
 			t.Errorf("begun %t: the tree has %d messages", begun, n)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 //   - A request that an SDK repeats, because no answer came, brings all of its
 //     items again.
 func saidBefore(r *server.Request, c tree.Conversation, messages []said) ([]tree.Message, error) {
-	retried := r.Header.Get(retryCount) != "" && r.Header.Get(retryCount) != "0"
+	retried := retryCount(r.Header) > 0
 	answered := slices.ContainsFunc(messages, func(m said) bool { return m.Role == chat.Assistant })
 	if c.HeadID == uuid.Nil || !retried && !answered {
 		return nil, nil
@@ -38,10 +38,6 @@ func saidBefore(r *server.Request, c tree.Conversation, messages []said) ([]tree
 	}
 	return nil, nil
 }
-
-// retryCount is the header in which the SDKs count how often they have sent a
-// request before.
-const retryCount = "X-Stainless-Retry-Count"
 
 // answersAlone tells whether a message is the answer of a response whose request
 // named no conversation.

@@ -28,7 +28,7 @@ func TestTurnThatComesTwice(t *testing.T) {
 	before := a.items(id, "?order=asc")
 	added := a.add(id, `{"role":"user","content":[{"type":"input_text","text":"Weather?"}]},{"type":"function_call","call_id":"call_1","name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"},
 		{"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"22"}]},{"type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Sunny.","annotations":[],"logprobs":[]}]}`)
-	if n := a.messages(native); n != 6 || added.Data[3].ID != answered.Output[0].ID || added.Data[1].ID != asked.Output[0].ID {
+	if n := a.treeSize(native); n != 6 || added.Data[3].ID != answered.Output[0].ID || added.Data[1].ID != asked.Output[0].ID {
 		t.Errorf("the tree has %d messages, and the items are %+v", n, added.Data)
 	}
 	if after := a.items(id, "?order=asc"); after.says() != before.says() || len(after.Data) != 6 {
@@ -37,7 +37,7 @@ func TestTurnThatComesTwice(t *testing.T) {
 
 	// Of a turn that goes on, the rest is added.
 	added = a.add(id, says("assistant", "Sunny.")+","+says("user", "And now?"))
-	if n := a.messages(native); n != 7 || added.Data[0].ID != answered.Output[0].ID {
+	if n := a.treeSize(native); n != 7 || added.Data[0].ID != answered.Output[0].ID {
 		t.Errorf("the tree has %d messages, and the items are %+v", n, added.Data)
 	}
 
@@ -45,14 +45,14 @@ func TestTurnThatComesTwice(t *testing.T) {
 	for i := range 3 {
 		a.add(id, says("user", "Ping"))
 		a.add(id, says("user", "Hi")+","+says("assistant", "Hello."))
-		if n := a.messages(native); n != 10+3*i {
+		if n := a.treeSize(native); n != 10+3*i {
 			t.Errorf("the tree has %d messages", n)
 		}
 	}
 	// So does one whose response named the conversation: it has the turn already.
 	a.create(`{"model":"wood","input":"Hi","conversation":"` + id + `"}`)
 	a.add(id, says("user", "Hi")+","+says("assistant", "Hello."))
-	if n := a.messages(native); n != 20 {
+	if n := a.treeSize(native); n != 20 {
 		t.Errorf("the tree has %d messages", n)
 	}
 }
@@ -82,7 +82,7 @@ func TestItemsThatAreSentAgain(t *testing.T) {
 	}
 	for i, retry := range []string{"0", "1", "2", "0"} {
 		send(retry)
-		if n, want := a.messages(native), []int{3, 3, 3, 5}[i]; n != want {
+		if n, want := a.treeSize(native), []int{3, 3, 3, 5}[i]; n != want {
 			t.Errorf("request %d: the tree has %d messages, want %d", i, n, want)
 		}
 	}
@@ -119,18 +119,18 @@ func TestDeleteItem(t *testing.T) {
 			t.Errorf("after item %d was deleted there are %s", at, got.says())
 		}
 	}
-	if n := a.messages(native); n != 0 {
+	if n := a.treeSize(native); n != 0 {
 		t.Errorf("the tree has %d messages", n)
 	}
 	a.add(id, says("user", "again"))
 
 	// From within: the branch is made anew, and the former one stays.
 	id, native = a.conversation(`{"items":[` + begin + `]}`)
-	if got := remove(400, id, 2); !strings.Contains(got, "Delete the output first.") || a.messages(native) != 5 {
+	if got := remove(400, id, 2); !strings.Contains(got, "Delete the output first.") || a.treeSize(native) != 5 {
 		t.Errorf("%s", got)
 	}
 	remove(200, id, 0)
-	if got := a.items(id, "?order=asc").says(); got != "assistant:a1 function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2" || a.messages(native) != 9 {
+	if got := a.items(id, "?order=asc").says(); got != "assistant:a1 function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2" || a.treeSize(native) != 9 {
 		t.Errorf("the items are %s", got)
 	}
 	remove(200, id, 0) // the text alone goes; the calls stay
@@ -153,8 +153,8 @@ func TestDeleteItem(t *testing.T) {
 	}
 	a.setHead(native, node.Node)
 	remove(200, id, 1)
-	if got := a.items(id, "").says(); got != "user:q" || a.messages(native) != 3 {
-		t.Errorf("the items are %s, and the tree has %d messages", got, a.messages(native))
+	if got := a.items(id, "").says(); got != "user:q" || a.treeSize(native) != 3 {
+		t.Errorf("the items are %s, and the tree has %d messages", got, a.treeSize(native))
 	}
 	if got := remove(400, id, 0); !strings.Contains(got, "Other branches begin at this item") {
 		t.Errorf("%s", got)
@@ -205,7 +205,7 @@ func TestSessionInAConversation(t *testing.T) {
 			}
 		}
 		a.add(id, strings.Join(turn, ","))
-		if n := a.messages(native); n != want {
+		if n := a.treeSize(native); n != want {
 			t.Errorf("after %s the tree has %d messages, want %d", question, n, want)
 		}
 	}

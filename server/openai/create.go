@@ -14,11 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func createResponse(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
+func createResponse(r *server.Request, body []byte, t *try) (server.Answer, error) {
 	req, err := ParseCreate(body)
 	if err == nil && req.Input.Compact {
 		err = fault.New(fault.Invalid, codeUnsupported, "input", "A compaction_trigger is not served here. Send the input to /responses/compact, or set context_management.")
@@ -29,7 +25,7 @@ func createResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := begin(r, req)
+	rep, err := t.answer(r, func() (*reply.Reply, error) { return begin(r, req) })
 	if err != nil {
 		return nil, inInput(err)
 	}
@@ -191,6 +187,8 @@ type noted struct {
 	Phase string `json:"phase,omitempty"` // of an assistant's message that a client brought
 
 	Brought int `json:"brought,omitempty"` // of an answer: how many of the messages before it its request brought
+
+	Completion string `json:"completion,omitempty"` // of an answer by chat completions: the key of its request's tries
 }
 
 // notedOf reads the metadata of a stored message, where a client of the native

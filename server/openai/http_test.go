@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
@@ -24,17 +26,25 @@ import (
 
 // An api is a server with OpenAI's surface over a model that follows a script.
 type api struct {
-	t        *testing.T
+	t        testing.TB
 	url      string
 	upstream *llmtest.Server
+	pool     *pgxpool.Pool
 	store    *tree.Store
 	secrets  map[string]string // by tenant
+	deserted func() int        // tries whose clients left
 }
 
-func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
+func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
+	t.Helper()
+	return newAPIWith(t, openai.Recognition{}, script...)
+}
+
+// newAPIWith is newAPI with a setting of its recognition.
+func newAPIWith(t testing.TB, recognition openai.Recognition, script ...llmtest.Behaviour) *api {
 	t.Helper()
 	pool := dbtest.New(t)
-	a := &api{t: t, upstream: llmtest.NewServer(t, script...), store: tree.New(pool), secrets: map[string]string{}}
+	a := &api{t: t, upstream: llmtest.NewServer(t, script...), pool: pool, store: tree.New(pool), secrets: map[string]string{}}
 	ring := keys.New(pool)
 	for _, tenant := range []string{"acme", "other"} {
 		_, secret, err := ring.Create(t.Context(), tenant, "")
@@ -43,6 +53,21 @@ func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
 		}
 		a.secrets[tenant] = secret
 	}
+	a.serve(recognition)
+	return a
+}
+
+// again is another server on the same database.
+func (a *api) again() *api {
+	other := *a
+	other.serve(openai.Recognition{})
+	return &other
+}
+
+// serve starts a server, whose model wood has the alias gpt-5.
+func (a *api) serve(recognition openai.Recognition) {
+	t := a.t
+	t.Helper()
 	model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: a.upstream.URL(), Model: "wood"})
 	if err != nil {
 		t.Fatal(err)
@@ -51,11 +76,14 @@ func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replies, err := reply.New(reply.Config{Store: a.store, Contexts: contexts, Models: []llm.Model{model}})
+	replies, err := reply.New(reply.Config{
+		Store: a.store, Contexts: contexts, Models: []llm.Model{model}, Aliases: map[string]string{"gpt-5": "wood"}, MaxRunning: 1000, MaxPerTenant: 1000,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Config{Store: a.store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{openai.Surface()}})
+	surface, deserted := recognition.WatchedSurface()
+	s, err := server.New(server.Config{Store: a.store, Keys: keys.New(a.pool), Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{surface}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +92,17 @@ func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
 		web.Close()
 		_ = replies.Close(t.Context())
 	})
-	a.url = web.URL
-	return a
+	a.url, a.deserted = web.URL, deserted
+}
+
+// eventually waits until something is so.
+func (a *api) eventually(is func() bool) {
+	a.t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			a.t.Fatal("what was waited for didn't come")
+		}
+	}
 }
 
 // ask sends a request of a tenant's and gives the answer's body.

@@ -13,9 +13,9 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// responseRoutes are those of the Responses API.
+// responseRoutes are those of the Responses API, but for the one that creates a
+// response, which knows retries.
 var responseRoutes = []server.Route{
-	{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: createResponse},
 	{Method: "POST", Pattern: Prefix + "responses/compact", May: server.Waits, Handle: compactResponse},
 	{Method: "POST", Pattern: Prefix + "responses/input_tokens", Handle: countInput},
 	{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},

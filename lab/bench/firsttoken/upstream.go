@@ -3,6 +3,7 @@ package firsttoken
 import (
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -32,6 +33,7 @@ func startUpstream() (*upstream, error) {
 	}
 	u.proxy = httptest.NewServer(&httputil.ReverseProxy{
 		FlushInterval: -1, // at once
+		ErrorLog:      log.New(io.Discard, "", 0),
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 1000},
 	})

@@ -23,7 +23,7 @@ const (
 	// where nothing is stored that tells it.
 	keepEnded = time.Hour
 
-	lookAgain = 100 * time.Millisecond
+	lookAgain = 200 * time.Millisecond
 )
 
 // announce keeps word of a reply in the background before it begins.

@@ -35,7 +35,9 @@ func TestBackground(t *testing.T) {
 	}}.serve(t)
 	b := setup{pool: pool, replies: often("b")}.serve(t)
 	b.secrets = a.secrets
-	body := func(text string) string { return `{"model":"wood","background":true,"metadata":{"a":"b"},"input":"` + text + `"}` }
+	body := func(text string) string {
+		return `{"model":"wood","background":true,"metadata":{"a":"b"},"input":"` + text + `"}`
+	}
 
 	first := a.get("POST", "/responses", body("What is a coppice?"))
 	id := first["id"].(string)

@@ -2,21 +2,26 @@ package tree
 
 import "github.com/google/uuid"
 
-// An AppendOption changes what an append does besides storing.
+// An AppendOption changes what an append does in addition to storing.
 type AppendOption func(*appendOptions)
 
 type appendOptions struct {
+	atHead   bool
 	keepHead bool
 	compare  bool // the active head with from
 	from     uuid.UUID
 }
 
-// KeepHead leaves the conversation's active head where it is. Without it an
-// append moves the head to the new message.
+// AtHead appends under the active head of that very moment, whatever parent is
+// given, so that no two appends of this kind become siblings.
+func AtHead() AppendOption { return func(o *appendOptions) { o.atHead = true } }
+
+// KeepHead leaves the conversation's active head where it is. Without it, an
+// append moves the active head to the new message.
 func KeepHead() AppendOption { return func(o *appendOptions) { o.keepHead = true } }
 
-// MoveHeadFrom moves the active head only where it still is this message when
-// the new one is stored, so that a switch to another branch meanwhile holds.
+// MoveHeadFrom moves the active head only if the head is still this message when
+// the new one is stored. So a switch to another branch in the meantime holds.
 // uuid.Nil stands for no active head.
 func MoveHeadFrom(headID uuid.UUID) AppendOption {
 	return func(o *appendOptions) { o.compare, o.from = true, headID }

@@ -152,10 +152,11 @@ func (req *Request) ask() reply.Request {
 func start(r *server.Request, req *Request, t target) (*reply.Reply, error) {
 	ask := req.ask()
 	ask.ConversationID, ask.HeadID, ask.Messages = t.conversation, t.head, drafts(t.said)
+	ask.Title = titleOf(ask.Messages)
 	ask.Metadata["openai"] = marshal(noted{Echo: &req.Echo, Brought: len(t.said)})
 	fresh := t.conversation == uuid.Nil
 	if fresh {
-		c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{})
+		c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: ask.Title})
 		if err != nil {
 			return nil, err
 		}

@@ -15,5 +15,5 @@
 //
 // All of that asks no database and knows no HTTP. Surface mounts it on a
 // server.Server: surface.go has the table of routes, and the handlers stand in
-// create.go and retrieve.go.
+// create.go, retrieve.go and conversations.go and in the files beside these.
 package openai

@@ -1,13 +1,10 @@
 package openai
 
 import (
-	"iter"
 	"math"
-	"slices"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -118,64 +115,9 @@ func listInputItems(r *server.Request) (server.Answer, error) {
 	} else if c, err := r.Store().Checkpoint(r.Context(), n.Conversation, n.Node); err == nil {
 		head = c.ParentID
 	}
-	items := func(yield func(Item, error) bool) {}
-	if head != uuid.Nil {
-		items = above(r, NodeID{n.Conversation, head}, p)
-	}
-	list, err := cut(p, items)
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p)
 	if err != nil {
 		return nil, err
 	}
 	return answer{marshal(list), &n}, nil
-}
-
-// above gives the items of the branch that ends in head, in the order of a page.
-func above(r *server.Request, head NodeID, p Page) iter.Seq2[Item, error] {
-	messages := r.Store().Branch(r.Context(), head.Conversation, head.Node, 0)
-	if !p.Ascending {
-		messages = upward(r, head)
-	}
-	return func(yield func(Item, error) bool) {
-		for m, err := range messages {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			note := notedOf(m.Metadata)
-			var names toolNames
-			if note.Echo != nil {
-				names = note.Echo.names()
-			}
-			items := itemsOf(NodeID{m.ConversationID, m.ID}, chat.Read(m.Body), note.Phase, endOf(reply.EndOf(m)).lastItem(), names)
-			if !p.Ascending {
-				slices.Reverse(items)
-			}
-			for _, item := range items {
-				if !yield(item, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// upward gives the messages of a branch, the head first.
-func upward(r *server.Request, head NodeID) iter.Seq2[tree.Message, error] {
-	return func(yield func(tree.Message, error) bool) {
-		for page := (tree.Paging{Limit: 100}); ; {
-			got, err := r.Store().Transcript(r.Context(), head.Conversation, head.Node, page)
-			if err != nil {
-				yield(tree.Message{}, err)
-				return
-			}
-			for _, m := range slices.Backward(got.Data) {
-				if !yield(m, nil) {
-					return
-				}
-			}
-			if page.Cursor = got.Next; page.Cursor == "" {
-				return
-			}
-		}
-	}
 }

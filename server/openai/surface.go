@@ -3,7 +3,10 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/server"
 )
@@ -20,9 +23,9 @@ func Surface() server.Surface {
 	started := time.Now()
 	return server.Surface{
 		Prefix: Prefix, MaxBody: MaxBody, AnyQuery: true, Refuse: refuse,
-		Routes: append([]server.Route{
+		Routes: slices.Concat([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
-		}, responseRoutes...),
+		}, responseRoutes, conversationRoutes),
 	}
 }
 
@@ -54,11 +57,14 @@ func (a answer) Write(w http.ResponseWriter) error {
 	return err
 }
 
-// lead names the conversation and the message in the header, by their native
-// ids.
+// lead names the conversation and the message, where there is one, in the
+// header, by their native ids.
 func (n *NodeID) lead(h http.Header) {
-	if n != nil {
-		h.Set("X-Coppice-Conversation-Id", n.Conversation.String())
+	if n == nil {
+		return
+	}
+	h.Set("X-Coppice-Conversation-Id", n.Conversation.String())
+	if n.Node != uuid.Nil {
 		h.Set("X-Coppice-Head-Id", n.Node.String())
 	}
 }

@@ -3,8 +3,6 @@ package openai
 import (
 	"math"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -97,7 +95,7 @@ func retract(r *server.Request, n NodeID, m tree.Message) error {
 
 // listInputItems lists what a response answers: its branch above the answer.
 func listInputItems(r *server.Request) (server.Answer, error) {
-	_, end, err := named(r)
+	rep, _, err := named(r)
 	if err != nil {
 		return nil, err
 	}
@@ -105,17 +103,8 @@ func listInputItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := ParseResponseID(r.Value("response_id"))
-	if err != nil {
-		return nil, err
-	}
-	head := uuid.Nil
-	if end != nil && end.Message != nil {
-		head = end.Message.ParentID
-	} else if c, err := r.Store().Checkpoint(r.Context(), n.Conversation, n.Node); err == nil {
-		head = c.ParentID
-	}
-	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p)
+	n := NodeID{rep.ConversationID(), rep.MessageID()}
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: rep.HeadID()}, p)
 	if err != nil {
 		return nil, err
 	}

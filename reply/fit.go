@@ -1,7 +1,10 @@
 package reply
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"math"
 
 	"github.com/google/uuid"
 
@@ -18,33 +21,55 @@ func (s *Service) mustFit(ctx context.Context, a *assignment, c tree.Conversatio
 	if err != nil {
 		return err
 	}
-	parent, brought := a.head, 0
+	parent, available := a.head, settings.Budget().Available
 	if len(a.request.Messages) > 0 && a.request.ParentID != nil {
 		parent = *a.request.ParentID
 	}
-	for _, m := range a.request.Messages {
-		cost, err := s.store.Cost(m.Body)
+	above := 0 // tokens of the whole path
+	if parent != uuid.Nil {
+		head, err := s.store.Message(ctx, c.ID, parent)
+		if err != nil {
+			return nil // the tree says why
+		}
+		above = int(min(head.PathTokens, math.MaxInt32))
+	}
+	bodies := make([]json.RawMessage, len(a.request.Messages))
+	for i, m := range a.request.Messages {
+		bodies[i] = m.Body
+	}
+	if above+atMost(bodies) <= available {
+		return nil
+	}
+	brought := 0
+	for _, body := range bodies {
+		cost, err := s.store.Cost(body)
 		if err != nil {
 			return nil // the tree says why
 		}
 		brought += cost
 	}
-	available := settings.Budget().Available
-	if parent == uuid.Nil {
-		return fits(brought, available)
-	}
-	head, err := s.store.Message(ctx, c.ID, parent)
-	if err != nil || int64(brought)+head.PathTokens <= int64(available) {
-		return nil // if there is none, the tree says so
+	if parent == uuid.Nil || above+brought <= available {
+		return fits(above+brought, available)
 	}
 	view, err := s.contexts.Context(ctx, c.ID, parent, a.window)
 	if err != nil {
 		return err
 	}
-	if !view.Complete {
-		return errTooLong(int(min(int64(brought)+head.PathTokens, 1<<31)), available)
+	if view.Complete { // with the summaries that there are
+		above = view.Usage.ContextTokens
 	}
-	return fits(brought+view.Usage.ContextTokens, available)
+	return fits(above+brought, available)
+}
+
+// atMost is how many tokens messages have at most. To count them takes as long as
+// it takes to read them, and most are far from any limit: no token is shorter than
+// a byte, and an image costs more than the address that it may be.
+func atMost(bodies []json.RawMessage) (n int) {
+	const perImage = 1000
+	for _, body := range bodies {
+		n += len(body) + perImage*bytes.Count(body, []byte("image_url"))
+	}
+	return n
 }
 
 func fits(tokens, available int) error {

@@ -73,11 +73,13 @@ func (s *Service) relayed(req Request, model llm.Model, history []json.RawMessag
 		return nil, err
 	}
 	budget, costs, used := settings.Budget(), make([]int, len(history)), 0
-	for i, body := range history {
-		if costs[i], err = s.store.Cost(body); err != nil {
-			return nil, err
+	if most := atMost(history); most > budget.Available || req.CompactOver != 0 && most > req.CompactOver {
+		for i, body := range history {
+			if costs[i], err = s.store.Cost(body); err != nil {
+				return nil, err
+			}
+			used += costs[i]
 		}
-		used += costs[i]
 	}
 	if err := fits(used, budget.Available); err != nil && req.MustFit {
 		return nil, err

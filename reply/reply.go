@@ -170,8 +170,19 @@ func (s *Service) Models() (names []string) {
 
 // Find gives a reply by the id of its answer: one that runs or ended lately, or
 // else the stored answer, of which there is only the end. Any other id is a
-// fault.NotFound.
+// fault.NotFound. Of a reply that another server runs there is only the end, too,
+// when it comes: ids of events mean nothing there.
 func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
+	r, err := s.Follow(ctx, conversationID, messageID)
+	if err == nil && r.pull != nil {
+		r.only = true
+	}
+	return r, err
+}
+
+// Follow is Find for readers that count no events: of a reply that another server
+// runs, the events are what that one saves.
+func (s *Service) Follow(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Find(%s, %s)", conversationID, messageID)
 	r := s.hub.find(s.key(conversationID, messageID))
 	if r != nil && r.runs() {
@@ -208,6 +219,7 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 		if asked, err := s.store.StopReply(ctx, conversationID, messageID); err != nil || !asked {
 			return End{}, orElse(err, errElsewhere)
 		}
+		return r.Wait(ctx)
 	}
 	r.cancel(errStopped)
 	return r.Wait(ctx)

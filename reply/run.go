@@ -69,6 +69,13 @@ func (r *Reply) MessageID() uuid.UUID { return r.messageID }
 // ConversationID is the id of the conversation.
 func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
 
+// HeadID is the message that is answered; uuid.Nil where only word of the reply is
+// left.
+func (r *Reply) HeadID() uuid.UUID {
+	<-r.prepared
+	return r.place.head
+}
+
 // Metadata gives the request's members of the answer's metadata; of a reply of
 // which nothing is left but the answer none, as they are in its metadata.
 func (r *Reply) Metadata() map[string]json.RawMessage {

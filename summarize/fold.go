@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -58,10 +57,13 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 	if err != nil {
 		return f, err
 	}
+	folded := make(map[uuid.UUID]tree.Message, len(plan.Fold))
+	for _, m := range plan.Fold {
+		folded[m.ID] = m.Message
+	}
 	kept := make([]prompt.Kept, len(plan.Kept))
 	for i, k := range plan.Kept {
-		at := slices.IndexFunc(plan.Fold, func(m tree.PathMessage) bool { return m.ID == k.ID })
-		kept[i] = prompt.Kept{Message: plan.Fold[at].Message, Limit: k.Limit}
+		kept[i] = prompt.Kept{Message: folded[k.ID], Limit: k.Limit}
 	}
 	f.Summary, _ = prompt.Wrap(text, kept, s.count)
 	f.Messages = append(f.Messages, history[:len(v.Prefix)]...)

@@ -28,7 +28,7 @@ func (t *Turn) compacted(r *server.Request, c *reply.Compacted, head uuid.UUID) 
 		return nil
 	}
 	body := c.Message
-	if body == nil {
+	if t.Node.Conversation != uuid.Nil { // what is kept of an answer mustn't outlast the summary
 		_, message, err := r.Contexts().SummaryMessage(r.Context(), t.Node.Conversation, c.SummaryID)
 		if errors.Is(err, fault.NotFound) {
 			return nil

@@ -102,11 +102,20 @@ func listItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	list, err := branchPage(r, c, p)
+	if err != nil {
+		return nil, err
+	}
+	return answerIn(c, list)
+}
+
+// branchPage gives a page of the items of a branch, whose head is that of c.
+func branchPage(r *server.Request, c tree.Conversation, p Page) (List[Item], error) {
 	from := uuid.Nil // the message to begin with; uuid.Nil for an end of the branch
 	if p.After != "" {
 		after, err := ParseItemID(p.After)
 		if err != nil || after.Conversation != c.ID {
-			return nil, noAfter(p)
+			return List[Item]{}, noAfter(p)
 		}
 		from = after.Node
 	}
@@ -114,10 +123,7 @@ func listItems(r *server.Request) (server.Answer, error) {
 	if errors.Is(err, fault.NotFound) { // the message is gone, or on another branch now
 		err = noAfter(p)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return answerIn(c, list)
+	return list, err
 }
 
 func noAfter(p Page) error {

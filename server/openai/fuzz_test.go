@@ -35,6 +35,9 @@ func FuzzParse(f *testing.F) {
 			inputs = append(inputs, req.Input)
 			marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: req.Echo}.Begun(InProgress))
 		}
+		if req, err := ParseInputTokens(body); !refused(err) {
+			inputs = append(inputs, req.Input)
+		}
 		if req, err := ParseChat(body); !refused(err) {
 			marshal(req.Extra)
 		}

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -168,8 +167,7 @@ func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Messag
 		if children, err = r.Store().Children(r.Context(), at.ConversationID, at.ID, tree.Paging{Limit: maxChildren}); err != nil {
 			break
 		}
-		want := rest[0].AppendCanonical(nil)
-		i := slices.IndexFunc(children.Data, func(m tree.Message) bool { return bytes.Equal(chat.Read(m.Body).AppendCanonical(nil), want) })
+		i := slices.IndexFunc(children.Data, func(m tree.Message) bool { return means(m, rest[0]) })
 		if i < 0 {
 			break
 		}

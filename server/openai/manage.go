@@ -1,11 +1,7 @@
 package openai
 
 import (
-	"iter"
 	"math"
-	"slices"
-
-	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
@@ -99,7 +95,7 @@ func retract(r *server.Request, n NodeID, m tree.Message) error {
 
 // listInputItems lists what a response answers: its branch above the answer.
 func listInputItems(r *server.Request) (server.Answer, error) {
-	_, end, err := named(r)
+	rep, _, err := named(r)
 	if err != nil {
 		return nil, err
 	}
@@ -107,69 +103,10 @@ func listInputItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := ParseResponseID(r.Value("response_id"))
-	if err != nil {
-		return nil, err
-	}
-	head := uuid.Nil
-	if end != nil && end.Message != nil {
-		head = end.Message.ParentID
-	} else if c, err := r.Store().Checkpoint(r.Context(), n.Conversation, n.Node); err == nil {
-		head = c.ParentID
-	}
-	items := func(yield func(Item, error) bool) {}
-	if head != uuid.Nil {
-		items = above(r, NodeID{n.Conversation, head}, p)
-	}
-	list, err := cut(p, items)
+	n := NodeID{rep.ConversationID(), rep.MessageID()}
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: rep.HeadID()}, p)
 	if err != nil {
 		return nil, err
 	}
 	return answer{marshal(list), &n}, nil
-}
-
-// above gives the items of the branch that ends in head, in the order of a page.
-func above(r *server.Request, head NodeID, p Page) iter.Seq2[Item, error] {
-	messages := r.Store().Branch(r.Context(), head.Conversation, head.Node, 0)
-	if !p.Ascending {
-		messages = upward(r, head)
-	}
-	return func(yield func(Item, error) bool) {
-		for m, err := range messages {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			items := storedItems(m)
-			if !p.Ascending {
-				slices.Reverse(items)
-			}
-			for _, item := range items {
-				if !yield(item, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// upward gives the messages of a branch, the head first.
-func upward(r *server.Request, head NodeID) iter.Seq2[tree.Message, error] {
-	return func(yield func(tree.Message, error) bool) {
-		for page := (tree.Paging{Limit: 100}); ; {
-			got, err := r.Store().Transcript(r.Context(), head.Conversation, head.Node, page)
-			if err != nil {
-				yield(tree.Message{}, err)
-				return
-			}
-			for _, m := range slices.Backward(got.Data) {
-				if !yield(m, nil) {
-					return
-				}
-			}
-			if page.Cursor = got.Next; page.Cursor == "" {
-				return
-			}
-		}
-	}
 }

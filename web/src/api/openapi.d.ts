@@ -497,7 +497,8 @@ export interface paths {
          *     The reply belongs to the server: a client that goes away doesn't end it. Its events can be read again, from any
          *     event on, at the path in `Location`, until some minutes after its end. The answer becomes the active head unless
          *     another branch was made active meanwhile. Its metadata says how it ended: `{"reply": {"status": "completed",
-         *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`. What came of an answer whose
+         *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`; `summary_id` names a summary
+         *     that the request had made first. What came of an answer whose
          *     server was killed is stored as `stopped`, with the finish reason `interrupted`.
          *
          *     With the same `id` or `Idempotency-Key` again, the request joins the reply that runs, or gets the stored answer. One

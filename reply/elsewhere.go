@@ -110,6 +110,9 @@ func (s *Service) takeUp(ctx context.Context, c tree.Checkpoint) (m tree.Message
 	if _, err := store.Checkpoint(ctx, c.ConversationID, c.MessageID); err == nil {
 		return m, false, nil // it was saved again: its server lives
 	}
+	if state, err = store.ReplyState(ctx, c.ConversationID, c.MessageID); err != nil || state.State == tree.StateEnded || state.State == tree.StateDeleted {
+		return m, false, ignoreNotFound(err) // its server has told how it ended
+	}
 	state.State, state.Metadata = tree.StateEnded, record(c.Model, added, llm.Response{}, End{Status: StatusFailed, FinishReason: FinishInterrupted, Err: errInterrupted})
 	return m, false, store.PutReplyState(ctx, state)
 }
@@ -275,6 +278,13 @@ func (r *Reply) complete(body json.RawMessage) {
 		})
 		r.calls = append(r.calls, piece)
 	}
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 func orElse(err, other error) error {

@@ -37,7 +37,7 @@ type Started struct {
 // Compacted is the summary that was made because the request asked for one.
 type Compacted struct {
 	SummaryID uuid.UUID       // its node; of a relay the id of none
-	Message   json.RawMessage // by which the model reads it; nil where only the stored answer is left
+	Message   json.RawMessage // by which the model read it; nil where only the stored answer is left
 }
 
 // A Delta is a piece of the answer. Pieces that nobody has read yet are put

@@ -208,6 +208,7 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 		if asked, err := s.store.StopReply(ctx, conversationID, messageID); err != nil || !asked {
 			return End{}, orElse(err, errElsewhere)
 		}
+		return r.Wait(ctx)
 	}
 	r.cancel(errStopped)
 	return r.Wait(ctx)

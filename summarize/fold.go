@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -51,7 +52,7 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 	}
 	o := order{demand: &d}
 	if deadline, ok := ctx.Deadline(); ok && !s.noDigest {
-		o.models = deadline.Add(-reserve)
+		o.models = deadline.Add(-min(reserve, time.Until(deadline)/4))
 	}
 	text, err := s.foldText(ctx, plan, o, &f)
 	if err != nil {

@@ -179,7 +179,8 @@ func TestResponsesAreBranches(t *testing.T) {
 	if got := a.prompt(); strings.Contains(got, "How often") || strings.Contains(got, "ten years") {
 		t.Errorf("the model was given a sibling's text: %s", got)
 	}
-	// A client that refers to what is stored item by item gets the same prompt.
+	// A client that refers to what is stored item by item gets the same prompt, and
+	// goes on where the item is.
 	a.create(`{"model":"wood","input":[{"role":"user","content":"What is a coppice?"},{"type":"item_reference","id":"` + first.Output[0].ID + `"},{"role":"user","content":"Really?"}]}`)
 	if got := a.prompt(); got != `{"role":"user","content":"What is a coppice?"} {"role":"assistant","content":"It is a wood."} {"role":"user","content":"Really?"}` {
 		t.Errorf("the model was given %s", got)
@@ -189,8 +190,8 @@ func TestResponsesAreBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	children, err := a.store.ForTenant("acme").Children(t.Context(), n.Conversation, n.Node, tree.Paging{})
-	if err != nil || len(children.Data) != 2 {
-		t.Errorf("the response has %d continuations, want 2 siblings: %v", len(children.Data), err)
+	if err != nil || len(children.Data) != 3 {
+		t.Errorf("the response has %d continuations, want 3 siblings: %v", len(children.Data), err)
 	}
 	for _, r := range []response{first, second, third} {
 		got, header := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
@@ -282,10 +283,22 @@ func TestResponsesRefuse(t *testing.T) {
 		{400, "POST", "/responses", ``, `"code":"invalid_json"`},
 		{400, "POST", "/responses", `{"input":"hi"}`, `"param":"model","code":"missing_required_parameter"`},
 		{404, "POST", "/responses", `{"model":"none","input":"hi"}`, `"code":"model_not_found"`},
-		{400, "POST", "/responses", `{"model":"wood","input":"hi","store":false}`, `"param":"store"`},
-		{400, "POST", "/responses", `{"model":"wood","input":"hi","background":true}`, `"param":"background"`},
-		{400, "POST", "/responses", `{"model":"wood","input":"hi","context_management":[{"type":"compaction"}]}`, `"param":"context_management"`},
-		{400, "POST", "/responses", `{"model":"wood","input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"x"}]}`, `"param":"input[1]"`},
+		{400, "POST", "/responses", `{"model":"wood","input":"hi","store":false,"background":true}`, `"param":"background"`},
+		{400, "POST", "/responses", `{"model":"wood","input":"hi","context_management":[{"type":"compaction","compact_threshold":7}]}`, `"param":"context_management[0].compact_threshold"`},
+		{400, "POST", "/responses", `{"model":"wood","input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"x"}]}`, `"param":"input[1].encrypted_content"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"coppice.v1.AAAA"}]}`, `"param":"input[1].encrypted_content"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"input":[{"role":"assistant","content":"hi"}]}`, `"param":"input"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"input":"hi","previous_response_id":"` + unknown + `"}`, `"code":"previous_response_not_found"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"input":[{"type":"function_call_output","call_id":"c","output":"x"}]}`, `No tool call found for function call output with call_id c.`},
+		{400, "POST", "/responses/compact", `{"input":"hi"}`, `"param":"model","code":"missing_required_parameter"`},
+		{400, "POST", "/responses/compact", `{"model":"wood"}`, `"param":"input"`},
+		{400, "POST", "/responses/compact", `{"model":"wood","previous_response_id":"` + unknown + `"}`, `"code":"previous_response_not_found"`},
+		{400, "POST", "/responses/compact", `{"model":"wood","input":[{"role":"developer","content":"hi"}]}`, `There is nothing to compact`},
+		{400, "POST", "/responses/compact", `{"model":"wood","input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`, `No tool output found for function call c.`},
+		{400, "POST", "/responses/input_tokens", `{"model":"wood"}`, `"param":"input"`},
+		{404, "DELETE", "/responses/" + unknown, ``, `not found.","type":"invalid_request_error","param":null`},
+		{404, "POST", "/responses/" + unknown + "/cancel", ``, `not found.","type":"invalid_request_error","param":null`},
+		{404, "GET", "/responses/" + unknown + "/input_items", ``, `not found.","type":"invalid_request_error","param":null`},
 		{400, "POST", "/responses", `{"model":"wood","input":[{"role":"user","content":"hi"},{"type":"compaction_trigger"}]}`, `"param":"input"`},
 		{400, "POST", "/responses", `{"model":"wood","input":[]}`, `"param":"input"`},
 		{400, "POST", "/responses", `{"model":"wood","input":[{"role":"assistant","content":"hi"}]}`, `"param":"input"`},

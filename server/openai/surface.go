@@ -25,7 +25,7 @@ func (c Recognition) surface(all *tries) server.Surface {
 	started := time.Now()
 	return server.Surface{
 		Prefix: Prefix, MaxBody: MaxBody, AnyQuery: true, Refuse: refuse,
-		Routes: []server.Route{
+		Routes: append([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
 			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: func(r *server.Request) (server.Answer, error) { return getModel(r, started) }},
 			{Method: "POST", Pattern: Prefix + "chat/completions", May: server.Streams | server.Follows, Handle: all.retried(c.createCompletion)},
@@ -35,8 +35,7 @@ func (c Recognition) surface(all *tries) server.Surface {
 			{Method: "DELETE", Pattern: Prefix + "chat/completions/{completion_id}", Handle: deleteCompletion},
 			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}/messages", May: server.Reads, Handle: listCompletionMessages},
 			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: all.retried(createResponse)},
-			{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},
-		},
+		}, responseRoutes...),
 	}
 }
 
@@ -80,7 +79,7 @@ func (n *NodeID) lead(h http.Header) {
 // A stream is an answer of events, with the native ids of what it tells of.
 type stream struct {
 	server.Answer
-	node NodeID
+	node *NodeID // nil for none
 }
 
 // Write writes the events.

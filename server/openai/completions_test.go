@@ -239,24 +239,15 @@ func TestCompletionsStream(t *testing.T) {
 // the reader.
 func together(t *testing.T, stream string) string {
 	t.Helper()
+	said := regexp.MustCompile(`"(content|refusal|arguments)":"(([^"\\]|\\.)*)"`)
 	var texts, rest []string
 	for line := range strings.SplitSeq(strings.TrimSpace(changing.ReplaceAllString(stream, "")), "\n\n") {
-		var c struct {
-			Choices []struct {
-				Delta struct {
-					Content *string
-					Refusal string
-					Calls   []struct {
-						Function struct{ Arguments string }
-					} `json:"tool_calls"`
-				}
-			}
-		}
 		data := strings.TrimPrefix(line, "data: ")
-		_ = json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(data, `"",`, `"id":"",`), "{,", "{")), &c)
 		switch {
 		case strings.Contains(data, `"delta":{"content"`), strings.Contains(data, `"delta":{"refusal"`), strings.Contains(data, `"delta":{"tool_calls"`):
-			texts = append(texts, regexp.MustCompile(`"(content|refusal|arguments)":"(([^"\\]|\\.)*)"`).FindStringSubmatch(data)[2])
+			for _, piece := range said.FindAllStringSubmatch(data, -1) {
+				texts = append(texts, piece[2])
+			}
 		default:
 			rest = append(rest, data)
 		}

@@ -186,9 +186,8 @@ type noted struct {
 	Echo  *Echo  `json:"echo,omitempty"`  // of an answer
 	Phase string `json:"phase,omitempty"` // of an assistant's message that a client brought
 
-	Brought int `json:"brought,omitempty"` // of an answer: how many of the messages before it its request brought
-
 	Completion string `json:"completion,omitempty"` // of an answer by chat completions: the key of its request's tries
+	Brought    int    `json:"brought,omitempty"`    // of an answer: how many of the messages before it its request brought
 }
 
 // notedOf reads the metadata of a stored message, where a client of the native

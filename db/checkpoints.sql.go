@@ -69,11 +69,11 @@ func (q *Queries) ListCheckpoints(ctx context.Context) ([]ListCheckpointsRow, er
 }
 
 const saveCheckpoint = `-- name: SaveCheckpoint :exec
-insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, reasoning, saved_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (conversation_id, message_id) do update
 set parent_id = excluded.parent_id, move_head_from = excluded.move_head_from, server_id = excluded.server_id, model = excluded.model,
-    content = excluded.content, refusal = excluded.refusal, saved_at = excluded.saved_at
+    content = excluded.content, refusal = excluded.refusal, reasoning = excluded.reasoning, saved_at = excluded.saved_at
 `
 
 type SaveCheckpointParams struct {
@@ -85,6 +85,7 @@ type SaveCheckpointParams struct {
 	Model          string
 	Content        string
 	Refusal        string
+	Reasoning      string
 	SavedAt        time.Time
 }
 
@@ -100,6 +101,7 @@ func (q *Queries) SaveCheckpoint(ctx context.Context, arg SaveCheckpointParams) 
 		arg.Model,
 		arg.Content,
 		arg.Refusal,
+		arg.Reasoning,
 		arg.SavedAt,
 	)
 	return err
@@ -108,7 +110,7 @@ func (q *Queries) SaveCheckpoint(ctx context.Context, arg SaveCheckpointParams) 
 const takeCheckpoint = `-- name: TakeCheckpoint :one
 delete from reply_checkpoints
 where conversation_id = $1 and message_id = $2 and saved_at = $3
-returning conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at
+returning conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at, reasoning
 `
 
 type TakeCheckpointParams struct {
@@ -132,6 +134,7 @@ func (q *Queries) TakeCheckpoint(ctx context.Context, arg TakeCheckpointParams) 
 		&i.Content,
 		&i.Refusal,
 		&i.SavedAt,
+		&i.Reasoning,
 	)
 	return i, err
 }

@@ -84,6 +84,7 @@ type Node struct {
 	Model            pgtype.Text
 	Origin           []byte
 	SearchKey        pgtype.Text
+	Reasoning        pgtype.Text
 }
 
 type ReplyCheckpoint struct {
@@ -96,4 +97,5 @@ type ReplyCheckpoint struct {
 	Content        string
 	Refusal        string
 	SavedAt        time.Time
+	Reasoning      string
 }

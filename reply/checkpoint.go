@@ -48,6 +48,7 @@ func (s *Service) saveWhile(r *Reply, a *assignment) (stop func() (saved bool)) 
 // nothing is new it is a sign of life all the same.
 func (s *Service) save(r *Reply, a *assignment) bool {
 	content, refusal := r.text()
+	reasoning, _ := r.thought()
 	if partial(content, refusal) == nil {
 		return false
 	}
@@ -55,7 +56,7 @@ func (s *Service) save(r *Reply, a *assignment) bool {
 	defer cancel()
 	err := s.store.SaveCheckpoint(ctx, tree.Checkpoint{
 		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active,
-		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal,
+		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal, Reasoning: reasoning,
 	})
 	if err != nil {
 		s.log.WarnContext(ctx, "what came of an answer could not be saved yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
@@ -152,8 +153,8 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 // interrupted is the answer that is left of a checkpoint.
 func interrupted(c tree.Checkpoint) tree.NewMessage {
 	return tree.NewMessage{
-		ID: c.MessageID, Body: partial(c.Content, c.Refusal), CreatedAt: c.SavedAt,
-		Metadata: record(c.Model, nil, llm.Response{}, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
+		ID: c.MessageID, Body: partial(c.Content, c.Refusal), Reasoning: c.Reasoning, CreatedAt: c.SavedAt,
+		Metadata: record(c.Model, nil, llm.Response{}, 0, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
 	}
 }
 

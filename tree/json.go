@@ -15,13 +15,16 @@ import (
 // metadata are spliced in as they are stored.
 
 // AppendJSON appends the message's JSON to dst: {id, conversation_id,
-// parent_id, the members of the body, pinned, metadata, tokens, depth,
-// siblings, created_at}.
+// parent_id, the members of the body, reasoning where there is some, pinned,
+// metadata, tokens, depth, siblings, created_at}.
 func (m Message) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, m.ID)
 	dst = appendID(dst, `,"conversation_id":`, m.ConversationID)
 	dst = appendID(dst, `,"parent_id":`, m.ParentID)
 	dst = append(append(dst, ','), bodyMembers(m.Body)...)
+	if m.Reasoning != "" {
+		dst = appendString(dst, `,"reasoning":`, m.Reasoning)
+	}
 	dst = strconv.AppendBool(append(dst, `,"pinned":`...), m.Pinned)
 	dst = appendObject(dst, `,"metadata":`, m.Metadata)
 	dst = appendInt(dst, `,"tokens":`, m.Tokens)

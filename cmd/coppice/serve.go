@@ -108,7 +108,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	config.Database = cmd.databaseFlags.config()
 	config.Database.MaxConns, config.Database.StatementTimeout = cmd.MaxConns, cmd.StatementTimeout
 	config.Models = cmd.models()
-	config.Models.Replies = cmd.ReplyModel
+	config.Models.Replies, config.Models.WantReasoning = cmd.ReplyModel, cmd.SendReasoning
 	config.Limits = tree.Limits{Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages)}
 	if config.Contexts.Settings, err = cmd.settings(); err != nil {
 		return config, err

@@ -11,8 +11,8 @@ import (
 )
 
 // Models names the models that write summaries and answers, and says where they
-// are. The zero value stands for none: summaries are extracts made offline, and
-// the offline model answers, which understands nothing.
+// are. The zero value names none: then the digest writes summaries, and the
+// offline model answers without understanding anything.
 type Models struct {
 	BaseURL      string // a server that speaks OpenAI's chat completions, such as http://localhost:11434/v1; "" is OpenAI's own
 	APIKey       string // "" for a server that wants none
@@ -26,11 +26,11 @@ type Models struct {
 	WantReasoning  []string       // beginnings of the names of models that want their reasoning back, besides those that package llm knows; see llm.Family
 }
 
-// Reachable tells whether it is known where the models are. A server of one's
-// own may take no key.
+// Reachable reports whether there is an address or a key, so that models can be
+// asked. A self-hosted server may need no key.
 func (m Models) Reachable() bool { return m.APIKey != "" || m.BaseURL != "" }
 
-// An UnknownModelError tells that the window of a model is not known. Give it in
+// An UnknownModelError says that the window of a model is not known. Set it in
 // Models.Windows.
 type UnknownModelError struct {
 	Model string
@@ -41,8 +41,8 @@ func (e *UnknownModelError) Error() string {
 	return fmt.Sprintf("the window of the model %q is not known: give it by Models.Windows", e.Model)
 }
 
-// Families are the models that package llm knows, those of Windows, and those of
-// WantReasoning, whose windows must be known.
+// Families returns the models that package llm knows, the models of Windows, and
+// those of WantReasoning, whose windows must be known.
 func (m Models) Families() (llm.Families, error) {
 	families := llm.KnownFamilies()
 	for _, name := range slices.Sorted(maps.Keys(m.Windows)) {
@@ -67,7 +67,7 @@ func (m Models) Families() (llm.Families, error) {
 	return families, nil
 }
 
-// Window gives a model's window, or an *UnknownModelError.
+// Window returns a model's window in tokens, or an *UnknownModelError.
 func (m Models) Window(name string) (int, error) {
 	families, err := m.Families()
 	if err != nil {
@@ -100,8 +100,8 @@ func namesOf(families llm.Families) []string {
 	return names
 }
 
-// SummaryModels makes the clients of Summaries, in order; none where no model can
-// be reached.
+// SummaryModels makes a client for each model of Summaries, in their order. It
+// makes none where no model can be reached.
 func (m Models) SummaryModels() (all []summarize.Model, err error) {
 	if !m.Reachable() {
 		return nil, nil

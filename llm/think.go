@@ -17,6 +17,10 @@ type splitter struct {
 	end  string // tag that ends the reasoning
 }
 
+// mostSpace is how many bytes of white space may stand before the element. An
+// endless stream of it is text.
+const mostSpace = 64
+
 type splitState int
 
 const (
@@ -60,6 +64,10 @@ func (s *splitter) add(piece string) (reasoning, content string) {
 // after it; what may be one yet is held.
 func (s *splitter) begin(text string) string {
 	trimmed := strings.TrimLeft(text, " \t\r\n")
+	if len(text)-len(trimmed) > mostSpace {
+		s.at = answering
+		return text
+	}
 	for _, tag := range thinkTags {
 		open := "<" + tag + ">"
 		if rest, found := strings.CutPrefix(trimmed, open); found {

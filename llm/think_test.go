@@ -32,6 +32,13 @@ func TestSplitterDoesNotMindCuts(t *testing.T) {
 		if r, c := split([]string{text}); r != reasoning || c != content {
 			t.Fatalf("%q gives %q and %q, whole it gives %q and %q", pieces, reasoning, content, r, c)
 		}
+		if space := rapid.SampledFrom([]int{0, 0, mostSpace, mostSpace + 1}).Draw(t, "space"); space > 0 {
+			text = strings.Repeat(" ", space)
+			if reasoning, content = split(strings.SplitAfter(text+"<think>a", "")); (space > mostSpace) != (content == text+"<think>a") || (space > mostSpace) != (reasoning == "") {
+				t.Fatalf("after %d spaces: %q and %q", space, reasoning, content)
+			}
+			return
+		}
 		wantReasoning, wantContent := "", text
 		for _, tag := range thinkTags {
 			if rest, found := strings.CutPrefix(strings.TrimLeft(text, " \n"), "<"+tag+">"); found {

@@ -58,6 +58,7 @@ create table nodes (
                                            -- no other tenant's, and a letter that says how many bits of a word's hash follow
     path_hash          bytea,              -- 16 bytes that name the message and all above it by what they mean, so that a client that keeps no ids is
                                            -- recognized; null where the path's root has none
+    reasoning          text,                -- what the model thought before it said this, null for none: shown to people, and no part of a context
 
     primary key (conversation_id, id),
     constraint nodes_parent foreign key (conversation_id, parent_id) references nodes (conversation_id, id),
@@ -70,7 +71,8 @@ create table nodes (
         (sibling_index is null and parent_id is not null and last_summarized_id is not null and kept_ids is not null and model is not null
          and not pinned and role = 'user')),
     constraint nodes_origin check (origin is null or kind = 'summary'),
-    constraint nodes_path_hash check (path_hash is null or kind = 'message')
+    constraint nodes_path_hash check (path_hash is null or kind = 'message'),
+    constraint nodes_reasoning check (reasoning is null or kind = 'message' and role = 'assistant')
 );
 
 -- Two appends under one parent can't take the same index. Children are found by
@@ -175,6 +177,7 @@ create table reply_checkpoints (
     content         text        not null,  -- text that came
     refusal         text        not null,  -- what the model said instead
     saved_at        timestamptz not null,  -- last sign of life of the reply
+    reasoning       text        not null default '', -- what the model thought first; the default serves servers that don't know the column yet
 
     primary key (conversation_id, message_id)
 );

@@ -157,6 +157,10 @@ func (cfg *Config) fill() (m clients, err error) {
 	}
 	m.replies = append(m.replies, cfg.Replies.Models...)
 	cfg.Replies.Families, cfg.Server.ModelWindow = families, windowOf(families)
+	cfg.Replies.WantsReasoning = func(model string) bool {
+		family, _ := families.Find(model)
+		return family.WantsReasoning
+	}
 	if keep {
 		cfg.Replies.Families = llm.Families{} // the settings' window holds, whatever is known of the models
 	} else {

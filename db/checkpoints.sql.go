@@ -51,7 +51,7 @@ func (q *Queries) ForgetReplyStates(ctx context.Context, before time.Time) error
 }
 
 const getCheckpoint = `-- name: GetCheckpoint :one
-select r.conversation_id, r.message_id, r.parent_id, r.move_head_from, r.server_id, r.model, r.content, r.refusal, r.saved_at
+select r.conversation_id, r.message_id, r.parent_id, r.move_head_from, r.server_id, r.model, r.content, r.refusal, r.saved_at, r.reasoning
 from conversations c join reply_checkpoints r on r.conversation_id = $1 and r.message_id = $2
 where c.id = $1 and c.tenant_id = $3
 `
@@ -77,6 +77,7 @@ func (q *Queries) GetCheckpoint(ctx context.Context, arg GetCheckpointParams) (R
 		&i.Content,
 		&i.Refusal,
 		&i.SavedAt,
+		&i.Reasoning,
 	)
 	return i, err
 }
@@ -174,11 +175,11 @@ func (q *Queries) PutReplyState(ctx context.Context, arg PutReplyStateParams) er
 }
 
 const saveCheckpoint = `-- name: SaveCheckpoint :exec
-insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, reasoning, saved_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (conversation_id, message_id) do update
 set parent_id = excluded.parent_id, move_head_from = excluded.move_head_from, server_id = excluded.server_id, model = excluded.model,
-    content = excluded.content, refusal = excluded.refusal, saved_at = excluded.saved_at
+    content = excluded.content, refusal = excluded.refusal, reasoning = excluded.reasoning, saved_at = excluded.saved_at
 `
 
 type SaveCheckpointParams struct {
@@ -190,6 +191,7 @@ type SaveCheckpointParams struct {
 	Model          string
 	Content        string
 	Refusal        string
+	Reasoning      string
 	SavedAt        time.Time
 }
 
@@ -205,6 +207,7 @@ func (q *Queries) SaveCheckpoint(ctx context.Context, arg SaveCheckpointParams) 
 		arg.Model,
 		arg.Content,
 		arg.Refusal,
+		arg.Reasoning,
 		arg.SavedAt,
 	)
 	return err
@@ -233,7 +236,7 @@ func (q *Queries) StopReply(ctx context.Context, arg StopReplyParams) (int64, er
 const takeCheckpoint = `-- name: TakeCheckpoint :one
 delete from reply_checkpoints
 where conversation_id = $1 and message_id = $2 and saved_at = $3
-returning conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at
+returning conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at, reasoning
 `
 
 type TakeCheckpointParams struct {
@@ -257,6 +260,7 @@ func (q *Queries) TakeCheckpoint(ctx context.Context, arg TakeCheckpointParams) 
 		&i.Content,
 		&i.Refusal,
 		&i.SavedAt,
+		&i.Reasoning,
 	)
 	return i, err
 }

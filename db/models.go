@@ -86,6 +86,7 @@ type Node struct {
 	Origin           []byte
 	SearchKey        pgtype.Text
 	PathHash         []byte
+	Reasoning        pgtype.Text
 }
 
 type ReplyCheckpoint struct {
@@ -98,6 +99,7 @@ type ReplyCheckpoint struct {
 	Content        string
 	Refusal        string
 	SavedAt        time.Time
+	Reasoning      string
 }
 
 type ReplyState struct {

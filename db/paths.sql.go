@@ -52,10 +52,10 @@ func (q *Queries) FindPath(ctx context.Context, arg FindPathParams) (FindPathRow
 }
 
 const listRecognizedAnswers = `-- name: ListRecognizedAnswers :many
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning
 from conversations c
 join lateral (
-    select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash from nodes n
+    select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n
     where n.conversation_id = c.id and n.path_hash is not null and n.role = 'assistant' offset 0) nodes on true
 where c.tenant_id = $1
   and case when $2::uuid is null then true
@@ -124,6 +124,7 @@ func (q *Queries) ListRecognizedAnswers(ctx context.Context, arg ListRecognizedA
 			&i.Node.Origin,
 			&i.Node.SearchKey,
 			&i.Node.PathHash,
+			&i.Node.Reasoning,
 		); err != nil {
 			return nil, err
 		}

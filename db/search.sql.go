@@ -134,7 +134,7 @@ const describeHits = `-- name: DescribeHits :many
 with recursive hit as (
     select n.conversation_id, n.id, n.created_at
     from (select ($2::uuid[])[i] as conversation_id, ($3::uuid[])[i] as id from generate_subscripts($3::uuid[], 1) i) wanted
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash from nodes n where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 ), below as (
     -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
@@ -142,7 +142,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.search_key, child.path_hash from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.search_key, child.path_hash, child.reasoning from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id
@@ -171,14 +171,14 @@ with recursive hit as (
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, leaf.id as leaf_id, c.title,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning, leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
 from leaf
 join conversations c on c.id = leaf.conversation_id and c.tenant_id = $1
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
 order by nodes.created_at desc, nodes.id desc
 `
 
@@ -229,6 +229,7 @@ func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]D
 			&i.Node.Origin,
 			&i.Node.SearchKey,
 			&i.Node.PathHash,
+			&i.Node.Reasoning,
 			&i.LeafID,
 			&i.Title,
 			&i.SiblingCount,

@@ -1,11 +1,11 @@
 -- name: SaveCheckpoint :exec
 -- Writes all that came anew: a save that failed is made up for by the next one.
 -- The foreign key is looked at with the first save only.
-insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at)
-values (@conversation_id, @message_id, @parent_id, @move_head_from, @server_id, @model, @content, @refusal, @saved_at)
+insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, reasoning, saved_at)
+values (@conversation_id, @message_id, @parent_id, @move_head_from, @server_id, @model, @content, @refusal, @reasoning, @saved_at)
 on conflict (conversation_id, message_id) do update
 set parent_id = excluded.parent_id, move_head_from = excluded.move_head_from, server_id = excluded.server_id, model = excluded.model,
-    content = excluded.content, refusal = excluded.refusal, saved_at = excluded.saved_at;
+    content = excluded.content, refusal = excluded.refusal, reasoning = excluded.reasoning, saved_at = excluded.saved_at;
 
 -- name: DropCheckpoint :exec
 delete from reply_checkpoints where conversation_id = @conversation_id and message_id = @message_id;

@@ -20,7 +20,7 @@ with place as (
       and not exists (select from nodes d where d.conversation_id = @conversation_id and d.id = @id)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
-                       pinned, created_at, body, search_text, metadata, search_key, path_hash)
+                       pinned, created_at, body, search_text, metadata, search_key, path_hash, reasoning)
     select @conversation_id, @id, place.parent_id, 'message', @role::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
@@ -30,7 +30,8 @@ with place as (
            case when place.in_prefix and @role::text in ('system', 'developer') then @id else place.prefix_id end,
            @pinned, @created_at, @body, sqlc.narg(search_text), sqlc.narg(metadata), @search_key::text,
            -- chat.PathHash.ChildOf; null below a message that has none
-           case when place.parent_id is null then sqlc.narg(root_hash)::bytea else substring(sha256(place.path_hash || @form::bytea) for 16) end
+           case when place.parent_id is null then sqlc.narg(root_hash)::bytea else substring(sha256(place.path_hash || @form::bytea) for 16) end,
+           sqlc.narg(reasoning)
     from place
     returning *
 ), touched as (
@@ -109,6 +110,14 @@ from run
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = run.id offset 0) n on true
 order by run.position;
 
+-- name: ListReasoning :many
+-- Of those of these messages that have some.
+select n.id, coalesce(n.reasoning, '')::text as reasoning
+from conversations c
+cross join unnest(@ids::uuid[]) as wanted (id)
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) n on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id and n.reasoning is not null;
+
 -- name: ListPlaces :many
 -- What inserting below existing nodes needs to know of them.
 select id, parent_id, kind, role, depth, path_tokens, prefix_id, path_hash, sibling_index, created_at
@@ -117,9 +126,9 @@ where conversation_id = @conversation_id;
 
 -- name: CopyNodes :copyfrom
 insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash)
+                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning)
 values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
-        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key, @path_hash);
+        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key, @path_hash, @reasoning);
 
 -- name: TouchConversation :exec
 -- After LockConversation. Null leaves the head where it is.

@@ -66,9 +66,10 @@ func (s *Service) save(r *Reply, a *assignment) bool {
 
 func (s *Service) saveOnce(ctx context.Context, r *Reply, a *assignment) error {
 	content, refusal := r.text()
+	reasoning, _ := r.thought()
 	return s.store.SaveCheckpoint(ctx, tree.Checkpoint{
 		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active,
-		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal,
+		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal, Reasoning: reasoning,
 	})
 }
 
@@ -83,7 +84,7 @@ func (s *Service) dropSaved(r *Reply, a *assignment, end End) {
 	}
 	switch {
 	case end.Message == nil && a.request.Background:
-		s.tell(r, tree.StateEnded, record(r.model, r.metadata, llm.Response{}, end))
+		s.tell(r, tree.StateEnded, record(r.model, r.metadata, llm.Response{}, 0, end))
 	case len(r.metadata) > 0 || a.request.Background:
 		s.untell(r)
 	}
@@ -172,8 +173,8 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 // interrupted is the answer that is left of a checkpoint.
 func interrupted(c tree.Checkpoint) tree.NewMessage {
 	return tree.NewMessage{
-		ID: c.MessageID, Body: partial(c.Content, c.Refusal), CreatedAt: c.SavedAt,
-		Metadata: record(c.Model, nil, llm.Response{}, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
+		ID: c.MessageID, Body: partial(c.Content, c.Refusal), Reasoning: c.Reasoning, CreatedAt: c.SavedAt,
+		Metadata: record(c.Model, nil, llm.Response{}, 0, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
 	}
 }
 

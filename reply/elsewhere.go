@@ -113,7 +113,7 @@ func (s *Service) takeUp(ctx context.Context, c tree.Checkpoint) (m tree.Message
 	if state, err = store.ReplyState(ctx, c.ConversationID, c.MessageID); err != nil || state.State == tree.StateEnded || state.State == tree.StateDeleted {
 		return m, false, ignoreNotFound(err) // its server has told how it ended
 	}
-	state.State, state.Metadata = tree.StateEnded, record(c.Model, added, llm.Response{}, End{Status: StatusFailed, FinishReason: FinishInterrupted, Err: errInterrupted})
+	state.State, state.Metadata = tree.StateEnded, record(c.Model, added, llm.Response{}, 0, End{Status: StatusFailed, FinishReason: FinishInterrupted, Err: errInterrupted})
 	return m, false, store.PutReplyState(ctx, state)
 }
 
@@ -214,7 +214,7 @@ func (s *Service) pull(r *Reply) {
 	end := s.pullAll(r)
 	r.change(func() {
 		if end.Message != nil {
-			r.complete(end.Message.Body)
+			r.complete(end.Message)
 		}
 		r.end = &end
 	})
@@ -231,7 +231,7 @@ func (s *Service) pullAll(r *Reply) End {
 		c, err := s.store.Checkpoint(ctx, r.conversation, r.messageID)
 		switch {
 		case err == nil:
-			r.grow(c.Content, c.Refusal)
+			r.grow(c.Reasoning, c.Content, c.Refusal)
 		case errors.Is(err, fault.NotFound):
 			// It is stored, or it ended otherwise.
 			next, err := s.findElsewhere(ctx, r.conversation, r.messageID)
@@ -251,8 +251,11 @@ func (s *Service) pullAll(r *Reply) End {
 }
 
 // grow adds what came since the last look.
-func (r *Reply) grow(content, refusal string) {
+func (r *Reply) grow(reasoning, content, refusal string) {
 	r.change(func() {
+		if rest, ok := strings.CutPrefix(reasoning, string(r.reasoning)); ok {
+			r.reasoning = append(r.reasoning, rest...)
+		}
 		if rest, ok := strings.CutPrefix(content, string(r.content)); ok {
 			r.content = append(r.content, rest...)
 		}
@@ -264,8 +267,11 @@ func (r *Reply) grow(content, refusal string) {
 
 // complete adds what a stored answer has beyond what was saved of it. It runs
 // under the log's lock.
-func (r *Reply) complete(body json.RawMessage) {
-	m := chat.Read(body)
+func (r *Reply) complete(answer *tree.Message) {
+	if strings.HasPrefix(answer.Reasoning, string(r.reasoning)) {
+		r.reasoning = []byte(answer.Reasoning)
+	}
+	m := chat.Read(answer.Body)
 	if text := []byte(m.Text()); bytes.HasPrefix(text, r.content) {
 		r.content = text
 	}

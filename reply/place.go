@@ -27,7 +27,7 @@ func (p place) serves(req Request) bool {
 	}
 	for i, m := range p.messages {
 		given := req.Messages[i]
-		if !sameJSON(m.Body, given.Body) || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
+		if !sameJSON(m.Body, given.Body) || m.Reasoning != given.Reasoning || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
 			i > 0 && m.ParentID != p.messages[i-1].ID {
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/google/uuid"
@@ -19,18 +20,19 @@ type note struct {
 	Model        string `json:"model"`
 	Usage        *Usage `json:"usage,omitempty"` // absent where the provider didn't say
 	FinishReason string `json:"finish_reason,omitempty"`
-	Code         string `json:"code,omitempty"` // of the error of a failed one
+	ReasoningMS  int64  `json:"reasoning_ms,omitempty"` // from the first piece of the reasoning to the first of the answer
+	Code         string `json:"code,omitempty"`         // of the error of a failed one
 
 	SummaryID *uuid.UUID `json:"summary_id,omitempty"` // of the summary that was made for it
 }
 
 // record is the metadata of an answer: how it ended, and what the request adds.
 // The model is as the provider names it, or else as configured.
-func record(model string, added map[string]json.RawMessage, res llm.Response, end End) json.RawMessage {
+func record(model string, added map[string]json.RawMessage, res llm.Response, thought time.Duration, end End) json.RawMessage {
 	if name := plainWord(res.Model); name != "" {
 		model = name
 	}
-	n := note{Status: end.Status, Model: model, FinishReason: end.FinishReason, Code: codeOf(end.Err)}
+	n := note{Status: end.Status, Model: model, FinishReason: end.FinishReason, ReasoningMS: thought.Milliseconds(), Code: codeOf(end.Err)}
 	if end.Usage != (Usage{}) {
 		n.Usage = &end.Usage
 	}

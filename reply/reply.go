@@ -62,6 +62,8 @@ type Config struct {
 	Aliases  map[string]string // further names of Models, by which requests may ask for them
 	Families llm.Families      // says how large the models' windows are; nil is llm.KnownFamilies
 
+	WantsReasoning func(model string) bool // tells the models that are given what they thought before they called tools; nil: Families says it
+
 	Timeout           time.Duration // of a reply from its start to its end, with or without readers; 0 is DefaultTimeout
 	CompactionTimeout time.Duration // of the compaction of a branch that doesn't fit, before its reply; 0 is DefaultCompactionTimeout
 	Keep              time.Duration // how long the events of a reply that ended can still be read; 0 is DefaultKeep
@@ -119,6 +121,12 @@ func New(cfg Config) (*Service, error) {
 	}
 	if cfg.Families == nil {
 		cfg.Families = llm.KnownFamilies()
+	}
+	if cfg.WantsReasoning == nil {
+		cfg.WantsReasoning = func(model string) bool {
+			family, _ := cfg.Families.Find(model)
+			return family.WantsReasoning
+		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -191,7 +191,10 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 			return s.conclude(ctx, r, a, llm.Response{}, err)
 		}
 	}
-	messages := a.context.Messages
+	messages, err := s.withReasoning(ctx, a)
+	if err != nil {
+		return s.conclude(ctx, r, a, llm.Response{}, err)
+	}
 	a.context.Messages = nil
 	if a.instructions != nil {
 		messages = slices.Insert(messages, 0, a.instructions)
@@ -228,12 +231,15 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	if body == nil {
 		return end
 	}
-	m, err := s.keepAnswer(ctx, r, a, body, record(r.model, r.metadata, res, end))
+	reasoning, took := r.thought()
+	answer := tree.NewMessage{ID: r.messageID, Body: body, Reasoning: reasoning, Metadata: record(r.model, r.metadata, res, took, end), CreatedAt: time.Now()}
+	m, err := s.keepAnswer(ctx, r, a, answer)
 	if rest := partial(content, refusal); end.Status == StatusCompleted && rest != nil &&
 		(errors.Is(err, fault.Invalid) || errors.Is(err, fault.TooLarge)) {
 		// A model may call tools in ways that can't be stored. Its text can.
 		end.Status, end.Err = StatusFailed, err
-		if m, err = s.keepAnswer(ctx, r, a, rest, record(r.model, r.metadata, res, end)); err == nil {
+		answer.Body, answer.Metadata = rest, record(r.model, r.metadata, res, took, end)
+		if m, err = s.keepAnswer(ctx, r, a, answer); err == nil {
 			end.Message = &m
 			return end
 		}
@@ -254,13 +260,12 @@ const storeTimeout = 15 * time.Second
 
 // keepAnswer stores the answer, and tries again where the database fails: the
 // id makes that safe.
-func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body, metadata []byte) (tree.Message, error) {
+func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (tree.Message, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	answer := tree.NewMessage{ID: r.messageID, Body: body, Metadata: metadata, CreatedAt: time.Now()}
 	if a.unstored {
 		return tree.Message{
-			ConversationID: r.conversation, ID: r.messageID, Role: tree.RoleAssistant, Body: body, Metadata: metadata, CreatedAt: answer.CreatedAt,
+			ConversationID: r.conversation, ID: answer.ID, Role: tree.RoleAssistant, Body: answer.Body, Reasoning: answer.Reasoning, Metadata: answer.Metadata, CreatedAt: answer.CreatedAt,
 		}, nil
 	}
 	for pause := 100 * time.Millisecond; ; pause *= 2 {

@@ -107,6 +107,8 @@ var badBodies = []badInput{
 	{name: "result twice", body: `{"parent_id":"{{c.result}}","role":"tool","tool_call_id":"call_1","content":"x"}`, status: 400, code: CodeToolCallAnswered, field: "tool_call_id"},
 	{name: "result that names no call", body: message(`"role":"tool","content":"x"`), status: 400, code: CodeMissingToolCallID, field: "tool_call_id"},
 	{name: "call id on a user message", body: message(`"role":"user","content":"x","tool_call_id":"call_1"`), status: 400, code: CodeUnexpectedToolCallID, field: "tool_call_id"},
+	{name: "reasoning of a user message", body: message(`"role":"user","content":"x","reasoning":"Hm."`), status: 400, code: CodeUnexpectedReasoning, field: "reasoning"},
+	{name: "reasoning of another type", body: message(`"role":"assistant","content":"x","reasoning":["Hm."]`), status: 400, code: CodeWrongType, field: "reasoning"},
 	{name: "calls of a user message", body: message(`"role":"user","content":"x","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":""}}]`), status: 400, code: CodeUnexpectedToolCalls, field: "tool_calls"},
 	{name: "no calls", body: message(`"role":"assistant","content":"x","tool_calls":[]`), status: 400, code: CodeInvalidToolCalls, field: "tool_calls"},
 	{name: "call without an id", body: message(`"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":""}}]`), status: 400, code: CodeInvalidToolCalls, field: "tool_calls[0].id"},

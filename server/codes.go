@@ -83,6 +83,7 @@ const (
 	CodeTooManyTerms          Code = "too_many_terms"
 	CodeToolCallAnswered      Code = "tool_call_answered"
 	CodeToolCallNotFound      Code = "tool_call_not_found"
+	CodeUnexpectedReasoning   Code = "unexpected_reasoning"
 	CodeUnexpectedToolCallID  Code = "unexpected_tool_call_id"
 	CodeUnexpectedToolCalls   Code = "unexpected_tool_calls"
 	CodeUnknownField          Code = "unknown_field"

@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	params := db.AppendMessageParams{
 		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
-		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key,
+		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key, Reasoning: textOrNull(d.NewMessage.Reasoning),
 		MoveHead: !o.keepHead, CompareHead: o.compare, ExpectedHead: toUUID(o.from),
 		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:],
 	}
@@ -331,6 +331,9 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkReasoning(m.Reasoning, said); err != nil {
+		return nil, err
+	}
 	if m.Metadata, err = checkExtra(m.Metadata, "metadata"); err != nil {
 		return nil, err
 	}
@@ -348,7 +351,7 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 // same tells whether the stored node says what the draft says. Times are left
 // out: a retry is made later.
 func (d *draft) same(n db.Node, parentID uuid.UUID) bool {
-	return n.Kind == string(KindMessage) && uuid.UUID(n.ParentID.Bytes) == parentID && n.Pinned == d.Pinned &&
+	return n.Kind == string(KindMessage) && uuid.UUID(n.ParentID.Bytes) == parentID && n.Pinned == d.Pinned && n.Reasoning.String == d.NewMessage.Reasoning &&
 		sameJSON(n.Body, d.Body) && sameJSON(n.Metadata, d.Metadata)
 }
 
@@ -367,7 +370,7 @@ func (d *draft) row(conversationID uuid.UUID, p place, index int32) (db.CopyNode
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(p.id),
 		Kind: string(KindMessage), Role: string(d.Role), SiblingIndex: pgtype.Int4{Int32: index, Valid: true},
 		Depth: int32(own.depth), Tokens: int32(d.tokenCount), PathTokens: own.pathTokens, PrefixID: toUUID(own.prefixID),
-		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata,
+		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, Reasoning: textOrNull(d.NewMessage.Reasoning),
 	}
 	if p.hash != nil {
 		hash := p.hash.Child(d.Message)

@@ -25,6 +25,7 @@ type Checkpoint struct {
 	Model          string
 	Content        string
 	Refusal        string
+	Reasoning      string    // what the model thought first
 	SavedAt        time.Time // set by SaveCheckpoint
 }
 
@@ -34,7 +35,7 @@ func (s *Store) SaveCheckpoint(ctx context.Context, c Checkpoint) (err error) {
 	defer db.Wrap(&err, "tree.SaveCheckpoint(%s, %s)", c.ConversationID, c.MessageID)
 	return s.q.SaveCheckpoint(ctx, db.SaveCheckpointParams{
 		ConversationID: toUUID(c.ConversationID), MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), MoveHeadFrom: toUUID(c.MoveHeadFrom),
-		ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, SavedAt: now(),
+		ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, Reasoning: c.Reasoning, SavedAt: now(),
 	})
 }
 
@@ -100,7 +101,7 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 		}
 		c := listed
 		c.ParentID, c.MoveHeadFrom = uuid.UUID(row.ParentID.Bytes), uuid.UUID(row.MoveHeadFrom.Bytes)
-		c.Model, c.Content, c.Refusal = row.Model, row.Content, row.Refusal
+		c.Model, c.Content, c.Refusal, c.Reasoning = row.Model, row.Content, row.Refusal, row.Reasoning
 		head := KeepHead()
 		if c.MoveHeadFrom != uuid.Nil || !conversation.HeadID.Valid {
 			head = MoveHeadFrom(c.MoveHeadFrom)

@@ -64,3 +64,18 @@ func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID u
 	}
 	return out, nil
 }
+
+// Reasoning reads what the model thought before each of these messages, "" for
+// nothing. What is no message of the conversation is left out.
+func (s *Store) Reasoning(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ map[uuid.UUID]string, err error) {
+	defer db.Wrap(&err, "tree.Reasoning(%s, %d ids)", conversationID, len(ids))
+	rows, err := s.q.ListReasoning(ctx, db.ListReasoningParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
+	if err != nil {
+		return nil, err
+	}
+	thought := make(map[uuid.UUID]string, len(rows))
+	for _, row := range rows {
+		thought[uuid.UUID(row.ID.Bytes)] = row.Reasoning
+	}
+	return thought, nil
+}

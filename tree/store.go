@@ -169,6 +169,9 @@ func toUUID(id uuid.UUID) pgtype.UUID {
 	return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil}
 }
 
+// textOrNull stands null for "".
+func textOrNull(s string) pgtype.Text { return pgtype.Text{String: s, Valid: s != ""} }
+
 func toUUIDs(ids []uuid.UUID) []pgtype.UUID {
 	out := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {
@@ -198,7 +201,7 @@ func fromConversation(c db.Conversation) Conversation {
 func fromMessage(n db.Node, siblings int32) Message {
 	return Message{
 		ConversationID: uuid.UUID(n.ConversationID.Bytes), ID: uuid.UUID(n.ID.Bytes), ParentID: uuid.UUID(n.ParentID.Bytes),
-		Role: Role(n.Role), Body: n.Body, Metadata: n.Metadata, Pinned: n.Pinned,
+		Role: Role(n.Role), Body: n.Body, Reasoning: n.Reasoning.String, Metadata: n.Metadata, Pinned: n.Pinned,
 		Tokens: int(n.Tokens), PathTokens: n.PathTokens, Depth: int(n.Depth),
 		Siblings: Siblings{Index: int(n.SiblingIndex.Int32), Count: int(siblings)}, CreatedAt: n.CreatedAt.UTC(),
 	}

@@ -110,7 +110,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	config.Database = cmd.databaseFlags.config()
 	config.Database.MaxConns, config.Database.StatementTimeout = cmd.MaxConns, cmd.StatementTimeout
 	config.Models = cmd.models()
-	config.Models.Replies = cmd.ReplyModel
+	config.Models.Replies, config.Models.WantReasoning = cmd.ReplyModel, cmd.SendReasoning
 	if config.Models.Prices, err = cmd.prices(); err != nil {
 		return config, err
 	}

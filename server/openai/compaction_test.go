@@ -179,7 +179,7 @@ func marshal(t *testing.T, v any) []byte {
 	return raw
 }
 
-func nodeOf(t *testing.T, id string) openai.NodeID {
+func nodeOf(t testing.TB, id string) openai.NodeID {
 	t.Helper()
 	n, err := openai.ParseResponseID(id)
 	if err != nil {

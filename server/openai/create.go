@@ -74,6 +74,9 @@ func drafts(all []said) []tree.NewMessage {
 	out := make([]tree.NewMessage, len(all))
 	for i, m := range all {
 		out[i] = tree.NewMessage{Body: m.Raw}
+		if m.Other("reasoning_content") == nil && m.Other("reasoning") == nil { // which bodies of chat completions have
+			out[i].Reasoning = m.Reasoning
+		}
 		if m.phase != "" {
 			out[i].Metadata = marshal(map[string]noted{"openai": {Phase: m.phase}})
 		}
@@ -115,7 +118,7 @@ func stored(r *server.Request, entries []Entry) (all []said, err error) {
 				absent := NoItem(e.Reference.String())
 				return nil, fault.New(fault.Invalid, absent.Code, (*place)(nil).element("input", e.At).member("id").String(), "%s", absent.Detail)
 			}
-			original := chat.Read(known.Body)
+			original := messageOf(known)
 			all = append(all, said{original, notedOf(known.Metadata).Phase})
 			m = e.Rest(original)
 		}

@@ -116,7 +116,7 @@ func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.
 			case e.Started != nil:
 				return compact(begin(dst, turnOf(rep, nil)), e.Started.Compacted, e.Started.ParentID)
 			case e.Delta != nil:
-				return s.Add(begin(dst, turnOf(rep, nil)), Delta{Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+				return s.Add(begin(dst, turnOf(rep, nil)), Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			}
 			dst = begin(dst, turnOf(rep, e.End.Message))
 			if s.at == nothingYet {
@@ -187,9 +187,20 @@ func endOf(e reply.End) End {
 	}
 	if e.Usage != (reply.Usage{}) {
 		end.Usage = NewUsage(e.Usage.PromptTokens, e.Usage.CompletionTokens)
+		end.Usage.InputDetail.Cached, end.Usage.OutputDetail.Reasoning = e.Usage.CachedTokens, e.Usage.ReasoningTokens
 	}
 	if m := e.Message; m != nil {
-		end.Message, end.At = chat.Read(m.Body), m.CreatedAt
+		end.Message, end.At = messageOf(*m), m.CreatedAt
 	}
 	return end
+}
+
+// messageOf is a stored message with what the model thought before it, which stands
+// beside the body.
+func messageOf(m tree.Message) *chat.Message {
+	read := chat.Read(m.Body)
+	if m.Reasoning != "" {
+		read.Reasoning = m.Reasoning
+	}
+	return read
 }

@@ -198,9 +198,8 @@ func membersOf(object json.RawMessage) map[string]json.RawMessage {
 // follow gives a reply that reads what another server saves. It begins with the
 // first reader who waits for something.
 func (s *Service) follow(c tree.Checkpoint, state tree.ReplyState) *Reply {
-	ctx, cancel := context.WithCancelCause(s.closing)
 	r := &Reply{
-		key: s.key(c.ConversationID, c.MessageID), events: newEvents(), ctx: ctx, cancel: cancel, prepared: make(chan struct{}), ended: make(chan struct{}),
+		key: s.key(c.ConversationID, c.MessageID), events: newEvents(), ctx: s.closing, cancel: func(error) {}, prepared: make(chan struct{}), ended: make(chan struct{}),
 		place: place{head: c.ParentID}, model: c.Model, metadata: addedIn(state.Metadata),
 	}
 	r.started = &Started{MessageID: c.MessageID, ParentID: c.ParentID, Model: c.Model}

@@ -30,7 +30,7 @@ type Folded struct {
 // back as it is.
 //
 // It takes as long as the summarizers do, and ends before a deadline of ctx. Where
-// none of them gives a summary, it is a fault.Unavailable.
+// none of them gives a summary, it is a fault.Model.
 func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window, d Demand) (f Folded, err error) {
 	defer fault.Wrap(&err, "summarize.Fold(%d messages)", len(history))
 	if err := d.check(); err != nil {
@@ -120,7 +120,7 @@ func (s *Service) foldText(ctx context.Context, l look, o order, f *Folded) (str
 			f.CompletionTokens += a.CompletionTokens
 		}
 		if r.Text == "" {
-			return "", fault.New(fault.Unavailable, "no_summary", "", "%s Send the request again later.", whyNone(r.Attempts))
+			return "", fault.New(fault.Model, "model_unavailable", "", "%s Send the request again later.", whyNone(r.Attempts))
 		}
 		in.Prior, f.Model, rest = r.Text, r.Model, rest[r.Taken:]
 	}

@@ -62,7 +62,7 @@ func TestPick(t *testing.T) {
 	if got := pick(sentences, 16, counter); !strings.Contains(got, "violin") || strings.Count(got, "\n") != 1 {
 		t.Errorf("picked %q", got)
 	}
-	if got := firstOf(sentences, []int{3, 1, 0, 2}, 14, counter); got != sentences[1]+"\n"+sentences[3] {
+	if got := firstOf(sentences, []int{3, 1, 0, 2}, 16, counter); got != sentences[1]+"\n"+sentences[3] {
 		t.Errorf("the first are %q", got)
 	}
 }

@@ -486,6 +486,7 @@ export interface paths {
          *     | event | schema | when |
          *     |---|---|---|
          *     | `reply.started` | `ReplyStarted` | first: the model is being asked |
+         *     | `reply.reasoning` | `ReplyReasoning` | for each piece of what the model thinks, where it shows that; pieces may be put together |
          *     | `reply.delta` | `ReplyDelta` | for each piece of the answer; pieces may be put together |
          *     | `reply.completed` | `ReplyCompleted` | last: the answer is stored |
          *     | `reply.stopped` | `ReplyStopped` | last: it was stopped, and what came until then is stored |
@@ -500,6 +501,11 @@ export interface paths {
          *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`; `summary_id` names a summary
          *     that the request had made first. What came of an answer whose
          *     server was killed is stored as `stopped`, with the finish reason `interrupted`.
+         *
+         *     What the model thinks comes before the answer, and is stored with it, as its `reasoning`; what came without an answer
+         *     is not stored. `reasoning_ms` in the metadata says how long it took. No context has it, and no search. Models that
+         *     want it back get it with those of their messages that call tools: `deepseek-reasoner`, say, and what the server's
+         *     `--send-reasoning` names.
          *
          *     With the same `id` or `Idempotency-Key` again, the request joins the reply that runs, or gets the stored answer. One
          *     that ended with nothing stored is tried anew.
@@ -825,8 +831,13 @@ export interface components {
             audio?: unknown;
             /** @description Passed on as they are. */
             annotations?: unknown;
-            /** @description Passed on as it is. */
+            /** @description Passed on as it is. What models shall not read goes into `reasoning`. */
             reasoning_content?: unknown;
+            /**
+             * @description What an assistant thought before it said this, at most 512 KiB. It stands beside the message: contexts, searches and
+             *     summaries don't have it.
+             */
+            reasoning?: string;
             /**
              * @description Stays verbatim in the context when a compaction folds it.
              * @default false
@@ -880,6 +891,8 @@ export interface components {
             name?: string | null;
             /** @description What an assistant said instead of content. */
             refusal?: string | null;
+            /** @description What the model thought before it said this. Absent where there is none. */
+            reasoning?: string;
             pinned: boolean;
             metadata: components["schemas"]["Object"];
             /** @description Tokens of this message, tool calls and names included, counted when it was appended. */
@@ -1506,6 +1519,13 @@ export interface components {
             };
         };
         /**
+         * @description Data of the event `reply.reasoning`: what the model thinks next. All pieces put together are the `reasoning` of the
+         *     message; of more than 512 KiB it is the beginning, which ends in `…`.
+         */
+        ReplyReasoning: {
+            reasoning: string;
+        };
+        /**
          * @description Data of the event `reply.delta`: what comes next of each of these. All pieces put together are the answer, unless
          *     it is blank.
          */
@@ -1663,6 +1683,7 @@ export interface components {
          *     | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
          *     | `tool_call_answered` | 400 | The call has its result on this branch. |
          *     | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
+         *     | `unexpected_reasoning` | 400 | Only an assistant message has reasoning. |
          *     | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
          *     | `unexpected_tool_calls` | 400 | Only an assistant message calls tools. |
          *     | `unknown_field` | 400 | The body has a member that isn't one of those the detail lists. |
@@ -1673,7 +1694,7 @@ export interface components {
          *     | `wrong_type` | 400 | A member is of another JSON type than it should be. |
          * @enum {string}
          */
-        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
+        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
     };
     responses: {
         /** @description A page of messages. */

@@ -162,6 +162,9 @@ func (s *outageMachine) Fits(t *rapid.T) {
 		page, err := s.store.Compactions(s.ctx, r.id, tree.Paging{Limit: 20})
 		s.must(t, err)
 		for _, k := range page.Data {
+			if k.Outcome == tree.OutcomeSaved && k.Model == digest.Name && k.RemadeID != uuid.Nil {
+				t.Fatalf("a digest took the place of a summary: %+v", k)
+			}
 			if k.Outcome == tree.OutcomeSaved && k.Model == digest.Name && k.TokensBefore <= s.service.settings.Budget().Available {
 				t.Fatalf("a digest took the place of %d of %d tokens, and all of them fit: %+v", k.FoldedTokens, k.TokensBefore, k)
 			}

@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "reply", "server", "server/openai", "summarize", "summarize/jobs", "tree"},
 	"internal/telemetry": {"llm", "reply", "tree"},
 	"server":             {"chat", "fault", "internal/telemetry", "keys", "reply", "summarize", "transfer", "tree", "web"},
-	"server/openai":      {"chat", "fault", "reply", "server", "tree"},
+	"server/openai":      {"chat", "fault", "reply", "server", "summarize", "tree"},
 	"web":                {},
 	"chat":               {"fault"},
 	"recall":             {"chat", "fault", "tree"},

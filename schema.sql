@@ -56,6 +56,8 @@ create table nodes (
     -- messages only
     search_key         text,               -- what its entries in nodes_search begin with: 8 characters of its tenant's hash, so that a search reads
                                            -- no other tenant's, and a letter that says how many bits of a word's hash follow
+    path_hash          bytea,              -- 16 bytes that name the message and all above it by what they mean, so that a client that keeps no ids is
+                                           -- recognized; null where the path's root has none
 
     primary key (conversation_id, id),
     constraint nodes_parent foreign key (conversation_id, parent_id) references nodes (conversation_id, id),
@@ -67,7 +69,8 @@ create table nodes (
     constraint nodes_summary check (kind <> 'summary' or
         (sibling_index is null and parent_id is not null and last_summarized_id is not null and kept_ids is not null and model is not null
          and not pinned and role = 'user')),
-    constraint nodes_origin check (origin is null or kind = 'summary')
+    constraint nodes_origin check (origin is null or kind = 'summary'),
+    constraint nodes_path_hash check (path_hash is null or kind = 'message')
 );
 
 -- Two appends under one parent can't take the same index. Children are found by
@@ -78,6 +81,9 @@ create unique index nodes_siblings on nodes (conversation_id, parent_id, sibling
 
 -- The same for roots.
 create unique index nodes_roots on nodes (conversation_id, sibling_index) where parent_id is null;
+
+-- Messages by their path hash. Two may have the same: answers that say the same.
+create index nodes_paths on nodes (conversation_id, path_hash) where path_hash is not null;
 
 -- For the check that a message about to go is no summary's cutoff.
 create index nodes_cutoffs on nodes (conversation_id, last_summarized_id) where last_summarized_id is not null;
@@ -104,6 +110,19 @@ create function search_entries(key text, said text) returns tsvector
 -- that wait (fastupdate), as every search would read what others wrote.
 create index nodes_search on nodes using gin (search_entries(search_key, coalesce(search_text, body ->> 'content')))
     with (fastupdate = off) where kind = 'message';
+
+-- A tenant's messages by their time, so that a search for a word that most of
+-- them have reads the newest until its page is full. The key is the tenant's part
+-- of search_key as a number, which takes less room. It has summaries, too: else
+-- Postgres would look messages up by reading all of it while the table is small.
+create index nodes_recent on nodes (hashtextextended(left(search_key, 8), 0), created_at);
+
+-- Whether a text matches a search. Words are only taken apart where one of them
+-- is in the text in lower case. It is plain enough for Postgres to put it in
+-- place of its call.
+create function search_matches(said text, patterns text[], words tsquery) returns boolean
+    language sql immutable parallel safe
+    return case when (ts_lexize('simple', said))[1] like any (patterns) then to_tsvector('simple', said) @@ words else false end;
 
 -- One row for every compaction that ran, whatever came of it. It names nodes
 -- without foreign keys, because it outlives them.
@@ -159,6 +178,23 @@ create table reply_checkpoints (
 
     primary key (conversation_id, message_id)
 );
+
+-- What is to be told of a reply beside its answer: that it runs in the
+-- background, that it ended with nothing to store, or that its response was
+-- deleted while other branches go on from its answer.
+create table reply_states (
+    conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is
+    message_id      uuid        not null,  -- that the answer has, or will have; no foreign key, as it may never be stored
+    state           text        not null,  -- 'running'; 'stopping', where another server asked for its end; 'ended', where nothing was stored; 'deleted'
+    metadata        json        not null,  -- of the answer: what the request adds, and in the state 'ended' how the reply ended
+    at              timestamptz not null,  -- when it came to this state
+
+    primary key (conversation_id, message_id),
+    constraint reply_states_state check (state in ('running', 'stopping', 'ended', 'deleted'))
+);
+
+-- Replies that ended with nothing to store, to be forgotten some time later.
+create index reply_states_ended on reply_states (at) where state = 'ended';
 
 -- Keys that clients show. Only their hashes are stored.
 create table api_keys (

@@ -71,6 +71,7 @@ type Config struct {
 
 	Replies reply.Config
 	Server  server.Config
+	OpenAI  openai.Recognition // what becomes of the requests of clients that keep their history themselves
 
 	Registry *prometheus.Registry // takes the figures; nil is a new one, with those of the process
 	Tracing  trace.TracerProvider // makes spans; nil for none, which costs nothing
@@ -215,7 +216,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	s := cfg.Server
 	s.Store, s.Keys, s.Contexts, s.Replies = c.store, c.keys, c.contexts, c.replies
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
-	s.Surfaces = append([]server.Surface{openai.Surface()}, s.Surfaces...)
+	s.Surfaces = append([]server.Surface{cfg.OpenAI.Surface()}, s.Surfaces...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)
 	if s.MaxReads == 0 {

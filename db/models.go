@@ -85,6 +85,7 @@ type Node struct {
 	Model            pgtype.Text
 	Origin           []byte
 	SearchKey        pgtype.Text
+	PathHash         []byte
 }
 
 type ReplyCheckpoint struct {
@@ -97,4 +98,12 @@ type ReplyCheckpoint struct {
 	Content        string
 	Refusal        string
 	SavedAt        time.Time
+}
+
+type ReplyState struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	State          string
+	Metadata       []byte
+	At             time.Time
 }

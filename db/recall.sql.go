@@ -97,7 +97,7 @@ const listTexts = `-- name: ListTexts :many
 select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
 from conversations c
 cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.xmin::text as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.xmin::text as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 where c.id = $2 and c.tenant_id = $3
 order by wanted.position
 `
@@ -195,7 +195,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.body, path.position + 1
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.xmin::text as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.xmin::text as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer
 )
 select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.body

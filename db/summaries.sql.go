@@ -45,7 +45,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id, s.id
     from walk
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id from nodes a
         where a.conversation_id = $1 and a.parent_id = p.id and a.sibling_index is null
@@ -86,7 +86,7 @@ with recursive walk as (
            walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool'), -- a result brings its call along
            coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where walk.summary_id is null
@@ -105,7 +105,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id
     from prefix
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
 ), parts as (
     select 1 as part, prefix.id from prefix
     union all
@@ -120,7 +120,7 @@ with recursive walk as (
     select parts.part, n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
            n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.metadata
     from parts
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
     union all
     select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null, null
     from walk w
@@ -237,7 +237,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth, p.path_tokens, p.prefix_id, path.anchor_id
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.id <> $3::uuid
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, depth, tokens, path_tokens, prefix_id, pinned, created_at,
@@ -247,9 +247,9 @@ with recursive path as (
     from path anchor
     join path cutoff on cutoff.id = $3::uuid
     where anchor.id = $2::uuid
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key
+    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key from inserted nodes
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash from inserted nodes
 `
 
 type InsertSummaryParams struct {
@@ -311,6 +311,7 @@ func (q *Queries) InsertSummary(ctx context.Context, arg InsertSummaryParams) (I
 		&i.Node.Model,
 		&i.Node.Origin,
 		&i.Node.SearchKey,
+		&i.Node.PathHash,
 	)
 	return i, err
 }
@@ -324,7 +325,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
 )
 select s.id
 from path
@@ -426,7 +427,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.prefix_id, p.pinned, p.depth
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $2 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash from nodes p where p.conversation_id = $2 and p.id = path.parent_id offset 0) p on true
     where path.id is distinct from path.prefix_id
 )
 select path.id

@@ -55,6 +55,27 @@ from (select path.id, path.position from path order by path.position desc) path
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = path.id offset 0) n on true
 order by path.position desc;
 
+-- name: GetBranchPage :many
+-- The messages of the branch that ends in @head_id from a depth on, oldest first.
+-- No @head_id stands for the active head. The walk carries ids alone and ends at
+-- the depth, so the cost grows with what lies below the page, at the ids' price.
+with recursive path as (
+    select n.id, n.parent_id, n.depth
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select p.id, p.parent_id, p.depth
+    from path
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
+    where path.depth > @from_depth::integer
+)
+select sqlc.embed(n)
+from path
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = path.id offset 0) n on true
+where path.depth >= @from_depth::integer and path.depth < @end_depth::integer
+order by path.depth;
+
 -- name: FindNodes :many
 -- Those whose ids lie in a range, as ids of one beginning do.
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,

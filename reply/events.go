@@ -31,6 +31,13 @@ type Started struct {
 	Messages  []tree.Message    // that the request brought, of which the last is the head
 	Model     string            // as configured
 	Context   summarize.Context // what the model reads of the branch, without the messages
+	Compacted *Compacted        // nil where the request asked for no compaction, or none came of it
+}
+
+// Compacted is the summary that was made because the request asked for one.
+type Compacted struct {
+	SummaryID uuid.UUID       // its node; of a relay the id of none
+	Message   json.RawMessage // by which the model read it; nil where only the stored answer is left
 }
 
 // A Delta is a piece of the answer. Pieces that nobody has read yet are put
@@ -57,6 +64,7 @@ type End struct {
 	Usage        Usage
 	FinishReason string // the provider's word; "" for none
 	Err          error  // why it failed: a *fault.Error with a code, or what the log must tell
+	Compacted    *Compacted
 }
 
 // Usage is in tokens, as the provider counted them; 0 if it didn't say.

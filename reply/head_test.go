@@ -256,7 +256,7 @@ func TestEndOfWhatNoReplyMade(t *testing.T) {
 		``: StatusCompleted, `{}`: StatusCompleted, `{"reply":5}`: StatusCompleted, `{"reply":{"status":"odd"}}`: StatusCompleted,
 		`{"reply":{"status":"stopped","usage":"many"}}`: StatusStopped, `{"reply":{"status":"failed","code":"rm -rf"}}`: StatusFailed,
 	} {
-		e := endOf(tree.Message{Metadata: json.RawMessage(metadata)})
+		e := EndOf(tree.Message{Metadata: json.RawMessage(metadata)})
 		if e.Status != want || (e.Err != nil) != (want == StatusFailed) || e.Err != nil && codeOf(e.Err) != "model_bad_response" {
 			t.Errorf("%s: %+v", metadata, e)
 		}

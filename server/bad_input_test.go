@@ -217,6 +217,8 @@ var badRequests = []badInput{
 	{name: "no query", method: "GET", path: "/v1/search", status: 400, code: CodeInvalidParameter, field: "query", detail: []string{"required"}},
 	{name: "empty query", method: "GET", path: "/v1/search?query=", status: 400, code: CodeEmptyQuery, field: "query"},
 	{name: "search an absent conversation", method: "GET", path: "/v1/search?query=x&conversation_id={{absent}}", status: 404, code: CodeConversationNotFound},
+	{name: "search in no order", method: "GET", path: "/v1/search?query=x&sort=oldest", status: 400, code: CodeInvalidParameter, field: "sort", detail: []string{"relevance"}},
+	{name: "search by relevance with a cursor of another order", method: "GET", path: "/v1/search?query=x&sort=relevance&cursor=f_________8BeXsujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "search no UUID", method: "GET", path: "/v1/search?query=x&conversation_id=7", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "preview over 200", method: "GET", path: conversationPathOf + "/tree?preview=201", status: 400, code: CodeInvalidPreview, field: "preview"},
 	{name: "preview negative", method: "GET", path: conversationPathOf + "/tree?preview=-1", status: 400, code: CodeInvalidPreview, field: "preview"},

@@ -182,8 +182,7 @@ func (r *Request) ReadJSON() ([]byte, error) {
 	var data []byte
 	var err error
 	if r.ContentLength > 0 {
-		data = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(limited, data)
+		data, err = readSized(limited, int(r.ContentLength))
 	} else {
 		data, err = io.ReadAll(limited)
 	}
@@ -195,6 +194,26 @@ func (r *Request) ReadJSON() ([]byte, error) {
 		return nil, tooLarge(most)
 	}
 	return nil, problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("body", err)).From(err)
+}
+
+// firstRead is how many bytes of memory a body gets before its client has sent
+// any. The rest follows what comes: a length is a mere claim.
+const firstRead = 1 << 20
+
+// readSized reads a body of so many bytes.
+func readSized(body io.Reader, size int) ([]byte, error) {
+	data := make([]byte, min(size, firstRead))
+	for got := 0; ; {
+		n, err := io.ReadFull(body, data[got:])
+		if got += n; err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil || got == size {
+			return data[:got], err
+		}
+		data = append(make([]byte, 0, min(size, 4*got)), data...)
+		data = data[:cap(data)]
+	}
 }
 
 func tooLarge(most int64) error {

@@ -80,6 +80,8 @@ var reads = []scenario{
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
 		want: []string{`"head_id":"{{c.result}}"`, `"head_id":"{{c.thanks}}"`, `"title":"Coppicing"`, `"snippet":"`}},
 	{name: "search a conversation", method: "GET", path: "/v1/search?query=wood+-oak&conversation_id={{c}}&limit=5", status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
+	{name: "search by relevance", method: "GET", path: "/v1/search?query=which+wood+and+haz&sort=relevance", status: 200, want: []string{`"head_id":"{{c.thanks}}"`, `"next_cursor":null}`}},
+	{name: "search titles", method: "GET", path: "/v1/search?query=coppic&sort=newest", status: 200, want: []string{`"conversations":[{"id":"{{c}}","title":"Coppicing"`}},
 	{name: "find nothing", method: "GET", path: "/v1/search?query=%22hazel%20wood%22", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
 	{name: "export", method: "GET", path: conversationPathOf + "/export", status: 200,

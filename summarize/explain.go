@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/google/uuid"
@@ -143,4 +144,14 @@ func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ 
 	defer fault.Wrap(&err, "summarize.Summary(%s, %s)", conversationID, id)
 	summary, err := s.store.Summary(ctx, conversationID, id)
 	return summary, prompt.Unwrap(summary.Body), err
+}
+
+// SummaryMessage gives a summary with the message by which a context shows it.
+func (s *Service) SummaryMessage(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, message json.RawMessage, err error) {
+	defer fault.Wrap(&err, "summarize.SummaryMessage(%s, %s)", conversationID, id)
+	summary, err := s.store.Summary(ctx, conversationID, id)
+	if err != nil {
+		return summary, nil, err
+	}
+	return summary, prompt.Shown(summary.Body), nil
 }

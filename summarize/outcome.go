@@ -67,7 +67,7 @@ func conclude(k *tree.Compaction, l look, d draft) {
 		if l.over == nil && l.settings.Digest == DigestWhenNeeded && l.fits() {
 			k.Reason += " The branch fits its window, so its messages stay as they are."
 		}
-	case !d.gains():
+	case !d.gains() && !d.all:
 		k.Outcome, k.Reason = tree.OutcomeNoGain, fmt.Sprintf("The summary's message has %d tokens, and what it would replace %d.", d.summary.Tokens, d.plan.Replaced)
 	case l.over != nil && d.goal != uuid.Nil:
 		k.Outcome, k.Reason = tree.OutcomeSaved, fmt.Sprintf("A step on the way to a summary that is made again: %d messages folded.", len(d.plan.Fold))

@@ -49,6 +49,7 @@ type Demand struct {
 	KeepRecentMessages int    // messages that the tail keeps, instead of keep_ratio; 0: by the settings
 	Instructions       string // for the summarizer
 	LookAhead          LookAhead
+	All                bool // fold the head, too, so that the summary stands for the whole branch, and even where that gains nothing
 }
 
 func (d *Demand) lookAhead(s Settings) LookAhead {
@@ -139,6 +140,7 @@ func planOn(v tree.View, s Settings, d *Demand, goal uuid.UUID) (*Plan, Reason) 
 		return nil, ReasonOff
 	case start == 0:
 		return nil, ReasonTailKept
+	case d != nil && d.All:
 	case start < s.MinFoldMessages:
 		return nil, ReasonTooFew
 	case tree.Tokens(v.Tail[:start]) < s.MinFoldTokens:
@@ -227,6 +229,12 @@ func due(v tree.View, s Settings, b Budget) bool {
 // tailStart gives the index of the first message that stays verbatim; the one
 // before it is the cutoff.
 func tailStart(tail []tree.PathMessage, s Settings, b Budget, d *Demand) (int, Reason) {
+	if d != nil && d.All {
+		if n := len(tail); n == 0 || !closedAfter(tail)[n-1] {
+			return 0, ReasonNoCut
+		}
+		return len(tail), ""
+	}
 	recent, raw := s.MinRecentMessages, 0
 	switch counted := s.EveryNMessages > 0 && len(tail) >= s.EveryNMessages; {
 	case d != nil && d.KeepRecentMessages > 0:

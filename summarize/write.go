@@ -25,6 +25,7 @@ type draft struct {
 	model    string
 	attempts []prompt.Attempt
 	gone     bool // messages were deleted meanwhile
+	all      bool // what was asked for is a summary of all, whatever it gains
 }
 
 // away tells whether there is no summary because no provider answered.
@@ -70,7 +71,7 @@ func (s *Service) write(ctx context.Context, l look, o order, id uuid.UUID) (d d
 	}
 	asked := ""
 	if o.demand != nil {
-		asked = o.demand.Instructions
+		asked, d.all = o.demand.Instructions, o.demand.All
 	}
 	in.Instructions = instructions(l.settings, asked)
 	r, err := s.ask(ctx, models, in, l, o)

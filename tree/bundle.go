@@ -184,7 +184,7 @@ func (im *importer) load(ctx context.Context) error {
 	for _, row := range rows {
 		parentID := uuid.UUID(row.ParentID.Bytes)
 		im.known[uuid.UUID(row.ID.Bytes)] = known{
-			place:    place{uuid.UUID(row.ID.Bytes), int(row.Depth), row.PathTokens, uuid.UUID(row.PrefixID.Bytes)},
+			place:    placeOf(db.Node{ID: row.ID, Depth: row.Depth, PathTokens: row.PathTokens, PrefixID: row.PrefixID, PathHash: row.PathHash}),
 			parentID: parentID, kind: Kind(row.Kind), stored: true,
 		}
 		im.siblings[parentID] = max(im.siblings[parentID], row.SiblingIndex.Int32)

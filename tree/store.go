@@ -34,6 +34,7 @@ type Store struct {
 	settings func(json.RawMessage) error // nil takes any
 
 	searchTimeout time.Duration
+	mostFound     int // by the index for one search
 }
 
 // An Option sets up a Store.
@@ -77,7 +78,7 @@ func WithAppendHook(h AppendHook) Option {
 // or a transaction. Over a transaction the caller commits. A method that fails
 // has then changed nothing, and the transaction goes on.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), searchTimeout: SearchTimeout}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), searchTimeout: SearchTimeout, mostFound: mostFound}
 	for _, o := range opts {
 		o(s)
 	}

@@ -56,6 +56,8 @@ func TestCommands(t *testing.T) {
 		{"show_unknown_head", []string{"show", hedge, "ffffffff"}},
 		{"search", []string{"search", "hazel"}},
 		{"search_phrase", []string{"search", "-c", hedge, `"neighbour has"`}},
+		{"search_titles", []string{"search", "hedge"}},
+		{"search_ranked", []string{"search", "--sort", "relevance", "--limit", "2", "which", "hazel", "grows", "in", "shad"}},
 		{"search_limit_json", []string{"search", "--json", "--limit", "1", "winter"}},
 		{"search_nothing", []string{"search", "zebra"}},
 		{"export_markdown", []string{"export", "--format", "markdown", "01990000-0000-7000-8000-00000000000a"}},

@@ -26,6 +26,7 @@ type serveCommand struct {
 	priceFlags        `group:"Models"`
 	workerFlags       `group:"Contexts and compactions"`
 	replyFlags        `group:"Replies"`
+	openAIFlags       `group:"OpenAI"`
 	MaxConns          int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
 	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
 	Insecure          bool          `help:"Serve other machines although no API key was made: whoever reaches the server reads and writes everything."`
@@ -124,6 +125,10 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	if config.Replies, err = cmd.replyFlags.config(); err != nil {
 		return config, err
 	}
+	if config.Replies.Aliases, err = cmd.aliases(cmd.ReplyModel, config.Models.Reachable()); err != nil {
+		return config, err
+	}
+	config.OpenAI = cmd.recognition()
 	config.Server = server.Config{
 		AllowedHosts:          cmd.AllowHost,
 		AllowedOrigins:        cmd.AllowOrigin,

@@ -497,7 +497,8 @@ export interface paths {
          *     The reply belongs to the server: a client that goes away doesn't end it. Its events can be read again, from any
          *     event on, at the path in `Location`, until some minutes after its end. The answer becomes the active head unless
          *     another branch was made active meanwhile. Its metadata says how it ended: `{"reply": {"status": "completed",
-         *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`. What came of an answer whose
+         *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`; `summary_id` names a summary
+         *     that the request had made first. What came of an answer whose
          *     server was killed is stored as `stopped`, with the finish reason `interrupted`.
          *
          *     With the same `id` or `Idempotency-Key` again, the request joins the reply that runs, or gets the stored answer. One
@@ -568,10 +569,18 @@ export interface paths {
         };
         /**
          * Find messages by their words
-         * @description In one conversation, or in all of the tenant's. Newest first. Words must all occur; `"quoted words"` stand
-         *     together; `or` is or; `-word` must not occur. What has a colon in it, such as a URL, counts as quoted. Words are
-         *     compared whole and case aside, in any language, without stemming. A query has 16 different words at most, and
-         *     one that must occur at least. A search takes 5 seconds at most, and one tenant's searches take turns.
+         * @description In one conversation, or in all of the tenant's. Words must all occur; `"quoted words"` stand together; `or` is or;
+         *     `-word` must not occur. What has a colon in it, such as a URL, counts as quoted. Words are compared case aside, in
+         *     any language, without stemming. They are compared whole, but for the last one: `rate lim` finds "rate limiter".
+         *     Put it in quotes, or a blank after it, to find it whole. Where a query has nothing but such a beginning, the newest
+         *     1,000 messages are looked through for it (500 of one large conversation), and all messages for the whole word.
+         *
+         *     By relevance, one of the words is enough, unless the query has an `or`; `"quoted words"` must occur. A message
+         *     counts by how many of the words it has, how rare they are, and how short it is. At most 1,000 messages are
+         *     compared: among the newest 500, and the newest 500 that have a rare word of the query.
+         *
+         *     A query has 16 different words at most, and one that must occur at least. Each step of a search takes 5 seconds
+         *     at most, and one tenant's searches take turns.
          */
         get: operations["search"];
         put?: never;
@@ -978,6 +987,11 @@ export interface components {
         HitPage: {
             data: components["schemas"]["Hit"][];
             next_cursor: components["schemas"]["NextCursor"];
+            /**
+             * @description Conversations whose titles match the query, the one touched last first. Only on the first page of a search of
+             *     all conversations, and only where there are some.
+             */
+            conversations?: components["schemas"]["Conversation"][];
         };
         /**
          * @description What differs from the server's settings of contexts and compactions. Given back as it came. Settings that can't
@@ -2597,6 +2611,8 @@ export interface operations {
                 query: string;
                 /** @description Look in this conversation only. */
                 conversation_id?: string;
+                /** @description The order of the hits. */
+                sort?: "newest" | "relevance";
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
                 /** @description The `next_cursor` of the page before, of the same list. */

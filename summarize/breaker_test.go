@@ -114,6 +114,15 @@ func TestBreakerAlwaysOpensAgain(t *testing.T) {
 	})
 }
 
+// stopClock has the pauses of a Service's breakers last, however slow the machine
+// is.
+func stopClock(s *Service) {
+	now := time.Now()
+	for _, m := range s.summarizer.(Cascade).Models {
+		m.breaker.now = func() time.Time { return now }
+	}
+}
+
 // A hanging provider costs all conversations of a server a few timeouts together,
 // and not each its own.
 func TestHangingProviderIsSpared(t *testing.T) {
@@ -126,6 +135,7 @@ func TestHangingProviderIsSpared(t *testing.T) {
 		return llm.Response{}, errSlow
 	}}
 	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: hanging, Window: 100_000, Timeout: 200 * time.Millisecond}}}})
+	stopClock(s)
 	const branches = 12
 	work := make(chan uuid.UUID, branches)
 	heads := map[uuid.UUID]uuid.UUID{}
@@ -171,6 +181,7 @@ func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 	settings := smallSettings()
 	settings.MaxContextTokens = 3000
 	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
+	stopClock(s)
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 60) // over its trigger, within its window
 	before := contextOf(t, s, id, head.ID)
@@ -196,7 +207,7 @@ func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 		t.Error("the outage took messages out of the context")
 	}
 	down = false
-	s.summarizer.(Cascade).Models[0].breaker.until = time.Now()
+	s.summarizer.(Cascade).Models[0].breaker.until = time.Time{}
 	if p, err := s.CompactDue(t.Context(), id, head.ID, round); err != nil || p.Failed != nil {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -127,6 +127,9 @@ func (c Cascade) only(model string) (Cascade, error) {
 			return c, nil
 		}
 	}
+	if len(names) == 0 {
+		return c, demandFault("model", "No model writes summaries here: leave it out.")
+	}
 	return c, demandFault("model", "It is none of the models that write summaries here: %s.", strings.Join(names, ", "))
 }
 

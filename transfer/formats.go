@@ -95,7 +95,7 @@ func choose(name string, head []byte, formats []format.Format) (_ format.Format,
 	if name != "" {
 		i := slices.IndexFunc(formats, func(f format.Format) bool { return f.Name() == name })
 		if i < 0 {
-			return nil, "", fault.New(fault.Invalid, CodeFormat, "", "%q is no format; there are %s", name, strings.Join(namesOf(formats), ", "))
+			return nil, "", fault.New(fault.Invalid, CodeFormat, "", "%q is no format; there are %s", fault.Clip(name), strings.Join(namesOf(formats), ", "))
 		}
 		among = formats[i : i+1]
 	}

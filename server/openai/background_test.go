@@ -1,11 +1,17 @@
 package openai_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -156,12 +162,38 @@ func TestBackgroundStream(t *testing.T) {
 	}
 }
 
+// killable gives another pool on pool's database. After kill, nothing that uses it
+// reaches the database, as of a server that was killed; at the test's end the pool
+// works again, so that the services on it close at once.
+func killable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, kill func()) {
+	t.Helper()
+	var killed atomic.Bool
+	cfg := pool.Config()
+	cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
+		if killed.Load() {
+			return true, errors.New("the server was killed")
+		}
+		return true, nil
+	}
+	doomed, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(doomed.Close)
+	return doomed, func() {
+		killed.Store(true)
+		t.Cleanup(func() { killed.Store(false) })
+		eventually(t, "the last query of the killed server", func() bool { return doomed.Stat().AcquiredConns() == 0 })
+	}
+}
+
 // TestKilledServer holds that what a killed server left of an answer is read from
 // another one, with all that the request said, and the same ids of items.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
-	a := setup{pool: pool, replies: often("a"), script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut so that it grows again."), llmtest.Hang()}}.serve(t)
+	doomed, kill := killable(t, pool)
+	a := setup{pool: doomed, replies: often("a"), script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut so that it grows again."), llmtest.Hang()}}.serve(t)
 	ids := make(chan string)
 	stream := func() {
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", a.url+"/openai/v1/responses", strings.NewReader(`{"model":"wood","stream":true,"instructions":"Be terse.","metadata":{"a":"b"},"input":"What is a coppice?"}`))
@@ -185,6 +217,7 @@ func TestKilledServer(t *testing.T) {
 		err := pool.QueryRow(t.Context(), "select count(*) from reply_checkpoints where content <> '' and exists (select from reply_states s where s.message_id = reply_checkpoints.message_id)").Scan(&saved)
 		return err == nil && saved == 1
 	})
+	kill()
 	// A server of the same name takes up at once what it left when it was killed.
 	again := setup{pool: pool, replies: often("a")}.serve(t)
 	again.secrets = a.secrets

@@ -98,7 +98,7 @@ func (a *api) get(method, path, body string) map[string]any {
 }
 
 // eventually waits until something is so.
-func eventually(t *testing.T, what string, so func() bool) {
+func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for begin := time.Now(); !so(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > time.Minute {

@@ -1,0 +1,382 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A visit is a request to one route of the surface. In the query and the body,
+// (conversation), (item), (response) and (completion) stand for ids.
+type visit struct {
+	query, body string
+	nothing     bool // it names nothing of a tenant's
+}
+
+const (
+	someItems = `"items":[{"type":"message","role":"user","content":"hazel"},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"ash"}]`
+	somePairs = `"metadata":{"a":"hazel"}`
+	someTools = `"tools":[{"type":"function","name":"f","description":"hazel","parameters":{"type":"object"},"strict":false}],"tool_choice":"auto","parallel_tool_calls":true`
+	chatTools = `"tools":[{"type":"function","function":{"name":"f","description":"hazel","parameters":{"type":"object"}}}],"tool_choice":"auto","parallel_tool_calls":true`
+	sampling  = `"temperature":0.5,"top_p":0.5,"service_tier":"auto","safety_identifier":"a","prompt_cache_key":"b","user":"c"`
+	someInput = `"input":[{"role":"user","content":[{"type":"input_text","text":"hazel"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]},{"type":"reasoning","id":"rs_a","summary":[]},` +
+		`{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"ash"}]},{"role":"user","content":"And oak?"}]`
+)
+
+// visits are requests to every route, with every id that they can name. All of
+// them are taken where the ids are one's own.
+var visits = map[string][]visit{
+	"GET models":         {{nothing: true}},
+	"GET models/{model}": {{nothing: true}},
+	"POST chat/completions": {
+		{body: `{"model":"offline","messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"hazel"}]},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"ash"}],` +
+			`"store":true,"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":100,"n":1,"stop":["x"],"seed":1,"response_format":{"type":"text"},` + somePairs + `,` + chatTools + `,` + sampling + `}`, nothing: true},
+	},
+	"GET chat/completions":                                   {{query: "?metadata[a]=hazel&model=offline&limit=2&order=desc", nothing: true}, {query: "?after=(completion)"}},
+	"GET chat/completions/{completion_id}":                   {{}},
+	"POST chat/completions/{completion_id}":                  {{body: `{` + somePairs + `}`}},
+	"DELETE chat/completions/{completion_id}":                {{}},
+	"GET chat/completions/{completion_id}/messages":          {{}, {query: "?limit=1&order=asc"}},
+	"GET responses/{response_id}":                            {{}, {query: "?stream=true"}, {query: "?stream=true&starting_after=1"}},
+	"DELETE responses/{response_id}":                         {{}},
+	"POST responses/{response_id}/cancel":                    {{}},
+	"GET responses/{response_id}/input_items":                {{}, {query: "?limit=1&order=asc"}},
+	"POST conversations":                                     {{nothing: true}, {body: `{` + someItems + `,` + somePairs + `}`, nothing: true}},
+	"GET conversations/{conversation_id}":                    {{}},
+	"POST conversations/{conversation_id}":                   {{body: `{` + somePairs + `}`}},
+	"DELETE conversations/{conversation_id}":                 {{}},
+	"POST conversations/{conversation_id}/items":             {{body: `{` + someItems + `}`}},
+	"GET conversations/{conversation_id}/items":              {{}, {query: "?after=(item)&limit=1&order=asc"}},
+	"GET conversations/{conversation_id}/items/{item_id}":    {{}},
+	"DELETE conversations/{conversation_id}/items/{item_id}": {{}},
+	"POST responses": {
+		{body: `{"model":"offline",` + someInput + `,"instructions":"Be brief.","store":true,"background":false,"stream":true,"stream_options":{},"truncation":"auto","context_management":[{"type":"compaction","compact_threshold":5000}],` +
+			`"include":["reasoning.encrypted_content"],"max_output_tokens":100,"text":{"format":{"type":"text"},"verbosity":"low"},"reasoning":{"effort":"low","summary":"auto"},` + somePairs + `,` + someTools + `,` + sampling + `}`, nothing: true},
+		{body: `{"model":"offline","input":"hazel","previous_response_id":"(response)"}`},
+		{body: `{"model":"offline","store":false,"input":"hazel","previous_response_id":"(response)"}`},
+		{body: `{"model":"offline","input":"hazel","conversation":"(conversation)"}`},
+		{body: `{"model":"offline","input":"hazel","conversation":{"id":"(conversation)"}}`},
+		{body: `{"model":"offline","input":[{"type":"item_reference","id":"(item)"},{"role":"user","content":"hazel"}]}`},
+	},
+	"POST responses/compact": {
+		{body: `{"model":"offline",` + someInput + `,"instructions":"Be brief.","prompt_cache_key":"a"}`, nothing: true},
+		{body: `{"model":"offline","previous_response_id":"(response)"}`},
+	},
+	"POST responses/input_tokens": {
+		{body: `{"model":"offline",` + someInput + `,` + someTools + `}`, nothing: true},
+		{body: `{"input":"hazel","previous_response_id":"(response)"}`},
+		{body: `{"input":"hazel","conversation":"(conversation)"}`},
+	},
+}
+
+// A plot is what a tenant has: one thing of each kind.
+type plot struct{ conversation, item, response, completion string }
+
+func (p plot) fill(s string) string {
+	return strings.NewReplacer("(conversation)", p.conversation, "(item)", p.item, "(response)", p.response, "(completion)", p.completion,
+		"{conversation_id}", p.conversation, "{item_id}", p.item, "{response_id}", p.response, "{completion_id}", p.completion, "{model}", "offline").Replace(s)
+}
+
+// hidden puts one word in the place of each id.
+func (p plot) hidden(s string) string {
+	return strings.NewReplacer(p.conversation, "CONVERSATION", p.item, "ITEM", p.response, "RESPONSE", p.completion, "COMPLETION").Replace(s)
+}
+
+// absentPlot has ids of which there is nothing.
+func absentPlot() plot {
+	node := func() openai.NodeID { return openai.NodeID{Conversation: uuid.New(), Node: uuid.New()} }
+	item := node()
+	return plot{
+		conversation: openai.ConversationID(item.Conversation), item: openai.ItemID{NodeID: item, Kind: openai.KindMessage, Ordinal: 1}.String(),
+		response: node().ResponseID(), completion: node().CompletionID(),
+	}
+}
+
+// A field is a server with the whole surface over the offline model.
+type field struct {
+	t       testing.TB
+	url     string
+	pool    *pgxpool.Pool
+	log     *safeLog
+	secrets map[string]string // by tenant
+}
+
+// safeLog is a log that handlers write and tests read.
+type safeLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *safeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *safeLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newField(t testing.TB, changes ...func(*server.Config)) *field {
+	t.Helper()
+	pool := dbtest.New(t)
+	f := &field{t: t, pool: pool, log: new(safeLog), secrets: map[string]string{}}
+	store, ring := tree.New(pool), keys.New(pool)
+	for _, tenant := range []string{"acme", "other"} {
+		_, secret, err := ring.Create(t.Context(), tenant, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.secrets[tenant] = secret
+	}
+	contexts, err := summarize.New(store, summarize.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := server.Config{
+		Store: store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{openai.Surface()},
+		Logger: slog.New(slog.NewJSONHandler(f.log, nil)),
+	}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewUnstartedServer(nil)
+	web.Config = s.HTTPServer("") // with all timeouts
+	web.Start()
+	t.Cleanup(func() {
+		web.Close()
+		_ = replies.Close(context.WithoutCancel(t.Context()))
+	})
+	f.url = web.URL
+	return f
+}
+
+// with gives the same field to a subtest.
+func (f *field) with(t testing.TB) *field {
+	g := *f
+	g.t = t
+	return &g
+}
+
+// A result is what came of a request.
+type result struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (f *field) request(tenant, method, path, body string) *http.Request {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(f.t.Context(), method, f.url+path, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+f.secrets[tenant])
+	return req
+}
+
+func (f *field) send(req *http.Request) result {
+	f.t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		f.t.Errorf("%s %.200s: %v", req.Method, req.URL, err)
+		return result{}
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		f.t.Errorf("%s %.200s: reading the answer: %v", req.Method, req.URL, err)
+	}
+	return result{res.StatusCode, res.Header, string(body)}
+}
+
+// made sends a request of a tenant's that is taken, and gives the id of what it makes.
+func (f *field) made(tenant, path, body string) string {
+	f.t.Helper()
+	got := f.send(f.request(tenant, "POST", openai.Prefix+path, body))
+	var out struct{ ID string }
+	if err := json.Unmarshal([]byte(got.body), &out); got.status != 200 || err != nil || out.ID == "" {
+		f.t.Fatalf("%s: %d %s", path, got.status, got.body)
+	}
+	return out.ID
+}
+
+// plant makes one thing of each kind in a tenant.
+func (f *field) plant(tenant string) (p plot) {
+	f.t.Helper()
+	p.conversation = f.made(tenant, "conversations", `{`+someItems+`}`)
+	p.completion = f.made(tenant, "chat/completions", `{"model":"offline","store":true,`+somePairs+`,"messages":[{"role":"user","content":"hazel `+p.conversation+`"}]}`)
+	p.response = f.made(tenant, "responses", `{"model":"offline","background":true,"input":"`+strings.Repeat("hazel ", 50)+`"}`)
+	eventually(f.t, "the end of a response", func() bool {
+		return strings.Contains(f.send(f.request(tenant, "GET", openai.Prefix+"responses/"+p.response, "")).body, `"status":"completed"`)
+	})
+	var page itemPage
+	got := f.send(f.request(tenant, "GET", openai.Prefix+"conversations/"+p.conversation+"/items", ""))
+	if err := json.Unmarshal([]byte(got.body), &page); err != nil || len(page.Data) != 3 {
+		f.t.Fatalf("%s: %v", got.body, err)
+	}
+	p.item = page.Data[0].ID // the newest, an output
+	return p
+}
+
+// state is a digest of all that is stored.
+func (f *field) state() (digest string) {
+	f.t.Helper()
+	const query = `select md5(concat(
+		(select string_agg(c::text, '|' order by c.id) from conversations c), '#', (select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
+		(select string_agg(s::text, '|' order by s.conversation_id, s.message_id) from reply_states s)))`
+	if err := f.pool.QueryRow(f.t.Context(), query).Scan(&digest); err != nil {
+		f.t.Fatal(err)
+	}
+	return digest
+}
+
+// eachVisit calls f with every visit to every route of the surface. A route
+// without a visit, or a visit without a route, fails.
+func eachVisit(t *testing.T, do func(t *testing.T, r server.Route, v visit)) {
+	t.Helper()
+	left := map[string]bool{}
+	for name := range visits {
+		left[name] = true
+	}
+	for _, r := range openai.Surface().Routes {
+		name := r.Method + " " + strings.TrimPrefix(r.Pattern, openai.Prefix)
+		if delete(left, name); len(visits[name]) == 0 {
+			t.Errorf("%s has no visit", name)
+		}
+		for i, v := range visits[name] {
+			t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) { do(t, r, v) })
+		}
+	}
+	for name := range left {
+		t.Errorf("there is no route %s", name)
+	}
+}
+
+// TestTenantsDontSeeEachOther visits every route with ids of one's own, of
+// another tenant's and of nobody's. The last two answer alike, byte for byte but
+// for the ids, and change nothing.
+func TestTenantsDontSeeEachOther(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	others, own := f.plant("other"), f.plant("acme")
+	inOwn := func(p plot) plot { p.conversation = own.conversation; return p } // their items in one's own conversation
+	inTheirs := func(p plot) plot { p.item = own.item; return p }
+	absent := absentPlot()
+	named := 0
+	eachVisit(t, func(t *testing.T, r server.Route, v visit) {
+		f := f.with(t)
+		visit := func(p plot) result {
+			return f.send(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
+		}
+		if !v.nothing {
+			named++
+			before := f.state()
+			pairs := [][2]plot{{others, absent}}
+			if all := r.Pattern + v.query; strings.Contains(all, "{conversation_id}") && (strings.Contains(all, "(item)") || strings.Contains(all, "{item_id}")) {
+				pairs = append(pairs, [2]plot{inOwn(others), inOwn(absent)}, [2]plot{inTheirs(others), inTheirs(absent)})
+			}
+			for _, pair := range pairs {
+				x, y := visit(pair[0]), visit(pair[1])
+				for _, got := range []result{x, y} {
+					got.header.Del("X-Request-Id")
+					got.header.Del("Date")
+				}
+				one, another := pair[0].hidden(x.body), pair[1].hidden(y.body)
+				if x.status < 400 || x.status != y.status || one != another || fmt.Sprint(x.header) != fmt.Sprint(y.header) {
+					t.Errorf("another tenant's answers %d %v\n%s\nand nobody's %d %v\n%s", x.status, x.header, one, y.status, y.header, another)
+				}
+			}
+			if f.state() != before {
+				t.Fatal("a request for another's changed something")
+			}
+		}
+		got := visit(f.plant("acme"))
+		if got.status != 200 {
+			t.Errorf("one's own answers %d: %s", got.status, got.body)
+		}
+		if others.hidden(got.body) != got.body {
+			t.Errorf("one's own answer shows another's: %s", got.body)
+		}
+	})
+	if named < 20 {
+		t.Errorf("only %d visits name an id", named)
+	}
+}
+
+// TestStalledBodies sends requests whose body never comes to an end to every
+// route. The server hangs up on each.
+func TestStalledBodies(t *testing.T) {
+	t.Parallel()
+	f := newField(t, func(c *server.Config) {
+		c.RequestTimeout, c.CompactionTimeout = 400*time.Millisecond, 400*time.Millisecond
+	})
+	p := absentPlot()
+	for _, r := range openai.Surface().Routes {
+		for how, framing := range map[string]string{
+			"no byte": "Content-Length: 100\r\n\r\n", "half": "Content-Length: 100\r\n\r\n" + `{"model":"offline`, "no chunk": "Transfer-Encoding: chunked\r\n\r\n", "asked for": "Expect: 100-continue\r\nContent-Length: 100\r\n\r\n",
+		} {
+			for _, secret := range []string{f.secrets["acme"], "cop_unknown"} {
+				t.Run(r.Method+" "+r.Pattern+" "+how, func(t *testing.T) {
+					t.Parallel()
+					f.with(t).stall(fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", r.Method, p.fill(r.Pattern), secret, framing))
+				})
+			}
+		}
+	}
+}
+
+// stall sends what a client has sent when it falls silent, and reads until the
+// server hangs up.
+func (f *field) stall(sent string) {
+	f.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, sent); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		f.t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	var late net.Error
+	if errors.As(err, &late) && late.Timeout() {
+		f.t.Errorf("the server still waits; it said %q", got)
+	}
+}

@@ -183,7 +183,7 @@ func TestModelThatPanics(t *testing.T) {
 	if e.Status != StatusFailed || e.Err == nil || e.Message != nil || !strings.Contains(f.log.String(), "a bug") {
 		t.Errorf("%+v\n%s", e, f.log)
 	}
-	for deadline := time.Now().Add(5 * time.Second); f.Stats() != (Stats{Failed: 1}); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); f.Stats() != (Stats{Failed: 1}); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", f.Stats())
 		}

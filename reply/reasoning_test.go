@@ -159,8 +159,12 @@ func TestReasoningIsSavedWhileItStreams(t *testing.T) {
 	a := &assignment{place: r.place, active: head}
 	pieces <- llm.Delta{Reasoning: "They greet."}
 	eventually(t, "the reasoning", func() bool { text, _ := r.thought(); return text != "" })
-	if f.save(r, a) || len(f.checkpoints(t)) != 0 {
-		t.Error("reasoning alone was saved")
+	if !f.save(r, a) || len(f.checkpoints(t)) != 1 {
+		t.Error("there is no sign of life")
+	}
+	serveOn(t, f.pool, byHand("a"), newGate()).sweep(t, watch{}, time.Now())
+	if n := f.messages(t); n != 1 || len(f.checkpoints(t)) != 0 {
+		t.Errorf("%d messages: reasoning alone was stored", n)
 	}
 	pieces <- llm.Delta{Content: "Hel"}
 	eventually(t, "the text", func() bool { text, _ := r.text(); return text != "" })

@@ -73,7 +73,7 @@ func (s stall) send(t testing.TB, a *testAPI, method, path, header string) (answ
 	if s.then != "" {
 		go dribble(conn, s.then)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Error(err)
 	}
 	all, err := io.ReadAll(conn)

@@ -64,7 +64,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	}
 	// logged waits for the line of the n-th request.
 	logged := func(t *testing.T, n int) map[string]any {
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			if lines := a.lines(); len(lines) >= n {
 				return lines[n-1]
 			}
@@ -79,7 +79,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 		if l := logged(t, 1); l["cut"] != true || l["level"] != "INFO" || l["code"] != "request_canceled" {
 			t.Errorf("the log says %v", l)
 		}
-		for deadline := time.Now().Add(10 * time.Second); a.pool.Stat().AcquiredConns() > 0; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(30 * time.Second); a.pool.Stat().AcquiredConns() > 0; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("its connection is still in use")
 			}

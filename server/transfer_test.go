@@ -170,7 +170,7 @@ func TestImportThatBreaksOff(t *testing.T) {
 		res.Body.Close()
 		t.Fatalf("status %d", res.StatusCode)
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(a.lines()) == 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); len(a.lines()) == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the import didn't end with its client")
 		}

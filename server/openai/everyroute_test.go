@@ -215,10 +215,15 @@ func (f *field) send(req *http.Request) result {
 		f.t.Errorf("%s %.200s: %v", req.Method, req.URL, err)
 		return result{}
 	}
+	return f.read(res)
+}
+
+func (f *field) read(res *http.Response) result {
+	f.t.Helper()
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		f.t.Errorf("%s %.200s: reading the answer: %v", req.Method, req.URL, err)
+		f.t.Errorf("reading an answer: %v", err)
 	}
 	return result{res.StatusCode, res.Header, string(body)}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -277,6 +278,11 @@ func TestCorpus(t *testing.T) {
 	if sent < 5000 {
 		t.Errorf("only %d requests: openapi.yaml was not understood", sent)
 	}
+	defer func() {
+		if t.Failed() { // tells which goroutines are left
+			_ = pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
+		}
+	}()
 	eventually(t, fmt.Sprint(baseline, " goroutines"), func() bool { return a.rest() <= baseline })
 	if n := a.pool.Stat().AcquiredConns(); n != 0 {
 		t.Errorf("%d connections to the database are in use", n)

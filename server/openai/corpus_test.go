@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -185,6 +186,11 @@ func TestCorpus(t *testing.T) {
 	if sent < 5000 {
 		t.Errorf("only %d requests", sent)
 	}
+	defer func() {
+		if t.Failed() { // tells which goroutines are left
+			_ = pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
+		}
+	}()
 	eventually(t, fmt.Sprint(baseline, " goroutines"), func() bool { return rest() <= baseline })
 	if n := f.pool.Stat().AcquiredConns(); n != 0 {
 		t.Errorf("%d connections to the database are in use", n)

@@ -23,9 +23,9 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here;
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "reply", "server", "server/openai", "summarize", "summarize/jobs", "tree"},
-	"internal/telemetry": {"llm", "reply", "tree"},
-	"server":             {"chat", "fault", "internal/telemetry", "keys", "reply", "summarize", "transfer", "tree", "web"},
+	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "recall", "reply", "server", "server/openai", "summarize", "summarize/jobs", "tree"},
+	"internal/telemetry": {"llm", "recall", "reply", "tree"},
+	"server":             {"chat", "fault", "internal/telemetry", "keys", "recall", "reply", "summarize", "transfer", "tree", "web"},
 	"server/openai":      {"chat", "fault", "reply", "server", "tree"},
 	"web":                {},
 	"chat":               {"fault"},

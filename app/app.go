@@ -13,8 +13,8 @@
 //	}
 //	mux.Handle("/", c)
 //
-// The parts can be reached without HTTP as well: Store, Contexts, Replies and
-// Keys are the same that requests use.
+// The parts can be reached without HTTP as well: Store, Contexts, Replies, Recall
+// and Keys are the same that requests use.
 //
 // The package reads no flag and no environment, and listens on no address of its
 // own accord.
@@ -35,6 +35,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai"
@@ -72,6 +73,8 @@ type Config struct {
 	Replies reply.Config
 	Server  server.Config
 
+	RecallBytes int64 // of memory for the indexes of recall; 0 is recall.DefaultMaxBytes
+
 	Registry *prometheus.Registry // takes the figures; nil is a new one, with those of the process
 	Tracing  trace.TracerProvider // makes spans; nil for none, which costs nothing
 	Logger   *slog.Logger         // nil discards
@@ -86,6 +89,7 @@ type Coppice struct {
 	keys     *keys.Keys
 	contexts *summarize.Service
 	replies  *reply.Service
+	recall   *recall.Service
 	worker   *jobs.Worker
 	server   *server.Server
 	log      *slog.Logger
@@ -208,8 +212,13 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 		return err
 	}
 
+	c.recall = recall.New(cfg.RecallBytes)
+	if err := t.Recall(c.recall); err != nil {
+		return err
+	}
+
 	s := cfg.Server
-	s.Store, s.Keys, s.Contexts, s.Replies = c.store, c.keys, c.contexts, c.replies
+	s.Store, s.Keys, s.Contexts, s.Replies, s.Recall = c.store, c.keys, c.contexts, c.replies, c.recall
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
 	s.Surfaces = append([]server.Surface{openai.Surface()}, s.Surfaces...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
@@ -239,6 +248,9 @@ func (c *Coppice) Contexts() *summarize.Service { return c.contexts }
 
 // Replies answers branches, of every tenant.
 func (c *Coppice) Replies() *reply.Service { return c.replies }
+
+// Recall answers questions about what Store gives.
+func (c *Coppice) Recall() *recall.Service { return c.recall }
 
 // Keys gives the API keys.
 func (c *Coppice) Keys() *keys.Keys { return c.keys }

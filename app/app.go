@@ -38,6 +38,7 @@ import (
 	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/mcp"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/jobs"
@@ -220,7 +221,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	s := cfg.Server
 	s.Store, s.Keys, s.Contexts, s.Replies, s.Recall = c.store, c.keys, c.contexts, c.replies, c.recall
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
-	s.Surfaces = append([]server.Surface{openai.Surface()}, s.Surfaces...)
+	s.Surfaces = append([]server.Surface{openai.Surface(), mcp.Surface(cfg.Version)}, s.Surfaces...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)
 	if s.MaxReads == 0 {

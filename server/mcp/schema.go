@@ -12,7 +12,7 @@ import (
 // null.
 func schemaOf[T any]() *jsonschema.Schema {
 	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[Content](): {Types: []string{"string", "array"}},
+		reflect.TypeFor[Content](): {AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "object"}}}},
 		reflect.TypeFor[Calls]():   {Type: "array", Items: &jsonschema.Schema{Type: "object"}},
 	}})
 	if err != nil {

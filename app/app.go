@@ -45,14 +45,14 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Config says what a Coppice is made of. Only Database must be given; the rest
-// has defaults that work without a network.
+// Config says what a Coppice is made of. Only Database must be given. Everything
+// else has a default that works without a network.
 //
-// Contexts, Jobs, Replies and Server are the configurations of those packages.
-// What a part takes of another one, such as its store, its logger or its metrics,
-// Open fills in; what stands there is ignored. Contexts.Summarizer
-// writes summaries where Models names no model for them, and Replies.Models
-// answer besides those that Models names.
+// Contexts, Jobs, Replies and Server configure the packages of the same names.
+// Open fills in what one part needs of another: its store, its logger and its
+// metrics. It ignores what the caller set there. Contexts.Summarizer writes
+// summaries where Models names no summary model. Replies.Models answer in
+// addition to the models that Models names.
 type Config struct {
 	Database DatabaseConfig
 	Models   Models
@@ -65,10 +65,10 @@ type Config struct {
 	KeepWindow, KeepReserve bool
 
 	Jobs jobs.Config // an ID of "" is made of the host's name and DataDir or Address; it names the server of Replies, too
-	// Address is where clients reach this Coppice, as HOST:PORT. It names the
-	// Coppice among those on a database; "" is a new name at each start, with which
-	// jobs that a killed program left are taken up some minutes later, and answers
-	// some seconds later.
+	// Address is where clients reach this Coppice, as HOST:PORT. It tells this
+	// Coppice from the others on the same database. Without an address, each
+	// start makes a new name; another start then takes up the jobs of a killed
+	// program some minutes later, and its answers some seconds later.
 	Address string
 
 	Replies reply.Config
@@ -82,8 +82,8 @@ type Config struct {
 	Version  string               // of the program, as /healthz and the figures tell it
 }
 
-// A Coppice is one that runs in this process. It is an http.Handler, and safe
-// for use by several goroutines.
+// A Coppice runs in this process. It is an http.Handler, and several goroutines
+// may use it.
 type Coppice struct {
 	db       *Database
 	store    *tree.Store
@@ -109,7 +109,7 @@ const offlinePause = 20 * time.Millisecond
 const workerPatience = 3 * time.Second
 
 // Open opens and migrates the database, and puts the parts together. The Coppice
-// answers requests then; background jobs wait for Start.
+// then answers requests. Background jobs wait for Start.
 func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 	cfg.Logger = telemetry.TracedLogger(orNone(cfg.Logger), cfg.Tracing)
 	models, err := cfg.fill()
@@ -240,31 +240,32 @@ func (c *Coppice) newWorker(cfg Config, t *telemetry.Telemetry) (*jobs.Worker, e
 	return jobs.New(c.db.pool, c.contexts, cfg.Jobs)
 }
 
-// Store gives the default tenant's conversations; ForTenant gives another's.
-// Appends through it queue compactions as those of requests do.
+// Store returns the default tenant's conversations. ForTenant returns another
+// tenant's. An append through the Store queues compactions as a request's append
+// does.
 func (c *Coppice) Store() *tree.Store { return c.store }
 
-// Contexts gives contexts and compacts, of every tenant.
+// Contexts returns the service that makes contexts and compacts, for every
+// tenant.
 func (c *Coppice) Contexts() *summarize.Service { return c.contexts }
 
-// Replies answers branches, of every tenant.
+// Replies returns the service that answers branches, for every tenant.
 func (c *Coppice) Replies() *reply.Service { return c.replies }
 
-// Recall answers questions about what Store gives.
+// Recall returns the service that answers questions about what Store returns.
 func (c *Coppice) Recall() *recall.Service { return c.recall }
 
-// Keys gives the API keys.
+// Keys returns the API keys.
 func (c *Coppice) Keys() *keys.Keys { return c.keys }
 
-// Database gives the database.
+// Database returns the database.
 func (c *Coppice) Database() *Database { return c.db }
 
 // ServeHTTP answers one request.
 func (c *Coppice) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.ServeHTTP(w, r) }
 
-// Start takes up the jobs and the answers that this Coppice left when it was
-// killed, and begins to work on background jobs until Close. A second call does
-// nothing.
+// Start takes up the jobs and answers that a killed program of the same Address
+// left, and works on background jobs until Close. A second call does nothing.
 func (c *Coppice) Start(ctx context.Context) error {
 	if c.started.Swap(true) {
 		return nil
@@ -275,9 +276,9 @@ func (c *Coppice) Start(ctx context.Context) error {
 	return c.worker.Start(context.WithoutCancel(ctx))
 }
 
-// Close lets running replies end until ctx is done, and stores what came of the
-// others. Then it stops the background jobs and closes the database. Requests
-// must have ended, or end with their replies.
+// Close lets running replies end until ctx is done, and stores what the others
+// have so far. Then it stops the background jobs and closes the database. All
+// requests must have ended before, except those that wait for a reply.
 func (c *Coppice) Close(ctx context.Context) error {
 	err := c.closeReplies(ctx)
 	if c.stopRecovery != nil {

@@ -49,7 +49,8 @@ type DatabaseConfig struct {
 	Tracing          trace.TracerProvider
 }
 
-// DefaultMaxConns is how many connections to the database a Coppice has at most.
+// DefaultMaxConns is the largest number of connections that a Coppice opens to
+// its database.
 const DefaultMaxConns = 20
 
 // A Database is a Postgres that has Coppice's schema.
@@ -61,7 +62,7 @@ type Database struct {
 	before, after int64 // the schema's version
 }
 
-// An UnreachableError tells that the database could not be opened. Its URL may
+// An UnreachableError says that the database could not be opened. Its URL may
 // hold a password.
 type UnreachableError struct {
 	URL string
@@ -70,12 +71,12 @@ type UnreachableError struct {
 
 func (e *UnreachableError) Error() string { return "the database can't be opened: " + e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// OpenDatabase opens the database of a program that owns it: it brings the
-// schema up to date first. A private Postgres is started, and stopped by Close. A
-// nil log discards.
+// OpenDatabase opens the database for a program that owns it, and first brings
+// its schema up to date. It starts a private Postgres where cfg names no other,
+// and Close stops it. A nil log discards.
 func OpenDatabase(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (_ *Database, err error) {
 	d := &Database{url: cfg.URL, log: orNone(log)}
 	defer func() {
@@ -99,14 +100,14 @@ func OpenDatabase(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (_ 
 	return d, d.connect(ctx, cfg)
 }
 
-// JoinDatabase opens the database of a program that does one thing, and may not
-// be alone. With a URL that is the Postgres there. Otherwise it is the private
-// Postgres that another program runs on DataDir, or else one that this program
-// starts, and Close stops.
+// JoinDatabase opens the database for a command that does one thing while other
+// programs may use the same database. With a URL, it connects to the Postgres
+// there. Without one, it uses the private Postgres that another program runs on
+// DataDir. If none runs, it starts one, and Close stops it.
 //
-// Only a private Postgres that it starts itself does it migrate. Of other
-// databases the schema has to fit: changing the schema that others work with is
-// for OpenDatabase.
+// It migrates only a private Postgres that it started itself. Any other database
+// must have the right schema already, because only OpenDatabase may change a
+// schema that other programs work with.
 func JoinDatabase(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (*Database, error) {
 	if cfg.URL != "" {
 		return join(ctx, cfg, log)
@@ -201,14 +202,14 @@ func (d *Database) migrate(ctx context.Context) (err error) {
 	return err
 }
 
-// Migrated gives the version of the schema before and after OpenDatabase brought
-// it up to date.
+// Migrated returns the version of the schema before and after OpenDatabase
+// brought it up to date.
 func (d *Database) Migrated() (before, after int64) { return d.before, d.after }
 
-// Store gives a tenant's conversations.
+// Store returns a tenant's conversations.
 func (d *Database) Store(tenantID string) *tree.Store { return tree.New(d.pool).ForTenant(tenantID) }
 
-// QueueingStore gives a tenant's conversations for a program that goes on
+// QueueingStore returns a tenant's conversations for a program that goes on
 // appending: its appends queue compactions, which the servers on the database carry
 // out.
 func (d *Database) QueueingStore(tenantID string, contexts *summarize.Service) (*tree.Store, error) {
@@ -219,7 +220,7 @@ func (d *Database) QueueingStore(tenantID string, contexts *summarize.Service) (
 	return tree.New(d.pool, tree.WithAppendHook(queue)).ForTenant(tenantID).CheckingSettings(contexts.CheckSettings), nil
 }
 
-// Keys gives the API keys.
+// Keys returns the API keys.
 func (d *Database) Keys() *keys.Keys { return keys.New(d.pool) }
 
 // announcePooler logs what a pooler between the program and Postgres means, and
@@ -273,9 +274,9 @@ func (d *Database) closePool(ctx context.Context) {
 	}
 }
 
-// AwaitOthers closes the connections, and returns when no other program is
-// connected to the private Postgres that Close is about to stop, or when ctx is
-// done. It calls slow once if that takes over a second.
+// AwaitOthers closes the connections, and waits until no other program is
+// connected to the private Postgres that Close will stop, or until ctx is done.
+// It calls slow once if the wait takes over a second.
 func (d *Database) AwaitOthers(ctx context.Context, slow func()) {
 	if d.private == nil {
 		return
@@ -305,8 +306,9 @@ func (d *Database) AwaitOthers(ctx context.Context, slow func()) {
 	}
 }
 
-// Lost is closed when the private Postgres has ended for good although nobody
-// stopped it. Where others run the database it is nil, and blocks.
+// Lost returns a channel that is closed when the private Postgres has ended for
+// good without being stopped. It is nil, and so never ready, where another
+// program runs the database.
 func (d *Database) Lost() <-chan struct{} {
 	if d.private == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 )
 
 // Models names the models that write summaries and answers, and says where they
-// are. The zero value stands for none: summaries are extracts made offline, and
-// the offline model answers, which understands nothing.
+// are. The zero value names none: then the digest writes summaries, and the
+// offline model answers without understanding anything.
 type Models struct {
 	BaseURL      string // a server that speaks OpenAI's chat completions, such as http://localhost:11434/v1; "" is OpenAI's own
 	APIKey       string // "" for a server that wants none
@@ -25,11 +25,11 @@ type Models struct {
 	Windows        map[string]int // tokens of context that models take, by the beginnings of their names, besides those that package llm knows
 }
 
-// Reachable tells whether it is known where the models are. A server of one's
-// own may take no key.
+// Reachable reports whether there is an address or a key, so that models can be
+// asked. A self-hosted server may need no key.
 func (m Models) Reachable() bool { return m.APIKey != "" || m.BaseURL != "" }
 
-// An UnknownModelError tells that the window of a model is not known. Give it in
+// An UnknownModelError says that the window of a model is not known. Set it in
 // Models.Windows.
 type UnknownModelError struct {
 	Model string
@@ -40,7 +40,7 @@ func (e *UnknownModelError) Error() string {
 	return fmt.Sprintf("the window of the model %q is not known: give it by Models.Windows", e.Model)
 }
 
-// Families are the models that package llm knows, and those of Windows.
+// Families returns the models that package llm knows, and the models of Windows.
 func (m Models) Families() (llm.Families, error) {
 	var more []llm.Family
 	for _, name := range slices.Sorted(maps.Keys(m.Windows)) {
@@ -53,7 +53,7 @@ func (m Models) Families() (llm.Families, error) {
 	return llm.KnownFamilies().With(more...)
 }
 
-// Window gives a model's window, or an *UnknownModelError.
+// Window returns a model's window in tokens, or an *UnknownModelError.
 func (m Models) Window(name string) (int, error) {
 	families, err := m.Families()
 	if err != nil {
@@ -82,8 +82,8 @@ func windowOf(families llm.Families) func(model string) (tokens int, known []str
 	}
 }
 
-// SummaryModels makes the clients of Summaries, in order; none where no model can
-// be reached.
+// SummaryModels makes a client for each model of Summaries, in their order. It
+// makes none where no model can be reached.
 func (m Models) SummaryModels() (all []summarize.Model, err error) {
 	if !m.Reachable() {
 		return nil, nil

@@ -9,20 +9,22 @@ import (
 	"time"
 )
 
-// DefaultShutdownTimeout is how long running requests may take to finish when
-// Serve ends.
+// DefaultShutdownTimeout is how long running requests may take to finish after
+// Serve was told to end.
 const DefaultShutdownTimeout = 10 * time.Second
 
 // lostPatience is how long running requests get to say that there is no database
 // any more.
 const lostPatience = time.Second
 
-// Serve calls Start, and answers requests until ctx is done, or
-// the private Postgres has ended for good, which is an error. Then it lets running
-// requests finish for a time, of which replies get three quarters, so that there
-// is time left to store what came. A timeout of 0 is DefaultShutdownTimeout.
+// Serve calls Start, and answers requests until ctx is done. If the private
+// Postgres ends for good, Serve ends too, with an error.
 //
-// Serve leaves the database open: Close follows it.
+// Running requests then have shutdownTimeout to finish. Replies have three
+// quarters of that time, so that the rest is left to store what they have so far.
+// A timeout of 0 means DefaultShutdownTimeout.
+//
+// Serve leaves the database open. Call Close after it.
 func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout time.Duration) error {
 	if shutdownTimeout == 0 {
 		shutdownTimeout = DefaultShutdownTimeout

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// MaxWorkerID is how many characters the ID of Config.Jobs may have: the table of
-// jobs takes no more.
+// MaxWorkerID is the largest number of characters in the ID of Config.Jobs. The
+// table of jobs holds no more.
 const MaxWorkerID = 100
 
 // workerID names a Coppice among those on its database, the same at each start.

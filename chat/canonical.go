@@ -5,14 +5,17 @@ import (
 	"encoding/binary"
 )
 
-// AppendCanonical appends a message's canonical form: equal bytes for messages
-// that mean the same, however a client wrote them. It is made of the role
-// (developer as system); the text parts that aren't empty, and the other parts as
-// compact JSON; the tool calls as id, name and arguments, verbatim; the call that
-// is answered; the name, if it has one. Every field has its length before it, so
-// that no two messages run into the same bytes.
+// AppendCanonical appends a message's canonical form. Two messages that mean the
+// same have the same canonical form, however a client wrote them.
 //
-// It serves recognition alone: what is stored and shown are the bytes that came.
+// The form has the role (developer counts as system), the text parts that aren't
+// empty, the other parts as compact JSON, the id, name and arguments of each tool
+// call verbatim, the id of the call that the message answers, and the name if it
+// isn't empty. Every field is preceded by its length, so that two different
+// messages never have the same bytes.
+//
+// The form serves recognition alone. What is stored and shown are the bytes that
+// came.
 func (m *Message) AppendCanonical(dst []byte) []byte {
 	role := m.Role
 	if role == Developer {
@@ -46,12 +49,12 @@ func appendField(dst []byte, kind byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// A PathHash names a message together with all messages above it, by what they
-// mean. The zero PathHash is above every root.
+// A PathHash identifies a message together with all messages above it, by their
+// canonical forms. The zero PathHash is the parent of every root.
 type PathHash [sha256.Size]byte
 
-// Child is the path hash of a message below p: SHA-256 over p and the message's
-// canonical form.
+// Child returns the path hash of a message below p: SHA-256 over p and the
+// message's canonical form.
 func (p PathHash) Child(m *Message) PathHash {
 	return sha256.Sum256(m.AppendCanonical(append(make([]byte, 0, len(p)+len(m.Raw)), p[:]...)))
 }

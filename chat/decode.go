@@ -195,9 +195,9 @@ func (d *decoder) called(raw json.RawMessage, field, with string) (name, argumen
 	return name, arguments
 }
 
-// CallIDs gives the ids of the calls that a stored message makes, and the one
-// that it answers. It reads these members alone, as every context asks for them.
-// The message is a valid JSON object.
+// CallIDs returns the ids of the calls that a stored message makes, and the id of
+// the call that it answers. It reads these members alone, because every context
+// asks for them. stored is a valid JSON object.
 func CallIDs(stored json.RawMessage) (makes []string, answers string) {
 	for quoted, value := range membersOf(stored) {
 		switch string(nameOf(quoted)) {

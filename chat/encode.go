@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Encode writes a message that was made and not read: role, content, tool calls,
-// the call that is answered, name and refusal. Parts that were read keep their
-// bytes; a text part alone is written as a string. Strings are written as
-// encoding/json does, but for <, > and &, which stay.
+// Encode writes a message that a program made: role, content, tool calls, the
+// call that it answers, name and refusal. Parts that were read keep their bytes.
+// A content of one text part is written as a string. Strings are written as
+// encoding/json writes them, except that <, > and & stay as they are.
 func (m *Message) Encode() json.RawMessage {
 	size := 100
 	for _, p := range m.Parts {
@@ -49,10 +49,11 @@ func (m *Message) appendContent(out []byte) []byte {
 	return append(out, "null"...)
 }
 
-// TextPart is a part of text.
+// TextPart returns a part of text.
 func TextPart(text string) Part { return Part{Type: "text", Text: text} }
 
-// Encode writes a part: one that was read as it came, but for white space.
+// Encode writes a part. A part that was read keeps its bytes, without white
+// space.
 func (p Part) Encode() json.RawMessage { return p.appendTo(nil) }
 
 func (p Part) appendTo(out []byte) []byte {
@@ -79,7 +80,7 @@ func (p Part) appendText(out []byte) []byte {
 	return AppendString(out, p.Text)
 }
 
-// EncodeCalls writes calls of functions as the member tool_calls has them.
+// EncodeCalls writes calls of functions as the value of the member tool_calls.
 func EncodeCalls(calls []Call) json.RawMessage {
 	var out []byte
 	for i, c := range calls {

@@ -1,10 +1,12 @@
-// Package chat is the chat-completions message as a value: what it says, taken
-// apart once, beside the bytes as they came.
+// Package chat is the chat-completions message as a value. A message is taken
+// apart once, and keeps the bytes as they came beside its fields.
 //
-// Parse is strict and names the path of what is wrong; it is for what a client
-// sends. Read takes what it can and never fails; it is for what is stored, or
-// comes from elsewhere. The package knows no tree, no storage and no model: it
-// doesn't count tokens, and sends nothing.
+// Parse is strict, and its errors name the path of what is wrong. It is for what
+// a client sends. Read takes what it can and never fails. It is for messages that
+// are stored already, or come from other programs.
+//
+// The package knows no tree, no storage and no model. It counts no tokens and
+// sends nothing.
 package chat
 
 import (
@@ -24,8 +26,8 @@ const (
 	Tool      Role = "tool"
 )
 
-// A Message is a chat-completions message. Its slices refer to the bytes that
-// it was read from.
+// A Message is a chat-completions message. Its slices refer to the bytes that it
+// was read from.
 type Message struct {
 	Raw json.RawMessage // as it came
 
@@ -40,7 +42,7 @@ type Message struct {
 	Refusal   *string // said by an assistant in place of content; nil for none
 	Reasoning string  // reasoning_content, or reasoning, where a model showed it
 
-	// Others are the members besides those above, in their order.
+	// Others are the members that have no field above, in their order.
 	Others []Member
 
 	hasCalls bool    // tool_calls is there and not null
@@ -67,10 +69,11 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// IsText tells whether a part is text: its Text is what was said.
+// IsText reports whether the part is text or a refusal. Its Text is then what was
+// said.
 func (p Part) IsText() bool { return p.Type == "text" || p.Type == "refusal" }
 
-// Text is the text of the content, its parts one below the other.
+// Text returns the text of the content, with a line end between its parts.
 func (m *Message) Text() string {
 	if len(m.Parts) == 1 {
 		return m.Parts[0].Text // as most messages have it, without a copy
@@ -84,7 +87,7 @@ func (m *Message) Text() string {
 	return strings.Join(texts, "\n")
 }
 
-// Answers is the id of the call that the message answers, or "".
+// Answers returns the id of the call that the message answers, or "".
 func (m *Message) Answers() string {
 	if m.CallID == nil {
 		return ""
@@ -92,7 +95,7 @@ func (m *Message) Answers() string {
 	return *m.CallID
 }
 
-// Other gives the value of a member that has no field, or nil.
+// Other returns the value of a member that has no field, or nil.
 func (m *Message) Other(name string) json.RawMessage {
 	for i := len(m.Others) - 1; i >= 0; i-- { // of several the last, as encoding/json has it
 		if m.Others[i].Name == name {

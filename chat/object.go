@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Members takes a valid JSON object apart, in its order: names without quotes
-// and escapes, values as they stand. encoding/json would forget the order and
-// the bytes, take "Role" for role, and let the last of two equal names win.
+// Members takes a valid JSON object apart, in its order. Names lose their quotes
+// and escapes; values keep their bytes. encoding/json would lose the order and
+// the bytes, would take "Role" for role, and would let the last of two equal
+// names win.
 func Members(object json.RawMessage) []Member {
 	members := make([]Member, 0, 8)
 	for name, value := range EachMember(object) {
@@ -18,8 +19,9 @@ func Members(object json.RawMessage) []Member {
 	return members
 }
 
-// EachMember gives the members of a valid JSON object one by one, as Members
-// does. It keeps none, so that an object of a million members takes no memory.
+// EachMember returns the members of a valid JSON object one by one, as Members
+// does. It keeps none of them, so that an object of a million members takes no
+// memory.
 func EachMember(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		for quoted, value := range membersOf(object) {
@@ -50,8 +52,8 @@ func known(name []byte) string {
 	return string(name)
 }
 
-// AppendObject appends the JSON object of these members, their values as they
-// stand. A member without a value is left out.
+// AppendObject appends a JSON object of these members, with their values as they
+// stand. It leaves out a member without a value.
 func AppendObject(dst []byte, members []Member) []byte {
 	dst = append(dst, '{')
 	first := true

@@ -10,8 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// MaxNesting is how deep arrays and objects of a message may stand within each
-// other.
+// MaxNesting is how deep the arrays and objects of a message may be nested.
 const MaxNesting = 64
 
 // Parse takes a message apart and checks it by the rules of the chat-completions
@@ -29,8 +28,8 @@ func Parse(raw []byte) (*Message, error) {
 	return m, nil
 }
 
-// Read takes a message apart as far as it can be read. What is no JSON object is
-// a message whose text is raw. It never fails, and nothing is checked.
+// Read takes a message apart as far as it can be read. Where raw is no JSON
+// object, the message's text is raw. Read never fails, and checks nothing.
 func Read(raw []byte) *Message {
 	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(raw) {
 		return &Message{Raw: raw, Parts: []Part{{Type: "text", Text: string(bytes.ToValidUTF8(raw, []byte("\uFFFD")))}}}
@@ -93,10 +92,11 @@ func (m *Message) checkCalls(d *decoder) {
 	}
 }
 
-// CheckObject refuses what Postgres could not store or index, and what would
-// cost a reader its stack: anything but one JSON object of valid UTF-8, a NUL
-// character, half a surrogate pair, and nesting over MaxNesting. What is the
-// object's name in the error, which is of kind fault.Invalid and has no field.
+// CheckObject refuses JSON that Postgres could not store or index, or that would
+// exhaust a reader's stack. It takes one JSON object of valid UTF-8, without a
+// NUL character or half a surrogate pair, and without nesting deeper than
+// MaxNesting. The argument what names the object in the error. The error is of
+// kind fault.Invalid, and has no field.
 func CheckObject(raw []byte, what string) error {
 	switch {
 	case !utf8.Valid(raw):

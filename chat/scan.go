@@ -45,7 +45,8 @@ func memberOf(object []byte, name string) (found []byte) {
 	return found
 }
 
-// Elements gives the elements of a valid JSON array, as they stand.
+// Elements returns the elements of a valid JSON array, with their bytes as they
+// stand.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := skipSpace(array, skipSpace(array, 0)+1)
@@ -69,8 +70,8 @@ func nameOf(quoted []byte) []byte {
 	return []byte(String(quoted))
 }
 
-// String reads a valid string as encoding/json does: half a surrogate pair is
-// U+FFFD.
+// String reads a valid JSON string as encoding/json does: half a surrogate pair
+// becomes U+FFFD.
 func String(quoted []byte) string {
 	text := quoted[1 : len(quoted)-1]
 	at := bytes.IndexByte(text, '\\')
@@ -121,7 +122,8 @@ func hex4(digits []byte) (unit rune) {
 	return unit
 }
 
-// Nesting is how deep arrays and objects stand within each other, in anything.
+// Nesting returns how deep arrays and objects are nested. data need not be valid
+// JSON.
 func Nesting(data []byte) (deepest int) {
 	depth, inString := 0, false
 	for i := 0; i < len(data); i++ {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Shown is what a person sees of the parts of a message, a blank line between
-// them. A part that is no text stands as a word in brackets, such as [image],
-// with its address or name: a picture in base64 is nothing to read.
+// Shown returns what a person sees of the parts of a message, with a blank line
+// between them. A part that isn't text stands as a word in brackets, such as
+// [image], with its address or name, because nobody reads a picture in base64.
 func Shown(parts []Part) string {
 	if len(parts) == 1 && parts[0].IsText() {
 		return parts[0].Text // as most messages have it, without a copy
@@ -46,12 +46,12 @@ func (p Part) word() string {
 	return "[" + strings.TrimSuffix(p.Type, "_url") + "]"
 }
 
-// ReadParts reads the content of a message as Read does. It is valid JSON.
+// ReadParts reads the content of a message as Read does. content is valid JSON.
 func ReadParts(content json.RawMessage) []Part {
 	m := Message{Content: content}
 	new(decoder).content(&m)
 	return m.Parts
 }
 
-// ReadPart reads one part of a content, a valid JSON value.
+// ReadPart reads one part of a content. raw is a valid JSON value.
 func ReadPart(raw json.RawMessage) Part { return new(decoder).part(raw, 0) }

@@ -21,8 +21,8 @@ type Config struct {
 	MaxConns         int32         // connections of the pool; 0 leaves it to the URL or pgx (the greater of 4 and the number of CPUs)
 	StatementTimeout time.Duration // Postgres ends a statement that takes longer; 0 never
 
-	// Tracer is told of every statement, and of whatever else of pgx's tracers it
-	// implements; nil for none, which costs nothing.
+	// Tracer is told of every statement, and of the other events of pgx for which
+	// it has methods. nil is no tracer, and costs nothing.
 	Tracer pgx.QueryTracer
 }
 
@@ -124,15 +124,15 @@ func checkMark(ctx context.Context, pool *pgxpool.Pool) error {
 // ChoosesExecMode tells whether a connection string says how statements are sent.
 func ChoosesExecMode(url string) bool { return strings.Contains(url, "default_query_exec_mode") }
 
-// Pooled tells whether a pool that Open made has a pooler between itself and
-// Postgres. Nothing that belongs to a session of Postgres can be relied on then:
-// parameters, LISTEN, advisory locks beyond a transaction.
+// Pooled reports whether there is a pooler between a pool that Open made and
+// Postgres. Then nothing holds that belongs to a session of Postgres: parameters,
+// LISTEN, and advisory locks outside a transaction.
 func Pooled(pool *pgxpool.Pool) bool {
 	return pool.Config().ConnConfig.RuntimeParams[directMark] == ""
 }
 
-// MissingParameters are the statements by which the connections' role gets the
-// parameters that cfg asks for and the pool's connections don't have.
+// MissingParameters returns the statements that give the connections' role the
+// parameters which cfg asks for and the pool's connections don't have.
 func MissingParameters(ctx context.Context, pool *pgxpool.Pool, cfg Config) (_ []string, err error) {
 	defer Wrap(&err, "db.MissingParameters")
 	wanted := cfg.parameters()

@@ -8,18 +8,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// SchemaVersion is the version of the schema that the queries are made for: the
-// number of the newest file in db/migrate/migrations.
+// SchemaVersion is the version of the schema that the queries are made for. It is
+// the number of the newest file in db/migrate/migrations.
 const SchemaVersion = 9
 
-// ErrNoSchema tells that the database was never migrated.
+// ErrNoSchema says that the database was never migrated.
 var ErrNoSchema = errors.New("the database has no Coppice schema yet: run coppice migrate on it, or coppice serve")
 
-// ErrSchemaNewer tells that the database was migrated by a later version of
-// the program.
+// ErrSchemaNewer says that a later version of the program migrated the database.
 var ErrSchemaNewer = errors.New("the database's schema is newer than this program: install the version that migrated it, or a later one")
 
-// A SchemaOlderError tells that migrations are missing.
+// A SchemaOlderError says that migrations are missing.
 type SchemaOlderError struct{ Have, Want int64 }
 
 func (e *SchemaOlderError) Error() string {
@@ -27,7 +26,7 @@ func (e *SchemaOlderError) Error() string {
 		"If an older coppice serve runs on it, stop that first", e.Have, e.Want)
 }
 
-// CheckSchema returns an error that says what to do if the schema is not that of
+// CheckSchema returns an error that says what to do where the schema isn't of
 // SchemaVersion. It changes nothing.
 func CheckSchema(ctx context.Context, h DBTX) error {
 	var have int64

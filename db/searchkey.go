@@ -6,29 +6,34 @@ import (
 	"math/bits"
 )
 
-// TenantKey is what the entries of a tenant's messages in the search index
-// begin with: 48 bits of a hash. Another tenant's would have to be the same by
-// chance, and then a search costs what both have; it still finds one's own.
+// TenantKey returns the first characters of all entries of a tenant in the search
+// index: 48 bits of a hash. If two tenants had the same hash by chance, a search
+// of one would read the entries of both, and would still find only its own
+// messages.
 func TenantKey(tenantID string) string {
 	sum := sha256.Sum256([]byte(tenantID))
 	return base64.StdEncoding.EncodeToString(sum[:6])
 }
 
-// SearchLevels is how many lengths of a word's hash there are in entries of
-// the search index: 0, 2, 4 … bits.
+// SearchLevels is how many lengths a word's hash can have in the search index: 0,
+// 2, 4 … bits.
 const SearchLevels = 13
 
-// SearchKey is a message's search_key: its tenant's key, and a letter for the
-// length of a word's hash. The index has one entry for each hash that a tenant's
-// messages have, and Postgres some 60 bytes for each entry. With whole words in
-// it, a tenant of few messages would take more for them than for what was said.
-// So the hash is longer the more the tenant has said: how many messages it has,
-// times how long they are in the mean. An entry then has some tens of messages,
-// and a search looks at the text of those that have all of its entries. The
-// length of the message itself would spread a tenant's messages over many lengths
-// of hash, each with entries of its own.
+// SearchKey returns a message's search_key: its tenant's key, and a letter for
+// the length of a word's hash.
 //
-// Any length is found again. A wrong one costs room, or time.
+// The index has one entry for each different hash of a tenant's messages, and
+// Postgres needs some 60 bytes for an entry. With whole words, the entries of a
+// tenant with few messages would take more room than the messages. So the hash
+// grows with what the tenant has said: the number of its messages times their
+// mean length. An entry then stands for some tens of messages. A search reads the
+// text of the messages that have all of its entries.
+//
+// The length of a single message must not count, because it would spread a
+// tenant's messages over many lengths of hash, each with its own entries.
+//
+// A search finds messages of every length of hash. A length that doesn't fit
+// costs room or time, and no hit.
 func SearchKey(tenantID string, messages int64, meanBytes int) string {
 	const usual = 700 // bytes for which a hash more is worth its room
 	said := max(1, uint64(messages)*uint64(meanBytes)/usual)

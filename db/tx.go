@@ -8,13 +8,13 @@ import (
 
 type txKey struct{}
 
-// WithTx gives a context that carries a transaction, for code that is called
-// through an interface which knows nothing of the database.
+// WithTx returns a context that carries a transaction. It serves code that is
+// called through an interface without a parameter for the database.
 func WithTx(ctx context.Context, tx pgx.Tx) context.Context {
 	return context.WithValue(ctx, txKey{}, tx)
 }
 
-// TxOf gives the transaction that a context carries, nil for none.
+// TxOf returns the transaction that a context carries, or nil.
 func TxOf(ctx context.Context) pgx.Tx {
 	tx, _ := ctx.Value(txKey{}).(pgx.Tx)
 	return tx

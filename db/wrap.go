@@ -7,12 +7,13 @@ import (
 	"net"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
 
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// Wrap is fault.Wrap for functions that ask the database, whose errors it
-// gives their kinds.
+// Wrap is fault.Wrap for functions that ask the database. It gives the database's
+// errors their kinds.
 func Wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = classified(*err)
@@ -34,8 +35,8 @@ func classified(err error) error {
 	}
 	var network net.Error
 	// SafeToRetry: nothing of the statement was sent, as the connection had
-	// broken before.
-	if errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) {
+	// broken before. ErrClosedPool: the program is ending.
+	if errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) || errors.Is(err, puddle.ErrClosedPool) {
 		return errUnavailable.From(err)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
@@ -19,6 +20,17 @@ import (
 type unsent struct{ error }
 
 func (unsent) SafeToRetry() bool { return true }
+
+// closedPool is the error of a query on a pool that was closed.
+func closedPool(t *testing.T) error {
+	pool, err := pgxpool.New(t.Context(), "postgres://127.0.0.1/nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.Close()
+	_, err = pool.Exec(t.Context(), "select 1")
+	return err
+}
 
 func TestWrapTellsErrorsApart(t *testing.T) {
 	t.Parallel()
@@ -38,6 +50,7 @@ func TestWrapTellsErrorsApart(t *testing.T) {
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, fault.Unavailable, "database_unavailable"},
 		{io.ErrUnexpectedEOF, fault.Unavailable, "database_unavailable"},
 		{unsent{errors.New("closed")}, fault.Unavailable, "database_unavailable"},
+		{closedPool(t), fault.Unavailable, "database_unavailable"},
 		{state("22P02"), fault.Permanent, ""},
 		{state("23505"), fault.Permanent, ""},
 		{state("54000"), fault.Permanent, ""},

@@ -21,7 +21,7 @@ import (
 	"fmt"
 )
 
-// A Kind says what sort of trouble an error is. It is an error itself, so that
+// A Kind says what sort of error an error is. It is an error itself, so that
 // errors.Is(err, fault.NotFound) works.
 type Kind string
 
@@ -46,8 +46,8 @@ const (
 
 func (k Kind) Error() string { return string(k) }
 
-// An Error says what went wrong, and how to mend it. Errors are shared between
-// goroutines: a function that changes one changes a copy.
+// An Error says what went wrong, and how to mend it. Goroutines share errors, so
+// a function that changes an error changes a copy.
 type Error struct {
 	Kind   Kind
 	Code   string // stable, for programs, such as "parent_not_found"; "" where only the kind is known
@@ -58,7 +58,7 @@ type Error struct {
 	Err error  // the cause, for logs; nil for none
 }
 
-// New makes an error. The format may have %w, which makes the error's cause.
+// New makes an error. A %w in the format makes its argument the error's cause.
 func New(kind Kind, code, field, format string, args ...any) *Error {
 	said := fmt.Errorf(format, args...)
 	e := &Error{Kind: kind, Code: code, Field: field, Detail: said.Error()}
@@ -69,15 +69,15 @@ func New(kind Kind, code, field, format string, args ...any) *Error {
 	return e
 }
 
-// From returns the same error with a cause.
+// From returns a copy of the error with a cause.
 func (e *Error) From(cause error) *Error {
 	c := *e
 	c.Err = cause
 	return &c
 }
 
-// Error is the text for logs: the calls that failed, and the cause. Without a
-// cause it has the field and the detail.
+// Error returns the text for logs: the calls that failed, and the cause. Where
+// there is no cause, it has the field and the detail.
 func (e *Error) Error() string {
 	if e.Op == "" {
 		return e.Reason()
@@ -85,7 +85,7 @@ func (e *Error) Error() string {
 	return e.Op + ": " + e.Reason()
 }
 
-// Reason is Error without the calls that failed.
+// Reason returns the text of Error without the calls that failed.
 func (e *Error) Reason() string {
 	switch {
 	case e.Err != nil:
@@ -113,9 +113,9 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Of returns the Error in err's chain. Where there is none, it returns one with
-// err as its cause: of kind Canceled or Timeout for an error of a context, else
-// of kind Internal. Of nil is nil.
+// Of returns the Error in err's chain. Where there is none, it makes one with err
+// as its cause: of kind Canceled or Timeout for an error of a context, and of
+// kind Internal for any other. Of(nil) is nil.
 func Of(err error) *Error {
 	var e *Error
 	switch {
@@ -131,12 +131,12 @@ func Of(err error) *Error {
 	return &Error{Kind: Internal, Err: err}
 }
 
-// Wrap notes that a call failed, with its arguments, and gives *err its kind
-// where it has none. Functions defer it:
+// Wrap notes that a call failed, with its arguments. It gives *err a kind where
+// it has none. A function defers it:
 //
 //	defer fault.Wrap(&err, "reply.Find(%s)", id)
 //
-// Functions that ask the database defer db.Wrap, which calls it.
+// A function that asks the database defers db.Wrap, which calls Wrap.
 func Wrap(err *error, format string, args ...any) {
 	if *err == nil {
 		return
@@ -154,9 +154,9 @@ func Wrap(err *error, format string, args ...any) {
 	*err = &e
 }
 
-// Refused tells whether err says that the input can't be taken, so that the
-// same input is refused again. Any other error is of the database, of a model
-// or of the context: the same call may succeed later.
+// Refused reports whether the input can't be taken, so that the same input would
+// be refused again. Any other error comes from the database, a model or the
+// context, and the same call may succeed later.
 func Refused(err error) bool {
 	if err == nil {
 		return false
@@ -169,7 +169,7 @@ func Refused(err error) bool {
 }
 
 // At puts the field of a refusal below a parent: "content" becomes
-// "messages[2].content". It leaves other errors as they are.
+// "messages[2].content". It returns other errors unchanged.
 func At(err error, parent string) error {
 	if !Refused(err) {
 		return err

@@ -1,11 +1,11 @@
 // Package keys makes, lists, revokes and verifies the API keys of tenants.
 //
-// A key is 256 random bits behind the prefix "cop_", by which secret scanners
-// and people know it. It is shown once; the database has its SHA-256, which
-// needs no salt and no slow hash, as 256 random bits can't be guessed.
+// A key is 256 random bits behind the prefix "cop_", by which secret scanners and
+// people recognize it. It is shown once. The database has its SHA-256. A key
+// needs no salt and no slow hash, because nobody can guess 256 random bits.
 //
-// The package is not about HTTP: which requests need a key, and what the
-// holder of one may do, is package server's business.
+// The package knows no HTTP. Package server decides which requests need a key,
+// and what a key allows.
 package keys
 
 import (
@@ -36,17 +36,17 @@ const Prefix = "cop_"
 // whole and a URL or a shell takes as it is.
 const digits = 43
 
-// CacheTTL is how long Verify trusts what it read: a revoked key stops working
-// within it, and a server that was open because nobody had made a key closes
-// within it after the first one is made.
+// CacheTTL is how long Verify and Any trust what they read. So a revoked key
+// stops working within this time, and a server without keys asks for one within
+// this time after the first key is made.
 const CacheTTL = 5 * time.Second
 
 // touchInterval is how exact last_used_at is, and how often at most a key in
 // use costs a write.
 const touchInterval = time.Minute
 
-// MaxLength is how many characters the id of a tenant and the name of a key
-// may have.
+// MaxLength is the largest number of characters in a tenant's id and in a key's
+// name.
 const MaxLength = 200
 
 // Errors of keys, for errors.Is.
@@ -55,7 +55,7 @@ var (
 	ErrNotFound = fault.New(fault.NotFound, "key_not_found", "", "There is no key with this id. List the keys to see which there are.")
 )
 
-// A Key is what is known of a key besides the key itself.
+// A Key is what is known of a key, without its secret.
 type Key struct {
 	ID         uuid.UUID
 	TenantID   string // whose conversations it opens
@@ -65,8 +65,8 @@ type Key struct {
 	RevokedAt  time.Time // zero while the key is good
 }
 
-// Keys reads and writes keys. It is safe for use by several goroutines where
-// its handle is.
+// Keys reads and writes keys. Several goroutines may use it if they may use its
+// handle.
 type Keys struct {
 	q     *db.Queries
 	cache cache
@@ -76,15 +76,15 @@ type Keys struct {
 	noneUntil atomic.Int64 // Unix nanoseconds: until then, trust that there was none
 }
 
-// New gives Keys over a pool, a connection or a transaction.
+// New returns Keys over a pool, a connection or a transaction.
 func New(h db.Handle) *Keys {
 	return &Keys{q: db.New(h), now: time.Now}
 }
 
 // Create makes a key for a tenant and returns its secret, which is stored
-// nowhere. A tenant is made by its first key. Ids and names that are over
-// MaxLength or have control characters, and an empty tenant id, are a
-// fault.Invalid.
+// nowhere. The first key makes the tenant. Create returns a fault.Invalid for an
+// empty tenant id, and for an id or a name that has control characters or is
+// longer than MaxLength.
 func (k *Keys) Create(ctx context.Context, tenantID, name string) (_ Key, secret string, err error) {
 	defer db.Wrap(&err, "keys.Create(%q, %q)", tenantID, name)
 	if tenantID == "" {
@@ -112,8 +112,8 @@ func (k *Keys) Create(ctx context.Context, tenantID, name string) (_ Key, secret
 	return fromRow(row), secret, nil
 }
 
-// List gives a tenant's keys, newest first, revoked ones included; of every
-// tenant where tenantID is "".
+// List returns a tenant's keys, newest first, revoked keys included. A tenantID
+// of "" lists the keys of every tenant.
 func (k *Keys) List(ctx context.Context, tenantID string) (_ []Key, err error) {
 	defer db.Wrap(&err, "keys.List(%q)", tenantID)
 	rows, err := k.q.ListKeys(ctx, pgtype.Text{String: tenantID, Valid: tenantID != ""})
@@ -127,8 +127,8 @@ func (k *Keys) List(ctx context.Context, tenantID string) (_ []Key, err error) {
 	return out, nil
 }
 
-// Revoke ends a key. Servers that have it in their cache honor it for CacheTTL
-// more. Revoking twice keeps the first time. An id that there isn't is an
+// Revoke ends a key. A server that has the key in its cache accepts it for
+// CacheTTL more. A second call keeps the time of the first. An unknown id is an
 // ErrNotFound.
 func (k *Keys) Revoke(ctx context.Context, id uuid.UUID) (_ Key, err error) {
 	defer db.Wrap(&err, "keys.Revoke(%s)", id)
@@ -143,10 +143,10 @@ func (k *Keys) Revoke(ctx context.Context, id uuid.UUID) (_ Key, err error) {
 	return fromRow(row), nil
 }
 
-// Verify gives the key that a secret is, or ErrUnknown. What it read it trusts
-// for CacheTTL, so that a key in use costs a query in five seconds and a write
-// in a minute. Unknown secrets are not cached: the cache is for those who have
-// a key.
+// Verify returns the key that a secret belongs to, or ErrUnknown. It trusts what
+// it read for CacheTTL. So a key in use costs one query in five seconds, and one
+// write in a minute. Unknown secrets are not cached, so that they can't push
+// known ones out.
 func (k *Keys) Verify(ctx context.Context, secret string) (_ Key, err error) {
 	if !wellFormed(secret) {
 		return Key{}, ErrUnknown
@@ -181,15 +181,15 @@ func (k *Keys) Verify(ctx context.Context, secret string) (_ Key, err error) {
 	return key, nil
 }
 
-// Known tells, without a query, whether Verify took a secret for a key's the
-// last time, however long ago that was. Of keys that aren't in use it forgets some.
+// Known reports, without a query, whether the last Verify of a secret found a
+// key, however long ago that was. It forgets some keys that are not in use.
 func (k *Keys) Known(secret string) bool {
 	return wellFormed(secret) && k.cache.has(sha256.Sum256([]byte(secret)))
 }
 
-// Any tells whether a key was ever made. Revoked ones count, lest a server
-// whose last key is revoked turn open. That there is none it trusts for
-// CacheTTL, that there is one forever.
+// Any reports whether a key was ever made. Revoked keys count, so that a server
+// doesn't turn open when its last key is revoked. Any trusts "no key" for
+// CacheTTL, and "some key" for ever.
 func (k *Keys) Any(ctx context.Context) (_ bool, err error) {
 	if k.anyMade.Load() {
 		return true, nil

@@ -71,7 +71,7 @@ type Service struct{ cache *cache }
 // otherwise: those of about 400,000 messages of 300 words.
 const DefaultMaxBytes = 256 << 20
 
-// New gives a Service whose indexes take about maxBytes of memory together; 0
+// New returns a Service whose indexes take about maxBytes of memory together; 0
 // is DefaultMaxBytes. One index that takes more is dropped after each answer.
 func New(maxBytes int64) *Service {
 	if maxBytes == 0 {
@@ -86,7 +86,7 @@ type Stats struct {
 	Bytes         int64 // that they take, about
 }
 
-// Stats gives the figures as they are now.
+// Stats returns the figures as they are now.
 func (s *Service) Stats() Stats { return s.cache.stats() }
 
 // Recall finds the messages that answer a question on the branch that ends in

@@ -183,7 +183,16 @@ func TestClientGoesAway(t *testing.T) {
 	if _, err := r.Wait(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	g.pieces <- "Still there."
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = r.Wait(t.Context())
+	}()
+	select {
+	case g.pieces <- "Still there.":
+	case <-ended:
+		t.Fatal("the reply ended with its client")
+	}
 	close(g.pieces)
 	if e := end(t, r); e.Status != StatusCompleted || textOf(t, e.Message) != "Still there." {
 		t.Errorf("%+v", e)

@@ -81,7 +81,7 @@ func importProblem(err error, report transfer.Report, read, store error, limit i
 	case read != nil:
 		return problemf(CodeIncompleteBody, "", "%s %s Send it again: what is there is not added twice.", endedEarly("file", read), stored).From(read)
 	}
-	reason := clipTo(fault.Of(err).Reason(), 300)
+	reason := clipTo(fault.Of(err).Reason(), 600) // all formats' names, and the nearest
 	switch fault.Of(err).Code {
 	case transfer.CodeTooLarge:
 		return problemf(CodeBodyTooLarge, "", "The file holds more than this server takes, unpacked: %s. %s Import it by `coppice import`.", reason, stored)

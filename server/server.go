@@ -36,6 +36,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -153,41 +154,8 @@ func New(cfg Config) (_ *Server, err error) {
 	if cfg.Store == nil || cfg.Keys == nil {
 		return nil, errors.New("Store and Keys must be set")
 	}
-	if cfg.RequestTimeout == 0 {
-		cfg.RequestTimeout = DefaultRequestTimeout
-	}
-	if cfg.CompactionTimeout == 0 {
-		cfg.CompactionTimeout = DefaultCompactionTimeout
-	}
-	if cfg.Heartbeat == 0 {
-		cfg.Heartbeat = DefaultHeartbeat
-	}
-	if cfg.KeyCheck == 0 {
-		cfg.KeyCheck = keys.CacheTTL
-	}
-	if cfg.MaxBodyBytes == 0 {
-		cfg.MaxBodyBytes = DefaultMaxBodyBytes
-	}
-	if cfg.MaxImportBytes == 0 {
-		cfg.MaxImportBytes = DefaultMaxImportBytes
-	}
-	if cfg.MaxConversation == 0 {
-		cfg.MaxConversation = DefaultMaxConversation
-	}
-	if cfg.MaxReads == 0 {
-		cfg.MaxReads = DefaultMaxReads
-	}
-	if cfg.MaxImports == 0 {
-		cfg.MaxImports = DefaultMaxImports
-	}
-	if cfg.MaxStreams == 0 {
-		cfg.MaxStreams = DefaultMaxStreams
-	}
-	if cfg.FailureLimit == 0 {
-		cfg.FailureLimit = DefaultFailureLimit
-	}
-	if cfg.MaxSearches == 0 {
-		cfg.MaxSearches = DefaultMaxSearches
+	if err := cfg.defaultLimits(); err != nil {
+		return nil, err
 	}
 	if cfg.Recall == nil {
 		cfg.Recall = recall.New(0)
@@ -234,6 +202,39 @@ func New(cfg Config) (_ *Server, err error) {
 		s.handler = telemetry.Handler(s.handler, cfg.Tracing, s.serves)
 	}
 	return s, nil
+}
+
+// defaultLimits puts the defaults where a limit is 0, and refuses limits below 0,
+// which would let no request pass or every one.
+func (cfg *Config) defaultLimits() error {
+	if cfg.FailureLimit == 0 {
+		cfg.FailureLimit = DefaultFailureLimit
+	}
+	return errors.Join(
+		orDefault("RequestTimeout", &cfg.RequestTimeout, DefaultRequestTimeout),
+		orDefault("CompactionTimeout", &cfg.CompactionTimeout, DefaultCompactionTimeout),
+		orDefault("Heartbeat", &cfg.Heartbeat, DefaultHeartbeat),
+		orDefault("KeyCheck", &cfg.KeyCheck, keys.CacheTTL),
+		orDefault("MaxBodyBytes", &cfg.MaxBodyBytes, DefaultMaxBodyBytes),
+		orDefault("MaxImportBytes", &cfg.MaxImportBytes, DefaultMaxImportBytes),
+		orDefault("MaxConversation", &cfg.MaxConversation, DefaultMaxConversation),
+		orDefault("MaxReads", &cfg.MaxReads, DefaultMaxReads),
+		orDefault("MaxImports", &cfg.MaxImports, DefaultMaxImports),
+		orDefault("MaxSearches", &cfg.MaxSearches, DefaultMaxSearches),
+		orDefault("MaxStreams", &cfg.MaxStreams, DefaultMaxStreams),
+		orDefault("RateLimit", &cfg.RateLimit, 0),
+		orDefault("RateBurst", &cfg.RateBurst, 0),
+	)
+}
+
+func orDefault[T int | int64 | float64 | time.Duration](name string, value *T, standard T) error {
+	if *value == 0 {
+		*value = standard
+	}
+	if *value < 0 {
+		return fmt.Errorf("%s is %v: set 0 for the default, or more", name, *value)
+	}
+	return nil
 }
 
 // ServeHTTP answers one request.

@@ -288,3 +288,13 @@ func TestImportBomb(t *testing.T) {
 		t.Error(p.Detail)
 	}
 }
+
+// The answer to a file of no format names them all, and the nearest to the end.
+func TestImportNamesTheNearestFormat(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	p := a.refused(400, CodeUnknownFormat, request{method: "POST", path: "/v1/imports", header: octets, body: `[{"uuid":"a","updated_at":"x"}]`})
+	if !strings.Contains(p.Detail, "The nearest is claude") || !strings.Contains(p.Detail, "format=claude") {
+		t.Error(p.Detail)
+	}
+}

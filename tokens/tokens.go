@@ -1,5 +1,5 @@
-// Package tokens counts text the way OpenAI's models do. It knows text only;
-// what a whole message costs is package tree's rule.
+// Package tokens counts text as OpenAI's models do. It knows text only; package
+// tree has the rule for whole messages.
 package tokens
 
 import (
@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// A Counter says how many tokens a text is for a model. It is safe for use by
-// several goroutines at once.
+// A Counter counts the tokens of a text for a model. Several goroutines may use
+// it at once.
 type Counter interface {
 	Count(text string) int
 }
 
 // O200k counts in o200k_base, the encoding of GPT-4o, GPT-4.1, GPT-5 and the
-// o-series. The vocabulary is part of the program, and is unpacked by the first
-// count, in some 40 ms and 4 MB. A count takes some 50 MB of text a second
-// where most words were counted before, as they are in prose, and 5 where none
-// was; other vendors' models differ by 10 to 20 percent.
+// o-series. The vocabulary is part of the program. The first count unpacks it,
+// which takes some 40 ms and 4 MB. Prose is counted at some 50 MB a second,
+// because most of its words were counted before; text of new words at 5 MB a
+// second. The counts of other vendors' models differ by 10 to 20 percent.
 func O200k() Counter { return o200k }
 
 var o200k = &counter{count: func(piece string) int { return o200kBase().count(piece) }}

@@ -25,8 +25,9 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format/taubench"
 )
 
-// All gives every format that Import reads, the more telling ones first: the
-// first that recognizes a file reads it. A new format gets its line here.
+// All returns every format that Import reads. The first format that recognizes a
+// file reads it, so the formats with the most telling marks come first. A new
+// format gets its line here.
 func All() []format.Format {
 	return []format.Format{
 		chatgpt.Format{},

@@ -18,25 +18,25 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Store takes conversations in. *tree.Store is one.
+// A Store stores the conversations of an import. *tree.Store is one.
 type Store interface {
-	// Import stores the bundles in one transaction: all or, with an error,
-	// none. What is there already stays as it is.
+	// Import stores the bundles in one transaction: all of them or, with an
+	// error, none. What is stored already stays as it is.
 	Import(ctx context.Context, bundles ...tree.Bundle) ([]tree.Imported, error)
 
-	// ImportID gives the id for a conversation that is known by a name: the same
-	// one each time. former is the id that versions before gave it.
+	// ImportID returns the id of a conversation that is known by a name: the same
+	// id each time. former is the id that earlier versions gave it.
 	ImportID(ctx context.Context, name string, former uuid.UUID) (uuid.UUID, error)
 }
 
-// Options change what Import does. The zero value is a good one.
+// Options change what Import does. The zero value is valid.
 type Options struct {
 	Formats  []format.Format // that a file may be of; nil: All
 	Format   string          // the name of one of them; "": recognized from the content
 	TenantID string          // whose the store is; "": tree.DefaultTenant
-	// PublicIDs derives ids from the file and the tenant alone, so that they are
-	// the same in every installation, and anybody can compute them. Without it
-	// the store gives them. A dry run without a store has no others.
+	// PublicIDs derives ids from the file and the tenant alone. They are then the
+	// same in every installation, and anybody can compute them. Without it, the
+	// store makes the ids. A dry run without a store always uses public ids.
 	PublicIDs bool
 	// Bounds for files that nobody vouches for. One that goes beyond them ends in
 	// a fault.TooLarge, but for the notes, of which the report then counts the rest.
@@ -51,9 +51,9 @@ type Options struct {
 	Progress func(read int64) // called now and then with the bytes read so far; nil for none
 }
 
-// A Report tells what Import found and did. Added and Present stay 0 in a dry
-// run. A conversation that stands in the file more than once counts once, as
-// the largest.
+// A Report says what Import found and did. Added and Present stay 0 in a dry run.
+// A conversation that occurs more than once in the file counts once, as its
+// largest occurrence.
 type Report struct {
 	Format        string
 	Conversations int
@@ -76,24 +76,24 @@ const (
 	CodeFile     = format.CodeFile  // it can't be read on
 )
 
-// Import reads conversations from r and stores them. The format is recognized
-// from the content, a zip archive's from what is in it. It may be packed by gzip,
-// and in UTF-8, UTF-16 or UTF-32.
+// Import reads conversations from r and stores them. It recognizes the format
+// from the content, and a zip archive's format from the files in it. A file may
+// be packed by gzip, and may be in UTF-8, UTF-16 or UTF-32.
 //
-// A file comes in as far as it is sound. The report says what came in, and
-// names each thing that was repaired or left out; with an error, it tells of
-// what was stored before that. Importing the same file again adds nothing, and
-// importing a later export of the same conversations adds what is new. In a dry
-// run store may be nil.
+// Import stores every sound part of a file. The report says what was stored, and
+// names each thing that was repaired or left out. With an error, the report is
+// about what was stored before the error. A second import of the same file adds
+// nothing. An import of a later export of the same conversations adds what is
+// new. In a dry run store may be nil.
 //
-// Memory is bounded by eight times the bytes of the largest conversation,
-// whatever they are, and 32 MB, besides the notes; a zip archive that can't be
-// read at any offset is put into a temporary file. Small conversations go to
-// the store several at a time, and the file is read on while the store works.
-// When the context ends, the reading ends within a few hundred messages.
+// Memory is bounded by 32 MB and eight times the bytes of the largest
+// conversation, besides the notes. A zip archive that can't be read at any offset
+// is copied to a temporary file. Import stores several small conversations at a
+// time, and reads on while the store works. After the end of the context it stops
+// within a few hundred messages.
 //
-// An error of the file is one of the codes above, and its detail says where the
-// file is unsound. An error of the store is given as it came.
+// An error of the file has one of the codes above, and its detail says where the
+// file is unsound. An error of the store is returned unchanged.
 func Import(ctx context.Context, store Store, r io.Reader, opts Options) (_ Report, err error) {
 	defer fault.Wrap(&err, "transfer.Import")
 	im := newImporter(ctx, store, opts)

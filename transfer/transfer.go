@@ -1,13 +1,13 @@
-// Package transfer reads and writes conversations in files: the exports of
-// other chat programs, chat-completions message lists, and Coppice's own
-// JSONL, which loses nothing either way.
+// Package transfer reads and writes conversations in files: the exports of other
+// chat programs, lists of chat-completions messages, and Coppice's own JSONL,
+// which loses nothing in either direction.
 //
-// A format is a parser from a stream to [format.Conversation] values; each is a
-// package below transfer/format. What comes after is the same for all:
-// package mend checks and repairs the conversation, ids derive from the
-// source's so that the same file twice adds nothing, and the store takes one
-// conversation after the other. Memory is bounded by the largest conversation of
-// a file, not by the file.
+// A format is a parser from a stream to [format.Conversation] values, in a
+// package below transfer/format. Everything after the parser is the same for all
+// formats. Package mend checks and repairs the conversation. Its ids are derived
+// from the source's ids, so that the same file adds nothing a second time. The
+// store takes one conversation after the other. Memory is bounded by the largest
+// conversation of a file, and not by the file.
 package transfer
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// An AppendOption changes what an append does besides storing.
+// An AppendOption changes what an append does in addition to storing.
 type AppendOption func(*appendOptions)
 
 type appendOptions struct {
@@ -24,25 +24,26 @@ type appendOptions struct {
 	from     uuid.UUID
 }
 
-// KeepHead leaves the conversation's active head where it is. Without it an
-// append moves the head to the new message.
+// KeepHead leaves the conversation's active head where it is. Without it, an
+// append moves the active head to the new message.
 func KeepHead() AppendOption { return func(o *appendOptions) { o.keepHead = true } }
 
-// MoveHeadFrom moves the active head only where it still is this message when
-// the new one is stored, so that a switch to another branch meanwhile holds.
+// MoveHeadFrom moves the active head only if the head is still this message when
+// the new one is stored. So a switch to another branch in the meantime holds.
 func MoveHeadFrom(headID uuid.UUID) AppendOption { return func(o *appendOptions) { o.from = headID } }
 
-// Append stores a message under parentID, or as a new root where that is
-// uuid.Nil. An edit appends to the parent of the edited message, a
-// regeneration to the user message once more.
+// Append stores a message under parentID, or as a new root where parentID is
+// uuid.Nil. To edit a message, append to its parent. To regenerate an answer,
+// append to the user message again.
 //
-// Appending an id that is there returns the stored message and created false
-// if parent and content are the same, else a fault.Conflict. A parent that is
-// absent or a summary is a fault.NotFound, a body that is no chat-completions
-// message a fault.Invalid or fault.TooLarge.
+// If a message has the id already, Append returns the stored message and created
+// false where parent and content are the same, and a fault.Conflict where they
+// differ. An absent parent, and a summary as the parent, are a fault.NotFound. A
+// body that isn't a chat-completions message is a fault.Invalid or a
+// fault.TooLarge.
 //
-// One round trip and one commit, whatever the tree's size. A tool message
-// takes another round trip, to find the call it answers.
+// An append takes one round trip and one commit, in a tree of any size. A tool
+// message takes two round trips more, which find the call that it answers.
 func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, m NewMessage, opts ...AppendOption) (_ Message, created bool, err error) {
 	defer db.Wrap(&err, "tree.Append(%s, parent %s)", conversationID, parentID)
 	var o appendOptions
@@ -167,12 +168,12 @@ func (s *Store) checkParent(ctx context.Context, conversationID, parentID uuid.U
 	return c, err
 }
 
-// AppendChain stores messages as one path: the first under parentID, each
-// other under the one before it. All are stored or none. It takes MaxChain
-// messages, moves the active head to the last, and is idempotent like Append
-// where every message brings its id.
+// AppendChain stores messages as one path: the first under parentID, and each
+// other message under the one before it. It stores all of them or none. It takes
+// up to MaxChain messages, moves the active head to the last, and is idempotent
+// like Append where every message has an id.
 //
-// A fixed number of round trips, and one commit.
+// It takes a fixed number of round trips, and one commit.
 func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.UUID, ms []NewMessage, opts ...AppendOption) (_ []Message, created bool, err error) {
 	defer db.Wrap(&err, "tree.AppendChain(%s, parent %s, %d messages)", conversationID, parentID, len(ms))
 	var o appendOptions

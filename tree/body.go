@@ -74,7 +74,7 @@ func partTokens(kind string, bytes int) int {
 }
 
 // Cost returns what a message of this body costs in a context, in tokens. A body
-// that can't be stored is an fault.Invalid or a fault.TooLarge.
+// that can't be stored is a fault.Invalid or a fault.TooLarge.
 func (s *Store) Cost(body json.RawMessage) (int, error) {
 	m, err := parseBody(body)
 	if err != nil {

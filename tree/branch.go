@@ -10,12 +10,12 @@ import (
 )
 
 // Branch streams the last limit messages of the branch that ends in headID, the
-// oldest first; a limit of 0 is the whole branch. A headID of uuid.Nil is the
+// oldest first. A limit of 0 is the whole branch. A headID of uuid.Nil is the
 // active head. The first error ends the sequence.
 //
-// It is one query, and the program's memory doesn't grow with the branch. While
-// the sequence is read a connection is in use; over a transaction nothing else
-// may run until it ends.
+// It is one query, and the program's memory doesn't grow with the branch. The
+// sequence holds a connection until it ends. Over a transaction, nothing else may
+// run until then.
 func (s *Store) Branch(ctx context.Context, conversationID, headID uuid.UUID, limit int) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		if err := s.streamBranch(ctx, conversationID, headID, limit, yield); err != nil {

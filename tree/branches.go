@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// Message reads one message. A summary's id is a fault.NotFound, as a summary is
-// no message.
+// Message reads one message. The id of a summary is a fault.NotFound, because a
+// summary isn't a message.
 func (s *Store) Message(ctx context.Context, conversationID, id uuid.UUID) (_ Message, err error) {
 	defer db.Wrap(&err, "tree.Message(%s, %s)", conversationID, id)
 	row, err := s.node(ctx, conversationID, id)
@@ -80,9 +80,9 @@ func (s *Store) children(ctx context.Context, conversationID, id uuid.UUID, afte
 	return nodes, err
 }
 
-// Branches lists the heads of the conversation's branches, that is the
-// messages without child messages, newest first. It reads the conversation's
-// part of two indexes, about 100 ms for 100,000 nodes.
+// Branches lists the leaves of the conversation, which are the heads of its
+// branches, newest first. It reads the conversation's part of two indexes: about
+// 100 ms for 100,000 nodes.
 func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer db.Wrap(&err, "tree.Branches(%s)", conversationID)
 	limit, before, err := p.timed("branches", s.tenant, conversationID.String())
@@ -105,9 +105,9 @@ func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging
 	return paged(out, limit, before, func(m Message) cursor { return timed(m.CreatedAt, m.ID) }), nil
 }
 
-// NewestLeaf gives the newest leaf at or below a message: where its branch was
-// left off, and where switching to it should land. It walks what lies below,
-// at about 200,000 messages a second.
+// NewestLeaf returns the newest leaf at or below a message. This is the branch to
+// open when a reader switches to the message. It walks the nodes below the
+// message, at about 200,000 a second.
 func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_ Message, err error) {
 	defer db.Wrap(&err, "tree.NewestLeaf(%s, %s)", conversationID, id)
 	if _, err := s.Message(ctx, conversationID, id); err != nil {
@@ -120,15 +120,14 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 	return s.Message(ctx, conversationID, uuid.UUID(leaf.Bytes))
 }
 
-// Transcript reads a branch, every message of it, a page at a time from the
-// head back. Inside a page the oldest message stands first, so that a reader
-// puts each next page before what it has. A page costs the same wherever it
-// lies on the path.
+// Transcript reads all messages of a branch, a page at a time from the head back.
+// Within a page the oldest message stands first, so that a reader puts each next
+// page in front of the pages before. A page costs the same anywhere on the path.
 //
 // A headID of uuid.Nil is the active head. A cursor belongs to the branch whose
-// first page gave it, and to no other; with a headID of uuid.Nil it stands for
-// that branch, so that a reader of the active branch can go on when another one
-// has become active.
+// first page gave it. With a headID of uuid.Nil the cursor still means that
+// branch, so that a reader of the active branch can go on when another branch has
+// become active.
 func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer db.Wrap(&err, "tree.Transcript(%s, head %s)", conversationID, headID)
 	limit, from, err := p.page("transcript", s.tenant, conversationID.String())
@@ -187,13 +186,13 @@ func (s *Store) noBranch(ctx context.Context, conversationID, headID uuid.UUID, 
 	return errMessageNotFound
 }
 
-// Tree streams every node of a conversation without its body, a parent before
-// its children, summaries among them. preview asks for that many characters of
-// each message's text; 0 leaves bodies unread. The first error ends the
-// sequence. Memory doesn't grow with the tree.
+// Tree streams every node of a conversation without its body: a parent before its
+// children, and summaries among them. preview is how many characters of each
+// message's text a node has; with 0, bodies are not read. The first error ends
+// the sequence. Memory doesn't grow with the tree.
 //
-// While the sequence is read a connection is in use. Over a transaction
-// nothing else may run until it ends.
+// The sequence holds a connection until it ends. Over a transaction, nothing else
+// may run until then.
 func (s *Store) Tree(ctx context.Context, conversationID uuid.UUID, preview int) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		if err := s.stream(ctx, conversationID, preview, yield); err != nil {

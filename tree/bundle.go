@@ -18,11 +18,11 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// Import stores whole conversations in one transaction: all of them or none.
-// Of a conversation that is there it adds the nodes that are missing and
-// leaves everything else as it is, so that importing twice adds nothing; it
-// tells which nodes are there and say something else. A node that is unsound, or whose parent is in neither the bundle nor the
-// store, is a fault.Invalid that names it.
+// Import stores whole conversations in one transaction: all of them or none. To a
+// conversation that is stored already it adds the missing nodes, and leaves
+// everything else as it is, so that a second import adds nothing. It says which
+// stored nodes differ from the bundle's. An unsound node is a fault.Invalid that
+// names it, and so is a node whose parent is neither in the bundle nor stored.
 //
 // Memory and cost grow with the largest conversation, stored nodes included.
 func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, err error) {
@@ -353,9 +353,9 @@ func (im *importer) settleHead(ctx context.Context, headID uuid.UUID, createdAt 
 	return im.s.q.TouchConversation(ctx, touch)
 }
 
-// Export reads a whole conversation, as Import takes it: a parent before its
-// children, a summary after its anchor. Memory doesn't grow with the tree;
-// while the sequence is read a connection is in use.
+// Export reads a whole conversation in the order that Import needs: a parent
+// before its children, and a summary after its anchor. Memory doesn't grow with
+// the tree. The sequence holds a connection until it ends.
 func (s *Store) Export(ctx context.Context, conversationID uuid.UUID) (_ Conversation, _ iter.Seq2[BundleNode, error], err error) {
 	defer db.Wrap(&err, "tree.Export(%s)", conversationID)
 	c, err := s.Conversation(ctx, conversationID)

@@ -29,7 +29,7 @@ const (
 	maxCandidates   = 20
 )
 
-// Candidates gives the tenant's conversations that have most of the words, rare
+// Candidates returns the tenant's conversations that have most of the words, rare
 // words before common ones, at most 20 of them; where none has any, those in which
 // something was said last. Words are letters and digits
 // only, MaxTerms of them at most, and are found as Search finds them, but also as a

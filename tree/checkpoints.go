@@ -12,8 +12,9 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// A Checkpoint is what came of an answer that is still streaming. It is no node:
-// no read shows it, and it goes with its conversation.
+// A Checkpoint is the text of an answer that is still streaming, as far as it has
+// come. It isn't a node: no read shows it, and it is deleted with its
+// conversation.
 type Checkpoint struct {
 	TenantID       string // as Checkpoints tells it
 	ConversationID uuid.UUID
@@ -27,7 +28,8 @@ type Checkpoint struct {
 	SavedAt        time.Time // set by SaveCheckpoint
 }
 
-// SaveCheckpoint stores a checkpoint in place of the one of the same message.
+// SaveCheckpoint stores a checkpoint, in place of an earlier one of the same
+// message.
 func (s *Store) SaveCheckpoint(ctx context.Context, c Checkpoint) (err error) {
 	defer db.Wrap(&err, "tree.SaveCheckpoint(%s, %s)", c.ConversationID, c.MessageID)
 	return s.q.SaveCheckpoint(ctx, db.SaveCheckpointParams{
@@ -42,8 +44,8 @@ func (s *Store) DropCheckpoint(ctx context.Context, conversationID, messageID uu
 	return s.q.DropCheckpoint(ctx, db.DropCheckpointParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID)})
 }
 
-// Checkpoints lists the checkpoints of all tenants, without what came: their
-// tenants, ids, servers and times.
+// Checkpoints lists the checkpoints of all tenants without their text: tenants,
+// ids, servers and times.
 func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 	defer db.Wrap(&err, "tree.Checkpoints")
 	rows, err := s.q.ListCheckpoints(ctx)
@@ -60,10 +62,11 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 	return list, nil
 }
 
-// TakeCheckpoint stores a checkpoint that Checkpoints listed as a message, which
-// answer makes of it, and deletes it, both or neither. Where the checkpoint is
-// gone or was saved again, or where no message can be stored, because one of its
-// id is or because the parent was pruned, it stores nothing and stored is false.
+// TakeCheckpoint turns a checkpoint that Checkpoints listed into a message, and
+// deletes the checkpoint, in one transaction. answer makes the message.
+// TakeCheckpoint stores nothing, and returns stored false, if the checkpoint is
+// gone or was saved again, if a message with its id exists, or if the parent was
+// pruned.
 func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(Checkpoint) NewMessage) (m Message, stored bool, err error) {
 	defer db.Wrap(&err, "tree.TakeCheckpoint(%s, %s)", listed.ConversationID, listed.MessageID)
 	err = s.ForTenant(listed.TenantID).inTx(ctx, func(s *Store) error {

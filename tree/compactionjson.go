@@ -2,9 +2,9 @@ package tree
 
 import "time"
 
-// AppendJSON appends the record's members under the names of the table
-// compactions, with ids, settings and attempts that there are none of as null,
-// {} and [].
+// AppendJSON appends the record's members under the column names of the table
+// compactions. An absent id is null, absent settings are {}, and absent attempts
+// are [].
 func (k Compaction) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, k.ID)
 	dst = appendID(dst, `,"conversation_id":`, k.ConversationID)

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// Outcome is what came of a compaction.
+// Outcome says how a compaction ended.
 type Outcome string
 
 const (
@@ -22,7 +22,7 @@ const (
 	OutcomeFailed      Outcome = "failed"        // no summarizer gave a summary
 )
 
-// A Compaction is the record of one that ran, whatever came of it.
+// A Compaction is the record of a compaction that ran, with any outcome.
 type Compaction struct {
 	ConversationID   uuid.UUID
 	ID               uuid.UUID
@@ -50,16 +50,17 @@ type Compaction struct {
 	CreatedAt        time.Time
 }
 
-// RecordCompaction stores the record of a compaction, and its summary where n
-// is not nil, in one transaction.
+// RecordCompaction stores the record of a compaction in one transaction, together
+// with its summary if n is not nil.
 //
-// The summary lands by compare-and-swap: only if its anchor and cutoff are
-// still there, and the summary that applies at the anchor is still the one it
+// The summary lands by compare-and-swap. Its anchor and cutoff must still be
+// there, and the summary that applies at the anchor must still be the one that it
 // merged, k.PriorSummaryID. Otherwise the outcome becomes OutcomeStale or
-// OutcomeSuperseded and no node is made, so a late result never hides a newer
-// one. It returns the record as it was stored.
+// OutcomeSuperseded, and no node is made. So a late result never hides a newer
+// one. RecordCompaction returns the record as it was stored.
 //
-// The cost grows with the messages between the anchor and the prior summary's.
+// The cost grows with the messages between the anchor and the prior summary's
+// anchor.
 func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummary) (_ Compaction, err error) {
 	defer db.Wrap(&err, "tree.RecordCompaction(%s, %s)", k.ConversationID, k.ID)
 	err = s.inTx(ctx, func(s *Store) error {
@@ -132,7 +133,7 @@ func (s *Store) after(ctx context.Context, k *Compaction, n *NewSummary) error {
 	return err
 }
 
-// Compactions lists the compactions of a conversation that ran, newest first.
+// Compactions lists the compactions of a conversation, newest first.
 func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Compaction], err error) {
 	defer db.Wrap(&err, "tree.Compactions(%s)", conversationID)
 	limit, before, err := p.timed("compactions", s.tenant, conversationID.String())
@@ -171,7 +172,7 @@ func fromCompaction(row db.Compaction) Compaction {
 	}
 }
 
-// Fruitless is a compaction that left its branch as it was.
+// Fruitless is a compaction that left its branch unchanged.
 type Fruitless struct {
 	CutoffID       uuid.UUID
 	Outcome        Outcome
@@ -180,8 +181,8 @@ type Fruitless struct {
 	CreatedAt      time.Time
 }
 
-// FruitlessCompactions gives the newest of those compactions that were asked for
-// by these very settings, and not by a request, and left their branch as it was,
+// FruitlessCompactions returns the newest compactions that ran with exactly these
+// settings, were not asked for by a request, and left their branch unchanged,
 // newest first.
 func (s *Store) FruitlessCompactions(ctx context.Context, conversationID uuid.UUID, settings json.RawMessage) (_ []Fruitless, err error) {
 	defer db.Wrap(&err, "tree.FruitlessCompactions(%s)", conversationID)
@@ -202,8 +203,8 @@ func (s *Store) FruitlessCompactions(ctx context.Context, conversationID uuid.UU
 // doesn't come to so many.
 const maxFruitless = 64
 
-// Summaries lists a conversation's summaries without their bodies, newest
-// first, whichever branch they serve.
+// Summaries lists a conversation's summaries of all branches without their
+// bodies, newest first.
 func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
 	defer db.Wrap(&err, "tree.Summaries(%s)", conversationID)
 	rows, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
@@ -224,7 +225,7 @@ func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Su
 	return out, nil
 }
 
-// SummariesOnBranch gives the ids of the summaries that are anchored on root →
+// SummariesOnBranch returns the ids of the summaries whose anchor is on root →
 // headID. It walks the whole path.
 func (s *Store) SummariesOnBranch(ctx context.Context, conversationID, headID uuid.UUID) (_ []uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.SummariesOnBranch(%s, head %s)", conversationID, headID)
@@ -237,7 +238,7 @@ func (s *Store) SummariesOnBranch(ctx context.Context, conversationID, headID uu
 	return fromUUIDs(ids), err
 }
 
-// Summary reads one summary. A message's id is a fault.NotFound.
+// Summary reads one summary. The id of a message is a fault.NotFound.
 func (s *Store) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ Summary, err error) {
 	defer db.Wrap(&err, "tree.Summary(%s, %s)", conversationID, id)
 	row, err := s.node(ctx, conversationID, id)

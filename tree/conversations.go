@@ -15,9 +15,10 @@ import (
 
 var none = json.RawMessage("{}")
 
-// CreateConversation makes a conversation without messages. An id of this
-// tenant's that is there returns that conversation and created false if title,
-// metadata and settings are the same and it is no fork, else a fault.Conflict.
+// CreateConversation makes a conversation without messages. If this tenant has a
+// conversation of the id already, it returns that conversation and created false
+// where title, metadata and settings are the same and the conversation isn't a
+// fork, and a fault.Conflict otherwise.
 func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Conversation, created bool, err error) {
 	defer db.Wrap(&err, "tree.CreateConversation(%s)", n.ID)
 	if n, err = checkNew(n); err != nil {
@@ -122,8 +123,8 @@ func (s *Store) Conversation(ctx context.Context, id uuid.UUID) (_ Conversation,
 	return fromConversation(row), nil
 }
 
-// Head gives a conversation's active head. It is a fault.NotFound while there is
-// no message.
+// Head returns a conversation's active head. While there is no message, it is a
+// fault.NotFound.
 func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID, err error) {
 	c, err := s.Conversation(ctx, conversationID)
 	if err != nil {
@@ -138,13 +139,14 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 var errNoActiveHead = fault.New(fault.NotFound, "no_active_head", "",
 	"The conversation has no message yet, so no branch is active. Append one first.")
 
-// Conversations lists conversations, the one in which something was last said
-// or pruned first. A query
-// keeps those whose title contains it, case aside, or one of whose messages
-// matches it in full text, in the syntax of Search.
+// Conversations lists conversations. The one that changed last, by a message or a
+// prune, stands first. A query keeps the conversations whose title contains it,
+// in upper or lower case, and the conversations with a message that Search would
+// find.
 //
-// A page without a query costs its rows; with one, the tenant's conversations
-// and the messages that may match. It ends like a Search that takes too long.
+// Without a query, a page costs its rows. With one, it costs the tenant's
+// conversations and the messages that may match. It ends like a Search that takes
+// too long.
 func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Page[Conversation], err error) {
 	defer db.Wrap(&err, "tree.Conversations(%+v)", p)
 	limit, after, err := p.timed("conversations", s.tenant, query)
@@ -179,9 +181,9 @@ func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Pa
 	return paged(out, limit, after, func(c Conversation) cursor { return timed(c.UpdatedAt, c.ID) }), nil
 }
 
-// UpdateConversation changes the title, metadata, settings or active head. A
-// head that is no message of the conversation is a fault.Invalid. None of it
-// changes UpdatedAt.
+// UpdateConversation changes the title, metadata, settings or active head. A head
+// that isn't a message of the conversation is a fault.Invalid. UpdatedAt stays as
+// it is.
 func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u ConversationUpdate) (_ Conversation, err error) {
 	defer db.Wrap(&err, "tree.UpdateConversation(%s)", id)
 	params := db.UpdateConversationParams{ID: toUUID(id), TenantID: s.tenant, HeadID: toUUID(u.HeadID)}
@@ -235,8 +237,8 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 	})
 }
 
-// Lock holds all other writers of a conversation off until the transaction that
-// the store is over ends. What is read after it stays true until then.
+// Lock keeps all other writers of a conversation waiting until the store's
+// transaction ends. What is read after it stays true until then.
 func (s *Store) Lock(ctx context.Context, conversationID uuid.UUID) (err error) {
 	defer db.Wrap(&err, "tree.Lock(%s)", conversationID)
 	_, err = s.lock(ctx, conversationID)

@@ -22,12 +22,12 @@ const (
 )
 
 // FindConversation finds the conversations that a person may mean by a name: an
-// id, the beginning of one, or a title, letter for letter. The beginning has at
-// least four characters, and the id's dashes or none. Ids win over titles.
+// id, the beginning of one, or an exact title. The beginning needs four
+// characters or more; dashes may be left out. Ids win over titles.
 //
-// The conversation that was updated last stands first. No conversation is no
-// error. It reads the tenant's conversations, or one where the name is a whole
-// id.
+// The conversation that changed last stands first. It is no error if there is
+// none. The query reads the tenant's conversations, or one conversation where the
+// name is a whole id.
 func (s *Store) FindConversation(ctx context.Context, name string) (_ []Conversation, err error) {
 	defer db.Wrap(&err, "tree.FindConversation")
 	if id, err := uuid.Parse(name); err == nil {
@@ -61,8 +61,8 @@ func (s *Store) FindConversation(ctx context.Context, name string) (_ []Conversa
 }
 
 // FindNodes finds the messages and summaries of a conversation by an id or the
-// beginning of one, as FindConversation takes it, in the order of their ids. No
-// node is no error. It costs what it gives.
+// beginning of one, as FindConversation does, in the order of their ids. It is no
+// error if there is none. The cost grows with the result.
 func (s *Store) FindNodes(ctx context.Context, conversationID uuid.UUID, beginning string) (_ []Node, err error) {
 	defer db.Wrap(&err, "tree.FindNodes(%s)", conversationID)
 	first, last := idsFrom(beginning)

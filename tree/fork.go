@@ -15,16 +15,16 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// Fork copies a message's path, verbatim, and the summaries that hold for it
-// into a new conversation whose active head is the message's copy. Of n, ID,
-// Title, Metadata and Settings count; a title, metadata or settings that it
-// leaves out are the source's, and the metadata then says where it comes from
-// under "forked_from". The copies' ids derive from the new conversation's id
-// and theirs.
+// Fork copies a message's path, verbatim, and the summaries that hold for it into
+// a new conversation. The copy of the message becomes its active head. Fork uses
+// the ID, Title, Metadata and Settings of n. A title, metadata or settings that n
+// leaves out are those of the source, and the metadata then names the source
+// under "forked_from". The ids of the copies are derived from the new
+// conversation's id and their own.
 //
-// The same fork asked for again, by its id, the message and what n says, changes
-// nothing and returns created false, whatever became of the source or the fork
-// since. An id that anything else has is a fault.Conflict.
+// Asked again for the same fork, with the same id, message and n, Fork changes
+// nothing and returns created false, even if the source or the fork have changed
+// since. If another conversation has the id, it is a fault.Conflict.
 //
 // The cost grows with the path, at about 20,000 messages a second.
 func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n NewConversation) (_ Conversation, created bool, err error) {

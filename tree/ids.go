@@ -33,9 +33,9 @@ func (k *secret) read(ctx context.Context, q *db.Queries) ([]byte, error) {
 	return read, nil
 }
 
-// DeriveID makes an id from a name, the same one each time in this installation
-// and for this tenant. Nobody who can't read the database can compute it, and so
-// nobody can take it in advance. Names of different kinds don't meet.
+// DeriveID makes an id from a name: the same id each time in this installation
+// and for this tenant. Only a reader of the database can compute it, so nobody
+// else can take it in advance. Names of different kinds never have the same id.
 func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.DeriveID(%s)", kind)
 	key, err := s.secret.read(ctx, s.q)
@@ -50,10 +50,11 @@ func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, e
 	return id, nil
 }
 
-// ImportID gives the id for a conversation that an import knows by a name:
-// former where this tenant has a conversation of that id, which versions before
-// the installation had a secret made of the name, so that a later export of the
-// same conversation still adds to it; else one that DeriveID makes.
+// ImportID returns the id of a conversation that an import knows by a name. It is
+// former if this tenant has a conversation of that id, and otherwise an id that
+// DeriveID makes. Versions of the program before the installation had a secret
+// made former of the name. So a later export of the same conversation still adds
+// to it.
 func (s *Store) ImportID(ctx context.Context, name string, former uuid.UUID) (_ uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.ImportID(%s)", former)
 	there, err := s.q.HasConversation(ctx, db.HasConversationParams{ID: toUUID(former), TenantID: s.tenant})

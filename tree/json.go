@@ -14,9 +14,9 @@ import (
 // line and a program that imports this package all show the same. Bodies and
 // metadata are spliced in as they are stored.
 
-// AppendJSON appends the message's JSON to dst: {id, conversation_id,
-// parent_id, the members of the body, pinned, metadata, tokens, depth,
-// siblings, created_at}.
+// AppendJSON appends the message's JSON to dst: {id, conversation_id, parent_id,
+// the members of the body, pinned, metadata, tokens, depth, siblings,
+// created_at}.
 func (m Message) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, m.ID)
 	dst = appendID(dst, `,"conversation_id":`, m.ConversationID)
@@ -42,8 +42,8 @@ func bodyMembers(body json.RawMessage) []byte {
 	return bytes.TrimSpace(body[1 : len(body)-1])
 }
 
-// AppendJSON appends {id, title, metadata, settings, head_id,
-// created_at, updated_at}. It leaves out the tenant: a client knows its own.
+// AppendJSON appends {id, title, metadata, settings, head_id, created_at,
+// updated_at}. It leaves out the tenant, because a client knows its own.
 func (c Conversation) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, c.ID)
 	dst = appendString(dst, `,"title":`, c.Title)
@@ -59,8 +59,9 @@ func (c Conversation) AppendJSON(dst []byte) []byte {
 func (c Conversation) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
 
 // AppendJSON appends {id, parent_id, kind, role, depth, tokens, pinned,
-// sibling_index, created_at}, of a summary also {last_summarized_id,
-// prior_summary_id, kept_ids, model, origin}, and preview where one was asked for.
+// sibling_index, created_at}. A summary also has {last_summarized_id,
+// prior_summary_id, kept_ids, model, origin}. A node that was read with a preview
+// has it too.
 func (n Node) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, n.ID)
 	dst = appendID(dst, `,"parent_id":`, n.ParentID)
@@ -134,7 +135,7 @@ func (p Pruned) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// MarshalJSON gives {data, next_cursor}, next_cursor null on the last page.
+// MarshalJSON returns {data, next_cursor}. On the last page next_cursor is null.
 func (p Page[T]) MarshalJSON() ([]byte, error) {
 	data := p.Data
 	if data == nil {
@@ -150,8 +151,8 @@ func (p Page[T]) MarshalJSON() ([]byte, error) {
 	}{data, next})
 }
 
-// AppendID appends an id as JSON: null for uuid.Nil. It takes no memory, where
-// id.String takes some for each of a hundred ids of a page.
+// AppendID appends an id as JSON, null for uuid.Nil. It allocates nothing, which
+// counts for a page of a hundred ids.
 func AppendID(dst []byte, id uuid.UUID) []byte {
 	if id == uuid.Nil {
 		return append(dst, "null"...)

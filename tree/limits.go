@@ -8,29 +8,29 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// Limits of what a tenant may store. 0 is no limit. They hold to the one,
-// however many writers and servers there are.
+// Limits bound what a tenant may store. 0 is no limit. They are exact, with any
+// number of writers and servers.
 type Limits struct {
 	Conversations           int // of the tenant's, at a time
 	MessagesPerConversation int // summaries don't count: compactions make them
 }
 
-// WithLimits refuses what goes beyond the limits with a fault.Full. What is
-// stored already stays, and can be sent again, also where it is more.
+// WithLimits refuses with a fault.Full what goes beyond the limits. What is
+// stored already stays, even if it is more, and can be sent again.
 //
-// The limit of messages costs an append nothing: the conversation's row, which
-// an append changes in any case, has their number. That of conversations makes
-// those who make one for the same tenant take their turns, and counts the
-// tenant's conversations in an index.
+// The limit of messages costs an append nothing, because the conversation's row
+// has their number and an append changes that row in any case. For the limit of
+// conversations, the creators of a tenant's conversations take turns, and each
+// counts the tenant's conversations in an index.
 func WithLimits(l Limits) Option {
 	const most = math.MaxInt32 - 1 // which the database can count to
 	l.Conversations, l.MessagesPerConversation = min(l.Conversations, most), min(l.MessagesPerConversation, most)
 	return func(s *Store) { s.limits = l }
 }
 
-// RoomFor is a fault.Full where a conversation, as it was read, can't take so
-// many more messages. Appends find out by themselves: this is for who would
-// only append after something costly.
+// RoomFor returns a fault.Full if a conversation, as it was read, has no room for
+// so many more messages. An append checks its limits by itself. RoomFor serves
+// callers that do something costly before the append.
 func (s *Store) RoomFor(c Conversation, messages int) error {
 	return s.roomFor(c.messages, messages)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// Messages reads messages by their ids, in the ids' order; one id may stand
-// there twice. One that is absent is a fault.NotFound.
+// Messages reads messages by their ids, in the order of the ids. An id may occur
+// twice. An absent message is a fault.NotFound.
 func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ []Message, err error) {
 	defer db.Wrap(&err, "tree.Messages(%s, %d ids)", conversationID, len(ids))
 	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})

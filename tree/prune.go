@@ -8,16 +8,16 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// Prune deletes a message with all that lies below it, summaries included. Of
-// a summary it deletes that one node, which undoes its compaction: the summary
+// Prune deletes a message with all nodes below it, summaries included. Of a
+// summary it deletes that one node, which undoes its compaction: the summary
 // before it applies again.
 //
-// Where the active head goes with the subtree, it moves to the newest leaf
-// below the pruned message's parent, or of the whole tree where a root was
-// pruned. The later siblings' indexes close up.
+// If the active head is deleted, the head moves to the newest leaf below the
+// pruned message's parent, or to the newest leaf of the tree where a root was
+// pruned. The indexes of the later siblings close up.
 //
-// The cost grows with what is deleted, at about 25,000 nodes a second; where
-// most conversations are much smaller, Postgres may also read this one once.
+// The cost grows with what is deleted, at about 25,000 nodes a second. Where most
+// conversations are much smaller, Postgres may also read this conversation once.
 func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
 	defer db.Wrap(&err, "tree.Prune(%s, %s)", conversationID, id)
 	err = s.inTx(ctx, func(s *Store) error {

@@ -12,13 +12,15 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// A Version tells rows of one message apart: a message that was pruned and
-// stored again under its old id has another one. A message cannot be pruned
-// without those below it, so as long as a head has the same Version, so has its
-// whole path been the same. The prune of an earlier sibling changes it too.
+// A Version tells two rows of one message apart: a message that was pruned and
+// stored again under its old id has another Version. A message can't be pruned
+// without the messages below it. So while a head keeps its Version, its whole
+// path has stayed the same. The prune of an earlier sibling changes the Version
+// too.
 type Version uint32
 
-// A BranchState tells a reader that remembers a branch whether it still stands.
+// A BranchState lets a reader that remembers a branch see whether the branch
+// still stands.
 type BranchState struct {
 	HeadID    uuid.UUID // the active one, where that was asked for
 	Version   Version   // of the head
@@ -35,7 +37,7 @@ type Fold struct {
 	CutoffID  uuid.UUID // last message that the summary replaces
 }
 
-// A Text is a message with what it takes to remember its words.
+// A Text is a message as an index of its words needs it.
 type Text struct {
 	ID       uuid.UUID
 	ParentID uuid.UUID
@@ -47,8 +49,9 @@ type Text struct {
 }
 
 // BranchState reads the state of the branch that ends in headID, in two short
-// queries. uuid.Nil stands for the active head. Its cost doesn't grow with the branch, only with the number of the
-// conversation's summaries.
+// BranchState reads the state of the branch that ends in headID, in two short
+// queries. uuid.Nil stands for the active head. The cost grows with the number of
+// the conversation's summaries, and not with the branch.
 func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
 	defer fault.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
 	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})
@@ -70,8 +73,9 @@ func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 	return state, err
 }
 
-// Ancestors gives a message and those above it, limit of them at most, towards
-// the root. A message that is absent gives none. An error of fn ends the walk.
+// Ancestors calls fn with a message and then with those above it, up to limit of
+// them, towards the root. An absent message gives none. An error of fn ends the
+// walk.
 func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(Text) error) (err error) {
 	defer fault.Wrap(&err, "tree.Ancestors(%s, %s)", conversationID, id)
 	for row, err := range db.StreamUp(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}) {
@@ -85,8 +89,8 @@ func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 	return nil
 }
 
-// Texts gives messages by their ids, in the ids' order, without those that are
-// absent. An error of fn ends it.
+// Texts calls fn with messages in the order of their ids, and leaves out absent
+// ones. An error of fn ends it.
 func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(Text) error) (err error) {
 	defer fault.Wrap(&err, "tree.Texts(%s, %d ids)", conversationID, len(ids))
 	for row, err := range db.StreamTexts(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant}) {
@@ -111,9 +115,9 @@ func giveText(row db.WalkUpRow, fn func(Text) error) error {
 	})
 }
 
-// Versions gives the version of every message of a conversation, a parent
-// before its children. It reads the whole conversation, without its bodies:
-// about 100 ms for 100,000 messages.
+// Versions calls fn with the version of every message of a conversation, a parent
+// before its children. It reads the whole conversation without its bodies: about
+// 100 ms for 100,000 messages.
 func (s *Store) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
 	defer fault.Wrap(&err, "tree.Versions(%s)", conversationID)
 	rows, err := s.q.ListVersions(ctx, db.ListVersionsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})

@@ -14,12 +14,13 @@ import (
 	"github.com/coppice-chat/coppice/tokens"
 )
 
-// DefaultTenant owns what is stored where nobody made tenants.
+// DefaultTenant owns everything in an installation without tenants.
 const DefaultTenant = "default"
 
-// A Store reads and writes one tenant's conversations. It holds no state but
-// its handle, the installation's secret and about how many messages a tenant has, and is safe for use by several goroutines where that is (a pool
-// is, a connection or a transaction isn't).
+// A Store reads and writes one tenant's conversations. Its state is a handle, the
+// installation's secret, and roughly how many messages a tenant has. Several
+// goroutines may use it if they may use its handle: a pool, but not a connection
+// or a transaction.
 type Store struct {
 	h       db.Handle
 	q       *db.Queries
@@ -44,38 +45,37 @@ func WithTokenCounter(c tokens.Counter) Option {
 	return func(s *Store) { s.counter = c }
 }
 
-// An AppendHook does its own work in the transaction of an append, so that
-// both are there or neither.
+// An AppendHook does work of its own in the transaction of an append, so that
+// both are committed or neither is.
 type AppendHook interface {
-	// Wants tells before an append under parentID whether Appended is to be
-	// called: tokens and messages are how many the append brings. It must not
-	// wait, as it is asked on every append, and it must remember nothing, as the
+	// Wants is asked before an append under parentID whether Appended is to be
+	// called. tokens and messages are how many the append brings. Wants must not
+	// wait, because every append asks it. It must remember nothing, because the
 	// append may be refused.
 	Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool
 
-	// Stored is called after the commit of an append that was not wanted: id is
-	// its last message.
+	// Stored is called after the commit of an append that Wants declined. id is
+	// the append's last message.
 	Stored(conversationID, parentID, id uuid.UUID, tokens, messages int)
 
-	// Appended is called with the last message stored and a Store over the
+	// Appended is called with the last message stored, and with a Store over the
 	// append's transaction, which ctx carries (db.TxOf). Its error undoes the
-	// append. The function that it gives, nil for none, is called after the
-	// commit.
+	// append. If it returns a function, that function is called after the commit.
 	//
-	// In a transaction of the caller's there is no call after the commit, because
-	// nobody knows whether it comes.
+	// Where the caller brought the transaction, the function is not called,
+	// because only the caller knows of the commit.
 	Appended(ctx context.Context, s *Store, m Message) (committed func(), err error)
 }
 
-// WithAppendHook calls h with appends. An append that h wants takes a
-// transaction of several round trips, any other stays at one.
+// WithAppendHook calls h with appends. An append that h wants takes a transaction
+// of several round trips. Any other append still takes one.
 func WithAppendHook(h AppendHook) Option {
 	return func(s *Store) { s.hook = h }
 }
 
-// New gives a Store of DefaultTenant's conversations over a pool, a connection
-// or a transaction. Over a transaction its writes are the caller's to commit;
-// a method that fails has then changed nothing, and the transaction goes on.
+// New returns a Store of DefaultTenant's conversations over a pool, a connection
+// or a transaction. Over a transaction the caller commits. A method that fails
+// has then changed nothing, and the transaction goes on.
 func New(h db.Handle, opts ...Option) *Store {
 	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), searchTimeout: SearchTimeout}
 	for _, o := range opts {
@@ -84,16 +84,16 @@ func New(h db.Handle, opts ...Option) *Store {
 	return s
 }
 
-// ForTenant gives the same Store for another tenant's conversations.
+// ForTenant returns the same Store for another tenant's conversations.
 func (s *Store) ForTenant(tenantID string) *Store {
 	c := *s
 	c.tenant = tenantID
 	return &c
 }
 
-// CheckingSettings gives the same Store, which refuses what check refuses of the
-// settings that a conversation is made with, or given. What settings mean is
-// none of the tree's business; that nobody stores some that can't stand is.
+// CheckingSettings returns the same Store with a check of the settings that a
+// conversation is made with or given. It stores no settings that check refuses.
+// The tree itself doesn't know what settings mean.
 func (s *Store) CheckingSettings(check func(settings json.RawMessage) error) *Store {
 	c := *s
 	c.settings = check
@@ -108,10 +108,10 @@ func (s *Store) checkSettings(given json.RawMessage) error {
 	return s.settings(given)
 }
 
-// TenantID names the tenant whose conversations the Store sees.
+// TenantID returns the tenant whose conversations the Store sees.
 func (s *Store) TenantID() string { return s.tenant }
 
-// Ping asks the database for a sign of life.
+// Ping checks that the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	_, err := s.h.Exec(ctx, "select 1")
 	return err

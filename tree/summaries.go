@@ -11,9 +11,9 @@ import (
 )
 
 // AddSummary inserts a summary node. Its anchor must be a message of the
-// conversation, its cutoff the anchor or an ancestor of it, and its body a
-// user message; else it is a fault.Invalid. The cost grows with the messages
-// between anchor and cutoff.
+// conversation, its cutoff the anchor or an ancestor of the anchor, and its body
+// a user message. Anything else is a fault.Invalid. The cost grows with the
+// messages between anchor and cutoff.
 func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewSummary) (_ Summary, err error) {
 	defer db.Wrap(&err, "tree.AddSummary(%s, anchor %s)", conversationID, n.AnchorID)
 	d, err := s.summaryDraft(n)

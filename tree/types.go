@@ -23,7 +23,7 @@ const (
 	DefaultPage      = 50              // rows of a page whose limit is 0
 )
 
-// Role is who said a message, in chat-completions' terms.
+// Role says whose message it is, in the terms of chat completions.
 type Role = chat.Role
 
 const (
@@ -49,22 +49,22 @@ type Conversation struct {
 	messages int // in it; for RoomFor
 }
 
-// A Source tells what a fork was made of, so that the same fork asked for again
-// is recognized.
+// A Source says what a fork was made of, so that a repeated request for the same
+// fork is recognized.
 type Source struct {
 	ConversationID uuid.UUID `json:"conversation_id"`
 	MessageID      uuid.UUID `json:"message_id"` // whose path was copied
 	Request        string    `json:"request"`    // SHA-256 of the title, metadata and settings that the request brought, in hex
 }
 
-// Valid tells whether all of it is there. The zero Source is not valid.
+// Valid reports whether all of it is set. The zero Source is not valid.
 func (s Source) Valid() bool {
 	sum, err := hex.DecodeString(s.Request)
 	return err == nil && len(sum) == sha256.Size && s.ConversationID != uuid.Nil && s.MessageID != uuid.Nil
 }
 
-// NewConversation is what a caller may say of a conversation to be made. The
-// zero value is a good one.
+// NewConversation is what a caller says of a conversation to be made. The zero
+// value is valid.
 type NewConversation struct {
 	ID        uuid.UUID       // uuid.Nil: a new UUIDv7
 	Title     string          // MaxTitleBytes at most
@@ -73,7 +73,7 @@ type NewConversation struct {
 	CreatedAt time.Time       // zero: now
 }
 
-// ConversationUpdate changes what is not nil.
+// ConversationUpdate changes the members that are not nil.
 type ConversationUpdate struct {
 	Title    *string
 	Metadata json.RawMessage
@@ -98,8 +98,8 @@ type Message struct {
 	CreatedAt      time.Time
 }
 
-// Siblings tells where a message stands among the children of its parent, or
-// among the roots: "2 of 3".
+// Siblings says where a message stands among the children of its parent, or among
+// the roots: "2 of 3".
 type Siblings struct {
 	Index int `json:"index"` // from 1, by creation
 	Count int `json:"count"`
@@ -114,8 +114,8 @@ type NewMessage struct {
 	CreatedAt time.Time // zero: now
 }
 
-// A Node is a message or a summary as the skeleton of a tree shows it,
-// without its body.
+// A Node is a message or a summary without its body, as the skeleton of a tree
+// shows it.
 type Node struct {
 	ID        uuid.UUID
 	ParentID  uuid.UUID // for a summary its anchor; uuid.Nil for a root
@@ -130,7 +130,7 @@ type Node struct {
 	Summary   *SummaryRange // nil for a message
 }
 
-// Kind tells the two sorts of node apart.
+// Kind says whether a node is a message or a summary.
 type Kind string
 
 const (
@@ -138,7 +138,7 @@ const (
 	KindSummary Kind = "summary"
 )
 
-// SummaryRange is what a summary node says besides its text.
+// SummaryRange is what a summary node holds in addition to its text.
 type SummaryRange struct {
 	LastSummarizedID uuid.UUID   `json:"last_summarized_id"` // the cutoff: last message it replaces
 	PriorSummaryID   uuid.UUID   `json:"prior_summary_id"`   // summary merged into it; uuid.Nil for none
@@ -147,8 +147,8 @@ type SummaryRange struct {
 	Origin           *Origin     `json:"origin"`             // nil where all of its text was written here
 }
 
-// An Origin says that text of a summary came with an import, and what is known
-// of it. Nobody checked such a text against the messages.
+// An Origin says that an import brought a summary's text, and what is known of
+// that import. Nobody checked the text against the messages.
 type Origin struct {
 	ImportedAt      time.Time  `json:"imported_at"`       // into this store
 	Format          string     `json:"format"`            // of the file; "" where the importing program didn't say
@@ -181,8 +181,8 @@ type NewSummary struct {
 	CreatedAt time.Time
 }
 
-// A Page is one page of a list. Next is "" on the last page, else the cursor
-// of the one after it.
+// A Page is one page of a list. Next is the cursor of the next page, or "" on the
+// last page.
 type Page[T any] struct {
 	Data []T
 	Next string
@@ -209,7 +209,7 @@ type Pruned struct {
 	HeadID    uuid.UUID // the active head after it; uuid.Nil where no message is left
 }
 
-// A Bundle is a whole conversation on its way in: what an import brings.
+// A Bundle is a whole conversation that an import brings.
 type Bundle struct {
 	Conversation NewConversation // its ID must be given
 	Source       Source          // of a fork; the zero Source of any other
@@ -229,7 +229,7 @@ type BundleNode struct {
 	Summary   *SummaryRange // nil for a message
 }
 
-// Imported tells what became of a Bundle.
+// Imported says how a Bundle was stored.
 type Imported struct {
 	ConversationID uuid.UUID
 	Created        bool // false: the conversation was there, and only missing nodes were added
@@ -238,8 +238,8 @@ type Imported struct {
 	Changed        []Changed
 }
 
-// Changed is a node of a Bundle that was there before and says something else.
-// What is stored stays, because a message never changes.
+// Changed is a node of a Bundle that differs from the stored node of the same id.
+// The stored node stays, because a message never changes.
 type Changed struct {
 	ID    uuid.UUID
 	Moved bool // it stands under another parent; false: its body is another one

@@ -11,9 +11,9 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// A View is a branch as a context or a compaction needs it: what comes first,
-// the summary that applies, and what came after. It says nothing of budgets
-// and prompts.
+// A View is a branch as a context or a compaction needs it: the prefix, the
+// summary that applies, and the messages after it. It knows no budgets and no
+// prompts.
 type View struct {
 	ConversationID uuid.UUID
 	HeadID         uuid.UUID
@@ -26,8 +26,8 @@ type View struct {
 	Above          int             // messages between the prefix or the cutoff and the tail that are not in it, because the budget ended
 }
 
-// A PathMessage is a message on a branch. Its Siblings are not read, and in a
-// View without bodies neither is its Body.
+// A PathMessage is a message on a branch. It has no Siblings, and in a View
+// without bodies no Body.
 type PathMessage struct {
 	Message
 	Calls   []string // ids of the tool calls that an assistant makes
@@ -39,7 +39,7 @@ type ViewOption func(*viewOptions)
 
 type viewOptions struct{ skeleton bool }
 
-// Skeleton leaves bodies unread, except the summary's.
+// Skeleton leaves all bodies unread, except the summary's.
 func Skeleton() ViewOption { return func(o *viewOptions) { o.skeleton = true } }
 
 // parts of a GetView row.
@@ -55,15 +55,15 @@ const (
 // branch that doesn't fit.
 const reach = 4
 
-// View reads the branch that ends in headID, or in the active head where that is
-// uuid.Nil, from the head up to the cutoff of
-// the applicable summary, to the prefix, or until the tail has more than budget
-// tokens: the message that passes the budget is the first of Tail. A budget
-// that ends before a summary is met doesn't lose it: the walk goes on to look
-// for one, up to four budgets away, without reading the messages between.
+// View reads the branch that ends in headID, or in the active head where headID
+// is uuid.Nil. It reads from the head up to the cutoff of the applicable summary,
+// to the prefix, or until the tail has more than budget tokens. The message that
+// passes the budget is the first of Tail. If the budget ends before a summary is
+// found, the walk goes on to look for one, up to four budgets away, without
+// reading the messages between.
 //
-// It is one query, whose cost is that of the messages it gives, and at most of
-// three budgets' ids more where they don't fit; what lies above costs nothing.
+// It is one query. Its cost is that of the messages it returns, and of the ids of
+// up to three more budgets where they don't fit. Messages above cost nothing.
 func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budget int64, opts ...ViewOption) (_ View, err error) {
 	defer db.Wrap(&err, "tree.View(%s, head %s)", conversationID, headID)
 	var o viewOptions
@@ -140,7 +140,7 @@ func callsOf(row *db.GetViewRow) (calls []string, answers string) {
 	return nil, ""
 }
 
-// Tokens sums what messages cost in a context.
+// Tokens returns the sum of what messages cost in a context.
 func Tokens(messages []PathMessage) (sum int) {
 	for _, m := range messages {
 		sum += m.Tokens

@@ -52,9 +52,10 @@ func StatementTimeout(d time.Duration) Option {
 	return func(c *db.Config) { c.StatementTimeout = d }
 }
 
-// New returns a pool on a migrated, empty database of the test's own, opened as
-// the program opens its own. When the test ends, the pool is closed and the
-// database dropped. [pgxpool.Pool.Config] holds the database's URL.
+// New returns a pool on a migrated, empty database that belongs to the test. The
+// pool is opened as the program opens its own. When the test ends, the pool is
+// closed and the database is dropped. [pgxpool.Pool.Config] holds the database's
+// URL.
 func New(t testing.TB, options ...Option) *pgxpool.Pool {
 	t.Helper()
 	cfg := db.Config{URL: URL(t), MaxConns: defaultMaxConns}
@@ -80,8 +81,8 @@ func New(t testing.TB, options ...Option) *pgxpool.Pool {
 	return pool
 }
 
-// URL returns the connection string of a migrated, empty database of the
-// test's own. The database is dropped when the test ends, whoever is still
+// URL returns the connection string of a migrated, empty database that belongs to
+// the test. The database is dropped when the test ends, even while programs are
 // connected to it.
 func URL(t testing.TB) string {
 	t.Helper()

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Example returns a pool as [New] does, for an example in the documentation,
-// which has no test that ends: it calls done instead. It panics where New fails
+// Example returns a pool as [New] does, for an example in the documentation. An
+// example has no test that ends, so it calls done. Example panics where New fails
 // a test.
 func Example(options ...Option) (pool *pgxpool.Pool, done func()) {
 	e := new(example)

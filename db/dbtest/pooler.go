@@ -29,10 +29,10 @@ const poolerPort = 6432
 // with a killed test's process.
 const keeper = `"$0" "$1" & cat; kill $!; wait`
 
-// Pooler starts a PgBouncer in transaction mode before a database, with some
-// connections to it, and further lines of configuration. It returns the
-// connection string that leads through it. The test is skipped where PgBouncer
-// isn't installed, unless COPPICE_REQUIRE_PGBOUNCER is set.
+// Pooler starts a PgBouncer in transaction mode in front of a database, with a
+// number of connections to it and further lines of configuration. It returns the
+// connection string that leads through PgBouncer. The test is skipped where
+// PgBouncer isn't installed, unless COPPICE_REQUIRE_PGBOUNCER is set.
 func Pooler(t testing.TB, database string, connections int, lines ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")

@@ -44,8 +44,8 @@ func (t *Trips) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return t.Handle.SendBatch(ctx, b)
 }
 
-// Begin counts the begin and the commit. What runs in the transaction is not
-// counted.
+// Begin counts the begin and the commit. It doesn't count what runs in the
+// transaction.
 func (t *Trips) Begin(ctx context.Context) (pgx.Tx, error) {
 	t.n.Add(2)
 	return t.Handle.Begin(ctx)

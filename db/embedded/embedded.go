@@ -73,8 +73,8 @@ var ErrNoPostgres = fmt.Errorf(`no PostgreSQL server (version %d or newer) was f
      docker run -d -p 127.0.0.1:5432:5432 -e POSTGRES_PASSWORD=coppice postgres:%d
      DATABASE_URL=postgres://postgres:coppice@127.0.0.1:5432/postgres`, minMajor, npmMajor, npmMajor)
 
-// InUseError says that another program, or a server that outlived its program,
-// holds the data directory.
+// An InUseError says that another program holds the data directory, or a server
+// that outlived its program.
 type InUseError struct {
 	DataDir string
 	PID     int // of the holder; 0 where unknown
@@ -88,8 +88,9 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("the data directory %s is in use by %s: stop that first, or choose another directory (--data-dir)", e.DataDir, who)
 }
 
-// VersionError says that a data directory was made by a major version of Postgres
-// of which no server binaries were found. The directory is left as it was.
+// A VersionError says that another major version of Postgres made the data
+// directory, and that no server binaries of that version were found. The
+// directory stays as it was.
 type VersionError struct {
 	DataDir     string
 	DataVersion string   // the major version the directory needs, as in its PG_VERSION
@@ -121,8 +122,8 @@ type Config struct {
 	// Parameters are server settings besides the package's own, or instead of
 	// them. Those that say where the server listens can't be changed.
 	Parameters map[string]string
-	// Restart starts a server that ended by itself again, on the same data, socket
-	// and URL. Connections break meanwhile. See [Server.Done] for when it gives up.
+	// Restart starts a server again that ended by itself, on the same data,
+	// socket and URL. Its connections break. [Server.Done] says when it gives up.
 	Restart bool
 	// Logger gets what happens on start and stop; nil discards it. What the
 	// server itself logs goes to a file in DataDir.

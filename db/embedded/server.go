@@ -55,7 +55,7 @@ type Server struct {
 // again. pgx and libpq both read it.
 func (s *Server) URL() string { return s.endpoint.url() }
 
-// SuperuserURL is [Server.URL] for the superuser, who makes databases for tests
+// SuperuserURL is [Server.URL] for the superuser, which makes databases for tests
 // and benchmarks. The program itself has no use for it.
 func (s *Server) SuperuserURL() string { return s.endpoint.as(superuser).url() }
 
@@ -65,8 +65,8 @@ func (s *Server) SuperuserURL() string { return s.endpoint.as(superuser).url() }
 // channel is closed only when that failed several times in a row.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err returns nil until Done is closed and after [Server.Stop], and otherwise
-// why the server ended, with the end of its log.
+// Err returns why the server ended, with the end of its log. It returns nil until
+// Done is closed, and after [Server.Stop].
 func (s *Server) Err() error {
 	select {
 	case <-s.done:

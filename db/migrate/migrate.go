@@ -1,6 +1,6 @@
-// Package migrate brings the schema of a database up to date: that of the tree,
-// by goose, and that of the background jobs, by River. Package db, which reads
-// and writes the tables, imports neither.
+// Package migrate brings the schema of a database up to date: the tables of the
+// tree by goose, and the tables of the background jobs by River. Package db reads
+// and writes the tables, and imports neither goose nor River.
 package migrate
 
 import (
@@ -35,15 +35,15 @@ func Files() fs.FS {
 	return sub
 }
 
-// ErrEncoding tells that the database holds another encoding than UTF8, in
-// which not every message can be stored.
+// ErrEncoding says that the database has another encoding than UTF8, in which not
+// every message can be stored.
 var ErrEncoding = errors.New("the database's encoding is not UTF8: create it with `create database … encoding 'UTF8' template template0`")
 
-// Up brings the schema of the database at url up to date and returns its
-// version before and after. Several programs may call it at once: one works,
-// the others wait for it. A schema newer than the program is an
-// [db.ErrSchemaNewer], a database of another encoding than UTF8 an ErrEncoding; both
-// stay as they are.
+// Up brings the schema of the database at url up to date, and returns its version
+// before and after. Several programs may call it at once: one of them works, and
+// the others wait. Up returns a [db.ErrSchemaNewer] where the schema is newer
+// than the program, and an ErrEncoding where the database's encoding isn't UTF8.
+// It changes neither database.
 func Up(ctx context.Context, url string) (before, after int64, err error) {
 	defer db.Wrap(&err, "migrate.Up")
 	conf, err := pgxpool.ParseConfig(url)

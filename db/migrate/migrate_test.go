@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -75,6 +76,44 @@ func TestMigrateConcurrently(t *testing.T) {
 	wg.Wait()
 	if got, want := describe(t, url), describe(t, dbtest.URL(t)); !slices.Equal(got, want) {
 		t.Errorf("lacks %q, has %q besides", without(want, got), without(got, want))
+	}
+}
+
+// While another program holds the lock of goose's version, which former
+// versions of this program take too, nothing is migrated.
+func TestMigrateWaitsForAnother(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	other := connect(t, url)
+	tx, err := other.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "select pg_advisory_xact_lock($1)", int64(lock.DefaultLockID)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := migrate.Up(t.Context(), url)
+		done <- err
+	}()
+	watch := connect(t, url)
+	for tried := false; !tried; { // its connection has given up once, and is idle until it tries again
+		select {
+		case err := <-done:
+			t.Fatalf("migrated while another program holds the lock: %v", err)
+		default:
+		}
+		const gaveUp = "select exists (select from pg_stat_activity where datname = current_database() and query = 'rollback')"
+		if err := watch.QueryRow(t.Context(), gaveUp).Scan(&tried); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Compactions are the figures of the compactions that a process ran, in the
-// background as well as on demand.
+// Compactions has the figures of the compactions that a process ran, in the
+// background and on demand.
 type Compactions struct {
 	ran      *prometheus.CounterVec
 	saved    prometheus.Counter
@@ -15,8 +15,8 @@ type Compactions struct {
 	duration *prometheus.HistogramVec
 }
 
-// NewCompactions adds the figures to a registry. It fails where they are in it
-// already.
+// NewCompactions adds the figures to a registry. It fails where the registry has
+// them already.
 func NewCompactions(registry *prometheus.Registry) (*Compactions, error) {
 	m := &Compactions{
 		ran: prometheus.NewCounterVec(prometheus.CounterOpts{

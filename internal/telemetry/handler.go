@@ -12,12 +12,11 @@ import (
 )
 
 // Handler puts each request whose path is traced into a span of its own, below
-// the caller's where a traceparent names one. The span is called "request" until
-// next gives it a name.
+// the caller's span where a traceparent names one. The span is called "request"
+// until next names it.
 //
-// otelhttp gets to see a request without what doesn't belong into a span: path,
-// query, headers and body, all of which may hold what somebody wrote. next gets
-// the request as it came.
+// otelhttp sees the request without its path, query, headers and body, because
+// all of them may hold a person's text. next gets the request as it came.
 func Handler(next http.Handler, tracing trace.TracerProvider, traced func(path string) bool) http.Handler {
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		whole := r.Context().Value(wholeRequest{}).(*http.Request).WithContext(r.Context())

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Requests are the figures of a server's requests.
+// Requests has the figures of a server's requests.
 type Requests struct {
 	InFlight prometheus.Gauge
 	Streams  prometheus.Gauge // of replies that clients read
@@ -18,7 +18,7 @@ type Requests struct {
 	appended prometheus.Counter
 }
 
-// Append is what came of an append.
+// Append is the outcome of an append.
 type Append string
 
 // What comes of an append, as coppice_appends_total tells it apart.
@@ -29,8 +29,8 @@ const (
 	AppendFailed   Append = "failed"   // the server's
 )
 
-// NewRequests adds the figures to a registry. It fails where they are in it
-// already.
+// NewRequests adds the figures to a registry. It fails where the registry has
+// them already.
 func NewRequests(registry *prometheus.Registry) (*Requests, error) {
 	m := &Requests{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -79,8 +79,8 @@ func (m *Requests) Append(n int, outcome Append) {
 	}
 }
 
-// KnownMethod is a request's method, or "other": a client may make up methods,
-// and each would be a series.
+// KnownMethod returns a request's method, or "other". A client may invent
+// methods, and each would become a series.
 func KnownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodPut, http.MethodOptions:

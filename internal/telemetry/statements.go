@@ -14,9 +14,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// NewStatementTracer makes spans of statements, batches, copies, and waits for
-// connections, inside requests and jobs that are traced. Without a provider it
-// is nil.
+// NewStatementTracer returns a tracer that makes spans of statements, batches,
+// copies and waits for connections, within requests and jobs that are traced.
+// Without a provider it returns nil.
 func NewStatementTracer(provider trace.TracerProvider) pgx.QueryTracer {
 	if provider == nil {
 		return nil

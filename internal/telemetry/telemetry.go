@@ -1,10 +1,9 @@
-// Package telemetry tells operators how a Coppice does: its figures, which
-// Prometheus reads, and its traces, which are sent by OTLP where the environment
-// names a collector.
+// Package telemetry has a Coppice's figures, which Prometheus reads, and its
+// traces, which it sends by OTLP where the environment names a collector.
 //
-// Figures and spans hold ids, names of ours and numbers. They hold no text of a
-// message, because other people may keep them than those who keep the
-// conversations.
+// Figures and spans hold ids, names from the program and numbers. They hold no
+// text of a message, because the people who may read them need not be the people
+// who may read the conversations.
 package telemetry
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 )
 
-// A Telemetry has the figures of one Coppice, and gives its parts what they
-// count and trace by.
+// A Telemetry has the figures of one Coppice, and gives its parts their counters
+// and tracers.
 type Telemetry struct {
 	Registry *prometheus.Registry
 	Tracing  trace.TracerProvider // nil where nothing is traced, which costs nothing
@@ -30,7 +29,7 @@ type Telemetry struct {
 }
 
 // New makes a Telemetry with the figures of a pool. Without a registry it makes
-// one, which has the figures of the process as well.
+// one, with the figures of the process as well.
 func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string) (*Telemetry, error) {
 	own := []prometheus.Collector{poolCollector{pool}, newBuildInfo(version)}
 	if registry == nil {
@@ -50,7 +49,7 @@ func (t *Telemetry) register(all ...prometheus.Collector) error {
 	return nil
 }
 
-// Model gives the same model, whose calls are counted and traced.
+// Model returns the same model, with its calls counted and traced.
 func (t *Telemetry) Model(m llm.Model) llm.Model {
 	t.models.begin(m.Name())
 	return llm.Instrument(m, llm.Instruments{TracerProvider: t.Tracing, Observe: t.models.observe})

@@ -33,8 +33,9 @@ const (
 type Tracing struct{ provider *sdktrace.TracerProvider }
 
 // StartTracing begins to trace where OpenTelemetry's variables ask for it; env
-// reads them. It connects to nobody yet, and a collector that is away only loses
-// its spans. A variable that asks for what isn't spoken is a *VariableError.
+// reads them. It makes no connection yet, and a collector that doesn't answer
+// loses only its spans. A variable whose value isn't supported is a
+// *VariableError.
 func StartTracing(ctx context.Context, env func(string) string, version string, log *slog.Logger) (Tracing, error) {
 	on, err := tracingWanted(env)
 	if err != nil || !on {
@@ -87,12 +88,12 @@ func tracingWanted(env func(string) string) (bool, error) {
 	return true, nil
 }
 
-// A VariableError names a variable of the environment that has to be mended.
+// A VariableError names a variable of the environment, and says how to mend it.
 type VariableError struct{ Name, Value, Mend string }
 
 func (e *VariableError) Error() string { return fmt.Sprintf("%s is %q: %s", e.Name, e.Value, e.Mend) }
 
-// Provider gives what makes spans; nil where nothing is traced.
+// Provider returns the maker of spans, or nil where nothing is traced.
 func (t Tracing) Provider() trace.TracerProvider {
 	if t.provider == nil {
 		return nil
@@ -100,8 +101,8 @@ func (t Tracing) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// TracedLogger gives a logger whose lines name the trace they belong to. Without
-// a provider it is the same logger.
+// TracedLogger returns a logger whose lines name their trace. Without a provider
+// it returns log.
 func TracedLogger(log *slog.Logger, provider trace.TracerProvider) *slog.Logger {
 	if provider == nil {
 		return log

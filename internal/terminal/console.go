@@ -1,8 +1,8 @@
-// Package terminal writes what people read on a terminal: lines, remarks,
-// tables, texts side by side, a progress bar, and the drawing of a tree. Widths
-// are columns of a terminal, in which some characters take two and some none.
+// Package terminal writes what people read on a terminal: lines, remarks, tables,
+// texts beside each other, a progress bar, and the drawing of a tree. Widths are
+// columns of a terminal, of which some characters take two and some take none.
 //
-// It reads no environment and no flag, and knows nothing of databases.
+// The package reads no environment and no flag, and knows no database.
 package terminal
 
 import (
@@ -18,9 +18,9 @@ import (
 // PlainWidth is the width of output that doesn't go to a terminal.
 const PlainWidth = 100
 
-// A Console is where a command writes: results to standard output, which is
-// buffered, and everything else to standard error. The first write that failed
-// fails all that follow, and Flush returns its error.
+// A Console is where a command writes. Results go to standard output, through a
+// buffer. Everything else goes to standard error. After a write has failed, all
+// writes that follow fail too, and Flush returns the first error.
 type Console struct {
 	*bufio.Writer           // results
 	Errors        io.Writer // progress and remarks
@@ -29,8 +29,8 @@ type Console struct {
 	Interactive   bool      // Errors is a terminal
 }
 
-// New makes a Console. On a terminal it has the terminal's width, and it is
-// styled unless plain is set.
+// New makes a Console. On a terminal it has the terminal's width, and has styles
+// unless plain is set.
 func New(out, errors *os.File, plain bool) *Console {
 	c := &Console{Writer: bufio.NewWriterSize(out, 1<<16), Errors: errors, Width: PlainWidth}
 	c.Interactive = term.IsTerminal(int(errors.Fd()))
@@ -53,10 +53,10 @@ func (c *Console) Remark(format string, args ...any) {
 	fmt.Fprintf(c.Errors, format+"\n", args...)
 }
 
-// Bold gives bold text, where the console is styled.
+// Bold returns bold text, where the console has styles.
 func (c *Console) Bold(s string) string { return c.style(ansi.NewStyle().Bold(), s) }
 
-// Dim gives faint text, where the console is styled.
+// Dim returns faint text, where the console has styles.
 func (c *Console) Dim(s string) string { return c.style(ansi.NewStyle().Faint(), s) }
 
 func (c *Console) style(style ansi.Style, s string) string {

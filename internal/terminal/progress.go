@@ -8,8 +8,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// A Progress shows how far a file is read: as a bar on a terminal, and
-// elsewhere as a line now and then, for a file that takes long.
+// A Progress shows how much of a file has been read: by a bar on a terminal, and
+// elsewhere by a line now and then.
 type Progress struct {
 	out   *Console
 	bar   *progressbar.ProgressBar // nil: lines
@@ -21,7 +21,8 @@ type Progress struct {
 // progressInterval is the time between two lines.
 const progressInterval = 5 * time.Second
 
-// Progress begins to show how far a file is read. A size of -1 is not known.
+// Progress begins to show how much of a file has been read. A size of -1 is
+// unknown.
 func (out *Console) Progress(name string, size int64) *Progress {
 	p := &Progress{out: out, name: name, size: size, shown: time.Now()}
 	if out.Interactive {
@@ -37,7 +38,7 @@ func (out *Console) Progress(name string, size int64) *Progress {
 	return p
 }
 
-// Read tells that n bytes are read. A zip archive may read some twice.
+// Read adds n bytes. Some bytes of a zip archive may be read twice.
 func (p *Progress) Read(n int64) {
 	if p.size >= 0 {
 		n = min(n, p.size)

@@ -6,8 +6,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// MinText is the room that text gets at least beside other columns, also where
-// the line becomes wider than the console by it.
+// MinText is the smallest width of text beside other columns. The line becomes
+// wider than the console where it must.
 const MinText = 16
 
 // A Column is one column of a table.

@@ -8,8 +8,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Printable takes control characters out of text that others wrote, so that it
-// can't steer the terminal. Line ends and tabs stay.
+// Printable removes control characters from text that other people wrote, so that
+// the text can't steer the terminal. Line ends and tabs stay.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -22,8 +22,8 @@ func Printable(s string) string {
 	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
-// OneLine is text as one line of at most width columns. The mark of a cut
-// counts.
+// OneLine returns text as one line of at most width columns, the mark of a cut
+// included.
 func OneLine(s string, width int) string {
 	s = strings.Join(strings.Fields(Printable(s)), " ")
 	switch {
@@ -40,8 +40,7 @@ func Pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
 }
 
-// Columns lays two texts out beside each other, in lines of at most width
-// columns.
+// Columns sets two texts beside each other, in lines of at most width columns.
 func Columns(left, right string, width int) []string {
 	const between = " │ "
 	half := (width - ansi.StringWidth(between)) / 2
@@ -71,7 +70,7 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// Count is "1 message" or "2 messages", with the thousands set apart.
+// Count returns "1 message" or "2 messages", with commas between thousands.
 func Count(n int, noun string) string {
 	if n != 1 {
 		if plural, ok := plurals[noun]; ok {
@@ -85,7 +84,7 @@ func Count(n int, noun string) string {
 
 var plurals = map[string]string{"leaf": "leaves", "summary": "summaries"}
 
-// Thousands is a number with its thousands set apart: 1,234,567.
+// Thousands returns a number with commas between thousands: 1,234,567.
 func Thousands[N ~int | ~int64](n N) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -15,9 +15,9 @@ import (
 // their text to the right.
 const maxMarks = 44
 
-// Write writes the rows as text: marks, role and place among the siblings;
-// tokens; the start of the text; and at the end of a branch the id that names
-// it. Of a summary it writes what it folds.
+// Write writes the rows as text: marks, role, index among the siblings, tokens,
+// and the start of the text. The end of a branch has the id that names the
+// branch. A summary has the range that it folds.
 func (d Drawing) Write(c *Console, idLength int) {
 	marks := 0
 	for _, r := range d.rows {
@@ -101,7 +101,7 @@ func (r row) tag(idLength int) string {
 	return ""
 }
 
-// String is the totals as a line.
+// String returns the totals as a line.
 func (t Totals) String() string {
 	parts := []string{Count(t.messages, "message")}
 	if t.summaries > 0 {
@@ -114,7 +114,7 @@ func (t Totals) String() string {
 // minID is how many characters of an id are shown at least.
 const minID = 8
 
-// IDLength returns how many leading characters tell ids apart.
+// IDLength returns how many leading characters are needed to tell the ids apart.
 func IDLength(ids []uuid.UUID) int {
 	sorted := slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return strings.Compare(string(a[:]), string(b[:])) })
 	n := minID
@@ -131,7 +131,7 @@ func IDLength(ids []uuid.UUID) int {
 	return n
 }
 
-// Writer says what wrote a summary, and whether its text came from outside.
+// Writer says what wrote a summary, and whether an import brought its text.
 func Writer(model string, origin *tree.Origin) string {
 	switch {
 	case origin == nil:

@@ -213,12 +213,15 @@ func checkSummary(path []*message, ctx contextAnswer, text string) (found []find
 // lostPins gives the pinned messages that a summary should keep and doesn't, and
 // counts those that it should. Where all of them fit the budget for pinned
 // messages, each is to be kept word for word; where they don't, the newest is
-// to be kept, if only a part of it. folded is the branch up to the cutoff.
+// to be kept, if only a part of it. Where the run doesn't know yet how many
+// tokens one of them has, or a message of the prefix, it can't tell whether all
+// fit. folded is the branch up to the cutoff.
 func lostPins(folded []*message, prefix int, kept []uuid.UUID, text string) (lost []*message, pins int) {
 	var pinned []*message
-	left := serverWindow
+	left, known := serverWindow, true
 	for _, m := range folded[:prefix] {
 		left -= m.tokens
+		known = known && m.tokens > 0
 	}
 	// Half of what the trigger (0.75 of what the prefix leaves), less the shares of
 	// the tail (0.2), of the user's messages (0.05) and of the summary (1/8), leaves.
@@ -227,12 +230,13 @@ func lostPins(folded []*message, prefix int, kept []uuid.UUID, text string) (los
 		if m.pinned {
 			pinned = append(pinned, m)
 			budget -= m.tokens + 20 // the tags around it
+			known = known && m.tokens > 0
 		}
 	}
 	_, verbatim, _ := strings.Cut(text, "<coppice-kept>")
 	for i, m := range pinned {
 		switch {
-		case budget >= 0 && m.tokens > 0:
+		case known && budget >= 0:
 			pins++
 			if !slices.Contains(kept, m.id) || !strings.Contains(verbatim, m.content) {
 				lost = append(lost, m)

@@ -129,6 +129,12 @@ func TestCheckContext(t *testing.T) {
 			ctx.Summary.Kept = []uuid.UUID{s.id["a1"]}
 			ctx.put(1, naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}}.String()+"<coppice-kept>"+s.text["a1"])
 		}, ""},
+		{"the older one of two pinned messages isn't kept, and the size of the newest isn't known", func(s *scene, ctx *contextAnswer) {
+			s.message("u1").pinned, s.message("a1").pinned = true, true
+			s.message("a1").tokens = 0
+			ctx.Summary.Kept = []uuid.UUID{s.id["a1"]}
+			ctx.put(1, naming{folded: []mark{s.message("u1").mark, s.message("a1").mark}}.String()+"<coppice-kept>"+s.text["a1"])
+		}, ""},
 		{"the newest pinned message isn't kept", func(s *scene, ctx *contextAnswer) {
 			s.message("u1").pinned, s.message("a1").pinned = true, true
 			s.message("u1").tokens = 300

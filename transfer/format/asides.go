@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Asides are lines of a file that don't come along, by what they are. A
-// session of a coding agent has thousands, and one note for each sort with all
-// its lines says the same as thousands.
+// Asides are lines of a file that an import leaves out, by sort. A session of a
+// coding agent has thousands of them. One note for each sort, with all its lines,
+// says the same as thousands of notes.
 type Asides struct {
 	lines map[string]*LineSet
 	order []string // keys of lines in the order of the file
@@ -29,7 +29,7 @@ func (a *Asides) Add(what, place string) {
 	a.lines[what].Add(place)
 }
 
-// All gives each sort with its places.
+// All returns each sort with its places.
 func (a *Asides) All() iter.Seq2[string, string] {
 	return func(yield func(what, places string) bool) {
 		for _, what := range a.order {

@@ -7,10 +7,11 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// ReservedMembers are what the store keeps beside a body and not in it.
+// ReservedMembers are the members that the store keeps beside a body and not in
+// it.
 var ReservedMembers = []string{"id", "conversation_id", "parent_id", "pinned", "metadata", "tokens", "depth", "siblings", "created_at"}
 
-// A Conversation is one conversation as a file holds it, ids and all.
+// A Conversation is one conversation as a file holds it, with the file's ids.
 type Conversation struct {
 	SourceID  string // the source's id; where it has none, one that derives from the content
 	OwnIDs    bool   // the ids are Coppice's own UUIDs and stay as they are; else new ones derive from them

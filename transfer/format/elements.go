@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// EachElement hands over the elements of the file's array one by one, with the
-// place where each stands. A file that is no array is taken as elements one
-// after the other: mostly that is one object. Only one element is in memory at
-// a time.
+// EachElement calls each with the elements of the file's array one by one, and
+// the place of each. A file that isn't an array counts as elements one after the
+// other; mostly it is one object. Only one element is in memory at a time.
 //
-// An element that is no sound JSON is left out and noted, and the reading goes
-// on behind it: where an element ends its brackets tell.
+// EachElement leaves out an element that isn't sound JSON, notes it, and goes on
+// behind it. The brackets tell where such an element ends.
 func (in *Input) EachElement(each func(place string, raw json.RawMessage) error) error {
 	if in.Member != "" {
 		return in.eachElementOf(in.Member, each)
@@ -43,7 +42,7 @@ func (in *Input) EachElement(each func(place string, raw json.RawMessage) error)
 	}
 }
 
-// EachConversation is EachElement of a file in which each conversation is one
+// EachConversation is EachElement for a file in which each conversation is one
 // object.
 func (in *Input) EachConversation(each func(c Conversation, o Object, place string) error) error {
 	return in.EachElement(func(place string, raw json.RawMessage) error {
@@ -142,7 +141,8 @@ func (in *Input) eachElementOf(name string, each func(place string, raw json.Raw
 	}
 }
 
-// Elements reads an array that has been opened, up to and with its end.
+// Elements reads an array whose opening bracket has been read, up to and
+// including its closing bracket.
 func (in *Input) Elements(each func(place string, raw json.RawMessage) error) error {
 	for i := 1; ; i++ {
 		place := fmt.Sprintf("element %d", i)
@@ -233,13 +233,13 @@ func (in *Input) buffered() ([]byte, error) {
 	return in.Peek(in.Buffered())
 }
 
-// Take moves on by n bytes of those that are buffered.
+// Take moves on by n of the buffered bytes.
 func (in *Input) Take(n int) {
 	_, _ = in.Discard(n)
 	in.At += int64(n)
 }
 
-// Space takes white space, and gives the byte behind it, which it leaves.
+// Space reads white space, and returns the byte behind it without reading it.
 func (in *Input) Space() (byte, error) {
 	for {
 		buffer, err := in.buffered()
@@ -297,7 +297,7 @@ func nameIn(raw []byte) (name string) {
 	return CutNote(strings.ToValidUTF8(name, Replacement))
 }
 
-// Counting gives the number of elements of an array, 0 of anything else.
+// Counting returns the number of elements of an array, and 0 for anything else.
 func Counting(raw json.RawMessage) (n int) {
 	for range ElementsOf(raw) {
 		n++
@@ -305,8 +305,8 @@ func Counting(raw json.RawMessage) (n int) {
 	return n
 }
 
-// EachLine hands over the lines of a JSONL file that are not blank, each with
-// its place. A line may have any length.
+// EachLine calls each with the lines of a JSONL file that are not blank, and the
+// place of each. A line may have any length.
 func (in *Input) EachLine(each func(place string, line []byte) error) error {
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')

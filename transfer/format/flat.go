@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// A Flat places messages that stand in a list: by the parent that each names,
-// or below the one before it.
+// A Flat places the messages of a list: below the parent that each names, or
+// below the message before it.
 type Flat struct {
 	c    *Conversation
 	last string          // id of the message before
@@ -15,8 +15,8 @@ type Flat struct {
 // Flat begins a list of messages.
 func (c *Conversation) Flat() *Flat { return &Flat{c: c, seen: map[string]bool{}} }
 
-// Place gives the turn of message m, the i-th of the list, its parent, and an
-// id where it has none of its own.
+// Place gives the turn of message m, the i-th of the list, its parent. A turn
+// without an id gets one.
 func (f *Flat) Place(t *Turn, i int, m Object, parentMember string) {
 	switch {
 	case t.ID == "":

@@ -13,18 +13,18 @@ func IsID(s string) bool {
 	return err == nil && id != uuid.Nil
 }
 
-// Namespace is the UUID namespace of every id that derives from a name alone. It
-// never changes: the same file twice must give the same ids.
+// Namespace is the UUID namespace of every id that is derived from a name alone.
+// It never changes, because the same file must give the same ids again.
 var Namespace = uuid.MustParse("5f0c1d0e-7a7c-4c55-9a3b-6d0b5a5f0b1e")
 
-// ContentID makes an id for a source that has none, from what is the same in
-// each export of it.
+// ContentID makes an id for a source that has none, from members that are the
+// same in each export of it.
 func ContentID(parts ...string) string {
 	return uuid.NewSHA1(Namespace, []byte(strings.Join(parts, "\n"))).String()
 }
 
-// CallID makes the id of a tool call whose source has none. It is as short as
-// the strictest provider wants (40 characters).
+// CallID makes the id of a tool call whose source has none. It has at most 40
+// characters, as the strictest provider demands.
 func CallID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return "call_" + hex.EncodeToString(sum[:12])

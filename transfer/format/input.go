@@ -10,7 +10,8 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// An Input is a file as a parser reads it, with what the parser may take of it.
+// An Input is a file as a parser reads it, with the bounds of what the parser may
+// take.
 type Input struct {
 	*bufio.Reader
 	ctx    context.Context
@@ -27,7 +28,7 @@ type Input struct {
 // ReadBytes is the size of a reader's buffer.
 const ReadBytes = 64 << 10
 
-// NewInput reads from r until ctx ends, and hands notes on the file to note.
+// NewInput reads from r until ctx ends, and passes notes on the file to note.
 func NewInput(ctx context.Context, r io.Reader, note func(Note)) *Input {
 	return &Input{Reader: bufio.NewReaderSize(r, ReadBytes), ctx: ctx, note: note}
 }
@@ -42,28 +43,28 @@ const (
 	BytesPerMessage = 200
 )
 
-// Begin begins a conversation of so many bytes. More may follow by took.
+// Begin begins a conversation of so many bytes. Took adds more.
 func (in *Input) Begin(size int) Conversation {
 	in.Size, in.made = size, 0
 	return in.Conversation()
 }
 
-// Conversation is another one of what is being read.
+// Conversation begins another conversation in what is being read.
 func (in *Input) Conversation() Conversation { return Conversation{in: in} }
 
-// Stopped is why the reading was broken off: the end of the context; nil while
-// it was not.
+// Stopped returns the error of the context that ended the reading, or nil.
 func (in *Input) Stopped() error { return in.err }
 
-// Asked is for how many elements the parser asked so far.
+// Asked returns how many elements the parser has asked for.
 func (in *Input) Asked() int { return in.asked }
 
 // Took adds bytes to the conversation that is being read.
 func (in *Input) Took(size int) { in.Size += size }
 
-// More tells whether to go on to the next element of a conversation: not after
-// the context has ended, nor where there are too many messages for its bytes.
-// Whatever loops over elements of a file asks it before each.
+// More reports whether to go on to the next element of a conversation. It is
+// false after the context has ended, and where the conversation has too many
+// messages for its bytes. A loop over elements of a file asks it before each
+// element.
 func (c *Conversation) More() bool {
 	in := c.in
 	if in == nil { // a conversation that no parser made
@@ -76,10 +77,11 @@ func (c *Conversation) More() bool {
 	return in.err == nil && !c.dense
 }
 
-// Room tells whether the conversation may have another message, and counts it.
+// Room reports whether the conversation may have another message, and counts that
+// message.
 func (c *Conversation) Room() bool { return c.RoomFor(1) }
 
-// RoomFor is room for what takes the memory of n messages.
+// RoomFor is Room for something that takes the memory of n messages.
 func (c *Conversation) RoomFor(n int) bool {
 	if c.in == nil {
 		return true
@@ -91,7 +93,7 @@ func (c *Conversation) RoomFor(n int) bool {
 }
 
 // TooDense says why a conversation with too many messages for its bytes is left
-// out; "" for one that has not.
+// out. It returns "" for any other conversation.
 func (c *Conversation) TooDense() string {
 	if !c.dense {
 		return ""
@@ -100,7 +102,7 @@ func (c *Conversation) TooDense() string {
 		"%d messages are taken in any case, and more of them where each has %d bytes of the file", c.in.Size, freeMessages, BytesPerMessage)
 }
 
-// CodeFile is the code of an error of a file that can't be read on.
+// CodeFile is the code of the error of a file whose reading can't go on.
 const CodeFile = "invalid_file"
 
 // FileErrorf says what is wrong with a file, in words for people.
@@ -113,7 +115,7 @@ func (in *Input) cutOff(place string) error {
 	return FileErrorf("the file is cut off: it ends in the middle of %s, at byte %d; export or copy it again", place, in.At)
 }
 
-// ReadError tells the end of the file from a reader that failed.
+// ReadError tells the end of the file from an error of the reader.
 func (in *Input) ReadError(place string, err error) error {
 	switch {
 	case errors.Is(err, io.EOF):

@@ -15,9 +15,9 @@ type placed struct {
 	InList bool   // nothing holds it
 }
 
-// Levels gives the messages of such a tree, an object or a list of them, level
-// by level: the place of a message in that order stays its name where it has no
-// id.
+// Levels returns the messages of a nested tree, which is an object or a list of
+// them, level by level. A message without an id is named by its position in that
+// order.
 func (c *Conversation) Levels(raw json.RawMessage, replies string) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) {
 		all := nestedIn(raw, replies, func() bool { return c.More() && c.Room() })

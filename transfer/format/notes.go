@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// MaxNotes is how many notes of one conversation are kept. A file that is
-// unsound on purpose could hold more of them than memory does.
+// MaxNotes is how many notes of one conversation are kept. A hostile file could
+// have more of them than fit in memory.
 const MaxNotes = 10_000
 
-// TextOf gives a member that is text, mended where the store can't hold it.
+// TextOf returns a member that is text, repaired where the store can't hold it.
 func (c *Conversation) TextOf(o Object, name, place string) string {
 	text, ok := c.Text(o[name], place)
 	if !ok && o.Has(name) {
@@ -20,7 +20,7 @@ func (c *Conversation) TextOf(o Object, name, place string) string {
 	return text
 }
 
-// A Note tells of one thing in a source that was repaired or left out.
+// A Note names one thing in a source that was repaired or left out.
 type Note struct {
 	Action       Action
 	Kind         Kind   // of the same sort as other notes with the same kind
@@ -29,7 +29,7 @@ type Note struct {
 	Detail       string // what was found and what was made of it
 }
 
-// Action is what an import did about something unsound.
+// Action is what an import did with something unsound.
 type Action string
 
 const (
@@ -37,7 +37,7 @@ const (
 	LeftOut  Action = "left out"
 )
 
-// Kind is the sort of thing that a note is about. Kinds are few, so that a
+// Kind is the sort of thing that a note names. There are few kinds, so that a
 // report can count by them.
 type Kind string
 
@@ -61,24 +61,24 @@ const (
 	KindMetadata     Kind = "metadata"     // what stands beside the messages
 )
 
-// Repaired notes that something of the conversation was mended.
+// Repaired notes that something in the conversation was repaired.
 func (c *Conversation) Repaired(kind Kind, place, format string, args ...any) {
 	c.note(Repaired, kind, place, format, args...)
 }
 
-// LeftOut notes that something of the conversation does not come along.
+// LeftOut notes that something in the conversation was left out.
 func (c *Conversation) LeftOut(kind Kind, place, format string, args ...any) {
 	c.note(LeftOut, kind, place, format, args...)
 }
 
-// Reject notes that the conversation does not come along, and why. It is not
-// emitted.
+// Reject notes that the conversation is left out, and why. The parser doesn't
+// emit it.
 func (c *Conversation) Reject(place, format string, args ...any) {
 	c.in.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), fmt.Sprintf(format, args...)})
 }
 
-// Noted gives the notes with what they call the conversation, which a parser may
-// find out last.
+// Noted returns the notes with the conversation's name, which a parser may learn
+// last.
 func (c *Conversation) Noted() []Note {
 	name := c.Name()
 	for i := range c.Notes {
@@ -87,20 +87,21 @@ func (c *Conversation) Noted() []Note {
 	return c.Notes
 }
 
-// Drop hands the notes on to the file: the conversation is not emitted.
+// Drop passes the conversation's notes to the file, for a conversation that is
+// not emitted.
 func (c *Conversation) Drop() {
 	for _, n := range c.Noted() {
 		c.in.note(n)
 	}
 }
 
-// LeftOut notes that something of the file does not come along, which is of no
+// LeftOut notes that something in the file was left out that belongs to no
 // conversation.
 func (in *Input) LeftOut(kind Kind, place, format string, args ...any) {
 	in.note(Note{LeftOut, kind, "", CutNote(place), fmt.Sprintf(format, args...)})
 }
 
-// Repaired notes that something of the file was mended, which is of no
+// Repaired notes that something in the file was repaired that belongs to no
 // conversation.
 func (in *Input) Repaired(kind Kind, place, format string, args ...any) {
 	in.note(Note{Repaired, kind, "", CutNote(place), fmt.Sprintf(format, args...)})
@@ -118,7 +119,7 @@ func (c *Conversation) note(action Action, kind Kind, place, format string, args
 	})
 }
 
-// Name is what notes call the conversation: the title, else the source's id.
+// Name is the conversation's name in notes: the title, or else the source's id.
 func (c *Conversation) Name() string {
 	if c.Title != "" {
 		return CutNote(c.Title)
@@ -126,7 +127,7 @@ func (c *Conversation) Name() string {
 	return CutNote(c.SourceID)
 }
 
-// CutNote makes s fit for a note, of which a conversation may have thousands.
+// CutNote shortens s for a note. A conversation may have thousands of notes.
 func CutNote(s string) string {
 	const most = 1000
 	if len(s) > most {
@@ -135,8 +136,8 @@ func CutNote(s string) string {
 	return OneLine(s)
 }
 
-// Text reads a string, the part of the conversation at place. What the store
-// can't hold (NUL, lone surrogates, invalid UTF-8) is mended first and noted.
+// Text reads a string that stands at place in the conversation. It repairs, and
+// notes, what the store can't hold: NUL, lone surrogates and invalid UTF-8.
 func (c *Conversation) Text(raw json.RawMessage, place string) (text string, ok bool) {
 	sound, found := MendText(raw)
 	if found != "" {
@@ -145,7 +146,7 @@ func (c *Conversation) Text(raw json.RawMessage, place string) (text string, ok 
 	return StringOf(sound)
 }
 
-// Time reads a member as Object.Time does, and notes where it can't.
+// Time reads a member as Object.Time does, and notes a value that isn't a time.
 func (c *Conversation) Time(o Object, name, place string) time.Time {
 	t, sound := o.Time(name)
 	if !sound {
@@ -154,7 +155,7 @@ func (c *Conversation) Time(o Object, name, place string) time.Time {
 	return t
 }
 
-// ReadTitle takes the title from raw, if that is a string.
+// ReadTitle takes the title from raw, if raw is a string.
 func (c *Conversation) ReadTitle(raw json.RawMessage) {
 	if IsString(raw) {
 		c.Title, _ = c.Text(raw, "title")

@@ -12,10 +12,10 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 )
 
-// An Object is a JSON object whose members are read one at a time and
-// leniently: a member of another type than the one asked for counts as absent.
-// Exports are written by many versions of many programs. Its values are parts
-// of the bytes that it was made of.
+// An Object is a JSON object whose members are read one at a time and leniently:
+// a member of another type than the one asked for counts as absent, because many
+// versions of many programs wrote the exports. Its values are parts of the bytes
+// that it was read from.
 type Object map[string]json.RawMessage
 
 // An object is held in memory with all of its members, and a list of what one
@@ -26,8 +26,8 @@ const (
 	maxElements = 10_000
 )
 
-// Object decodes raw, the part of the conversation at place; nil where it is
-// no object.
+// Object decodes raw, which stands at place in the conversation. It returns nil
+// where raw isn't an object.
 func (c *Conversation) Object(raw json.RawMessage, place string) Object {
 	sound, found := MendText(raw)
 	if found != "" {
@@ -36,7 +36,8 @@ func (c *Conversation) Object(raw json.RawMessage, place string) Object {
 	return ObjectOf(sound)
 }
 
-// ReadObject decodes what may be no JSON at all; nil where it is no object.
+// ReadObject decodes bytes that may not be JSON. It returns nil where they aren't
+// an object.
 func ReadObject(raw json.RawMessage) Object {
 	if !json.Valid(raw) {
 		return nil
@@ -140,7 +141,8 @@ func (o Object) List(name string) (all []json.RawMessage) {
 	return all
 }
 
-// List notes where it gives less than all.
+// List is Object.List, with a note where it returns fewer elements than there
+// are.
 func (c *Conversation) List(o Object, name, place string) []json.RawMessage {
 	all := o.List(name)
 	if len(all) == maxElements {
@@ -151,8 +153,7 @@ func (c *Conversation) List(o Object, name, place string) []json.RawMessage {
 	return all
 }
 
-// Objects gives the elements of an array that are objects, of its first
-// maxElements.
+// Objects returns the objects among the first maxElements elements of an array.
 func (o Object) Objects(name string) iter.Seq[Object] {
 	return func(yield func(Object) bool) {
 		for i, raw := range o.Elements(name) {
@@ -166,7 +167,7 @@ func (o Object) Objects(name string) iter.Seq[Object] {
 	}
 }
 
-// FirstObject gives the first of the objects in an array; nil for none.
+// FirstObject returns the first object in an array, or nil.
 func FirstObject(o Object, name string) Object {
 	for first := range o.Objects(name) {
 		return first
@@ -174,9 +175,9 @@ func FirstObject(o Object, name string) Object {
 	return nil
 }
 
-// Time gives a member that is a time: seconds (or thousandths or millionths of
-// them) since 1970, or text by RFC 3339. It is zero where there is none; sound
-// is false where there is something else.
+// Time returns a member that is a time: seconds, milliseconds or microseconds
+// since 1970, or text in the form of RFC 3339. It returns the zero time where the
+// member is absent or anything else; sound is false for anything else.
 func (o Object) Time(name string) (t time.Time, sound bool) {
 	if !o.Has(name) {
 		return time.Time{}, true
@@ -219,7 +220,7 @@ func epoch(f float64) time.Time {
 	return time.UnixMicro(int64(math.Round(f * 1e6))).UTC()
 }
 
-// IsBlank tells whether a string holds white space alone.
+// IsBlank reports whether a string holds nothing but white space.
 func IsBlank(raw json.RawMessage) bool {
 	const first = 200 // bytes: what says something mostly says it there
 	if len(raw) > first {
@@ -238,8 +239,9 @@ func IsBlank(raw json.RawMessage) bool {
 // A Member is one name and value of a JSON object whose order matters.
 type Member = chat.Member
 
-// MembersOf gives the members of a valid object in the order of the file, which
-// a map loses, and the same name as often as it occurs; none of anything else.
+// MembersOf returns the members of a valid object in the order of the file, a
+// repeated name as often as it occurs. A map would lose both. It returns none for
+// anything else.
 func MembersOf(raw json.RawMessage) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
 		if len(raw) == 0 || raw[0] != '{' {

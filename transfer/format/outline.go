@@ -12,11 +12,11 @@ const (
 	maxPaths = 5000
 )
 
-// An Outline is what a file's start looks like: the paths that its objects have,
-// with the kind of value that stands there: '{', '[', '"', '0', 't' or 'n'. A
-// path is written like chat.history.messages, or messages[].role through an
-// array. The outermost array, or the lines of a JSONL file, count as if each
-// element stood alone.
+// An Outline describes the start of a file: the paths that its objects have, and
+// the kind of value at each path, which is '{', '[', '"', '0', 't' or 'n'. A path
+// is written as chat.history.messages, or as messages[].role through an array.
+// Each element of the outermost array, and each line of a JSONL file, counts as
+// if it stood alone.
 type Outline struct {
 	paths   map[string]string
 	objects int  // elements that are objects and there whole
@@ -30,8 +30,9 @@ var (
 	errUnsound = errors.New("the value is no JSON")
 )
 
-// OutlineOf outlines as much of head as can be read; it may be cut off anywhere.
-// Behind an element that is no sound JSON it goes on with the next.
+// OutlineOf outlines as much of head as can be read. head may be cut off
+// anywhere. Behind an element that isn't sound JSON, OutlineOf goes on with the
+// next.
 func OutlineOf(head []byte) Outline {
 	o := Outline{paths: map[string]string{}}
 	line := 0 // the next that begins an object; -1 for none
@@ -159,7 +160,7 @@ func kindOf(c byte) string {
 	return ""
 }
 
-// Has tells whether every one of the paths occurs.
+// Has reports whether every one of the paths occurs.
 func (o Outline) Has(paths ...string) bool {
 	for _, p := range paths {
 		if _, ok := o.paths[p]; !ok {
@@ -169,16 +170,16 @@ func (o Outline) Has(paths ...string) bool {
 	return true
 }
 
-// Is tells whether a value of the kind stands at path somewhere.
+// Is reports whether a value of the kind stands at path in any object.
 func (o Outline) Is(path, kind string) bool {
 	return strings.Contains(o.paths[path], kind)
 }
 
-// AllSpeak tells whether each object has a member role or messages.
+// AllSpeak reports whether each object has a member role or messages.
 func (o Outline) AllSpeak() bool { return o.spoken == o.objects }
 
-// In is the outline of the elements of a list that is a member of the one
-// object; of "", s itself.
+// In returns the outline of the elements of a list that is a member of the one
+// object. In("") is o itself.
 func (o Outline) In(member string) Outline {
 	if member == "" {
 		return o

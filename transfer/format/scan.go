@@ -102,7 +102,8 @@ func members(object []byte, gap, gapEnd int) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// StringOf reads valid JSON that is a string as encoding/json does.
+// StringOf reads a JSON string as encoding/json does. ok is false where raw is
+// another JSON value.
 func StringOf(raw json.RawMessage) (s string, ok bool) {
 	switch {
 	case !IsString(raw):
@@ -113,7 +114,7 @@ func StringOf(raw json.RawMessage) (s string, ok bool) {
 	return s, json.Unmarshal(raw, &s) == nil
 }
 
-// IsString tells the same without reading it.
+// IsString reports whether valid JSON is a string.
 func IsString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
 
 // A nested is one value of a tree of objects that stand in each other.

@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// AddSource says one thing more of what the message was in its program, if
-// sound metadata has room for it.
+// AddSource adds to sound metadata what a message was in its program, if there is
+// room for it.
 func AddSource(metadata json.RawMessage, name string, value any) json.RawMessage {
 	all := ObjectOf(metadata)
 	if all == nil {
@@ -26,7 +26,7 @@ func AddSource(metadata json.RawMessage, name string, value any) json.RawMessage
 	return metadata
 }
 
-// SourceMetadata is the source's metadata, or nil where nothing is known.
+// SourceMetadata returns the source's metadata, or nil where the source is empty.
 func SourceMetadata(s Source) json.RawMessage {
 	if len(s) == 0 {
 		return nil
@@ -34,11 +34,11 @@ func SourceMetadata(s Source) json.RawMessage {
 	return s.Metadata()
 }
 
-// Source is what a conversation or message was in its program, besides what
-// Coppice has a place for. It becomes the member "source" of the metadata.
+// Source is what Coppice has no place for: what a conversation or message was in
+// its program. It becomes the member "source" of the metadata.
 type Source map[string]any
 
-// Put adds a value that says something.
+// Put adds a value, unless the value is empty.
 func (s Source) Put(name string, value any) Source {
 	switch v := value.(type) {
 	case nil:
@@ -65,7 +65,7 @@ func (s Source) Put(name string, value any) Source {
 	return s
 }
 
-// Copy puts the members of o that have the names.
+// Copy adds the named members of o.
 func (s Source) Copy(o Object, names ...string) Source {
 	for _, name := range names {
 		s.Put(name, o[name])

@@ -14,12 +14,12 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Joined joins the texts that say something.
+// Joined joins the texts that are not empty.
 func Joined(separator string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" }), separator)
 }
 
-// PartsText is what a person sees of a content.
+// PartsText returns what a person sees of a content.
 func PartsText(content json.RawMessage) string {
 	if text, ok := StringOf(content); ok {
 		return text
@@ -59,8 +59,8 @@ func LongestRun(text string, c byte) int {
 	return longest
 }
 
-// Compacted is valid JSON without white space, so that an id which derives from
-// it doesn't depend on how a file is indented.
+// Compacted returns valid JSON without white space. An id that is derived from it
+// doesn't depend on a file's indentation.
 func Compacted(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -69,12 +69,12 @@ func Compacted(raw json.RawMessage) string {
 	return b.String()
 }
 
-// Replacement stands for what is no text: U+FFFD.
+// Replacement stands for bytes that aren't text: U+FFFD.
 const Replacement = "\uFFFD"
 
 // MendText replaces what Postgres can't store as text in a piece of JSON: NUL
-// characters, halves of surrogate pairs and invalid UTF-8. found names what
-// there was, and is "" where raw is sound and comes back as it is.
+// characters, halves of surrogate pairs and invalid UTF-8. found names what was
+// replaced. Where raw is sound, found is "" and sound is raw.
 func MendText(raw []byte) (sound []byte, found string) {
 	var what []string
 	if !utf8.Valid(raw) {
@@ -156,7 +156,7 @@ func OneLine(s string) string {
 	}, s)
 }
 
-// Counted is "1 file" or "2 files".
+// Counted returns "1 file" or "2 files".
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -164,7 +164,7 @@ func Counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Named is what something is and what it is called, where that says more.
+// Named returns the kind of something and its name, where the name says more.
 func Named(kind, between, name string) string {
 	if name == "" || name == kind {
 		return kind
@@ -172,7 +172,7 @@ func Named(kind, between, name string) string {
 	return kind + between + name
 }
 
-// ClipRaw is clip of raw, without copying all of it.
+// ClipRaw is Clip for raw, without a copy of all of it.
 func ClipRaw(raw []byte) string { return Clip(string(raw[:min(len(raw), 100)])) }
 
 // Clip shortens s for a note.
@@ -184,7 +184,8 @@ func Clip(s string) string {
 	return CutEnd(s, most) + "…"
 }
 
-// Encode marshals v as it stands, where json.Marshal would escape <, > and &.
+// Encode marshals v, and leaves <, > and & as they are, which json.Marshal would
+// escape.
 func Encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -195,7 +196,7 @@ func Encode(v any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// EncodeObject is encode of a map of JSON.
+// EncodeObject is Encode for a map of JSON values.
 func EncodeObject(members map[string]json.RawMessage) json.RawMessage {
 	size := 2
 	for name, value := range members {
@@ -216,7 +217,7 @@ func EncodeObject(members map[string]json.RawMessage) json.RawMessage {
 	return out.Bytes()
 }
 
-// CutEnd shortens s to at most keep bytes, at the border of a character.
+// CutEnd shortens s to at most keep bytes, at the end of a character.
 func CutEnd(s string, keep int) string {
 	if len(s) <= keep {
 		return s

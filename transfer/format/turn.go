@@ -15,13 +15,13 @@ func ImagePart(url string) chat.Part {
 	return chat.Part{Type: "image_url", Raw: Encode(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}
 }
 
-// A Turn is one message of a program that keeps the text, the reasoning, the
-// tool calls and their results of an answer in one list of blocks. As
-// chat-completions has it, that is a chain of messages: the assistant's with
-// its calls, a tool's for each result, the assistant's again.
+// A Turn is one message of a program that keeps the text, the reasoning, the tool
+// calls and the results of an answer in one list of blocks. In chat completions
+// that is a chain of messages: an assistant message with its calls, a tool
+// message for each result, and another assistant message.
 //
-// The last message of the chain has the turn's id, so that what names the turn
-// as its parent or as the active head needs no translation.
+// The last message of the chain has the turn's id, so that a reference to the
+// turn, as a parent or as the active head, needs no translation.
 type Turn struct {
 	c          *Conversation
 	ID, Parent string
@@ -47,7 +47,7 @@ type Piece struct {
 	Failed   bool // of a tool's result
 }
 
-// NewCall is a call of a tool. Its name becomes one that providers take.
+// NewCall makes a call of a tool. It changes a name that providers wouldn't take.
 func NewCall(id, name string, arguments json.RawMessage) chat.Call {
 	return chat.Call{ID: id, Name: toolName(name), Arguments: argumentsOf(arguments)}
 }
@@ -88,7 +88,7 @@ func (t *Turn) begin(p *Piece) *Piece {
 	return p
 }
 
-// Text adds text that says something.
+// Text adds text, unless it is empty.
 func (t *Turn) Text(s string) {
 	if strings.TrimSpace(s) != "" {
 		t.Part(chat.TextPart(s))
@@ -110,7 +110,7 @@ func (t *Turn) Think(s string) {
 	}
 }
 
-// Call adds a tool call and gives its id.
+// Call adds a tool call and returns its id.
 func (t *Turn) Call(id, name string, arguments json.RawMessage) string {
 	if id == "" {
 		id = CallID(t.ID, fmt.Sprint(len(t.pieces)), name, string(arguments))
@@ -130,8 +130,8 @@ func (t *Turn) Call(id, name string, arguments json.RawMessage) string {
 	return id
 }
 
-// Result adds what a tool answered. Without an id it answers the first call
-// that is open.
+// Result adds a tool's result. Without an id, it answers the first call that is
+// open.
 func (t *Turn) Result(id string, failed bool, parts ...chat.Part) {
 	if id == "" {
 		id = t.openCall()
@@ -158,18 +158,19 @@ func (t *Turn) openCall() string {
 	return ""
 }
 
-// Says tells whether anything but reasoning is in the turn.
+// Says reports whether the turn has anything but reasoning.
 func (t *Turn) Says() bool {
 	return slices.ContainsFunc(t.pieces, func(p *Piece) bool { return len(p.Parts) > 0 || len(p.Calls) > 0 || p.Role == chat.Tool })
 }
 
-// HasText tells whether the turn's role says anything but calls.
+// HasText reports whether the messages of the turn's own role have anything but
+// calls.
 func (t *Turn) HasText() bool {
 	return slices.ContainsFunc(t.pieces, func(p *Piece) bool { return p.Role == t.Role && len(p.Parts) > 0 })
 }
 
-// Messages writes the chain. A turn that says nothing is one empty message,
-// which normalizing leaves out and notes.
+// Messages returns the chain. An empty turn is one empty message, which package
+// mend leaves out and notes.
 func (t *Turn) Messages() []Message {
 	t.mergeThinking()
 	if len(t.pieces) == 0 {
@@ -217,7 +218,7 @@ func (p *Piece) Body() json.RawMessage {
 // Say adds text.
 func (p *Piece) Say(text string) { p.Parts = append(p.Parts, chat.TextPart(text)) }
 
-// Text gives the text of the parts that are text.
+// Text returns the text of the parts that are text.
 func (p *Piece) Text() string {
 	var text []string
 	for _, part := range p.Parts {
@@ -233,7 +234,7 @@ func TextBody(role chat.Role, text string) json.RawMessage {
 	return (&Piece{Role: role, Parts: []chat.Part{chat.TextPart(text)}}).Body()
 }
 
-// TitleOf makes a title of the start of a text, for sources without one.
+// TitleOf makes a title from the start of a text, for sources that have none.
 func TitleOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return Clip(strings.TrimSpace(OneLine(CutEnd(line, 1000))))

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
-// Changed is a file, JSON or JSONL, with a few values changed.
+// Changed returns a file, JSON or JSONL, with a few values changed.
 func Changed(rt *rapid.T, data []byte) []byte {
 	var whole any
 	separate := json.Unmarshal(data, &whole) != nil

@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Check fails where the store would not take a bundle. It says the store's rules
-// once more, in its own way.
+// Check fails where the store would refuse a bundle. It states the store's rules
+// a second time, independently.
 func Check(t testing.TB, b tree.Bundle) {
 	t.Helper()
 	if err := CheckBundle(b); err != nil {
@@ -26,9 +26,7 @@ func Check(t testing.TB, b tree.Bundle) {
 	CheckBodies(t, b)
 }
 
-// CheckBodies fails where something in a bundle is not what the store takes,
-// beside the order of the nodes. It says the store's rules once more, in its
-// own way.
+// CheckBodies is Check without CheckBundle: it checks the texts, and not the tree.
 func CheckBodies(t testing.TB, b tree.Bundle) {
 	t.Helper()
 	c := b.Conversation
@@ -47,7 +45,7 @@ func CheckBodies(t testing.TB, b tree.Bundle) {
 	}
 }
 
-// CheckJSON wants nothing, or one object of sound text.
+// CheckJSON demands either nothing, or one object of sound text.
 func CheckJSON(t testing.TB, raw json.RawMessage, most int) {
 	t.Helper()
 	if raw == nil {
@@ -176,7 +174,8 @@ func checkContent(t testing.TB, body json.RawMessage, m strictMessage) {
 	}
 }
 
-// CheckBundle holds a bundle to what the store asks of one.
+// CheckBundle returns an error where the store would refuse a bundle's ids, the
+// order of its nodes, or their calls and results.
 func CheckBundle(b tree.Bundle) error {
 	at := map[uuid.UUID]tree.BundleNode{}
 	open := map[uuid.UUID]map[string]bool{} // calls that a child may answer

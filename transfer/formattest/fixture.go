@@ -50,7 +50,7 @@ func (s Suite) fixtures(t *testing.T) {
 	}
 }
 
-// A Parsed is what a file gave, without a store.
+// A Parsed is what a format read of a file, without a store.
 type Parsed struct {
 	Bundles []tree.Bundle
 	Notes   []format.Note
@@ -58,7 +58,7 @@ type Parsed struct {
 }
 
 // Parse reads data as a file of format f, and checks that the store would take
-// all of it.
+// everything in it.
 func Parse(t testing.TB, f format.Format, data []byte) (p Parsed) {
 	t.Helper()
 	in := format.NewInput(t.Context(), bytes.NewReader(data), func(n format.Note) { p.Notes = append(p.Notes, n) })

@@ -12,9 +12,9 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
-// Fuzz feeds the format with what resembles its fixtures, and other files of
-// testdata. Whatever it reads, it must not panic, all that it yields must be
-// what the store takes, and the same input must give the same again.
+// Fuzz feeds the format with variations of its fixtures, and with other files of
+// testdata. On any input the format must not panic, the store must take
+// everything that it yields, and the same input must give the same result.
 func Fuzz(f *testing.F, s Suite, more ...string) {
 	for _, file := range append(s.Fixtures, more...) {
 		data, err := os.ReadFile(Fixture(f, file))

@@ -26,8 +26,8 @@ func MustStore(rt *rapid.T, store *tree.Store, b tree.Bundle) {
 	}
 }
 
-// Shared opens a file of real exports, which stand beside the repository
-// and not in it.
+// Shared opens a file of real exports. These files stand beside the repository,
+// not in it.
 func Shared(t testing.TB, name string) *os.File {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -45,7 +45,7 @@ func Shared(t testing.TB, name string) *os.File {
 	return nil
 }
 
-// Fixture gives the path of a file of testdata, at the top of the repository.
+// Fixture returns the path of a file in testdata, at the top of the repository.
 func Fixture(t testing.TB, name string) string {
 	t.Helper()
 	for dir := ".."; len(dir) < 20; dir = filepath.Join("..", dir) {
@@ -58,7 +58,7 @@ func Fixture(t testing.TB, name string) string {
 	return ""
 }
 
-// Bundles takes what Import would store.
+// Bundles is a Store that keeps in memory what Import stores.
 type Bundles []tree.Bundle
 
 func (b *Bundles) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
@@ -84,8 +84,8 @@ func Read(t *testing.T, r io.Reader, format string) (transfer.Report, []tree.Bun
 	return report, b
 }
 
-// Count says what a report found, one line for the numbers and one for each
-// sort of note.
+// Count returns a report's numbers in one line, and one line for each sort of
+// note.
 func Count(r transfer.Report) string {
 	s := fmt.Sprintf("%s: %d conversations, %d messages, %d branch points, %d leaves", r.Format, r.Conversations, r.Messages, r.BranchPoints, r.Leaves)
 	notes := map[string]int{}
@@ -147,7 +147,7 @@ func BodyLine(raw json.RawMessage) string {
 	return line
 }
 
-// Notes shows notes, one a line.
+// Notes returns a report's notes, one a line.
 func Notes(r transfer.Report) string {
 	var out strings.Builder
 	for _, n := range r.Notes {

@@ -8,9 +8,10 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
-// A Sample says how files of a format are written, of one conversation each:
-// Before, elements with Between between them, and After. By it the suite makes
-// files of every size and shape. Each is a format of package fmt, or text.
+// A Sample says how to write files of a format with one conversation each:
+// Before, then elements with Between between them, then After. The suite makes
+// files of every size and shape from it. Each field is a format string of package
+// fmt, or plain text.
 type Sample struct {
 	Before, Between, After string
 

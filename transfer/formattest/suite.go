@@ -24,12 +24,12 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Suite is a format, with what the suite needs to try it.
+// A Suite is a format, and what the suite needs to test it.
 type Suite struct {
 	Format format.Format
 
-	// Fixtures are files of the format in testdata. Beside each stands a .txt of
-	// the same name, which shows what is read of it.
+	// Fixtures are files of the format in testdata. Beside each stands a .txt
+	// file of the same name, which shows what the format reads of it.
 	Fixtures []string
 
 	// Sample writes files of the format.

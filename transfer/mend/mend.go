@@ -1,7 +1,7 @@
-// Package mend makes of a conversation as a file has it one that the store takes:
-// a tree without orphans and cycles, bodies that the chat-completions API takes,
-// tool results below their calls, times. It names each thing that it repairs or
-// leaves out. It knows no format.
+// Package mend turns a conversation as a file has it into one that the store
+// takes: a tree without orphans and cycles, bodies that the chat-completions API
+// takes, tool results below their calls, and times. It names each thing that it
+// repairs or leaves out. It knows no format.
 package mend
 
 import (
@@ -16,12 +16,14 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Bundle makes of a source conversation a bundle that the store takes,
-// mending what can be mended. The notes tell of each thing that was repaired
-// or left out, the parser's own first. The same conversation always gives the
-// same bundle, whose id is given. Of each of the bundle's nodes it gives the source's id.
+// Bundle turns a source conversation into a bundle that the store takes, and
+// repairs what can be repaired. The notes name each thing that was repaired or
+// left out, and begin with the parser's own notes. The same conversation always
+// gives the same bundle. The caller gives the bundle's id. sourceIDs has the
+// source's id of each node.
 //
-// It costs the conversation once more in memory, and time in proportion to it.
+// Bundle needs the memory of the conversation a second time, and time in
+// proportion to its size.
 func Bundle(c format.Conversation, id uuid.UUID, formatName string) (_ tree.Bundle, sourceIDs []string, _ []format.Note) {
 	b := tree.Bundle{Source: c.Source, Conversation: tree.NewConversation{
 		ID:       id,

@@ -1,7 +1,5 @@
-// Package coppice reads and writes Coppice's own JSONL.
-//
-// Coppice's own JSONL, as Export writes it. IDs stay as they are, and so does
-// every byte of a sound body.
+// Package coppice reads and writes Coppice's own JSONL, as Export writes it. Ids
+// stay as they are, and so does every byte of a sound body.
 package coppice
 
 import (

@@ -22,14 +22,14 @@ type Exporter interface {
 }
 
 // Export writes a conversation as Coppice's own JSONL: a line for the
-// conversation, then one for each node, parents first, so that neither side
-// has to hold more than a line. Nothing is lost but the tenant and the time at
-// which something was last said or pruned, which are the receiving store's to say. Files may be put
-// together one after the other.
+// conversation, then a line for each node, parents first. So neither the writer
+// nor the reader has to hold more than a line. Only the tenant is lost, and the
+// time of the last change, because the receiving store decides both. Several
+// files may be put together, one after the other.
 //
-// Bodies, metadata and settings stand in it byte for byte. One that a line
-// can't hold as it is, because it has line breaks between its tokens, stands
-// as a JSON string of itself.
+// Bodies, metadata and settings stand in the file byte for byte. A body that has
+// line breaks between its tokens doesn't fit a line; it stands as a JSON string
+// that holds it.
 func Export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
 	if err := export(ctx, from, conversationID, w); err != nil {
 		fault.Wrap(&err, "transfer.Export(%s)", conversationID)

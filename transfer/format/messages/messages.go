@@ -161,7 +161,7 @@ func (f *file) flush() error {
 	return f.emit(l.conversation())
 }
 
-// A messagesList is a list of messages becoming a conversation.
+// A List is a list of messages that becomes a conversation.
 type List struct {
 	conv format.Conversation
 	last string // source id of the last message
@@ -206,10 +206,10 @@ func (l *List) describe(about format.Object) {
 
 func NewList(c format.Conversation) *List { return &List{conv: c} }
 
-// conversationSoFar gives the messages read so far, and the source id of the last.
+// SoFar returns the messages read so far, and the source id of the last.
 func (l *List) SoFar() (last string, c *format.Conversation) { return l.last, &l.conv }
 
-// Add takes the next message, if the conversation has room for it.
+// Add appends the next message, if the conversation has room for it.
 func (l *List) Add(place string, raw json.RawMessage) bool {
 	if !l.conv.More() || !l.conv.Room() {
 		return false

@@ -56,6 +56,9 @@ create table nodes (
     -- messages only
     search_key         text,               -- what its entries in nodes_search begin with: 8 characters of its tenant's hash, so that a search reads
                                            -- no other tenant's, and a letter that says how many bits of a word's hash follow
+    path_hash          bytea,              -- 16 bytes that name the message and all above it by what they mean, so that a client that keeps no ids is
+                                           -- recognized; null where the path's root has none
+    reasoning          text,                -- what the model thought before it said this, null for none: shown to people, and no part of a context
 
     primary key (conversation_id, id),
     constraint nodes_parent foreign key (conversation_id, parent_id) references nodes (conversation_id, id),
@@ -67,7 +70,9 @@ create table nodes (
     constraint nodes_summary check (kind <> 'summary' or
         (sibling_index is null and parent_id is not null and last_summarized_id is not null and kept_ids is not null and model is not null
          and not pinned and role = 'user')),
-    constraint nodes_origin check (origin is null or kind = 'summary')
+    constraint nodes_origin check (origin is null or kind = 'summary'),
+    constraint nodes_path_hash check (path_hash is null or kind = 'message'),
+    constraint nodes_reasoning check (reasoning is null or kind = 'message' and role = 'assistant')
 );
 
 -- Two appends under one parent can't take the same index. Children are found by
@@ -78,6 +83,9 @@ create unique index nodes_siblings on nodes (conversation_id, parent_id, sibling
 
 -- The same for roots.
 create unique index nodes_roots on nodes (conversation_id, sibling_index) where parent_id is null;
+
+-- Messages by their path hash. Two may have the same: answers that say the same.
+create index nodes_paths on nodes (conversation_id, path_hash) where path_hash is not null;
 
 -- For the check that a message about to go is no summary's cutoff.
 create index nodes_cutoffs on nodes (conversation_id, last_summarized_id) where last_summarized_id is not null;
@@ -105,6 +113,19 @@ create function search_entries(key text, said text) returns tsvector
 create index nodes_search on nodes using gin (search_entries(search_key, coalesce(search_text, body ->> 'content')))
     with (fastupdate = off) where kind = 'message';
 
+-- A tenant's messages by their time, so that a search for a word that most of
+-- them have reads the newest until its page is full. The key is the tenant's part
+-- of search_key as a number, which takes less room. It has summaries, too: else
+-- Postgres would look messages up by reading all of it while the table is small.
+create index nodes_recent on nodes (hashtextextended(left(search_key, 8), 0), created_at);
+
+-- Whether a text matches a search. Words are only taken apart where one of them
+-- is in the text in lower case. It is plain enough for Postgres to put it in
+-- place of its call.
+create function search_matches(said text, patterns text[], words tsquery) returns boolean
+    language sql immutable parallel safe
+    return case when (ts_lexize('simple', said))[1] like any (patterns) then to_tsvector('simple', said) @@ words else false end;
+
 -- One row for every compaction that ran, whatever came of it. It names nodes
 -- without foreign keys, because it outlives them.
 create table compactions (
@@ -115,7 +136,7 @@ create table compactions (
     cutoff_id         uuid,                  -- of the plan; null where there was none
     summary_id        uuid,                  -- node that was saved, null for other outcomes
     prior_summary_id  uuid,                  -- summary that was to be merged
-    trigger           text        not null,  -- 'append', 'reply' or 'request': what asked for it
+    trigger           text        not null,  -- 'append', 'reply', 'request' or 'healing': what asked for it
     outcome           text        not null,  -- 'saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale' or 'failed'
     reason            text        not null,  -- why that outcome, for people
     model             text        not null,  -- what wrote the summary, '' where nothing did
@@ -132,9 +153,10 @@ create table compactions (
     completion_tokens bigint      not null,  -- and got
     duration_ms       bigint      not null,  -- from reading the branch to saving, in milliseconds
     created_at        timestamptz not null,  -- when it ended
+    remade_id         uuid,                  -- summary that was to be made again; null where messages were folded for the first time
 
     primary key (conversation_id, id),
-    constraint compactions_trigger check (trigger in ('append', 'reply', 'request')),
+    constraint compactions_trigger check (trigger in ('append', 'reply', 'request', 'healing')),
     constraint compactions_outcome check (outcome in ('saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale', 'failed'))
 );
 
@@ -155,9 +177,27 @@ create table reply_checkpoints (
     content         text        not null,  -- text that came
     refusal         text        not null,  -- what the model said instead
     saved_at        timestamptz not null,  -- last sign of life of the reply
+    reasoning       text        not null default '', -- what the model thought first; the default serves servers that don't know the column yet
 
     primary key (conversation_id, message_id)
 );
+
+-- What is to be told of a reply beside its answer: that it runs in the
+-- background, that it ended with nothing to store, or that its response was
+-- deleted while other branches go on from its answer.
+create table reply_states (
+    conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is
+    message_id      uuid        not null,  -- that the answer has, or will have; no foreign key, as it may never be stored
+    state           text        not null,  -- 'running'; 'stopping', where another server asked for its end; 'ended', where nothing was stored; 'deleted'
+    metadata        json        not null,  -- of the answer: what the request adds, and in the state 'ended' how the reply ended
+    at              timestamptz not null,  -- when it came to this state
+
+    primary key (conversation_id, message_id),
+    constraint reply_states_state check (state in ('running', 'stopping', 'ended', 'deleted'))
+);
+
+-- Replies that ended with nothing to store, to be forgotten some time later.
+create index reply_states_ended on reply_states (at) where state = 'ended';
 
 -- Keys that clients show. Only their hashes are stored.
 create table api_keys (

@@ -23,6 +23,14 @@ type Models struct {
 
 	SummaryTimeout time.Duration  // of one call for a summary; 0 is 30 s
 	Windows        map[string]int // tokens of context that models take, by the beginnings of their names, besides those that package llm knows
+	Prices         llm.Prices     // what models cost; of others it isn't known
+	WantReasoning  []string       // beginnings of the names of models that want their reasoning back, besides those that package llm knows; see llm.Family
+}
+
+// cost tells what tokens of a model cost, and whether its price is known.
+func (m Models) cost(model string, promptTokens, completionTokens int) (float64, bool) {
+	price, known := m.Prices.Of(model)
+	return price.Cost(promptTokens, completionTokens), known
 }
 
 // Reachable reports whether there is an address or a key, so that models can be
@@ -40,17 +48,30 @@ func (e *UnknownModelError) Error() string {
 	return fmt.Sprintf("the window of the model %q is not known: give it by Models.Windows", e.Model)
 }
 
-// Families returns the models that package llm knows, and the models of Windows.
+// Families returns the models that package llm knows, the models of Windows, and
+// those of WantReasoning, whose windows must be known.
 func (m Models) Families() (llm.Families, error) {
-	var more []llm.Family
+	families := llm.KnownFamilies()
 	for _, name := range slices.Sorted(maps.Keys(m.Windows)) {
-		family := llm.Family{Prefix: name, Window: m.Windows[name]}
-		if known, ok := llm.KnownFamilies().Find(name); ok {
-			family.FixedTemperature = known.FixedTemperature
+		family, _ := llm.KnownFamilies().Find(name)
+		family.Prefix, family.Window = name, m.Windows[name]
+		var err error
+		if families, err = families.With(family); err != nil {
+			return nil, err
 		}
-		more = append(more, family)
 	}
-	return llm.KnownFamilies().With(more...)
+	for _, name := range m.WantReasoning {
+		family, known := families.Find(name)
+		if !known {
+			return nil, &UnknownModelError{name, namesOf(families)}
+		}
+		family.Prefix, family.WantsReasoning = name, true
+		var err error
+		if families, err = families.With(family); err != nil {
+			return nil, err
+		}
+	}
+	return families, nil
 }
 
 // Window returns a model's window in tokens, or an *UnknownModelError.
@@ -73,13 +94,17 @@ func windowOf(families llm.Families) func(model string) (tokens int, known []str
 		if family, ok := families.Find(model); ok {
 			return family.Window, nil
 		}
-		names := make([]string, len(families))
-		for i, family := range families {
-			names[i] = family.Prefix
-		}
-		slices.Sort(names)
-		return 0, names
+		return 0, namesOf(families)
 	}
+}
+
+func namesOf(families llm.Families) []string {
+	names := make([]string, len(families))
+	for i, family := range families {
+		names[i] = family.Prefix
+	}
+	slices.Sort(names)
+	return names
 }
 
 // SummaryModels makes a client for each model of Summaries, in their order. It

@@ -69,3 +69,33 @@ func TestUnknownModel(t *testing.T) {
 		t.Error("a window of 0 tokens")
 	}
 }
+
+// Models that want their reasoning back are those that are known to, and those of
+// the configuration, also where the window of contexts is given.
+func TestWantReasoning(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []bool{false, true} {
+		cfg := Config{KeepWindow: keep, Models: Models{APIKey: "sk-none", Windows: map[string]int{"acme-7b": 9000}, WantReasoning: []string{"acme-7b", "gpt-4o-mini"}}}
+		if _, err := cfg.fill(); err != nil {
+			t.Fatal(err)
+		}
+		for model, want := range map[string]bool{"acme-7b-it": true, "gpt-4o-mini": true, "gpt-4o": false, "kimi-k2.6": true, "deepseek-v4-pro": true, "deepseek-chat": false, "nobody": false} {
+			if got := cfg.Replies.WantsReasoning(model); got != want {
+				t.Errorf("%s: %t", model, got)
+			}
+		}
+	}
+	families, err := Models{WantReasoning: []string{"gpt-4o-mini"}, Windows: map[string]int{"o3-mini": 9000}}.Families()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mini, _ := families.Find("gpt-4o-mini")
+	own, _ := families.Find("o3-mini")
+	if mini.Window != 128_000 || own.Window != 9000 || !own.FixedTemperature {
+		t.Errorf("%+v, %+v", mini, own)
+	}
+	var unknown *UnknownModelError
+	if _, err := (Models{WantReasoning: []string{"acme-7b"}}).Families(); !errors.As(err, &unknown) || unknown.Model != "acme-7b" {
+		t.Errorf("%v", err)
+	}
+}

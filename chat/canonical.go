@@ -49,12 +49,22 @@ func appendField(dst []byte, kind byte, text string) []byte {
 	return append(dst, text...)
 }
 
+// Form is SHA-256 of a message's canonical form.
+func (m *Message) Form() [sha256.Size]byte {
+	return sha256.Sum256(m.AppendCanonical(make([]byte, 0, len(m.Raw))))
+}
+
 // A PathHash identifies a message together with all messages above it, by their
 // canonical forms. The zero PathHash is the parent of every root.
-type PathHash [sha256.Size]byte
+type PathHash [16]byte
 
-// Child returns the path hash of a message below p: SHA-256 over p and the
-// message's canonical form.
-func (p PathHash) Child(m *Message) PathHash {
-	return sha256.Sum256(m.AppendCanonical(append(make([]byte, 0, len(p)+len(m.Raw)), p[:]...)))
+// Child returns the path hash of a message below p: the first half of SHA-256 over p
+// and the message's form. The form goes in as its own hash, so that a database
+// that has p needs no more than that of the message.
+func (p PathHash) Child(m *Message) PathHash { return p.ChildOf(m.Form()) }
+
+// ChildOf is Child of a message of which the form is known.
+func (p PathHash) ChildOf(form [sha256.Size]byte) PathHash {
+	sum := sha256.Sum256(append(p[:], form[:]...))
+	return PathHash(sum[:len(p)])
 }

@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -260,6 +261,19 @@ func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
 		if _, err := Parse(raw); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// ParseMember takes and refuses what Parse does, of values within an object that
+// was checked.
+func TestParseMember(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{`{"role":"user","content":"a"}`, `{"role":"nobody"}`, `{"role":"user"}`, `7`, `[]`, `"x"`, `{}`} {
+		want, wantErr := Parse([]byte(raw))
+		got, err := ParseMember([]byte(raw))
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) || (err == nil && string(got.AppendCanonical(nil)) != string(want.AppendCanonical(nil))) {
+			t.Errorf("%s: %+v, %v; want %+v, %v", raw, got, err, want, wantErr)
 		}
 	}
 }

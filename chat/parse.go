@@ -19,6 +19,19 @@ func Parse(raw []byte) (*Message, error) {
 	if err := CheckObject(raw, "message"); err != nil {
 		return nil, err
 	}
+	return parse(raw)
+}
+
+// ParseMember is Parse of a value that stands in an object which CheckObject took:
+// its bytes are not checked once more.
+func ParseMember(raw json.RawMessage) (*Message, error) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return Parse(raw)
+	}
+	return parse(raw)
+}
+
+func parse(raw []byte) (*Message, error) {
 	var d decoder
 	m := d.message(raw)
 	m.check(&d)

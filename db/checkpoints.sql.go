@@ -26,6 +26,87 @@ func (q *Queries) DropCheckpoint(ctx context.Context, arg DropCheckpointParams) 
 	return err
 }
 
+const dropReplyState = `-- name: DropReplyState :exec
+delete from reply_states where conversation_id = $1 and message_id = $2
+`
+
+type DropReplyStateParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+}
+
+func (q *Queries) DropReplyState(ctx context.Context, arg DropReplyStateParams) error {
+	_, err := q.db.Exec(ctx, dropReplyState, arg.ConversationID, arg.MessageID)
+	return err
+}
+
+const forgetReplyStates = `-- name: ForgetReplyStates :exec
+delete from reply_states where state = 'ended' and at < $1
+`
+
+// Of all tenants, and so of all conversations.
+func (q *Queries) ForgetReplyStates(ctx context.Context, before time.Time) error {
+	_, err := q.db.Exec(ctx, forgetReplyStates, before)
+	return err
+}
+
+const getCheckpoint = `-- name: GetCheckpoint :one
+select r.conversation_id, r.message_id, r.parent_id, r.move_head_from, r.server_id, r.model, r.content, r.refusal, r.saved_at, r.reasoning
+from conversations c join reply_checkpoints r on r.conversation_id = $1 and r.message_id = $2
+where c.id = $1 and c.tenant_id = $3
+`
+
+type GetCheckpointParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	TenantID       string
+}
+
+// For a reader that is connected to another server than the one that runs the
+// reply.
+func (q *Queries) GetCheckpoint(ctx context.Context, arg GetCheckpointParams) (ReplyCheckpoint, error) {
+	row := q.db.QueryRow(ctx, getCheckpoint, arg.ConversationID, arg.MessageID, arg.TenantID)
+	var i ReplyCheckpoint
+	err := row.Scan(
+		&i.ConversationID,
+		&i.MessageID,
+		&i.ParentID,
+		&i.MoveHeadFrom,
+		&i.ServerID,
+		&i.Model,
+		&i.Content,
+		&i.Refusal,
+		&i.SavedAt,
+		&i.Reasoning,
+	)
+	return i, err
+}
+
+const getReplyState = `-- name: GetReplyState :one
+select r.conversation_id, r.message_id, r.state, r.metadata, r.at
+from conversations c join reply_states r on r.conversation_id = $1 and r.message_id = $2
+where c.id = $1 and c.tenant_id = $3
+`
+
+type GetReplyStateParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	TenantID       string
+}
+
+func (q *Queries) GetReplyState(ctx context.Context, arg GetReplyStateParams) (ReplyState, error) {
+	row := q.db.QueryRow(ctx, getReplyState, arg.ConversationID, arg.MessageID, arg.TenantID)
+	var i ReplyState
+	err := row.Scan(
+		&i.ConversationID,
+		&i.MessageID,
+		&i.State,
+		&i.Metadata,
+		&i.At,
+	)
+	return i, err
+}
+
 const listCheckpoints = `-- name: ListCheckpoints :many
 select c.tenant_id, r.conversation_id, r.message_id, r.server_id, r.saved_at
 from reply_checkpoints r join conversations c on c.id = r.conversation_id
@@ -68,12 +149,37 @@ func (q *Queries) ListCheckpoints(ctx context.Context) ([]ListCheckpointsRow, er
 	return items, nil
 }
 
+const putReplyState = `-- name: PutReplyState :exec
+insert into reply_states (conversation_id, message_id, state, metadata, at)
+values ($1, $2, $3, $4, $5)
+on conflict (conversation_id, message_id) do update set state = excluded.state, metadata = excluded.metadata, at = excluded.at
+`
+
+type PutReplyStateParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	State          string
+	Metadata       []byte
+	At             time.Time
+}
+
+func (q *Queries) PutReplyState(ctx context.Context, arg PutReplyStateParams) error {
+	_, err := q.db.Exec(ctx, putReplyState,
+		arg.ConversationID,
+		arg.MessageID,
+		arg.State,
+		arg.Metadata,
+		arg.At,
+	)
+	return err
+}
+
 const saveCheckpoint = `-- name: SaveCheckpoint :exec
-insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, reasoning, saved_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (conversation_id, message_id) do update
 set parent_id = excluded.parent_id, move_head_from = excluded.move_head_from, server_id = excluded.server_id, model = excluded.model,
-    content = excluded.content, refusal = excluded.refusal, saved_at = excluded.saved_at
+    content = excluded.content, refusal = excluded.refusal, reasoning = excluded.reasoning, saved_at = excluded.saved_at
 `
 
 type SaveCheckpointParams struct {
@@ -85,6 +191,7 @@ type SaveCheckpointParams struct {
 	Model          string
 	Content        string
 	Refusal        string
+	Reasoning      string
 	SavedAt        time.Time
 }
 
@@ -100,15 +207,36 @@ func (q *Queries) SaveCheckpoint(ctx context.Context, arg SaveCheckpointParams) 
 		arg.Model,
 		arg.Content,
 		arg.Refusal,
+		arg.Reasoning,
 		arg.SavedAt,
 	)
 	return err
 }
 
+const stopReply = `-- name: StopReply :execrows
+update reply_states set state = 'stopping', at = $1
+where conversation_id = $2 and message_id = $3 and state in ('running', 'stopping')
+`
+
+type StopReplyParams struct {
+	At             time.Time
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+}
+
+// The server that runs the reply sees it with its next save.
+func (q *Queries) StopReply(ctx context.Context, arg StopReplyParams) (int64, error) {
+	result, err := q.db.Exec(ctx, stopReply, arg.At, arg.ConversationID, arg.MessageID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const takeCheckpoint = `-- name: TakeCheckpoint :one
 delete from reply_checkpoints
 where conversation_id = $1 and message_id = $2 and saved_at = $3
-returning conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at
+returning conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at, reasoning
 `
 
 type TakeCheckpointParams struct {
@@ -132,6 +260,7 @@ func (q *Queries) TakeCheckpoint(ctx context.Context, arg TakeCheckpointParams) 
 		&i.Content,
 		&i.Refusal,
 		&i.SavedAt,
+		&i.Reasoning,
 	)
 	return i, err
 }

@@ -12,13 +12,41 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const getVainHealing = `-- name: GetVainHealing :one
+select count(*) as times, coalesce(max(k.created_at), 'epoch')::timestamptz as last_at
+from compactions k
+join conversations c on c.id = $1 and c.tenant_id = $2
+where k.conversation_id = $1 and k.remade_id = $3::uuid
+  and k.trigger = 'healing' and k.outcome in ('no_gain', 'failed')
+`
+
+type GetVainHealingParams struct {
+	ConversationID pgtype.UUID
+	TenantID       string
+	SummaryID      pgtype.UUID
+}
+
+type GetVainHealingRow struct {
+	Times  int64
+	LastAt time.Time
+}
+
+// How often the server tried in vain by itself to make a summary again, and when
+// for the last time.
+func (q *Queries) GetVainHealing(ctx context.Context, arg GetVainHealingParams) (GetVainHealingRow, error) {
+	row := q.db.QueryRow(ctx, getVainHealing, arg.ConversationID, arg.TenantID, arg.SummaryID)
+	var i GetVainHealingRow
+	err := row.Scan(&i.Times, &i.LastAt)
+	return i, err
+}
+
 const insertCompaction = `-- name: InsertCompaction :exec
 insert into compactions (conversation_id, id, head_id, anchor_id, cutoff_id, summary_id, prior_summary_id, trigger, outcome, reason, model,
                          instructions, settings, attempts, messages_before, messages_after, tokens_before, tokens_after, folded_messages,
-                         folded_tokens, prompt_tokens, completion_tokens, duration_ms, created_at)
+                         folded_tokens, prompt_tokens, completion_tokens, duration_ms, created_at, remade_id)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
         $12, $13, $14, $15, $16, $17, $18, $19,
-        $20, $21, $22, $23, $24)
+        $20, $21, $22, $23, $24, $25)
 `
 
 type InsertCompactionParams struct {
@@ -46,6 +74,7 @@ type InsertCompactionParams struct {
 	CompletionTokens int64
 	DurationMs       int64
 	CreatedAt        time.Time
+	RemadeID         pgtype.UUID
 }
 
 func (q *Queries) InsertCompaction(ctx context.Context, arg InsertCompactionParams) error {
@@ -74,12 +103,13 @@ func (q *Queries) InsertCompaction(ctx context.Context, arg InsertCompactionPara
 		arg.CompletionTokens,
 		arg.DurationMs,
 		arg.CreatedAt,
+		arg.RemadeID,
 	)
 	return err
 }
 
 const listCompactions = `-- name: ListCompactions :many
-select k.conversation_id, k.id, k.head_id, k.anchor_id, k.cutoff_id, k.summary_id, k.prior_summary_id, k.trigger, k.outcome, k.reason, k.model, k.instructions, k.settings, k.attempts, k.messages_before, k.messages_after, k.tokens_before, k.tokens_after, k.folded_messages, k.folded_tokens, k.prompt_tokens, k.completion_tokens, k.duration_ms, k.created_at from compactions k
+select k.conversation_id, k.id, k.head_id, k.anchor_id, k.cutoff_id, k.summary_id, k.prior_summary_id, k.trigger, k.outcome, k.reason, k.model, k.instructions, k.settings, k.attempts, k.messages_before, k.messages_after, k.tokens_before, k.tokens_after, k.folded_messages, k.folded_tokens, k.prompt_tokens, k.completion_tokens, k.duration_ms, k.created_at, k.remade_id from compactions k
 join conversations c on c.id = $1 and c.tenant_id = $2
 where k.conversation_id = $1
   and (k.created_at, k.id) < ($3::timestamptz, $4::uuid)
@@ -136,6 +166,7 @@ func (q *Queries) ListCompactions(ctx context.Context, arg ListCompactionsParams
 			&i.CompletionTokens,
 			&i.DurationMs,
 			&i.CreatedAt,
+			&i.RemadeID,
 		); err != nil {
 			return nil, err
 		}
@@ -151,7 +182,7 @@ const listFruitlessCompactions = `-- name: ListFruitlessCompactions :many
 select k.cutoff_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
 from compactions k
 join conversations c on c.id = $1 and c.tenant_id = $2
-where k.conversation_id = $1 and k.trigger <> 'request'
+where k.conversation_id = $1 and k.trigger <> 'request' and k.remade_id is null
   and k.outcome in ('no_gain', 'superseded', 'stale', 'failed') and k.cutoff_id is not null
   and k.settings::text = $3::text
 order by k.created_at desc, k.id desc
@@ -174,7 +205,8 @@ type ListFruitlessCompactionsRow struct {
 }
 
 // Those that left their branch as it was though the settings asked for them, by
-// the settings that are asked for, newest first.
+// the settings that are asked for, newest first. A summary that was to be made
+// again says nothing of that.
 func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitlessCompactionsParams) ([]ListFruitlessCompactionsRow, error) {
 	rows, err := q.db.Query(ctx, listFruitlessCompactions,
 		arg.ConversationID,

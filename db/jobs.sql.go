@@ -10,19 +10,21 @@ import (
 )
 
 const countJobs = `-- name: CountJobs :one
-select count(*) filter (where state in ('available', 'pending', 'scheduled')) as queued,
-       count(*) filter (where state = 'retryable') as retrying,
+select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
+       count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
        count(*) filter (where state = 'running') as running,
-       coalesce(extract(epoch from now() - min(scheduled_at) filter (where state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
+       count(*) filter (where kind = 'healing' and state <> 'running') as healing,
+       coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
        coalesce(extract(epoch from now() - min(attempted_at) filter (where state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind = 'compaction' and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
+where kind in ('compaction', 'healing') and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
 `
 
 type CountJobsRow struct {
 	Queued        int64
 	Retrying      int64
 	Running       int64
+	Healing       int64
 	OldestQueued  float64
 	OldestRunning float64
 }
@@ -30,7 +32,8 @@ type CountJobsRow struct {
 // Of River's table, which ../db/river.sql describes: River itself inserts, runs
 // and ends jobs. The states are named one by one, for River's index on them. A job whose next
 // attempt is due counts as waiting since then, also while no server is there to
-// queue it again. Ages are in seconds.
+// queue it again. Those that wait for a model to make a summary again count by
+// themselves. Ages are in seconds.
 func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 	row := q.db.QueryRow(ctx, countJobs)
 	var i CountJobsRow
@@ -38,6 +41,7 @@ func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 		&i.Queued,
 		&i.Retrying,
 		&i.Running,
+		&i.Healing,
 		&i.OldestQueued,
 		&i.OldestRunning,
 	)
@@ -75,7 +79,7 @@ func (q *Queries) LockJob(ctx context.Context, id int64) ([]byte, error) {
 const takeUpJobs = `-- name: TakeUpJobs :exec
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind = 'compaction' and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
+where kind in ('compaction', 'healing') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
 `
 
 // Makes a server's own jobs of an earlier life available again; what was

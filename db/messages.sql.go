@@ -18,6 +18,7 @@ with place as (
            coalesce(p.depth + 1, 0) as depth,
            coalesce(p.path_tokens, 0) as path_tokens,
            p.prefix_id,
+           p.path_hash,
            -- a system message extends the prefix while nothing else was said
            (p.id is null or p.prefix_id = p.id) as in_prefix
     from conversations c
@@ -28,7 +29,7 @@ with place as (
       and not exists (select from nodes d where d.conversation_id = $1 and d.id = $5)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
-                       pinned, created_at, body, search_text, metadata, search_key)
+                       pinned, created_at, body, search_text, metadata, search_key, path_hash, reasoning)
     select $1, $5, place.parent_id, 'message', $6::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = $1 and r.parent_id is null)
@@ -36,18 +37,21 @@ with place as (
            end,
            place.depth, $7::integer, place.path_tokens + $7::integer,
            case when place.in_prefix and $6::text in ('system', 'developer') then $5 else place.prefix_id end,
-           $8, $9, $10, $11, $12, $13::text
+           $8, $9, $10, $11, $12, $13::text,
+           -- chat.PathHash.ChildOf; null below a message that has none
+           case when place.parent_id is null then $14::bytea else substring(sha256(place.path_hash || $15::bytea) for 16) end,
+           $16
     from place
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key
+    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning
 ), touched as (
     update conversations c
-    set head_id = case when $14::boolean and ($15::uuid is null or c.head_id = $15) then inserted.id else c.head_id end,
+    set head_id = case when $17::boolean and (not $18::boolean or c.head_id is not distinct from $19) then inserted.id else c.head_id end,
         updated_at = greatest(c.updated_at, $9),
         message_count = c.message_count + 1
     from inserted
     where c.id = $1
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key from inserted nodes
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning from inserted nodes
 `
 
 type AppendMessageParams struct {
@@ -64,7 +68,11 @@ type AppendMessageParams struct {
 	SearchText     pgtype.Text
 	Metadata       []byte
 	SearchKey      string
+	RootHash       []byte
+	Form           []byte
+	Reasoning      pgtype.Text
 	MoveHead       bool
+	CompareHead    bool
 	ExpectedHead   pgtype.UUID
 }
 
@@ -92,7 +100,11 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.SearchText,
 		arg.Metadata,
 		arg.SearchKey,
+		arg.RootHash,
+		arg.Form,
+		arg.Reasoning,
 		arg.MoveHead,
+		arg.CompareHead,
 		arg.ExpectedHead,
 	)
 	var i AppendMessageRow
@@ -118,6 +130,8 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		&i.Node.Model,
 		&i.Node.Origin,
 		&i.Node.SearchKey,
+		&i.Node.PathHash,
+		&i.Node.Reasoning,
 	)
 	return i, err
 }
@@ -144,6 +158,8 @@ type CopyNodesParams struct {
 	Model            pgtype.Text
 	Origin           []byte
 	SearchKey        pgtype.Text
+	PathHash         []byte
+	Reasoning        pgtype.Text
 }
 
 const countSiblings = `-- name: CountSiblings :one
@@ -176,12 +192,12 @@ with recursive run as (
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
     where run.role = 'tool'
 )
 select run.role, coalesce(n.body -> 'tool_calls', 'null')::json as tool_calls, (coalesce(n.body ->> 'tool_call_id', ''))::text as tool_call_id
 from run
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
 order by run.position
 `
 
@@ -222,7 +238,7 @@ func (q *Queries) GetCalls(ctx context.Context, arg GetCallsParams) ([]GetCallsR
 }
 
 const getNode = `-- name: GetNode :one
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
@@ -268,19 +284,21 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 		&i.Node.Model,
 		&i.Node.Origin,
 		&i.Node.SearchKey,
+		&i.Node.PathHash,
+		&i.Node.Reasoning,
 		&i.SiblingCount,
 	)
 	return i, err
 }
 
 const getNodes = `-- name: GetNodes :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
        end, 0)::integer as sibling_count
 from unnest($2::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
 order by wanted.position
 `
 
@@ -326,6 +344,8 @@ func (q *Queries) GetNodes(ctx context.Context, arg GetNodesParams) ([]GetNodesR
 			&i.Node.Model,
 			&i.Node.Origin,
 			&i.Node.SearchKey,
+			&i.Node.PathHash,
+			&i.Node.Reasoning,
 			&i.SiblingCount,
 		); err != nil {
 			return nil, err
@@ -376,7 +396,7 @@ func (q *Queries) ListBodySums(ctx context.Context, arg ListBodySumsParams) ([]L
 }
 
 const listChildren = `-- name: ListChildren :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning
 from nodes n
 where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index > $3::integer
 order by n.sibling_index
@@ -432,6 +452,8 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 			&i.Node.Model,
 			&i.Node.Origin,
 			&i.Node.SearchKey,
+			&i.Node.PathHash,
+			&i.Node.Reasoning,
 		); err != nil {
 			return nil, err
 		}
@@ -444,27 +466,32 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 }
 
 const listMessages = `-- name: ListMessages :many
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning,
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
+       end, 0)::integer as sibling_count
 from conversations c
-cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
-where c.id = $2 and c.tenant_id = $3
+cross join unnest($2::uuid[]) with ordinality as wanted (id, position)
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+where c.id = $1 and c.tenant_id = $3
 order by wanted.position
 `
 
 type ListMessagesParams struct {
-	Ids            []pgtype.UUID
 	ConversationID pgtype.UUID
+	Ids            []pgtype.UUID
 	TenantID       string
 }
 
 type ListMessagesRow struct {
-	Node Node
+	Node         Node
+	SiblingCount int32
 }
 
 // In the order of @ids.
 func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {
-	rows, err := q.db.Query(ctx, listMessages, arg.Ids, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listMessages, arg.ConversationID, arg.Ids, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -494,6 +521,9 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 			&i.Node.Model,
 			&i.Node.Origin,
 			&i.Node.SearchKey,
+			&i.Node.PathHash,
+			&i.Node.Reasoning,
+			&i.SiblingCount,
 		); err != nil {
 			return nil, err
 		}
@@ -506,7 +536,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 }
 
 const listPlaces = `-- name: ListPlaces :many
-select id, parent_id, kind, role, depth, path_tokens, prefix_id, sibling_index, created_at
+select id, parent_id, kind, role, depth, path_tokens, prefix_id, path_hash, sibling_index, created_at
 from nodes
 where conversation_id = $1
 `
@@ -519,6 +549,7 @@ type ListPlacesRow struct {
 	Depth        int32
 	PathTokens   int64
 	PrefixID     pgtype.UUID
+	PathHash     []byte
 	SiblingIndex pgtype.Int4
 	CreatedAt    time.Time
 }
@@ -541,6 +572,7 @@ func (q *Queries) ListPlaces(ctx context.Context, conversationID pgtype.UUID) ([
 			&i.Depth,
 			&i.PathTokens,
 			&i.PrefixID,
+			&i.PathHash,
 			&i.SiblingIndex,
 			&i.CreatedAt,
 		); err != nil {
@@ -554,8 +586,48 @@ func (q *Queries) ListPlaces(ctx context.Context, conversationID pgtype.UUID) ([
 	return items, nil
 }
 
+const listReasoning = `-- name: ListReasoning :many
+select n.id, coalesce(n.reasoning, '')::text as reasoning
+from conversations c
+cross join unnest($1::uuid[]) as wanted (id)
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) n on true
+where c.id = $2 and c.tenant_id = $3 and n.reasoning is not null
+`
+
+type ListReasoningParams struct {
+	Ids            []pgtype.UUID
+	ConversationID pgtype.UUID
+	TenantID       string
+}
+
+type ListReasoningRow struct {
+	ID        pgtype.UUID
+	Reasoning string
+}
+
+// Of those of these messages that have some.
+func (q *Queries) ListReasoning(ctx context.Context, arg ListReasoningParams) ([]ListReasoningRow, error) {
+	rows, err := q.db.Query(ctx, listReasoning, arg.Ids, arg.ConversationID, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListReasoningRow
+	for rows.Next() {
+		var i ListReasoningRow
+		if err := rows.Scan(&i.ID, &i.Reasoning); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listRoots = `-- name: ListRoots :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning
 from nodes n
 where n.conversation_id = $1 and n.parent_id is null and n.sibling_index > $2::integer
 order by n.sibling_index
@@ -603,6 +675,8 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRoo
 			&i.Node.Model,
 			&i.Node.Origin,
 			&i.Node.SearchKey,
+			&i.Node.PathHash,
+			&i.Node.Reasoning,
 		); err != nil {
 			return nil, err
 		}

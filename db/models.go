@@ -45,6 +45,7 @@ type Compaction struct {
 	CompletionTokens int64
 	DurationMs       int64
 	CreatedAt        time.Time
+	RemadeID         pgtype.UUID
 }
 
 type Conversation struct {
@@ -84,6 +85,8 @@ type Node struct {
 	Model            pgtype.Text
 	Origin           []byte
 	SearchKey        pgtype.Text
+	PathHash         []byte
+	Reasoning        pgtype.Text
 }
 
 type ReplyCheckpoint struct {
@@ -96,4 +99,13 @@ type ReplyCheckpoint struct {
 	Content        string
 	Refusal        string
 	SavedAt        time.Time
+	Reasoning      string
+}
+
+type ReplyState struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	State          string
+	Metadata       []byte
+	At             time.Time
 }

@@ -14,9 +14,9 @@ import (
 
 const getRecallBranch = `-- name: GetRecallBranch :one
 
-select n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
+select n.id as head_id, n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
 from conversations c
-join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
 where c.id = $1 and c.tenant_id = $3
 `
 
@@ -27,6 +27,7 @@ type GetRecallBranchParams struct {
 }
 
 type GetRecallBranchRow struct {
+	HeadID       pgtype.UUID
 	Version      string
 	PrefixID     pgtype.UUID
 	MessageCount int32
@@ -40,16 +41,59 @@ type GetRecallBranchRow struct {
 // stored again under its old id has another one. No message can be pruned
 // without those below it, so a head whose version is known vouches for its whole
 // path. A sibling's prune changes it too, which only costs a second reading.
+// No @head_id stands for the active head.
 func (q *Queries) GetRecallBranch(ctx context.Context, arg GetRecallBranchParams) (GetRecallBranchRow, error) {
 	row := q.db.QueryRow(ctx, getRecallBranch, arg.ConversationID, arg.HeadID, arg.TenantID)
 	var i GetRecallBranchRow
 	err := row.Scan(
+		&i.HeadID,
 		&i.Version,
 		&i.PrefixID,
 		&i.MessageCount,
 		&i.UpdatedAt,
 	)
 	return i, err
+}
+
+const listConversationsWithWord = `-- name: ListConversationsWithWord :many
+select n.conversation_id
+from (
+    select n.conversation_id, coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+    where n.kind = 'message'
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($1::text)::tsquery
+    limit $2) n
+where strpos((ts_lexize('simple', n.text))[1], $3::text) > 0
+`
+
+type ListConversationsWithWordParams struct {
+	Entries  string
+	RowLimit int32
+	Term     string
+}
+
+// The conversations of messages that have a word, also as a part of another one,
+// in the transaction that BeginSearch begins. Of those under the word's entries in
+// the index, @row_limit are looked at, whichever they are: nothing is sorted, so
+// that a common word costs its entries in the index and that many texts. The key in
+// an entry is a hash, so a message may be another tenant's: ListTenantsOwn tells.
+func (q *Queries) ListConversationsWithWord(ctx context.Context, arg ListConversationsWithWordParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listConversationsWithWord, arg.Entries, arg.RowLimit, arg.Term)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var conversation_id pgtype.UUID
+		if err := rows.Scan(&conversation_id); err != nil {
+			return nil, err
+		}
+		items = append(items, conversation_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listFolds = `-- name: ListFolds :many
@@ -93,11 +137,48 @@ func (q *Queries) ListFolds(ctx context.Context, arg ListFoldsParams) ([]ListFol
 	return items, nil
 }
 
+const listTenantsOwn = `-- name: ListTenantsOwn :many
+select c.id, c.message_count
+from unnest($1::uuid[]) wanted (id)
+join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c where c.id = wanted.id and c.tenant_id = $2 and c.head_id is not null offset 0) c on true
+`
+
+type ListTenantsOwnParams struct {
+	Ids      []pgtype.UUID
+	TenantID string
+}
+
+type ListTenantsOwnRow struct {
+	ID           pgtype.UUID
+	MessageCount int32
+}
+
+// Of the conversations @ids, those that are the tenant's and have a message.
+func (q *Queries) ListTenantsOwn(ctx context.Context, arg ListTenantsOwnParams) ([]ListTenantsOwnRow, error) {
+	rows, err := q.db.Query(ctx, listTenantsOwn, arg.Ids, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTenantsOwnRow
+	for rows.Next() {
+		var i ListTenantsOwnRow
+		if err := rows.Scan(&i.ID, &i.MessageCount); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listTexts = `-- name: ListTexts :many
 select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
 from conversations c
 cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.xmin::text as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning, n.xmin::text as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 where c.id = $2 and c.tenant_id = $3
 order by wanted.position
 `
@@ -195,7 +276,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.body, path.position + 1
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.xmin::text as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning, p.xmin::text as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer
 )
 select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.body

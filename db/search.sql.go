@@ -14,65 +14,105 @@ import (
 
 const beginSearch = `-- name: BeginSearch :one
 
-select q.words::text as words, querytree(q.words)::text as positive,
+select q.words::text as words, q.whole::text as whole, querytree(q.whole) <> 'T' as findable, q.by_whole,
+       querytree(case when q.by_whole then q.whole else q.rest end)::text as positive, q.prefix::text as prefix,
        coalesce(found.quoted, '{}')::text[] as quoted, coalesce(found.terms, '{}')::text[] as terms, coalesce(found.entries, '{}')::text[] as entries,
        set_config('statement_timeout', least(q.timeout_ms, nullif(extract(epoch from current_setting('statement_timeout')::interval) * 1000, 0))::integer::text, true)::text as statement_timeout,
        set_config('enable_seqscan', 'off', true)::text as enable_seqscan,
+       set_config('enable_sort', 'off', true)::text as enable_sort,
        set_config('work_mem', '64MB', true)::text as work_mem
-from (select websearch_to_tsquery('simple', $1::text) as words, $2::text as tenant_key, $3::integer as levels, $4::integer as timeout_ms) q
+from (
+    select given.whole, rewritten.words, rewritten.rest, querytree(rewritten.rest) = 'T' as by_whole, case when one.word then given.last::text else '' end as prefix,
+           $1::text as tenant_key, $2::integer as levels, $3::integer as timeout_ms
+    from (
+        select websearch_to_tsquery('simple', $4::text) && websearch_to_tsquery('simple', $5::text) as whole,
+               websearch_to_tsquery('simple', $6::text) && websearch_to_tsquery('simple', $5::text) as to_last,
+               websearch_to_tsquery('simple', $7::text) as last, websearch_to_tsquery('simple', $8::text) as placeholder) given
+    cross join lateral (select numnode(given.last) = 1 as word) one
+    cross join lateral (
+        select case when one.word then ts_rewrite(given.to_last, given.placeholder, (given.last::text || ':*')::tsquery) else given.whole end as words,
+               case when one.word then ts_rewrite(given.to_last, given.placeholder, !! given.last) else given.whole end as rest) rewritten) q
 cross join lateral (
     select array_agg(term.quoted) as quoted, array_agg(term.word) as terms,
            array_agg((select string_agg(quote_literal(search_entry(q.tenant_key || chr(97 + length), term.word)), ' | ') from generate_series(0, q.levels - 1) length)) as entries
     from (
         select distinct m[1] as quoted, replace(replace(m[1], '''''', ''''), repeat(chr(92), 2), chr(92)) as word
-        from regexp_matches(querytree(q.words), '''((?:[^'']|'''')*)''', 'g') m) term) found
+        from regexp_matches(querytree(q.whole), '''((?:[^'']|'''')*)''', 'g') m) term) found
 `
 
 type BeginSearchParams struct {
-	Query     string
-	TenantKey string
-	Levels    int32
-	TimeoutMs int32
+	TenantKey   string
+	Levels      int32
+	TimeoutMs   int32
+	Query       string
+	Required    string
+	QueryToLast string
+	Last        string
+	Placeholder string
 }
 
 type BeginSearchRow struct {
 	Words            string
+	Whole            string
+	Findable         bool
+	ByWhole          bool
 	Positive         string
+	Prefix           string
 	Quoted           []string
 	Terms            []string
 	Entries          []string
 	StatementTimeout string
 	EnableSeqscan    string
+	EnableSort       string
 	WorkMem          string
 }
 
-// A search has three steps, in a transaction that is rolled back, so that its
-// settings end with it: BeginSearch reads the query, SearchConversation or
-// SearchTenant finds a page of hits, and DescribeHits says what they are.
-// The query as Postgres reads it, the part of it that an index can find, which
-// has no negations ('T' where a message that has none of its words may match),
-// and each word of that part with the entries under which the tenant's messages
-// may have it, one for every length of hash. Words are quoted as in the query.
+// A search runs in a transaction that is rolled back, so that its settings end
+// with it. BeginSearch reads the query. SearchNewest or SearchRecent looks at the
+// newest messages themselves. What those don't answer, SearchConversation or
+// SearchTenant looks up in the index. MeasureHits tells what a ranking needs, and
+// DescribeHits what a page shows. docs/decisions.md says which of them runs when.
+// words is the query as Postgres reads it: @query and @required together. Where
+// @last is one word, @query_to_last is the query with a placeholder in its place,
+// and words that begin with it match too. whole is the query without those.
+//
+// positive is the part of it that an index can find, which has no negations; 'T'
+// where a message may match that has none of its words. The index has no
+// beginnings of words. So if the rest of the query can be found without @last,
+// positive is that; else by_whole says that it is of the whole words.
+//
+// Each word has the entries under which the tenant's messages may have it, one
+// for every length of hash. Words are quoted as in positive.
 //
 // With the settings of the transaction: its statements end in time; whatever the
-// tables hold, a plan doesn't read the rows of others; and what an index finds is
-// remembered by rows, as rows of others are read where pages are.
+// tables hold, a plan doesn't read the rows of others, nor sorts all of a tenant's
+// or a conversation's rows where an index has their order; and what an index finds
+// is remembered by rows, as rows of others are read where pages are.
 func (q *Queries) BeginSearch(ctx context.Context, arg BeginSearchParams) (BeginSearchRow, error) {
 	row := q.db.QueryRow(ctx, beginSearch,
-		arg.Query,
 		arg.TenantKey,
 		arg.Levels,
 		arg.TimeoutMs,
+		arg.Query,
+		arg.Required,
+		arg.QueryToLast,
+		arg.Last,
+		arg.Placeholder,
 	)
 	var i BeginSearchRow
 	err := row.Scan(
 		&i.Words,
+		&i.Whole,
+		&i.Findable,
+		&i.ByWhole,
 		&i.Positive,
+		&i.Prefix,
 		&i.Quoted,
 		&i.Terms,
 		&i.Entries,
 		&i.StatementTimeout,
 		&i.EnableSeqscan,
+		&i.EnableSort,
 		&i.WorkMem,
 	)
 	return i, err
@@ -94,7 +134,7 @@ const describeHits = `-- name: DescribeHits :many
 with recursive hit as (
     select n.conversation_id, n.id, n.created_at
     from (select ($2::uuid[])[i] as conversation_id, ($3::uuid[])[i] as id from generate_subscripts($3::uuid[], 1) i) wanted
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 ), below as (
     -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
@@ -102,7 +142,7 @@ with recursive hit as (
     union all
     select below.conversation_id, below.hit_id, child.id, child.created_at
     from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.search_key from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.search_key, child.path_hash, child.reasoning from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
 ), link as materialized (
     select below.conversation_id, below.hit_id, below.id as lower_id
@@ -131,14 +171,14 @@ with recursive hit as (
     join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
     order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, leaf.id as leaf_id, c.title,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning, leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
 from leaf
 join conversations c on c.id = leaf.conversation_id and c.tenant_id = $1
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
 order by nodes.created_at desc, nodes.id desc
 `
 
@@ -188,6 +228,8 @@ func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]D
 			&i.Node.Model,
 			&i.Node.Origin,
 			&i.Node.SearchKey,
+			&i.Node.PathHash,
+			&i.Node.Reasoning,
 			&i.LeafID,
 			&i.Title,
 			&i.SiblingCount,
@@ -206,57 +248,67 @@ const findConversations = `-- name: FindConversations :many
 with candidate as materialized (
     select n.conversation_id, array_agg(n.id) as ids
     from nodes n
-    where n.kind = 'message'
-      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($4::text)::tsquery
+    where $5::boolean and n.kind = 'message'
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($6::text)::tsquery
     group by n.conversation_id
 ), place as materialized (
-    select c.id, candidate.ids, strpos(lower(c.title), lower($5::text)) > 0 as titled
+    select c.id, candidate.ids, known.id is not null or strpos(lower(c.title), lower($7::text)) > 0 as found
     from conversations c
     left join candidate on candidate.conversation_id = c.id
-    where c.tenant_id = $6
-      and (c.updated_at, c.id) < ($7::timestamptz, $8::uuid)
-      and (candidate.ids is not null or strpos(lower(c.title), lower($5::text)) > 0)
+    left join (select distinct unnest($8::uuid[]) as id) known on known.id = c.id
+    where c.tenant_id = $9
+      and (c.updated_at, c.id) < ($10::timestamptz, $11::uuid)
+      and ($3::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower($7::text)) > 0)
     order by c.updated_at desc, c.id desc
 )
 select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from place
 join lateral (
     select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c
     where c.id = place.id
-      and (place.titled or exists (
-          select from unnest(place.ids) candidate_id
-          join lateral (
-              select from (
+      and (place.found
+          or exists (
+              select from unnest(place.ids) candidate_id
+              join lateral (
                   select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
                   where n.conversation_id = place.id and n.id = candidate_id offset 0) said
-              cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
-              where case when exists (select from unnest($1::text[]) term where strpos(lower.text, term) > 0)
-                  then to_tsvector('simple', said.text) @@ ($2::text)::tsquery end
-              offset 0) match on true))
+                on search_matches(said.text, $1::text[], ($2::text)::tsquery))
+          or $3::boolean and exists (
+              select from nodes n
+              where n.conversation_id = place.id and n.kind = 'message'
+                and search_matches(coalesce(n.search_text, n.body ->> 'content'), $1::text[], ($2::text)::tsquery)))
     offset 0) c on true
-limit $3
+limit $4
 `
 
 type FindConversationsParams struct {
-	Terms           []string
+	Patterns        []string
 	Words           string
+	ByReading       bool
 	RowLimit        int32
+	ByIndex         bool
 	Entries         string
 	Query           string
+	Known           []pgtype.UUID
 	TenantID        string
 	BeforeUpdatedAt time.Time
 	BeforeID        pgtype.UUID
 }
 
 // ListConversations, of those whose title contains the words, case aside, or a
-// message of which matches them. Both are looked at from the one touched last
-// on, until the page is full; what the index finds of each, one after the other.
+// message of which matches them. @known are some that are known to. Whether
+// others do is looked up from the one touched last on, until the page is full:
+// @by_index in what the index finds, @by_reading in all their messages, which is
+// for words that most conversations have.
 func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, findConversations,
-		arg.Terms,
+		arg.Patterns,
 		arg.Words,
+		arg.ByReading,
 		arg.RowLimit,
+		arg.ByIndex,
 		arg.Entries,
 		arg.Query,
+		arg.Known,
 		arg.TenantID,
 		arg.BeforeUpdatedAt,
 		arg.BeforeID,
@@ -292,6 +344,105 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 	return items, nil
 }
 
+const findTitles = `-- name: FindTitles :many
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations
+where tenant_id = $1 and search_matches(title, $2::text[], ($3::text)::tsquery)
+order by updated_at desc, id desc
+limit $4
+`
+
+type FindTitlesParams struct {
+	TenantID string
+	Patterns []string
+	Words    string
+	RowLimit int32
+}
+
+// Conversations whose titles match, the one touched last first.
+func (q *Queries) FindTitles(ctx context.Context, arg FindTitlesParams) ([]Conversation, error) {
+	rows, err := q.db.Query(ctx, findTitles,
+		arg.TenantID,
+		arg.Patterns,
+		arg.Words,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Conversation
+	for rows.Next() {
+		var i Conversation
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Title,
+			&i.Metadata,
+			&i.Settings,
+			&i.HeadID,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.MessageCount,
+			&i.SourceConversationID,
+			&i.SourceMessageID,
+			&i.SourceRequest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const measureHits = `-- name: MeasureHits :many
+select wanted.place::integer as place, measured.words, measured.found
+from (select i as place, ($1::uuid[])[i] as conversation_id, ($2::uuid[])[i] as id from generate_subscripts($2::uuid[], 1) i) wanted
+join lateral (
+    select length(said.vector)::integer as words, array(select said.vector @@ (term.word)::tsquery from unnest($3::text[]) with ordinality term (word, place) order by term.place)::boolean[] as found
+    from (
+        select to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) as vector from nodes n
+        where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) said
+    offset 0) measured on true
+order by wanted.place
+`
+
+type MeasureHitsParams struct {
+	ConversationIds []pgtype.UUID
+	Ids             []pgtype.UUID
+	Terms           []string
+}
+
+type MeasureHitsRow struct {
+	Place int32
+	Words int32
+	Found []bool
+}
+
+// How many different words each message has, and which of the queries in @terms
+// it matches, in the order of @ids. Messages that are gone are left out.
+func (q *Queries) MeasureHits(ctx context.Context, arg MeasureHitsParams) ([]MeasureHitsRow, error) {
+	rows, err := q.db.Query(ctx, measureHits, arg.ConversationIds, arg.Ids, arg.Terms)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MeasureHitsRow
+	for rows.Next() {
+		var i MeasureHitsRow
+		if err := rows.Scan(&i.Place, &i.Words, &i.Found); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const searchConversation = `-- name: SearchConversation :many
 with candidate as materialized (
     select n.conversation_id, n.id, n.created_at
@@ -300,22 +451,18 @@ with candidate as materialized (
       and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($5::text)::tsquery
       and (n.created_at, n.id) < ($6::timestamptz, $7::uuid)
 )
-select candidate.conversation_id, candidate.id
+select candidate.conversation_id, candidate.id, candidate.created_at
 from (select conversation_id, id, created_at from candidate order by candidate.created_at desc, candidate.id desc) candidate
 join lateral (
-    select from (
-        select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
-        where n.conversation_id = $1 and n.id = candidate.id offset 0) said
-    cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
-    where case when exists (select from unnest($2::text[]) term where strpos(lower.text, term) > 0)
-        then to_tsvector('simple', said.text) @@ ($3::text)::tsquery end
-    offset 0) match on true
+    select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+    where n.conversation_id = $1 and n.id = candidate.id offset 0) said
+  on search_matches(said.text, $2::text[], ($3::text)::tsquery)
 limit $4
 `
 
 type SearchConversationParams struct {
 	ConversationID  pgtype.UUID
-	Terms           []string
+	Patterns        []string
 	Words           string
 	RowLimit        int32
 	Entries         string
@@ -326,15 +473,15 @@ type SearchConversationParams struct {
 type SearchConversationRow struct {
 	ConversationID pgtype.UUID
 	ID             pgtype.UUID
+	CreatedAt      time.Time
 }
 
 // Newest first. The index finds messages that may match. Whether they do is
-// looked up from the newest on, only until the page is full, and their words are
-// only taken apart where one is found in their text.
+// looked up from the newest on, only until the page is full.
 func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversationParams) ([]SearchConversationRow, error) {
 	rows, err := q.db.Query(ctx, searchConversation,
 		arg.ConversationID,
-		arg.Terms,
+		arg.Patterns,
 		arg.Words,
 		arg.RowLimit,
 		arg.Entries,
@@ -348,7 +495,154 @@ func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversation
 	var items []SearchConversationRow
 	for rows.Next() {
 		var i SearchConversationRow
-		if err := rows.Scan(&i.ConversationID, &i.ID); err != nil {
+		if err := rows.Scan(&i.ConversationID, &i.ID, &i.CreatedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const searchNewest = `-- name: SearchNewest :many
+select newest.conversation_id, newest.id, newest.created_at, newest.place::integer as place,
+       (newest.matches and exists (select from conversations c where c.id = newest.conversation_id and c.tenant_id = $1))::boolean as matches
+from (
+    select looked.conversation_id, looked.id, looked.created_at, looked.said, looked.place, search_matches(looked.said, $2::text[], ($3::text)::tsquery) as matches
+    from (
+        select n.conversation_id, n.id, n.created_at, coalesce(n.search_text, n.body ->> 'content') as said,
+               row_number() over (order by n.created_at desc, n.id desc) as place
+        from nodes n
+        where hashtextextended(left(n.search_key, 8), 0) = hashtextextended($4::text, 0) and n.kind = 'message'
+          and (n.created_at, n.id) < ($5::timestamptz, $6::uuid)
+        order by n.created_at desc, n.id desc
+        limit $7::integer) looked
+    offset 0) newest
+where newest.matches or newest.place in (1, $7)
+limit $8
+`
+
+type SearchNewestParams struct {
+	TenantID        string
+	Patterns        []string
+	Words           string
+	TenantKey       string
+	BeforeCreatedAt time.Time
+	BeforeID        pgtype.UUID
+	Looks           int32
+	RowLimit        int32
+}
+
+type SearchNewestRow struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+	CreatedAt      time.Time
+	Place          int32
+	Matches        bool
+}
+
+// Which of a tenant's newest @looks messages match, newest first. The row whose
+// place is 1 is given too, and the one whose place is @looks, if there is one:
+// there may be older messages then. The tenant is compared as well as its key: a
+// key is a hash.
+func (q *Queries) SearchNewest(ctx context.Context, arg SearchNewestParams) ([]SearchNewestRow, error) {
+	rows, err := q.db.Query(ctx, searchNewest,
+		arg.TenantID,
+		arg.Patterns,
+		arg.Words,
+		arg.TenantKey,
+		arg.BeforeCreatedAt,
+		arg.BeforeID,
+		arg.Looks,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SearchNewestRow
+	for rows.Next() {
+		var i SearchNewestRow
+		if err := rows.Scan(
+			&i.ConversationID,
+			&i.ID,
+			&i.CreatedAt,
+			&i.Place,
+			&i.Matches,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const searchRecent = `-- name: SearchRecent :many
+select newest.conversation_id, newest.id, newest.created_at, newest.place::integer as place, newest.matches::boolean as matches
+from (
+    select looked.conversation_id, looked.id, looked.created_at, looked.said, looked.place, search_matches(looked.said, $1::text[], ($2::text)::tsquery) as matches
+    from (
+        select n.conversation_id, n.id, n.created_at, coalesce(n.search_text, n.body ->> 'content') as said,
+               row_number() over (order by n.id desc) as place
+        from nodes n
+        where n.conversation_id = $3 and n.kind = 'message'
+          and (n.created_at, n.id) < ($4::timestamptz, $5::uuid)
+        order by n.id desc
+        limit $6::integer) looked
+    offset 0) newest
+where newest.matches or newest.place in (1, $6)
+limit $7
+`
+
+type SearchRecentParams struct {
+	Patterns        []string
+	Words           string
+	ConversationID  pgtype.UUID
+	BeforeCreatedAt time.Time
+	BeforeID        pgtype.UUID
+	Looks           int32
+	RowLimit        int32
+}
+
+type SearchRecentRow struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+	CreatedAt      time.Time
+	Place          int32
+	Matches        bool
+}
+
+// The same of a conversation, by ids, which the program makes in the order of
+// time. No index has the messages of one conversation by their time.
+func (q *Queries) SearchRecent(ctx context.Context, arg SearchRecentParams) ([]SearchRecentRow, error) {
+	rows, err := q.db.Query(ctx, searchRecent,
+		arg.Patterns,
+		arg.Words,
+		arg.ConversationID,
+		arg.BeforeCreatedAt,
+		arg.BeforeID,
+		arg.Looks,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SearchRecentRow
+	for rows.Next() {
+		var i SearchRecentRow
+		if err := rows.Scan(
+			&i.ConversationID,
+			&i.ID,
+			&i.CreatedAt,
+			&i.Place,
+			&i.Matches,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -367,23 +661,19 @@ with candidate as materialized (
       and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($5::text)::tsquery
       and (n.created_at, n.id) < ($6::timestamptz, $7::uuid)
 )
-select candidate.conversation_id, candidate.id
+select candidate.conversation_id, candidate.id, candidate.created_at
 from (select conversation_id, id, created_at from candidate order by candidate.created_at desc, candidate.id desc) candidate
 join lateral (
-    select from (
-        select coalesce(n.search_text, n.body ->> 'content') as text from conversations c
-        join nodes n on n.conversation_id = c.id and n.id = candidate.id
-        where c.id = candidate.conversation_id and c.tenant_id = $1 offset 0) said
-    cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
-    where case when exists (select from unnest($2::text[]) term where strpos(lower.text, term) > 0)
-        then to_tsvector('simple', said.text) @@ ($3::text)::tsquery end
-    offset 0) match on true
+    select coalesce(n.search_text, n.body ->> 'content') as text from conversations c
+    join nodes n on n.conversation_id = c.id and n.id = candidate.id
+    where c.id = candidate.conversation_id and c.tenant_id = $1 offset 0) said
+  on search_matches(said.text, $2::text[], ($3::text)::tsquery)
 limit $4
 `
 
 type SearchTenantParams struct {
 	TenantID        string
-	Terms           []string
+	Patterns        []string
 	Words           string
 	RowLimit        int32
 	Entries         string
@@ -394,15 +684,15 @@ type SearchTenantParams struct {
 type SearchTenantRow struct {
 	ConversationID pgtype.UUID
 	ID             pgtype.UUID
+	CreatedAt      time.Time
 }
 
-// The same across conversations, so this is the one query of nodes that Citus
-// sends to every shard. The tenant is compared as well as its key: a key is a
-// hash.
+// The same across conversations. With SearchNewest and FindConversations it is
+// what Citus sends to every shard.
 func (q *Queries) SearchTenant(ctx context.Context, arg SearchTenantParams) ([]SearchTenantRow, error) {
 	rows, err := q.db.Query(ctx, searchTenant,
 		arg.TenantID,
-		arg.Terms,
+		arg.Patterns,
 		arg.Words,
 		arg.RowLimit,
 		arg.Entries,
@@ -416,7 +706,7 @@ func (q *Queries) SearchTenant(ctx context.Context, arg SearchTenantParams) ([]S
 	var items []SearchTenantRow
 	for rows.Next() {
 		var i SearchTenantRow
-		if err := rows.Scan(&i.ConversationID, &i.ID); err != nil {
+		if err := rows.Scan(&i.ConversationID, &i.ID, &i.CreatedAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -12,6 +12,27 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const callsTools = `-- name: CallsTools :one
+select exists (
+    select from nodes n
+    join nodes answer on answer.conversation_id = $1 and answer.parent_id = n.id and answer.sibling_index is not null
+    where n.conversation_id = $1 and n.id = $2 and answer.role = 'assistant'
+      and json_typeof(answer.body -> 'tool_calls') = 'array' and json_array_length(answer.body -> 'tool_calls') > 0)
+`
+
+type CallsToolsParams struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+}
+
+// Whether a message is answered by a call of a tool, on any branch.
+func (q *Queries) CallsTools(ctx context.Context, arg CallsToolsParams) (bool, error) {
+	row := q.db.QueryRow(ctx, callsTools, arg.ConversationID, arg.ID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const getApplicableSummary = `-- name: GetApplicableSummary :one
 with recursive walk as (
     select n.id, n.parent_id, s.id as summary_id
@@ -24,7 +45,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id, s.id
     from walk
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id from nodes a
         where a.conversation_id = $1 and a.parent_id = p.id and a.sibling_index is null
@@ -55,26 +76,26 @@ with recursive walk as (
     join nodes n on n.conversation_id = $2 and n.id = coalesce($3::uuid, c.head_id) and n.kind = 'message'
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
-        where a.conversation_id = $2 and a.parent_id = n.id and a.sibling_index is null
+        where a.conversation_id = $2 and a.parent_id = n.id and a.sibling_index is null and a.id <> all($4::uuid[])
         order by a.created_at desc, a.id desc limit 1) s on true
-    where c.id = $2 and c.tenant_id = $4
+    where c.id = $2 and c.tenant_id = $5
     union all
     select p.id, p.parent_id, p.prefix_id, p.role, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at,
-           case when walk.in_budget and (walk.tail_tokens <= $5::bigint or walk.role = 'tool') then p.body end,
+           case when walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool') then p.body end,
            walk.tail_tokens + p.tokens,
-           walk.in_budget and (walk.tail_tokens <= $5::bigint or walk.role = 'tool'), -- a result brings its call along
+           walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool'), -- a result brings its call along
            coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where walk.summary_id is null
-          and a.conversation_id = $2 and a.parent_id = p.id and a.sibling_index is null
+          and a.conversation_id = $2 and a.parent_id = p.id and a.sibling_index is null and a.id <> all($4::uuid[])
         order by a.created_at desc, a.id desc limit 1) s on true
     where walk.id is distinct from walk.cutoff_id
       and walk.id is distinct from walk.prefix_id
-      and (walk.in_budget and (walk.tail_tokens <= $5 or walk.role = 'tool')
-           or walk.summary_id is null and walk.tail_tokens <= $6::bigint)
+      and (walk.in_budget and (walk.tail_tokens <= $6 or walk.role = 'tool')
+           or walk.summary_id is null and walk.tail_tokens <= $7::bigint)
 ), found as (
     select w.summary_id, w.cutoff_id from walk w where w.summary_id is not null limit 1
 ), prefix as (
@@ -84,7 +105,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id
     from prefix
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
 ), parts as (
     select 1 as part, prefix.id from prefix
     union all
@@ -99,7 +120,7 @@ with recursive walk as (
     select parts.part, n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
            n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.metadata
     from parts
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
     union all
     select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null, null
     from walk w
@@ -123,6 +144,7 @@ type GetViewParams struct {
 	WithBodies     bool
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
+	Without        []pgtype.UUID
 	TenantID       string
 	Budget         int64
 	Reach          int64
@@ -159,11 +181,13 @@ type GetViewRow struct {
 // reads no message of those. The walk carries the messages' columns along, as
 // they would have to be looked up once more by their ids. Without bodies it
 // gives the ids of tool calls, and the folded messages that the summary keeps.
+// The summaries @without pass for absent.
 func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow, error) {
 	rows, err := q.db.Query(ctx, getView,
 		arg.WithBodies,
 		arg.ConversationID,
 		arg.HeadID,
+		arg.Without,
 		arg.TenantID,
 		arg.Budget,
 		arg.Reach,
@@ -213,7 +237,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth, p.path_tokens, p.prefix_id, path.anchor_id
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.id <> $3::uuid
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, depth, tokens, path_tokens, prefix_id, pinned, created_at,
@@ -223,9 +247,9 @@ with recursive path as (
     from path anchor
     join path cutoff on cutoff.id = $3::uuid
     where anchor.id = $2::uuid
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key
+    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key from inserted nodes
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning from inserted nodes
 `
 
 type InsertSummaryParams struct {
@@ -287,6 +311,8 @@ func (q *Queries) InsertSummary(ctx context.Context, arg InsertSummaryParams) (I
 		&i.Node.Model,
 		&i.Node.Origin,
 		&i.Node.SearchKey,
+		&i.Node.PathHash,
+		&i.Node.Reasoning,
 	)
 	return i, err
 }
@@ -300,7 +326,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
 )
 select s.id
 from path
@@ -337,7 +363,7 @@ func (q *Queries) ListBranchSummaries(ctx context.Context, arg ListBranchSummari
 const listSummaries = `-- name: ListSummaries :many
 select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from conversations c
-join nodes n on n.conversation_id = $1 and n.kind = 'summary'
+join nodes n on n.conversation_id = $1 and n.last_summarized_id is not null
 where c.id = $1 and c.tenant_id = $2
 order by n.created_at desc, n.id desc
 `
@@ -360,7 +386,8 @@ type ListSummariesRow struct {
 	Origin           []byte
 }
 
-// A conversation's summaries without their bodies, newest first.
+// A conversation's summaries without their bodies, newest first. They are found
+// by nodes_cutoffs, so that no message is read.
 func (q *Queries) ListSummaries(ctx context.Context, arg ListSummariesParams) ([]ListSummariesRow, error) {
 	rows, err := q.db.Query(ctx, listSummaries, arg.ConversationID, arg.TenantID)
 	if err != nil {
@@ -385,6 +412,58 @@ func (q *Queries) ListSummaries(ctx context.Context, arg ListSummariesParams) ([
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listUnheld = `-- name: ListUnheld :many
+with recursive path as (
+    select n.id, n.parent_id, n.prefix_id, n.pinned, n.depth
+    from conversations c
+    join nodes n on n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
+    where c.id = $2 and c.tenant_id = $4
+    union all
+    select p.id, p.parent_id, p.prefix_id, p.pinned, p.depth
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = path.parent_id offset 0) p on true
+    where path.id is distinct from path.prefix_id
+)
+select path.id
+from path
+where path.pinned and path.id is distinct from path.prefix_id and path.id <> all($1::uuid[])
+order by path.depth
+`
+
+type ListUnheldParams struct {
+	KeptIds        []pgtype.UUID
+	ConversationID pgtype.UUID
+	CutoffID       pgtype.UUID
+	TenantID       string
+}
+
+// The pinned messages on the path from @cutoff_id up to the prefix that are not
+// among @kept_ids, oldest first. Walks that path.
+func (q *Queries) ListUnheld(ctx context.Context, arg ListUnheldParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listUnheld,
+		arg.KeptIds,
+		arg.ConversationID,
+		arg.CutoffID,
+		arg.TenantID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -40,10 +40,14 @@ type chunk struct {
 	}
 }
 
+// A piece is a message, or a piece of one. Reasoning has either name, depending
+// on the server; where it has both, they say the same.
 type piece struct {
-	Content   json.RawMessage
-	Refusal   string
-	ToolCalls json.RawMessage `json:"tool_calls"`
+	Content          json.RawMessage
+	Refusal          string
+	ReasoningContent json.RawMessage `json:"reasoning_content"`
+	Reasoning        json.RawMessage
+	ToolCalls        json.RawMessage `json:"tool_calls"`
 }
 
 // An answer is put together from its pieces.
@@ -52,7 +56,9 @@ type answer struct {
 	each  func(d Delta) error // of a stream; may be nil
 
 	size             int
+	reasoning        strings.Builder
 	content, refusal strings.Builder
+	split            splitter // of reasoning that stands in the content
 	calls            []*toolCall
 	finish, model    string
 	prompt, output   int // tokens
@@ -149,48 +155,89 @@ func (a *answer) add(raw []byte, whole bool) error {
 }
 
 func (a *answer) addPiece(p *piece, whole bool) error {
-	content, err := contentText(p.Content)
+	reasoning, content, err := contentText(p.Content)
 	if err != nil {
 		return err
 	}
-	d := Delta{Content: withoutNUL(content), Refusal: withoutNUL(p.Refusal)}
+	reasoning = stringOf(p.ReasoningContent, p.Reasoning) + reasoning
+	var held string
+	if reasoning != "" && a.split.at == beforeAll {
+		_, held = a.split.rest() // the server tells the two apart itself
+	}
+	inline, content := a.split.add(content)
+	d := Delta{Reasoning: withoutNUL(reasoning + inline), Content: withoutNUL(held + content), Refusal: withoutNUL(p.Refusal)}
 	if len(p.ToolCalls) > 0 && !slices.Contains([]string{"null", "[]"}, string(p.ToolCalls)) {
 		d.ToolCalls = p.ToolCalls
 		if err := a.addCalls(d.ToolCalls, whole); err != nil {
 			return err
 		}
 	}
-	if a.size += len(d.Content) + len(d.Refusal); a.size > a.limit {
+	return a.take(d)
+}
+
+// take takes in a piece that was read.
+func (a *answer) take(d Delta) error {
+	if a.size += len(d.Reasoning) + len(d.Content) + len(d.Refusal); a.size > a.limit {
 		return errTooMuch
 	}
+	a.reasoning.WriteString(d.Reasoning)
 	a.content.WriteString(d.Content)
 	a.refusal.WriteString(d.Refusal)
-	if a.each == nil || d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
+	if a.each == nil || d.Reasoning == "" && d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
 		return nil
 	}
 	return a.each(d)
 }
 
-// contentText is the text of a message's content. Most send a string; an array
-// of parts holds the text between parts of other types, such as thinking.
-func contentText(raw json.RawMessage) (string, error) {
+// finished takes in what was held at the end of the content.
+func (a *answer) finished() error {
+	reasoning, content := a.split.rest()
+	return a.take(Delta{Reasoning: withoutNUL(reasoning), Content: withoutNUL(content)})
+}
+
+// contentText is the text of a message's content, and the reasoning in it. Most
+// send a string; an array of parts has both, in parts of the types text and
+// thinking.
+func contentText(raw json.RawMessage) (reasoning, content string, err error) {
 	if len(raw) == 0 || raw[0] == 'n' {
-		return "", nil
+		return "", "", nil
 	}
 	if raw[0] == '"' {
-		return text(raw), nil
+		return "", text(raw), nil
 	}
-	var parts []struct{ Type, Text string }
+	var parts []struct {
+		Type, Text string
+		Thinking   json.RawMessage // a string, or parts again
+	}
 	if json.Unmarshal(raw, &parts) != nil {
-		return "", failed(ErrBadResponse, "the content is neither text nor a list of parts")
+		return "", "", failed(ErrBadResponse, "the content is neither text nor a list of parts")
 	}
-	var b strings.Builder
+	var thought, said strings.Builder
 	for _, part := range parts {
-		if part.Type == "text" {
-			b.WriteString(part.Text)
+		switch part.Type {
+		case "text":
+			said.WriteString(part.Text)
+		case "thinking":
+			thought.WriteString(stringOf(part.Thinking))
+			var within []struct{ Text string }
+			if json.Unmarshal(part.Thinking, &within) == nil {
+				for _, w := range within {
+					thought.WriteString(w.Text)
+				}
+			}
 		}
 	}
-	return b.String(), nil
+	return thought.String(), said.String(), nil
+}
+
+// stringOf is the text of the first of these that is a string that isn't empty.
+func stringOf(values ...json.RawMessage) string {
+	for _, raw := range values {
+		if len(raw) > len(`""`) && raw[0] == '"' {
+			return text(raw)
+		}
+	}
+	return ""
 }
 
 func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
@@ -198,10 +245,14 @@ func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 // check tells what is wrong with an answer that was read to its end.
 func (a *answer) check() error {
 	if a.content.Len() == 0 && a.refusal.Len() == 0 && len(a.calls) == 0 {
-		if !isCode(a.finish) {
-			return failed(ErrBadResponse, "the answer is empty")
+		what := "the answer is empty"
+		if a.reasoning.Len() > 0 {
+			what = "the model thought, and the answer is empty"
 		}
-		return failed(ErrBadResponse, "the answer is empty, and its finish reason is %s", a.finish)
+		if !isCode(a.finish) {
+			return failed(ErrBadResponse, "%s", what)
+		}
+		return failed(ErrBadResponse, "%s, and its finish reason is %s", what, a.finish)
 	}
 	for _, call := range a.calls {
 		if err := call.check(); err != nil {
@@ -214,7 +265,7 @@ func (a *answer) check() error {
 // response is the answer as it stands; whole says that nothing is missing.
 func (a *answer) response(model string, whole bool) Response {
 	r := Response{
-		Text: a.content.String(), Refusal: a.refusal.String(), FinishReason: a.finish, Model: a.model,
+		Text: a.content.String(), Reasoning: a.reasoning.String(), Refusal: a.refusal.String(), FinishReason: a.finish, Model: a.model,
 		PromptTokens: a.prompt, CompletionTokens: a.output, CachedTokens: a.cached, ReasoningTokens: a.reasoned,
 	}
 	if r.Model == "" {

@@ -66,8 +66,9 @@ type Response struct {
 	// is nil if no text came.
 	Message json.RawMessage
 
-	Text    string // the message's content; "" for none
-	Refusal string // what the model said instead of answering; "" for none
+	Text      string // the message's content; "" for none
+	Reasoning string // what the model thought before; "" for none. It is not in the message: models don't want it back, but see Family
+	Refusal   string // what the model said instead of answering; "" for none
 
 	// FinishReason is the provider's word: "stop", "tool_calls", "length" if
 	// the answer is cut off, "content_filter"; "" if it gave none.
@@ -83,8 +84,9 @@ type Response struct {
 
 // A Delta is a piece of an answer on its way.
 type Delta struct {
-	Content string // a piece of the content; "" for none
-	Refusal string // a piece of the refusal; "" for none
+	Reasoning string // a piece of the reasoning; "" for none
+	Content   string // a piece of the content; "" for none
+	Refusal   string // a piece of the refusal; "" for none
 
 	// ToolCalls is the chunk's tool_calls array as it came, pieces with their
 	// index; nil for none. Response.Message has the calls put together.

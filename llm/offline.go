@@ -82,7 +82,7 @@ func offlineAnswer(messages []json.RawMessage) string {
 		if json.Unmarshal(messages[i], &m) != nil || m.Role != "user" {
 			continue
 		}
-		content, err := contentText(m.Content)
+		_, content, err := contentText(m.Content)
 		if said := strings.Join(strings.Fields(withoutNUL(content)), " "); err == nil && said != "" {
 			return answer + " You said: “" + clip(said) + "”"
 		}

@@ -193,6 +193,11 @@ func (c *OpenAI) result(ctx context.Context, a *answer, err error) (Response, er
 		caller *callerError
 		typed  *Error
 	)
+	if !errors.As(err, &caller) {
+		if more := a.finished(); err == nil {
+			err = more
+		}
+	}
 	if err == nil {
 		err = a.check()
 	}

@@ -64,17 +64,19 @@ var modes = map[string]func(t *testing.T, m llm.Model, ctx context.Context, req 
 		return m.Complete(ctx, req)
 	},
 	"stream": func(t *testing.T, m llm.Model, ctx context.Context, req llm.Request) (llm.Response, error) {
-		var content, refusal strings.Builder
+		var reasoning, content, refusal strings.Builder
 		res, err := m.Stream(ctx, req, func(d llm.Delta) error {
-			if d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
+			if d.Reasoning == "" && d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
 				t.Error("an empty delta")
 			}
+			reasoning.WriteString(d.Reasoning)
 			content.WriteString(d.Content)
 			refusal.WriteString(d.Refusal)
 			return nil
 		})
-		if content.String() != res.Text || refusal.String() != res.Refusal {
-			t.Errorf("the deltas add up to %q and %q; the response has %q and %q", content.String(), refusal.String(), res.Text, res.Refusal)
+		if reasoning.String() != res.Reasoning || content.String() != res.Text || refusal.String() != res.Refusal {
+			t.Errorf("the deltas add up to %q, %q and %q; the response has %q, %q and %q",
+				reasoning.String(), content.String(), refusal.String(), res.Reasoning, res.Text, res.Refusal)
 		}
 		return res, err
 	},

@@ -21,6 +21,11 @@ type Family struct {
 	// FixedTemperature says that the models refuse a request that sets the
 	// temperature.
 	FixedTemperature bool
+
+	// WantsReasoning says that the models want what they thought before they called
+	// tools back: each assistant message that calls some has its reasoning_content.
+	// Some refuse a request without it, and others answer worse.
+	WantsReasoning bool
 }
 
 // Families says what is known of models, by their names.
@@ -199,10 +204,11 @@ var known = Families{
 	// DeepSeek
 	{Prefix: "deepseek", Window: 65_536},
 	{Prefix: "deepseek-chat", Window: 131_072},
-	{Prefix: "deepseek-reasoner", Window: 131_072},
+	{Prefix: "deepseek-reasoner", Window: 131_072, WantsReasoning: true},
 	{Prefix: "deepseek-v3", Window: 131_072},
+	{Prefix: "deepseek-v3.2", Window: 131_072, WantsReasoning: true},
 	{Prefix: "deepseek-r1", Window: 131_072},
-	{Prefix: "deepseek-v4", Window: 1_000_000},
+	{Prefix: "deepseek-v4", Window: 1_000_000, WantsReasoning: true},
 
 	// Others
 	{Prefix: "command-a", Window: 256_000},
@@ -210,7 +216,7 @@ var known = Families{
 	{Prefix: "grok-2", Window: 131_072},
 	{Prefix: "grok-3", Window: 131_072},
 	{Prefix: "grok-4", Window: 256_000},
-	{Prefix: "kimi-k2", Window: 131_072},
+	{Prefix: "kimi-k2", Window: 131_072, WantsReasoning: true},
 	{Prefix: "glm-4", Window: 128_000},
 	{Prefix: "phi-4", Window: 16_384},
 }

@@ -1,10 +1,10 @@
 -- name: InsertCompaction :exec
 insert into compactions (conversation_id, id, head_id, anchor_id, cutoff_id, summary_id, prior_summary_id, trigger, outcome, reason, model,
                          instructions, settings, attempts, messages_before, messages_after, tokens_before, tokens_after, folded_messages,
-                         folded_tokens, prompt_tokens, completion_tokens, duration_ms, created_at)
+                         folded_tokens, prompt_tokens, completion_tokens, duration_ms, created_at, remade_id)
 values (@conversation_id, @id, @head_id, @anchor_id, @cutoff_id, @summary_id, @prior_summary_id, @trigger, @outcome, @reason, @model,
         @instructions, @settings, @attempts, @messages_before, @messages_after, @tokens_before, @tokens_after, @folded_messages,
-        @folded_tokens, @prompt_tokens, @completion_tokens, @duration_ms, @created_at);
+        @folded_tokens, @prompt_tokens, @completion_tokens, @duration_ms, @created_at, @remade_id);
 
 -- name: ListCompactions :many
 -- Newest first.
@@ -17,12 +17,22 @@ limit @row_limit;
 
 -- name: ListFruitlessCompactions :many
 -- Those that left their branch as it was though the settings asked for them, by
--- the settings that are asked for, newest first.
+-- the settings that are asked for, newest first. A summary that was to be made
+-- again says nothing of that.
 select k.cutoff_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
 from compactions k
 join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
-where k.conversation_id = @conversation_id and k.trigger <> 'request'
+where k.conversation_id = @conversation_id and k.trigger <> 'request' and k.remade_id is null
   and k.outcome in ('no_gain', 'superseded', 'stale', 'failed') and k.cutoff_id is not null
   and k.settings::text = @settings::text
 order by k.created_at desc, k.id desc
 limit @row_limit;
+
+-- name: GetVainHealing :one
+-- How often the server tried in vain by itself to make a summary again, and when
+-- for the last time.
+select count(*) as times, coalesce(max(k.created_at), 'epoch')::timestamptz as last_at
+from compactions k
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+where k.conversation_id = @conversation_id and k.remade_id = @summary_id::uuid
+  and k.trigger = 'healing' and k.outcome in ('no_gain', 'failed');

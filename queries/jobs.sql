@@ -2,14 +2,16 @@
 -- Of River's table, which ../db/river.sql describes: River itself inserts, runs
 -- and ends jobs. The states are named one by one, for River's index on them. A job whose next
 -- attempt is due counts as waiting since then, also while no server is there to
--- queue it again. Ages are in seconds.
-select count(*) filter (where state in ('available', 'pending', 'scheduled')) as queued,
-       count(*) filter (where state = 'retryable') as retrying,
+-- queue it again. Those that wait for a model to make a summary again count by
+-- themselves. Ages are in seconds.
+select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
+       count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
        count(*) filter (where state = 'running') as running,
-       coalesce(extract(epoch from now() - min(scheduled_at) filter (where state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
+       count(*) filter (where kind = 'healing' and state <> 'running') as healing,
+       coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
        coalesce(extract(epoch from now() - min(attempted_at) filter (where state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind = 'compaction' and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
+where kind in ('compaction', 'healing') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
 
 -- name: TakeUpJobs :exec
 -- Makes a server's own jobs of an earlier life available again; what was
@@ -17,7 +19,7 @@ where kind = 'compaction' and state in ('available', 'pending', 'scheduled', 're
 -- that runs it.
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind = 'compaction' and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
+where kind in ('compaction', 'healing') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
 
 -- name: TellJob :execrows
 -- Tells a job that isn't done of a branch: its metadata have under "branches" the

@@ -9,6 +9,7 @@ with place as (
            coalesce(p.depth + 1, 0) as depth,
            coalesce(p.path_tokens, 0) as path_tokens,
            p.prefix_id,
+           p.path_hash,
            -- a system message extends the prefix while nothing else was said
            (p.id is null or p.prefix_id = p.id) as in_prefix
     from conversations c
@@ -19,7 +20,7 @@ with place as (
       and not exists (select from nodes d where d.conversation_id = @conversation_id and d.id = @id)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
-                       pinned, created_at, body, search_text, metadata, search_key)
+                       pinned, created_at, body, search_text, metadata, search_key, path_hash, reasoning)
     select @conversation_id, @id, place.parent_id, 'message', @role::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
@@ -27,12 +28,15 @@ with place as (
            end,
            place.depth, @tokens::integer, place.path_tokens + @tokens::integer,
            case when place.in_prefix and @role::text in ('system', 'developer') then @id else place.prefix_id end,
-           @pinned, @created_at, @body, sqlc.narg(search_text), sqlc.narg(metadata), @search_key::text
+           @pinned, @created_at, @body, sqlc.narg(search_text), sqlc.narg(metadata), @search_key::text,
+           -- chat.PathHash.ChildOf; null below a message that has none
+           case when place.parent_id is null then sqlc.narg(root_hash)::bytea else substring(sha256(place.path_hash || @form::bytea) for 16) end,
+           sqlc.narg(reasoning)
     from place
     returning *
 ), touched as (
     update conversations c
-    set head_id = case when @move_head::boolean and (sqlc.narg(expected_head)::uuid is null or c.head_id = sqlc.narg(expected_head)) then inserted.id else c.head_id end,
+    set head_id = case when @move_head::boolean and (not @compare_head::boolean or c.head_id is not distinct from sqlc.narg(expected_head)) then inserted.id else c.head_id end,
         updated_at = greatest(c.updated_at, @created_at),
         message_count = c.message_count + 1
     from inserted
@@ -106,17 +110,25 @@ from run
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = run.id offset 0) n on true
 order by run.position;
 
+-- name: ListReasoning :many
+-- Of those of these messages that have some.
+select n.id, coalesce(n.reasoning, '')::text as reasoning
+from conversations c
+cross join unnest(@ids::uuid[]) as wanted (id)
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) n on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id and n.reasoning is not null;
+
 -- name: ListPlaces :many
 -- What inserting below existing nodes needs to know of them.
-select id, parent_id, kind, role, depth, path_tokens, prefix_id, sibling_index, created_at
+select id, parent_id, kind, role, depth, path_tokens, prefix_id, path_hash, sibling_index, created_at
 from nodes
 where conversation_id = @conversation_id;
 
 -- name: CopyNodes :copyfrom
 insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key)
+                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning)
 values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
-        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key);
+        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key, @path_hash, @reasoning);
 
 -- name: TouchConversation :exec
 -- After LockConversation. Null leaves the head where it is.
@@ -133,7 +145,11 @@ where n.conversation_id = @conversation_id and n.id = any (@ids::uuid[]);
 
 -- name: ListMessages :many
 -- In the order of @ids.
-select sqlc.embed(nodes)
+select sqlc.embed(nodes),
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
+       end, 0)::integer as sibling_count
 from conversations c
 cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true

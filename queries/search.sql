@@ -1,33 +1,93 @@
--- A search has three steps, in a transaction that is rolled back, so that its
--- settings end with it: BeginSearch reads the query, SearchConversation or
--- SearchTenant finds a page of hits, and DescribeHits says what they are.
+-- A search runs in a transaction that is rolled back, so that its settings end
+-- with it. BeginSearch reads the query. SearchNewest or SearchRecent looks at the
+-- newest messages themselves. What those don't answer, SearchConversation or
+-- SearchTenant looks up in the index. MeasureHits tells what a ranking needs, and
+-- DescribeHits what a page shows. docs/decisions.md says which of them runs when.
 
 -- name: BeginSearch :one
--- The query as Postgres reads it, the part of it that an index can find, which
--- has no negations ('T' where a message that has none of its words may match),
--- and each word of that part with the entries under which the tenant's messages
--- may have it, one for every length of hash. Words are quoted as in the query.
+-- words is the query as Postgres reads it: @query and @required together. Where
+-- @last is one word, @query_to_last is the query with a placeholder in its place,
+-- and words that begin with it match too. whole is the query without those.
+--
+-- positive is the part of it that an index can find, which has no negations; 'T'
+-- where a message may match that has none of its words. The index has no
+-- beginnings of words. So if the rest of the query can be found without @last,
+-- positive is that; else by_whole says that it is of the whole words.
+--
+-- Each word has the entries under which the tenant's messages may have it, one
+-- for every length of hash. Words are quoted as in positive.
 --
 -- With the settings of the transaction: its statements end in time; whatever the
--- tables hold, a plan doesn't read the rows of others; and what an index finds is
--- remembered by rows, as rows of others are read where pages are.
-select q.words::text as words, querytree(q.words)::text as positive,
+-- tables hold, a plan doesn't read the rows of others, nor sorts all of a tenant's
+-- or a conversation's rows where an index has their order; and what an index finds
+-- is remembered by rows, as rows of others are read where pages are.
+select q.words::text as words, q.whole::text as whole, querytree(q.whole) <> 'T' as findable, q.by_whole,
+       querytree(case when q.by_whole then q.whole else q.rest end)::text as positive, q.prefix::text as prefix,
        coalesce(found.quoted, '{}')::text[] as quoted, coalesce(found.terms, '{}')::text[] as terms, coalesce(found.entries, '{}')::text[] as entries,
        set_config('statement_timeout', least(q.timeout_ms, nullif(extract(epoch from current_setting('statement_timeout')::interval) * 1000, 0))::integer::text, true)::text as statement_timeout,
        set_config('enable_seqscan', 'off', true)::text as enable_seqscan,
+       set_config('enable_sort', 'off', true)::text as enable_sort,
        set_config('work_mem', '64MB', true)::text as work_mem
-from (select websearch_to_tsquery('simple', @query::text) as words, @tenant_key::text as tenant_key, @levels::integer as levels, @timeout_ms::integer as timeout_ms) q
+from (
+    select given.whole, rewritten.words, rewritten.rest, querytree(rewritten.rest) = 'T' as by_whole, case when one.word then given.last::text else '' end as prefix,
+           @tenant_key::text as tenant_key, @levels::integer as levels, @timeout_ms::integer as timeout_ms
+    from (
+        select websearch_to_tsquery('simple', @query::text) && websearch_to_tsquery('simple', @required::text) as whole,
+               websearch_to_tsquery('simple', @query_to_last::text) && websearch_to_tsquery('simple', @required::text) as to_last,
+               websearch_to_tsquery('simple', @last::text) as last, websearch_to_tsquery('simple', @placeholder::text) as placeholder) given
+    cross join lateral (select numnode(given.last) = 1 as word) one
+    cross join lateral (
+        select case when one.word then ts_rewrite(given.to_last, given.placeholder, (given.last::text || ':*')::tsquery) else given.whole end as words,
+               case when one.word then ts_rewrite(given.to_last, given.placeholder, !! given.last) else given.whole end as rest) rewritten) q
 cross join lateral (
     select array_agg(term.quoted) as quoted, array_agg(term.word) as terms,
            array_agg((select string_agg(quote_literal(search_entry(q.tenant_key || chr(97 + length), term.word)), ' | ') from generate_series(0, q.levels - 1) length)) as entries
     from (
         select distinct m[1] as quoted, replace(replace(m[1], '''''', ''''), repeat(chr(92), 2), chr(92)) as word
-        from regexp_matches(querytree(q.words), '''((?:[^'']|'''')*)''', 'g') m) term) found;
+        from regexp_matches(querytree(q.whole), '''((?:[^'']|'''')*)''', 'g') m) term) found;
+
+-- name: SearchNewest :many
+-- Which of a tenant's newest @looks messages match, newest first. The row whose
+-- place is 1 is given too, and the one whose place is @looks, if there is one:
+-- there may be older messages then. The tenant is compared as well as its key: a
+-- key is a hash.
+select newest.conversation_id, newest.id, newest.created_at, newest.place::integer as place,
+       (newest.matches and exists (select from conversations c where c.id = newest.conversation_id and c.tenant_id = @tenant_id))::boolean as matches
+from (
+    select looked.*, search_matches(looked.said, @patterns::text[], (@words::text)::tsquery) as matches
+    from (
+        select n.conversation_id, n.id, n.created_at, coalesce(n.search_text, n.body ->> 'content') as said,
+               row_number() over (order by n.created_at desc, n.id desc) as place
+        from nodes n
+        where hashtextextended(left(n.search_key, 8), 0) = hashtextextended(@tenant_key::text, 0) and n.kind = 'message'
+          and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+        order by n.created_at desc, n.id desc
+        limit @looks::integer) looked
+    offset 0) newest
+where newest.matches or newest.place in (1, @looks)
+limit @row_limit;
+
+-- name: SearchRecent :many
+-- The same of a conversation, by ids, which the program makes in the order of
+-- time. No index has the messages of one conversation by their time.
+select newest.conversation_id, newest.id, newest.created_at, newest.place::integer as place, newest.matches::boolean as matches
+from (
+    select looked.*, search_matches(looked.said, @patterns::text[], (@words::text)::tsquery) as matches
+    from (
+        select n.conversation_id, n.id, n.created_at, coalesce(n.search_text, n.body ->> 'content') as said,
+               row_number() over (order by n.id desc) as place
+        from nodes n
+        where n.conversation_id = @conversation_id and n.kind = 'message'
+          and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+        order by n.id desc
+        limit @looks::integer) looked
+    offset 0) newest
+where newest.matches or newest.place in (1, @looks)
+limit @row_limit;
 
 -- name: SearchConversation :many
 -- Newest first. The index finds messages that may match. Whether they do is
--- looked up from the newest on, only until the page is full, and their words are
--- only taken apart where one is found in their text.
+-- looked up from the newest on, only until the page is full.
 with candidate as materialized (
     select n.conversation_id, n.id, n.created_at
     from nodes n
@@ -35,22 +95,17 @@ with candidate as materialized (
       and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
       and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
 )
-select candidate.conversation_id, candidate.id
+select candidate.conversation_id, candidate.id, candidate.created_at
 from (select * from candidate order by candidate.created_at desc, candidate.id desc) candidate
 join lateral (
-    select from (
-        select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
-        where n.conversation_id = @conversation_id and n.id = candidate.id offset 0) said
-    cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
-    where case when exists (select from unnest(@terms::text[]) term where strpos(lower.text, term) > 0)
-        then to_tsvector('simple', said.text) @@ (@words::text)::tsquery end
-    offset 0) match on true
+    select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+    where n.conversation_id = @conversation_id and n.id = candidate.id offset 0) said
+  on search_matches(said.text, @patterns::text[], (@words::text)::tsquery)
 limit @row_limit;
 
 -- name: SearchTenant :many
--- The same across conversations, so this is the one query of nodes that Citus
--- sends to every shard. The tenant is compared as well as its key: a key is a
--- hash.
+-- The same across conversations. With SearchNewest and FindConversations it is
+-- what Citus sends to every shard.
 with candidate as materialized (
     select n.conversation_id, n.id, n.created_at
     from nodes n
@@ -58,54 +113,74 @@ with candidate as materialized (
       and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
       and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
 )
-select candidate.conversation_id, candidate.id
+select candidate.conversation_id, candidate.id, candidate.created_at
 from (select * from candidate order by candidate.created_at desc, candidate.id desc) candidate
 join lateral (
-    select from (
-        select coalesce(n.search_text, n.body ->> 'content') as text from conversations c
-        join nodes n on n.conversation_id = c.id and n.id = candidate.id
-        where c.id = candidate.conversation_id and c.tenant_id = @tenant_id offset 0) said
-    cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
-    where case when exists (select from unnest(@terms::text[]) term where strpos(lower.text, term) > 0)
-        then to_tsvector('simple', said.text) @@ (@words::text)::tsquery end
-    offset 0) match on true
+    select coalesce(n.search_text, n.body ->> 'content') as text from conversations c
+    join nodes n on n.conversation_id = c.id and n.id = candidate.id
+    where c.id = candidate.conversation_id and c.tenant_id = @tenant_id offset 0) said
+  on search_matches(said.text, @patterns::text[], (@words::text)::tsquery)
 limit @row_limit;
 
 -- name: FindConversations :many
 -- ListConversations, of those whose title contains the words, case aside, or a
--- message of which matches them. Both are looked at from the one touched last
--- on, until the page is full; what the index finds of each, one after the other.
+-- message of which matches them. @known are some that are known to. Whether
+-- others do is looked up from the one touched last on, until the page is full:
+-- @by_index in what the index finds, @by_reading in all their messages, which is
+-- for words that most conversations have.
 with candidate as materialized (
     select n.conversation_id, array_agg(n.id) as ids
     from nodes n
-    where n.kind = 'message'
+    where @by_index::boolean and n.kind = 'message'
       and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
     group by n.conversation_id
 ), place as materialized (
-    select c.id, candidate.ids, strpos(lower(c.title), lower(@query::text)) > 0 as titled
+    select c.id, candidate.ids, known.id is not null or strpos(lower(c.title), lower(@query::text)) > 0 as found
     from conversations c
     left join candidate on candidate.conversation_id = c.id
+    left join (select distinct unnest(@known::uuid[]) as id) known on known.id = c.id
     where c.tenant_id = @tenant_id
       and (c.updated_at, c.id) < (@before_updated_at::timestamptz, @before_id::uuid)
-      and (candidate.ids is not null or strpos(lower(c.title), lower(@query::text)) > 0)
+      and (@by_reading::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower(@query::text)) > 0)
     order by c.updated_at desc, c.id desc
 )
 select c.* from place
 join lateral (
     select c.* from conversations c
     where c.id = place.id
-      and (place.titled or exists (
-          select from unnest(place.ids) candidate_id
-          join lateral (
-              select from (
+      and (place.found
+          or exists (
+              select from unnest(place.ids) candidate_id
+              join lateral (
                   select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
                   where n.conversation_id = place.id and n.id = candidate_id offset 0) said
-              cross join lateral (select (ts_lexize('simple', said.text))[1] as text offset 0) lower
-              where case when exists (select from unnest(@terms::text[]) term where strpos(lower.text, term) > 0)
-                  then to_tsvector('simple', said.text) @@ (@words::text)::tsquery end
-              offset 0) match on true))
+                on search_matches(said.text, @patterns::text[], (@words::text)::tsquery))
+          or @by_reading::boolean and exists (
+              select from nodes n
+              where n.conversation_id = place.id and n.kind = 'message'
+                and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)))
     offset 0) c on true
 limit @row_limit;
+
+-- name: FindTitles :many
+-- Conversations whose titles match, the one touched last first.
+select * from conversations
+where tenant_id = @tenant_id and search_matches(title, @patterns::text[], (@words::text)::tsquery)
+order by updated_at desc, id desc
+limit @row_limit;
+
+-- name: MeasureHits :many
+-- How many different words each message has, and which of the queries in @terms
+-- it matches, in the order of @ids. Messages that are gone are left out.
+select wanted.place::integer as place, measured.words, measured.found
+from (select i as place, (@conversation_ids::uuid[])[i] as conversation_id, (@ids::uuid[])[i] as id from generate_subscripts(@ids::uuid[], 1) i) wanted
+join lateral (
+    select length(said.vector)::integer as words, array(select said.vector @@ (term.word)::tsquery from unnest(@terms::text[]) with ordinality term (word, place) order by term.place)::boolean[] as found
+    from (
+        select to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) as vector from nodes n
+        where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) said
+    offset 0) measured on true
+order by wanted.place;
 
 -- name: DescribeHits :many
 -- leaf_id is the newest leaf below a hit: the branch to open. Finding it costs

@@ -33,6 +33,7 @@ select sqlc.embed(nodes) from inserted nodes;
 -- reads no message of those. The walk carries the messages' columns along, as
 -- they would have to be looked up once more by their ids. Without bodies it
 -- gives the ids of tool calls, and the folded messages that the summary keeps.
+-- The summaries @without pass for absent.
 with recursive walk as (
     select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
            n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id
@@ -40,7 +41,7 @@ with recursive walk as (
     join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
-        where a.conversation_id = @conversation_id and a.parent_id = n.id and a.sibling_index is null
+        where a.conversation_id = @conversation_id and a.parent_id = n.id and a.sibling_index is null and a.id <> all(@without::uuid[])
         order by a.created_at desc, a.id desc limit 1) s on true
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
@@ -54,7 +55,7 @@ with recursive walk as (
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where walk.summary_id is null
-          and a.conversation_id = @conversation_id and a.parent_id = p.id and a.sibling_index is null
+          and a.conversation_id = @conversation_id and a.parent_id = p.id and a.sibling_index is null and a.id <> all(@without::uuid[])
         order by a.created_at desc, a.id desc limit 1) s on true
     where walk.id is distinct from walk.cutoff_id
       and walk.id is distinct from walk.prefix_id
@@ -126,10 +127,11 @@ with recursive walk as (
 select walk.summary_id from walk where walk.summary_id is not null;
 
 -- name: ListSummaries :many
--- A conversation's summaries without their bodies, newest first.
+-- A conversation's summaries without their bodies, newest first. They are found
+-- by nodes_cutoffs, so that no message is read.
 select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from conversations c
-join nodes n on n.conversation_id = @conversation_id and n.kind = 'summary'
+join nodes n on n.conversation_id = @conversation_id and n.last_summarized_id is not null
 where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by n.created_at desc, n.id desc;
 
@@ -148,3 +150,30 @@ with recursive path as (
 select s.id
 from path
 join lateral (select s.id from nodes s where s.conversation_id = @conversation_id and s.parent_id = path.id and s.sibling_index is null offset 0) s on true;
+
+-- name: CallsTools :one
+-- Whether a message is answered by a call of a tool, on any branch.
+select exists (
+    select from nodes n
+    join nodes answer on answer.conversation_id = @conversation_id and answer.parent_id = n.id and answer.sibling_index is not null
+    where n.conversation_id = @conversation_id and n.id = @id and answer.role = 'assistant'
+      and json_typeof(answer.body -> 'tool_calls') = 'array' and json_array_length(answer.body -> 'tool_calls') > 0);
+
+-- name: ListUnheld :many
+-- The pinned messages on the path from @cutoff_id up to the prefix that are not
+-- among @kept_ids, oldest first. Walks that path.
+with recursive path as (
+    select n.id, n.parent_id, n.prefix_id, n.pinned, n.depth
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = @cutoff_id and n.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select p.id, p.parent_id, p.prefix_id, p.pinned, p.depth
+    from path
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
+    where path.id is distinct from path.prefix_id
+)
+select path.id
+from path
+where path.pinned and path.id is distinct from path.prefix_id and path.id <> all(@kept_ids::uuid[])
+order by path.depth;

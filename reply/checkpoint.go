@@ -23,6 +23,9 @@ const (
 // Stop tells whether something may have been saved. A reply that is shorter than
 // the interval costs nothing.
 func (s *Service) saveWhile(r *Reply, a *assignment) (stop func() (saved bool)) {
+	if a.unstored {
+		return func() bool { return false }
+	}
 	over, result := make(chan struct{}), make(chan bool)
 	go func() {
 		ticker := time.NewTicker(s.cfg.CheckpointEvery)
@@ -31,7 +34,12 @@ func (s *Service) saveWhile(r *Reply, a *assignment) (stop func() (saved bool)) 
 		for {
 			select {
 			case <-ticker.C:
-				saved = s.save(r, a) || saved
+				if !saved && len(r.metadata) > 0 && !a.request.Background { // which has told it
+					s.tell(r, tree.StateRunning, members(r.metadata))
+				}
+				s.save(r, a)
+				saved = true
+				s.heed(r, a)
 			case <-over:
 				result <- saved
 				return
@@ -44,31 +52,41 @@ func (s *Service) saveWhile(r *Reply, a *assignment) (stop func() (saved bool)) 
 	}
 }
 
-// save saves what came until now, and tells whether anything had come. Where
-// nothing is new it is a sign of life all the same.
+// save saves what came until now. Where nothing came, or nothing is new, it is a
+// sign of life all the same. It tells whether it was saved.
 func (s *Service) save(r *Reply, a *assignment) bool {
-	content, refusal := r.text()
-	if partial(content, refusal) == nil {
-		return false
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), saveTimeout)
 	defer cancel()
-	err := s.store.SaveCheckpoint(ctx, tree.Checkpoint{
-		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active,
-		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal,
-	})
+	err := s.saveOnce(ctx, r, a)
 	if err != nil {
 		s.log.WarnContext(ctx, "what came of an answer could not be saved yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
 	}
-	return true
+	return err == nil
 }
 
-// dropSaved deletes the checkpoint of a reply that ended, unless its answer could
-// not be stored because the database was away: then the checkpoint is what is
-// left, and Recover stores it.
-func (s *Service) dropSaved(r *Reply, end End) {
-	if end.Message == nil && !fault.Refused(end.Err) {
+func (s *Service) saveOnce(ctx context.Context, r *Reply, a *assignment) error {
+	content, refusal := r.text()
+	reasoning, _ := r.thought()
+	return s.store.SaveCheckpoint(ctx, tree.Checkpoint{
+		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active,
+		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal, Reasoning: reasoning,
+	})
+}
+
+// dropSaved deletes the checkpoint of a reply that ended, and tells of one in the
+// background how it ended where nothing is stored that does. It leaves them where the
+// answer could not be stored because the database was away: then the checkpoint is
+// what is left, and Recover stores it.
+func (s *Service) dropSaved(r *Reply, a *assignment, end End) {
+	content, refusal := r.text()
+	if end.Message == nil && !fault.Refused(end.Err) && partial(content, refusal) != nil {
 		return
+	}
+	switch {
+	case end.Message == nil && a.request.Background:
+		s.tell(r, tree.StateEnded, record(r.model, r.metadata, llm.Response{}, 0, end))
+	case len(r.metadata) > 0 || a.request.Background:
+		s.untell(r)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), saveTimeout)
 	defer cancel()
@@ -115,6 +133,9 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 	}()
 	ctx, cancel := context.WithTimeout(ctx, recoverTimeout)
 	defer cancel()
+	if err := s.store.ForgetReplyStates(ctx, now.Add(-keepEnded)); err != nil {
+		return err
+	}
 	list, err := s.store.Checkpoints(ctx)
 	if err != nil {
 		return err
@@ -134,7 +155,7 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 		if c.ServerID != s.cfg.ServerID && now.Sub(seen.since) < s.cfg.Lease {
 			continue
 		}
-		m, stored, err := s.store.TakeCheckpoint(ctx, c, interrupted)
+		m, stored, err := s.takeUp(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -152,8 +173,8 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 // interrupted is the answer that is left of a checkpoint.
 func interrupted(c tree.Checkpoint) tree.NewMessage {
 	return tree.NewMessage{
-		ID: c.MessageID, Body: partial(c.Content, c.Refusal), CreatedAt: c.SavedAt,
-		Metadata: record(c.Model, nil, llm.Response{}, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
+		ID: c.MessageID, Body: partial(c.Content, c.Refusal), Reasoning: c.Reasoning, CreatedAt: c.SavedAt,
+		Metadata: record(c.Model, nil, llm.Response{}, 0, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
 	}
 }
 

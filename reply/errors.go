@@ -10,7 +10,9 @@ import (
 
 var (
 	errReplyNotFound = fault.New(fault.NotFound, "reply_not_found", "",
-		"No reply of this id runs here, and no answer of this id is stored. Replies under way are known only to the server that runs them.")
+		"No reply of this id runs, and no answer of this id is stored. A reply that began less than a second ago is known only to the server that runs it.")
+	errElsewhere = fault.New(fault.NotFound, "reply_not_found", "",
+		"The reply runs on another server, where alone it can be stopped. Send the request to that one.")
 	errClosed = fault.New(fault.Unavailable, "shutting_down", "",
 		"The server is about to stop and begins no replies. Send the request again in a moment.")
 	errTaken = fault.New(fault.Conflict, "id_conflict", "id",

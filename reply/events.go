@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -31,12 +33,20 @@ type Started struct {
 	Messages  []tree.Message    // that the request brought, of which the last is the head
 	Model     string            // as configured
 	Context   summarize.Context // what the model reads of the branch, without the messages
+	Compacted *Compacted        // nil where the request asked for no compaction, or none came of it
 }
 
-// A Delta is a piece of the answer. Pieces that nobody has read yet are put
-// together, so how an answer is cut up means nothing; put together they are the
-// answer.
+// Compacted is the summary that was made because the request asked for one.
+type Compacted struct {
+	SummaryID uuid.UUID       // its node; of a relay the id of none
+	Message   json.RawMessage // by which the model read it; nil where only the stored answer is left
+}
+
+// A Delta is a piece of the reasoning, or else of the answer. Pieces that nobody has
+// read yet are put together, so how an answer is cut up means nothing; put together
+// they are what the model thought, and the answer.
 type Delta struct {
+	Reasoning        string // with nothing beside it
 	Content, Refusal string
 	ToolCalls        []json.RawMessage // chat-completions pieces of calls, with their index
 }
@@ -57,6 +67,7 @@ type End struct {
 	Usage        Usage
 	FinishReason string // the provider's word; "" for none
 	Err          error  // why it failed: a *fault.Error with a code, or what the log must tell
+	Compacted    *Compacted
 }
 
 // Usage is in tokens, as the provider counted them; 0 if it didn't say.
@@ -78,6 +89,9 @@ const LastEventID = math.MaxInt32
 const (
 	maxAnswerBytes = tree.MaxBodyBytes - 4<<10 // text as JSON, the rest being the message around it
 	maxCallBytes   = 16 << 20                  // pieces of tool calls, which are small and many
+	maxReasoning   = tree.MaxReasoning         // bytes of text, the last being reasoningCut where there is more
+
+	reasoningCut = "…"
 
 	// Beyond so many events, pieces are put together up to so many bytes: a
 	// model that sends single letters makes no endless list.
@@ -93,8 +107,11 @@ type events struct {
 	changed chan struct{} // closed with every change, and replaced
 
 	started          *Started
+	reasoning        []byte
 	content, refusal []byte
 	calls            []json.RawMessage
+	thinking, said   time.Time // when the first piece of the reasoning came, and of the answer
+	thoughtCut       bool
 	marks            []mark
 	end              *End
 	broken           error // why there will be no events at all
@@ -104,7 +121,7 @@ type events struct {
 }
 
 // A mark is where an event ends.
-type mark struct{ content, refusal, calls int32 }
+type mark struct{ reasoning, content, refusal, calls int32 }
 
 func newEvents() events { return events{changed: make(chan struct{})} }
 
@@ -132,11 +149,45 @@ func (l *events) add(d llm.Delta) (err error) {
 			err = errAnswerTooLong
 			return
 		}
+		l.think(d.Reasoning)
+		if l.said.IsZero() && (d.Content != "" || d.Refusal != "" || calls != nil) {
+			l.said = time.Now()
+		}
 		l.content = append(l.content, d.Content...)
 		l.refusal = append(l.refusal, d.Refusal...)
 		l.calls = append(l.calls, calls...)
 	})
 	return err
+}
+
+// think takes a piece of the reasoning. What is over the limit is left out: the
+// answer is worth more than all of what came before it.
+func (l *events) think(text string) {
+	if text == "" || l.thoughtCut {
+		return
+	}
+	if l.thinking.IsZero() {
+		l.thinking = time.Now()
+	}
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD") // nothing else is refused, and the answer with it
+	if room := maxReasoning - len(reasoningCut) - len(l.reasoning); len(text) > room {
+		for !utf8.RuneStart(text[room]) {
+			room--
+		}
+		text, l.thoughtCut = text[:room]+reasoningCut, true
+	}
+	l.reasoning = append(l.reasoning, text...)
+}
+
+// thought is all of the reasoning that readers may have seen, and how long it took;
+// 0 where that isn't known.
+func (l *events) thought() (reasoning string, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.thinking.IsZero() && !l.said.IsZero() {
+		took = max(l.said.Sub(l.thinking), 0)
+	}
+	return string(l.reasoning), took
 }
 
 // jsonBytes is what a text takes in a JSON string, at most.
@@ -171,9 +222,9 @@ func (l *events) text() (content, refusal string) {
 func (l *events) size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := cap(l.content) + cap(l.refusal) + l.callBytes + 12*cap(l.marks)
+	n := cap(l.reasoning) + cap(l.content) + cap(l.refusal) + l.callBytes + 16*cap(l.marks)
 	if l.end != nil && l.end.Message != nil {
-		n += len(l.end.Message.Body)
+		n += len(l.end.Message.Body) + len(l.end.Message.Reasoning)
 	}
 	return n + 1<<10
 }
@@ -220,7 +271,8 @@ func (l *events) after(id int) (found []Event) {
 		}
 		to := l.marks[i]
 		found = append(found, Event{ID: i + 2, Delta: &Delta{
-			Content: string(l.content[from.content:to.content]), Refusal: string(l.refusal[from.refusal:to.refusal]),
+			Reasoning: string(l.reasoning[from.reasoning:to.reasoning]),
+			Content:   string(l.content[from.content:to.content]), Refusal: string(l.refusal[from.refusal:to.refusal]),
 			ToolCalls: l.calls[from.calls:to.calls:to.calls],
 		}})
 	}
@@ -235,19 +287,22 @@ func (l *events) after(id int) (found []Event) {
 }
 
 // seal makes an event of the text after the last mark, because somebody reads
-// it.
+// it: of reasoning and answer one each.
 func (l *events) seal() {
 	var last mark
 	if n := len(l.marks); n > 0 {
 		last = l.marks[n-1]
 	}
-	now := mark{int32(len(l.content)), int32(len(l.refusal)), int32(len(l.calls))}
-	if now == last {
-		return
-	}
-	few := int(now.content-last.content)+int(now.refusal-last.refusal) < sparseBytes && now.calls == last.calls
+	now := mark{int32(len(l.reasoning)), int32(len(l.content)), int32(len(l.refusal)), int32(len(l.calls))}
+	few := int(now.reasoning-last.reasoning)+int(now.content-last.content)+int(now.refusal-last.refusal) < sparseBytes && now.calls == last.calls
 	if few && len(l.marks) >= manyEvents && l.end == nil {
 		return
 	}
-	l.marks = append(l.marks, now)
+	if now.reasoning > last.reasoning {
+		last.reasoning = now.reasoning
+		l.marks = append(l.marks, last)
+	}
+	if now != last {
+		l.marks = append(l.marks, now)
+	}
 }

@@ -150,7 +150,7 @@ func checkStored(t *testing.T, f *fixture, r *Reply, h *heard) *tree.Message {
 	if got := textOf(t, &m); got != h.content.String() {
 		t.Errorf("%d bytes of text are stored, and a reader got %d", len(got), h.content.Len())
 	}
-	stored := endOf(m)
+	stored := EndOf(m)
 	if stored.Status != h.end.Status || stored.Usage != h.end.Usage || stored.FinishReason != h.end.FinishReason || codeOf(stored.Err) != codeOf(h.end.Err) {
 		t.Errorf("the metadata is %s, and the end was %+v", m.Metadata, h.end)
 	}

@@ -172,8 +172,8 @@ func TestBranchOverItsWindow(t *testing.T) {
 		fits        bool
 	}{
 		"fits after the digest":    {summarize.Config{}, time.Minute, true},
-		"the summarizer fails":     {summarize.Config{NoDigest: true}, time.Minute, false},
-		"the summarizer hangs":     {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: time.Minute}}}, NoDigest: true}, 50 * time.Millisecond, false},
+		"the summarizer fails":     {summarize.Config{Settings: withoutDigest()}, time.Minute, false},
+		"the summarizer hangs":     {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: time.Minute}}}, Settings: withoutDigest()}, 50 * time.Millisecond, false},
 		"there is no time at all":  {summarize.Config{}, time.Nanosecond, false},
 		"the digest takes over it": {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: 50 * time.Millisecond}}}}, time.Minute, true},
 	} {
@@ -256,7 +256,7 @@ func TestEndOfWhatNoReplyMade(t *testing.T) {
 		``: StatusCompleted, `{}`: StatusCompleted, `{"reply":5}`: StatusCompleted, `{"reply":{"status":"odd"}}`: StatusCompleted,
 		`{"reply":{"status":"stopped","usage":"many"}}`: StatusStopped, `{"reply":{"status":"failed","code":"rm -rf"}}`: StatusFailed,
 	} {
-		e := endOf(tree.Message{Metadata: json.RawMessage(metadata)})
+		e := EndOf(tree.Message{Metadata: json.RawMessage(metadata)})
 		if e.Status != want || (e.Err != nil) != (want == StatusFailed) || e.Err != nil && codeOf(e.Err) != "model_bad_response" {
 			t.Errorf("%s: %+v", metadata, e)
 		}
@@ -312,4 +312,11 @@ func TestFoldedHead(t *testing.T) {
 	if e := end(t, f.ask(t, Request{ConversationID: id, HeadID: result})); e.Status != StatusCompleted || len(asked) != 1 {
 		t.Errorf("%+v, the model was given %s", e, asked)
 	}
+}
+
+// withoutDigest are the settings of contexts that the offline digest never makes.
+func withoutDigest() summarize.Settings {
+	s := summarize.Defaults()
+	s.Digest = summarize.DigestNever
+	return s
 }

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 	"unicode"
+
+	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
@@ -17,18 +20,24 @@ type note struct {
 	Model        string `json:"model"`
 	Usage        *Usage `json:"usage,omitempty"` // absent where the provider didn't say
 	FinishReason string `json:"finish_reason,omitempty"`
-	Code         string `json:"code,omitempty"` // of the error of a failed one
+	ReasoningMS  int64  `json:"reasoning_ms,omitempty"` // from the first piece of the reasoning to the first of the answer
+	Code         string `json:"code,omitempty"`         // of the error of a failed one
+
+	SummaryID *uuid.UUID `json:"summary_id,omitempty"` // of the summary that was made for it
 }
 
 // record is the metadata of an answer: how it ended, and what the request adds.
 // The model is as the provider names it, or else as configured.
-func record(model string, added map[string]json.RawMessage, res llm.Response, end End) json.RawMessage {
+func record(model string, added map[string]json.RawMessage, res llm.Response, thought time.Duration, end End) json.RawMessage {
 	if name := plainWord(res.Model); name != "" {
 		model = name
 	}
-	n := note{Status: end.Status, Model: model, FinishReason: end.FinishReason, Code: codeOf(end.Err)}
+	n := note{Status: end.Status, Model: model, FinishReason: end.FinishReason, ReasoningMS: thought.Milliseconds(), Code: codeOf(end.Err)}
 	if end.Usage != (Usage{}) {
 		n.Usage = &end.Usage
+	}
+	if end.Compacted != nil {
+		n.SummaryID = &end.Compacted.SummaryID
 	}
 	members := map[string]any{}
 	for name, value := range added {
@@ -49,15 +58,25 @@ func codeOf(err error) string {
 	return "internal_error"
 }
 
-// endOf reads from a stored answer how its reply ended. An assistant message
+// EndOf reads from a stored answer how its reply ended. An assistant message
 // that no reply made counts as completed.
-func endOf(m tree.Message) End {
+func EndOf(m tree.Message) End {
+	end := endFrom(m.Metadata)
+	end.Message, end.Err = &m, butStored(end.Err)
+	return end
+}
+
+// endFrom reads it from the metadata alone.
+func endFrom(raw json.RawMessage) End {
 	var metadata struct {
 		Reply note `json:"reply"`
 	}
-	_ = json.Unmarshal(m.Metadata, &metadata) // a client may write what it likes there
+	_ = json.Unmarshal(raw, &metadata) // a client may write what it likes there
 	n := metadata.Reply
-	end := End{Status: StatusCompleted, Message: &m, FinishReason: n.FinishReason}
+	end := End{Status: StatusCompleted, FinishReason: n.FinishReason}
+	if n.SummaryID != nil {
+		end.Compacted = &Compacted{SummaryID: *n.SummaryID}
+	}
 	if n.Usage != nil {
 		end.Usage = *n.Usage
 	}
@@ -67,7 +86,7 @@ func endOf(m tree.Message) End {
 	case StatusFailed:
 		end.Status = StatusFailed
 		kind, code := knownFault(n.Code)
-		end.Err = fault.New(kind, code, "", "The model failed. What came until then is stored. Ask again for another try, which makes a sibling.")
+		end.Err = fault.New(kind, code, "", "The model failed. Ask again for another try, which makes a sibling.")
 	}
 	return end
 }

@@ -18,11 +18,11 @@
 // the program ends; or failed. What came until then is stored all the same,
 // with the way it ended in the message's metadata; where nothing came, nothing
 // is. While an answer streams, what came is saved every second: where the program
-// is killed, Recover stores it as the answer.
+// is killed, Recover stores it as the answer, and where a reader is connected to
+// another server, it reads there what is saved.
 //
 // The package speaks no HTTP and writes no event's text: package server does.
-// It runs no tools: the client sends their results and asks again. Replies
-// under way are known to the process that runs them, and to no other.
+// It runs no tools: the client sends their results and asks again.
 package reply
 
 import (
@@ -58,8 +58,11 @@ type Config struct {
 	Store    *tree.Store        // of any tenant; see ForTenant
 	Contexts *summarize.Service // over the same store
 
-	Models   []llm.Model  // the first answers where a request names none; none at all: the offline model
-	Families llm.Families // says how large the models' windows are; nil is llm.KnownFamilies
+	Models   []llm.Model       // the first answers where a request names none; none at all: the offline model
+	Aliases  map[string]string // further names of Models, by which requests may ask for them
+	Families llm.Families      // says how large the models' windows are; nil is llm.KnownFamilies
+
+	WantsReasoning func(model string) bool // tells the models that are given what they thought before they called tools; nil: Families says it
 
 	Timeout           time.Duration // of a reply from its start to its end, with or without readers; 0 is DefaultTimeout
 	CompactionTimeout time.Duration // of the compaction of a branch that doesn't fit, before its reply; 0 is DefaultCompactionTimeout
@@ -84,10 +87,13 @@ type Service struct {
 
 // shared is what the services of all tenants have in common.
 type shared struct {
-	cfg    Config
-	hub    hub
-	log    *slog.Logger
-	tracer trace.Tracer
+	cfg Config
+	hub hub
+
+	closing context.Context // ends with Close
+	close   context.CancelFunc
+	log     *slog.Logger
+	tracer  trace.Tracer
 }
 
 // New makes a Service.
@@ -105,8 +111,22 @@ func New(cfg Config) (*Service, error) {
 		}
 		seen[m.Name()] = true
 	}
+	for alias, name := range cfg.Aliases {
+		switch {
+		case seen[alias]:
+			return nil, fmt.Errorf("reply.New: %q is the name of a model, and can't be an alias", alias)
+		case alias == "" || !seen[name]:
+			return nil, fmt.Errorf("reply.New: the alias %q stands for %q, which is no model that answers", alias, name)
+		}
+	}
 	if cfg.Families == nil {
 		cfg.Families = llm.KnownFamilies()
+	}
+	if cfg.WantsReasoning == nil {
+		cfg.WantsReasoning = func(model string) bool {
+			family, _ := cfg.Families.Find(model)
+			return family.WantsReasoning
+		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -122,8 +142,10 @@ func New(cfg Config) (*Service, error) {
 	setDefault(&cfg.CheckpointEvery, DefaultCheckpointEvery)
 	setDefault(&cfg.Lease, DefaultLease)
 	setDefault(&cfg.ServerID, newServerID())
+	closing, closeAll := context.WithCancel(context.Background())
 	return &Service{
 		shared: &shared{
+			closing: closing, close: closeAll,
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
 			hub: newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
 		},
@@ -143,6 +165,9 @@ func (s *Service) ForTenant(tenantID string) *Service {
 	return &Service{shared: s.shared, store: s.store.ForTenant(tenantID), contexts: s.contexts.ForTenant(tenantID)}
 }
 
+// Aliases gives the further names of models, each with the model's own.
+func (s *Service) Aliases() map[string]string { return s.cfg.Aliases }
+
 // Models lists the names that a request may choose from, the default first.
 func (s *Service) Models() (names []string) {
 	for _, m := range s.cfg.Models {
@@ -153,8 +178,19 @@ func (s *Service) Models() (names []string) {
 
 // Find gives a reply by the id of its answer: one that runs or ended lately, or
 // else the stored answer, of which there is only the end. Any other id is a
-// fault.NotFound.
+// fault.NotFound. Of a reply that another server runs there is only the end, too,
+// when it comes: ids of events mean nothing there.
 func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
+	r, err := s.Follow(ctx, conversationID, messageID)
+	if err == nil && r.pull != nil {
+		r.only = true
+	}
+	return r, err
+}
+
+// Follow is Find for readers that count no events: of a reply that another server
+// runs, the events are what that one saves.
+func (s *Service) Follow(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Find(%s, %s)", conversationID, messageID)
 	r := s.hub.find(s.key(conversationID, messageID))
 	if r != nil && r.runs() {
@@ -176,7 +212,7 @@ func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID)
 	if r != nil && !r.stored() {
 		return r, nil
 	}
-	return nil, errReplyNotFound
+	return s.findElsewhere(ctx, conversationID, messageID)
 }
 
 // Stop ends a reply and waits until what came until then is stored. Of one that
@@ -187,6 +223,12 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 	if err != nil {
 		return End{}, err
 	}
+	if r.pull != nil && r.runs() {
+		if asked, err := s.store.StopReply(ctx, conversationID, messageID); err != nil || !asked {
+			return End{}, orElse(err, errElsewhere)
+		}
+		return r.Wait(ctx)
+	}
 	r.cancel(errStopped)
 	return r.Wait(ctx)
 }
@@ -196,6 +238,7 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 // within a further short time.
 func (s *Service) Close(ctx context.Context) error {
 	ended := s.hub.close()
+	s.close()
 	select {
 	case <-ended:
 		return nil

@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,10 +39,32 @@ type Request struct {
 	// becomes the active head, and the answer when it is stored, unless another
 	// branch was made active meanwhile.
 	KeepHead bool
+	// HeadAtEnd leaves the active head where it is until the answer is stored, and
+	// moves it then unless another branch was made active meanwhile. So replies
+	// that run at a time begin at the same head: they are siblings, and the one
+	// that ends first becomes the active branch.
+	HeadAtEnd bool
+	// Title becomes the conversation's where it has none and no message.
+	Title string
+	// MustFit refuses a branch that doesn't fit the model's window, before anything
+	// is stored. Without it such a branch is compacted, or its oldest messages are
+	// left out.
+	MustFit bool
+	// CompactOver has the branch compacted first where its context has more tokens
+	// than this; 0 is never, and less than 0 the settings' trigger.
+	CompactOver int
+	// Background keeps word of the reply, for readers on any server: that it runs,
+	// and, where it ends with nothing to store, how.
+	Background bool
 	// Instructions are a system message that stands first in what the model
 	// reads; "" for none. They take their room in the model's window, serve this
 	// reply alone and are not stored.
 	Instructions string
+	// Prompt is what the model reads in place of the branch's context, as long as
+	// it fits the model's window; nil for the context. Its last message stands for
+	// the head. What it says is on the branch already, or in Messages. Ask answers
+	// it alone.
+	Prompt *Prompt
 	// Metadata are members of the answer's metadata, beside "reply", which says how
 	// the reply ended.
 	Metadata map[string]json.RawMessage
@@ -112,6 +133,12 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 		return nil, false, err
 	}
 	r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
+	if req.Background {
+		if err := s.announce(bounded, r, a); err != nil {
+			s.hub.end(r, "", false, func() { r.abort(err) })
+			return nil, false, err
+		}
+	}
 	close(r.prepared)
 	go s.run(r, a)
 	return r, true, nil
@@ -125,10 +152,19 @@ func messageID(answer uuid.UUID, index int) uuid.UUID {
 	return uuid.NewSHA1(answer, fmt.Appendf(nil, "message %d", index))
 }
 
+// CheckModel refuses a name that is no model's and no alias of one.
+func (s *Service) CheckModel(name string) error {
+	_, err := s.model(name)
+	return err
+}
+
 // model finds a model by its name.
 func (s *Service) model(name string) (llm.Model, error) {
 	if name == "" {
 		return s.cfg.Models[0], nil
+	}
+	if of, ok := s.cfg.Aliases[name]; ok {
+		name = of
 	}
 	for _, m := range s.cfg.Models {
 		if m.Name() == name {
@@ -187,57 +223,18 @@ func (r *Reply) joined(ctx context.Context, req Request) (*Reply, error) {
 	return r, nil
 }
 
-// A place is what a reply answers.
-type place struct {
-	head     uuid.UUID
-	messages []tree.Message // that the request brought, of which the last is the head
-}
-
-// serves tells whether a request asks for an answer to the same. The active
-// head may have moved since the first request.
-func (p place) serves(req Request) bool {
-	n := len(req.Messages)
-	if n == 0 {
-		return req.HeadID == uuid.Nil || req.HeadID == p.head
-	}
-	if len(p.messages) != n || p.messages[n-1].ID != p.head {
-		return false
-	}
-	for i, m := range p.messages {
-		given := req.Messages[i]
-		if !sameJSON(m.Body, given.Body) || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
-			i > 0 && m.ParentID != p.messages[i-1].ID {
-			return false
-		}
-	}
-	parentID := p.messages[0].ParentID
-	if req.ParentID != nil {
-		return parentID == *req.ParentID
-	}
-	return req.HeadID == uuid.Nil || parentID == req.HeadID
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	plain := func(raw json.RawMessage) string {
-		var b bytes.Buffer
-		if len(raw) == 0 || json.Compact(&b, raw) != nil {
-			return "{}"
-		}
-		return b.String()
-	}
-	return plain(a) == plain(b)
-}
-
 // An assignment is all that a reply needs to know before it runs.
 type assignment struct {
 	place
 	model   llm.Model
-	active  uuid.UUID // the active head at the start; uuid.Nil where the answer is not to become it
+	active  uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
 	window  summarize.Window
 	context summarize.Context
 	request Request
 
 	instructions json.RawMessage // as a message; nil for none
+	unstored     bool            // of a relay
+	compacted    *Compacted      // nil where no summary was made for the reply
 }
 
 // prepare stores the request's messages and reads the context of the head.
@@ -257,6 +254,11 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if err := s.checkRoom(ctx, c, req); err != nil {
 		return nil, err
 	}
+	if req.MustFit {
+		if err := s.mustFit(ctx, a, c); err != nil {
+			return nil, err
+		}
+	}
 	if len(req.Messages) > 0 {
 		err = s.append(ctx, a)
 	} else if a.head == uuid.Nil {
@@ -268,10 +270,43 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if req.KeepHead {
 		a.active = uuid.Nil
 	}
+	if req.Title != "" && c.Title == "" && c.HeadID == uuid.Nil {
+		if _, err := s.store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &req.Title}); err != nil {
+			return nil, err
+		}
+	}
+	if prompted, err := s.prompt(a, c); prompted || err != nil {
+		return a, err
+	}
 	if err := s.readContext(ctx, a); err != nil {
 		return nil, err
 	}
 	return a, answerable(a.context.Messages)
+}
+
+// prompt takes the request's Prompt for the context, if it has one that fits.
+func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
+	p := a.request.Prompt
+	if p == nil {
+		return false, nil
+	}
+	settings, err := s.contexts.SettingsOf(c, a.window)
+	if err != nil {
+		return false, err
+	}
+	reserved := settings.ReservedTokens
+	if most := a.request.MaxOutputTokens; most > reserved && most < settings.MaxContextTokens {
+		reserved = most
+	}
+	available := settings.MaxContextTokens - reserved
+	if p.Tokens > int64(available) {
+		return false, nil
+	}
+	a.context = summarize.Context{
+		ConversationID: a.request.ConversationID, HeadID: a.head, Messages: p.Messages, Complete: true,
+		Usage: summarize.Usage{ContextTokens: int(p.Tokens), AvailableTokens: available, MaxContextTokens: settings.MaxContextTokens, ReservedTokens: reserved},
+	}
+	return true, nil
 }
 
 // checkRoom refuses a reply that couldn't be stored, before a model is asked.
@@ -304,7 +339,7 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 		return err
 	}
 	var options []tree.AppendOption
-	if a.request.KeepHead {
+	if a.request.KeepHead || a.request.HeadAtEnd {
 		options = append(options, tree.KeepHead())
 	}
 	if len(given) == 1 {
@@ -317,7 +352,9 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 		return inMessage(err, field, len(given))
 	}
 	a.head = a.messages[len(given)-1].ID
-	a.active = a.head
+	if !a.request.HeadAtEnd {
+		a.active = a.head
+	}
 	return nil
 }
 

@@ -34,6 +34,7 @@ type Reply struct {
 	model    string
 	metadata map[string]json.RawMessage
 	refused  error
+	pull     func() // begins to read what another server saves; nil where the reply runs here
 
 	ended chan struct{}
 }
@@ -55,7 +56,7 @@ func storedReply(m tree.Message) *Reply {
 		key: key{conversation: m.ConversationID, messageID: m.ID}, events: newEvents(), cancel: func(error) {},
 		prepared: make(chan struct{}), ended: make(chan struct{}), place: place{head: m.ParentID},
 	}
-	end := endOf(m)
+	end := EndOf(m)
 	r.only, r.end = true, &end
 	close(r.prepared)
 	close(r.ended)
@@ -68,6 +69,13 @@ func (r *Reply) MessageID() uuid.UUID { return r.messageID }
 // ConversationID is the id of the conversation.
 func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
 
+// HeadID is the message that is answered; uuid.Nil where only word of the reply is
+// left.
+func (r *Reply) HeadID() uuid.UUID {
+	<-r.prepared
+	return r.place.head
+}
+
 // Metadata gives the request's members of the answer's metadata; of a reply of
 // which nothing is left but the answer none, as they are in its metadata.
 func (r *Reply) Metadata() map[string]json.RawMessage {
@@ -75,9 +83,21 @@ func (r *Reply) Metadata() map[string]json.RawMessage {
 	return r.metadata
 }
 
+// Next gives the events after the one with this id, 0 for all. It waits until
+// there is one at least, or ctx is done. After the End it is ErrEnded.
+func (r *Reply) Next(ctx context.Context, after int) ([]Event, error) {
+	if r.pull != nil {
+		r.pull()
+	}
+	return r.events.Next(ctx, after)
+}
+
 // Wait waits for the reply's end. A request that was refused, which another of
 // the same id waits for, is its error.
 func (r *Reply) Wait(ctx context.Context) (End, error) {
+	if r.pull != nil {
+		r.pull()
+	}
 	select {
 	case <-r.ended:
 	case <-ctx.Done():
@@ -135,17 +155,17 @@ func (s *Service) run(r *Reply, a *assignment) {
 	defer span.End()
 	stopSaving := s.saveWhile(r, a)
 	end := s.answer(ctx, r, a)
-	if stopSaving() {
-		s.dropSaved(r, end)
+	if stopSaving() || a.request.Background {
+		s.dropSaved(r, a, end)
 	}
 	span.SetAttributes(
-		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil),
+		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil && !a.unstored),
 		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))
 	if end.Status == StatusFailed {
 		span.SetStatus(codes.Error, "") // whose text is the log's
 	}
 	// What was streamed of a message that is gone must not be read any more.
-	keep := end.Message != nil || !errors.Is(end.Err, fault.NotFound)
+	keep := !a.unstored && (end.Message != nil || !errors.Is(end.Err, fault.NotFound))
 	s.report(ctx, r, a, end, time.Since(start))
 	s.hub.end(r, end.Status, keep, func() {
 		r.change(func() { r.end = &end })
@@ -162,19 +182,25 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 			end = s.conclude(ctx, r, a, llm.Response{}, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	if !a.context.Complete {
+	if err := s.compactFirst(ctx, a); err != nil {
+		return s.conclude(ctx, r, a, llm.Response{}, err)
+	}
+	if !a.context.Complete && !a.unstored {
 		s.contexts.EnsureFits(ctx, a.request.ConversationID, a.head, a.window, s.cfg.CompactionTimeout)
 		if err := s.readContext(ctx, a); err != nil {
 			return s.conclude(ctx, r, a, llm.Response{}, err)
 		}
 	}
-	messages := a.context.Messages
+	messages, err := s.withReasoning(ctx, a)
+	if err != nil {
+		return s.conclude(ctx, r, a, llm.Response{}, err)
+	}
 	a.context.Messages = nil
 	if a.instructions != nil {
 		messages = slices.Insert(messages, 0, a.instructions)
 	}
 	r.change(func() {
-		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context}
+		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context, Compacted: a.compacted}
 	})
 	res, err := a.model.Stream(ctx, llm.Request{
 		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
@@ -186,7 +212,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 // conclude tells how the reply ended and stores what it came to.
 func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm.Response, err error) End {
 	end := End{
-		Status: StatusCompleted, FinishReason: plainWord(res.FinishReason),
+		Status: StatusCompleted, FinishReason: plainWord(res.FinishReason), Compacted: a.compacted,
 		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, CachedTokens: res.CachedTokens, ReasoningTokens: res.ReasoningTokens},
 	}
 	body := res.Message
@@ -205,18 +231,25 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	if body == nil {
 		return end
 	}
-	m, err := s.keepAnswer(ctx, r, a, body, record(r.model, r.metadata, res, end))
+	reasoning, took := r.thought()
+	answer := tree.NewMessage{ID: r.messageID, Body: body, Reasoning: reasoning, Metadata: record(r.model, r.metadata, res, took, end), CreatedAt: time.Now()}
+	m, err := s.keepAnswer(ctx, r, a, answer)
 	if rest := partial(content, refusal); end.Status == StatusCompleted && rest != nil &&
 		(errors.Is(err, fault.Invalid) || errors.Is(err, fault.TooLarge)) {
 		// A model may call tools in ways that can't be stored. Its text can.
 		end.Status, end.Err = StatusFailed, err
-		if m, err = s.keepAnswer(ctx, r, a, rest, record(r.model, r.metadata, res, end)); err == nil {
+		answer.Body, answer.Metadata = rest, record(r.model, r.metadata, res, took, end)
+		if m, err = s.keepAnswer(ctx, r, a, answer); err == nil {
 			end.Message = &m
 			return end
 		}
 	}
 	if err != nil {
-		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Err: err}
+		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Compacted: end.Compacted, Err: err}
+	}
+	if a.unstored {
+		end.Message = &m
+		return end
 	}
 	end.Message, end.Err = &m, butStored(end.Err)
 	return end
@@ -227,10 +260,14 @@ const storeTimeout = 15 * time.Second
 
 // keepAnswer stores the answer, and tries again where the database fails: the
 // id makes that safe.
-func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body, metadata []byte) (tree.Message, error) {
+func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (tree.Message, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	answer := tree.NewMessage{ID: r.messageID, Body: body, Metadata: metadata, CreatedAt: time.Now()}
+	if a.unstored {
+		return tree.Message{
+			ConversationID: r.conversation, ID: answer.ID, Role: tree.RoleAssistant, Body: answer.Body, Reasoning: answer.Reasoning, Metadata: answer.Metadata, CreatedAt: answer.CreatedAt,
+		}, nil
+	}
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
 		m, err := s.tryStore(ctx, a, answer)
 		if err == nil || fault.Refused(err) {
@@ -250,9 +287,9 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, body,
 // tryStore appends the answer. It becomes the active head if that is still the
 // one of the start: who switches to another branch meanwhile stays there.
 func (s *Service) tryStore(ctx context.Context, a *assignment, answer tree.NewMessage) (tree.Message, error) {
-	head := tree.KeepHead()
-	if a.active != uuid.Nil {
-		head = tree.MoveHeadFrom(a.active)
+	head := tree.MoveHeadFrom(a.active)
+	if a.request.KeepHead {
+		head = tree.KeepHead()
 	}
 	m, _, err := s.store.Append(ctx, a.request.ConversationID, a.head, answer, head)
 	return m, err
@@ -263,7 +300,7 @@ func (s *Service) report(ctx context.Context, r *Reply, a *assignment, end End, 
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
 		slog.String("tenant_id", r.tenant), slog.Any("conversation_id", r.conversation), slog.Any("message_id", r.messageID), slog.Any("head_id", a.head),
-		slog.String("model", r.model), slog.String("status", string(end.Status)), slog.Bool("stored", end.Message != nil), slog.Bool("complete", a.context.Complete),
+		slog.String("model", r.model), slog.String("status", string(end.Status)), slog.Bool("stored", end.Message != nil && !a.unstored), slog.Bool("complete", a.context.Complete),
 		slog.Int("context_tokens", a.context.Usage.ContextTokens), slog.Int("prompt_tokens", end.Usage.PromptTokens),
 		slog.Int("completion_tokens", end.Usage.CompletionTokens), slog.Int64("duration_ms", took.Milliseconds()),
 	}

@@ -183,7 +183,16 @@ func TestClientGoesAway(t *testing.T) {
 	if _, err := r.Wait(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	g.pieces <- "Still there."
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = r.Wait(t.Context())
+	}()
+	select {
+	case g.pieces <- "Still there.":
+	case <-ended:
+		t.Fatal("the reply ended with its client")
+	}
 	close(g.pieces)
 	if e := end(t, r); e.Status != StatusCompleted || textOf(t, e.Message) != "Still there." {
 		t.Errorf("%+v", e)
@@ -249,6 +258,54 @@ func TestActiveHead(t *testing.T) {
 	end(t, f.ask(t, Request{ConversationID: id, HeadID: other, KeepHead: true}))
 	if got := f.activeHead(t, id); got != head {
 		t.Errorf("the active head is %s, want %s", got, head)
+	}
+}
+
+// TestHeadAtEnd holds that turns which run at a time begin at the same head, also
+// where there is none yet, and that the one that ends first moves it.
+func TestHeadAtEnd(t *testing.T) {
+	t.Parallel()
+	for name, said := range map[string]bool{"after a message": true, "in an empty conversation": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGate()
+			f := serve(t, nil, g)
+			c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			parent := uuid.Nil
+			if said {
+				parent = f.say(t, c.ID, uuid.Nil, "user", "Hello")
+			}
+			var ends []End
+			var replies []*Reply
+			for _, text := range []string{"One", "Two"} {
+				r := f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", text), HeadAtEnd: true, Title: "Trees"})
+				<-g.asked
+				if c, err := f.store.Conversation(t.Context(), c.ID); err != nil || c.HeadID != parent || said != (c.Title == "") {
+					t.Errorf("while %s is answered the head is %s and the title %q, %v; want %s", text, c.HeadID, c.Title, err, parent)
+				}
+				replies = append(replies, r)
+			}
+			g.pieces <- "x"
+			g.pieces <- "y"
+			close(g.pieces)
+			for _, r := range replies {
+				e := end(t, r)
+				if e.Message == nil {
+					t.Fatalf("%+v", e)
+				}
+				question, err := f.store.Message(t.Context(), c.ID, e.Message.ParentID)
+				if err != nil || question.ParentID != parent {
+					t.Errorf("the turn hangs below %s, %v; want %s", question.ParentID, err, parent)
+				}
+				ends = append(ends, e)
+			}
+			if head := f.activeHead(t, c.ID); head != ends[0].Message.ID && head != ends[1].Message.ID {
+				t.Errorf("the active head is %s", head)
+			}
+		})
 	}
 }
 

@@ -134,6 +134,7 @@ func patient(t testing.TB) context.Context {
 
 // heard is what a reader of a reply's events has got.
 type heard struct {
+	reasoning        strings.Builder
 	content, refusal strings.Builder
 	calls            []json.RawMessage
 	started          *Started
@@ -154,6 +155,7 @@ func (h *heard) take(events []Event) error {
 		case e.Started != nil:
 			h.started = e.Started
 		case e.Delta != nil:
+			h.reasoning.WriteString(e.Delta.Reasoning)
 			h.content.WriteString(e.Delta.Content)
 			h.refusal.WriteString(e.Delta.Refusal)
 			h.calls = append(h.calls, e.Delta.ToolCalls...)

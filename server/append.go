@@ -109,16 +109,17 @@ var said = [...]string{"role", "content", "tool_calls", "tool_call_id", "name", 
 // one says is for the tree to check.
 type messageBody struct {
 	id       *string
+	reason   *string // what was thought before it was said
 	pinned   *bool
 	metadata jsonObject
 	said     [len(said)]json.RawMessage
 }
 
 // maxFields is how many fields a message has, with its destination.
-const maxFields = len(said) + 5
+const maxFields = len(said) + 6
 
 func (m *messageBody) fields(before []field) []field {
-	fields := append(before, field{"id", false, &m.id}, field{"pinned", false, &m.pinned}, field{"metadata", false, &m.metadata})
+	fields := append(before, field{"id", false, &m.id}, field{"reasoning", false, &m.reason}, field{"pinned", false, &m.pinned}, field{"metadata", false, &m.metadata})
 	for i, name := range said {
 		fields = append(fields, field{name, name == "role", &m.said[i]})
 	}
@@ -130,7 +131,7 @@ func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
 	if n.ID, err = parseOptionalID(m.id, join(path, "id")); err != nil {
 		return n, err
 	}
-	n.Pinned, n.Metadata = deref(m.pinned), json.RawMessage(m.metadata)
+	n.Reasoning, n.Pinned, n.Metadata = deref(m.reason), deref(m.pinned), json.RawMessage(m.metadata)
 	var members [len(said)]chat.Member
 	size := len("{}")
 	for i, name := range said {

@@ -34,6 +34,35 @@ func createCompaction(r *Request) (Answer, error) {
 	return answerCreated(k, k.Outcome == tree.OutcomeSaved, conversationPath(id)+"/summaries/"+k.SummaryID.String())
 }
 
+// newRemake is the schema of this name.
+type newRemake struct{ instructions, model *string }
+
+func (b *newRemake) fields() []field {
+	return []field{{"instructions", false, &b.instructions}, {"model", false, &b.model}}
+}
+
+func (b *newRemake) read(o object) error { return o.bind("", b.fields()) }
+
+func remakeSummary(r *Request) (Answer, error) {
+	b := r.body.(*newRemake)
+	var d summarize.RemakeDemand
+	if b.instructions != nil {
+		d.Instructions = *b.instructions
+	}
+	if b.model != nil {
+		d.Model = *b.model
+	}
+	id, summaryID, err := r.ids("summary_id")
+	if err != nil {
+		return nil, err
+	}
+	k, err := r.Contexts().Remake(r.Context(), id, summaryID, d)
+	if err != nil {
+		return nil, err
+	}
+	return answerCreated(k, k.Outcome == tree.OutcomeSaved, conversationPath(id)+"/summaries/"+k.SummaryID.String())
+}
+
 func listCompactions(r *Request) (Answer, error) {
 	id, p, err := r.list()
 	if err != nil {

@@ -145,9 +145,11 @@ func serviceOf(t testing.TB, answer func(context.Context, llm.Request) (llm.Resp
 			t.Fatal(err)
 		}
 		c.Registry = registry
+		settings := summarize.Defaults()
+		settings.Digest = summarize.DigestNever
 		c.Contexts, err = summarize.New(c.Store, summarize.Config{
 			Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: &llmtest.Model{ModelName: "scribe", Answer: answer}, Window: 128_000}}},
-			NoDigest:   true, Logger: c.Logger, Observe: m.Observe,
+			Settings:   settings, Logger: c.Logger, Observe: m.Observe,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -278,5 +280,72 @@ func TestCompactionAnswersAlike(t *testing.T) {
 	a.must(200, &list, request{method: "GET", path: fill(conversationPathOf + "/compactions")})
 	if len(list.Data) != 1 || !bytes.Equal(list.Data[0], made.body) {
 		t.Errorf("made as\n%s\nlisted as\n%s", made.body, list.Data)
+	}
+}
+
+// A summary is made again on request, and takes the place of the one that it was
+// made of, which comes back when it is undone.
+func TestRemakeSummary(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plantLong(t, a.store, "c", 20)
+	path := fill(conversationPathOf)
+	var first, second compactionAnswer
+	a.must(201, &first, request{method: "POST", path: path + "/branches/active/compactions"})
+	again := path + "/summaries/" + *first.SummaryID + "/remake"
+	res := a.must(201, &second, request{method: "POST", path: again, body: `{"instructions":"Keep the names."}`})
+	if want := path + "/summaries/" + *second.SummaryID; res.Header.Get("Location") != want || *second.AnchorID != *first.AnchorID || *second.CutoffID != *first.CutoffID {
+		t.Errorf("%+v at %s", second, res.Header.Get("Location"))
+	}
+	var applies contextAnswer
+	a.must(200, &applies, request{method: "GET", path: path + "/branches/active/context"})
+	if applies.Summary == nil || applies.Summary.ID != *second.SummaryID {
+		t.Errorf("%+v applies", applies.Summary)
+	}
+	a.wants(t, request{method: "POST", path: again}, 409, CodeSummaryReplaced, "summary_id")
+	a.wants(t, request{method: "POST", path: path + "/summaries/" + *second.SummaryID + "/remake", body: `{"model":"none"}`}, 400, CodeInvalidDemand, "model")
+	a.wants(t, request{method: "POST", path: path + "/summaries/" + *second.SummaryID + "/remake", body: `{"modell":"none"}`}, 400, CodeUnknownField, "modell")
+	a.must(200, nil, request{method: "DELETE", path: path + "/messages/" + *second.SummaryID})
+	a.must(200, &applies, request{method: "GET", path: path + "/branches/active/context"})
+	if applies.Summary == nil || applies.Summary.ID != *first.SummaryID {
+		t.Errorf("after it is undone %+v applies", applies.Summary)
+	}
+}
+
+// wants holds an answer to be this problem.
+func (a *testAPI) wants(t *testing.T, r request, status int, code Code, field string) {
+	t.Helper()
+	var p Problem
+	a.must(status, &p, r)
+	if p.Code != code || p.Field == nil || *p.Field != field {
+		t.Errorf("%s %s: %+v", r.method, r.path, p)
+	}
+}
+
+// What models cost in a conversation: replies by what their metadata say, which a
+// client may have written, and compactions by their records.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) {
+		c.ModelCost = func(model string, in, out int) (float64, bool) { return float64(in + 2*out), model == "dear" }
+	})
+	plantLong(t, a.store, "c", 20)
+	path := fill(conversationPathOf)
+	for _, reply := range []string{
+		`{"model":"dear","usage":{"prompt_tokens":100,"completion_tokens":10}}`, `{"model":"dear","usage":{"prompt_tokens":50,"completion_tokens":5}}`,
+		`{"model":"cheap","usage":{"prompt_tokens":7,"completion_tokens":1}}`, `{"model":"cheap"}`, `{"model":"cheap","usage":{"prompt_tokens":"many","completion_tokens":-3}}`,
+		`{"model":7,"usage":{"prompt_tokens":7}}`, `"none"`, `{"model":"cheap","usage":[99999999999999999999]}`,
+	} {
+		a.must(201, nil, request{method: "POST", path: path + "/messages", body: `{"parent_id":"` + named("c.40").String() + `","role":"assistant","content":"Yes.","metadata":{"reply":` + reply + `}}`})
+	}
+	a.must(201, nil, request{method: "POST", path: path + "/branches/" + named("c.40").String() + "/compactions"})
+	var got usageAnswer
+	a.must(200, &got, request{method: "GET", path: path + "/usage"})
+	r := got.Replies
+	if r.Calls != 6 || r.PromptTokens != 157 || r.CompletionTokens != 16 || r.Cost == nil || *r.Cost != 180 || len(r.Models) != 2 || r.Models[0].Model != "cheap" || r.Models[0].Cost != nil || *r.Models[1].Cost != 180 {
+		t.Errorf("replies: %+v", r)
+	}
+	if k := got.Compactions; k.Calls != 1 || k.Cost != nil || k.Models[0].Model != "offline-digest" {
+		t.Errorf("compactions: %+v", k)
 	}
 }

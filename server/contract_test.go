@@ -113,6 +113,7 @@ var bodies = map[string][]field{
 	"NewConversation":    new(newConversation).fields(),
 	"ConversationUpdate": new(conversationUpdate).fields(),
 	"NewCompaction":      new(newCompaction).fields(),
+	"NewRemake":          new(newRemake).fields(),
 	"NewMessage":         new(messageBody).fields(new(destination).fields(nil)),
 	"NewChain":           append(new(destination).fields(nil), field{"messages", true, nil}),
 	"ChainMessage":       new(messageBody).fields(nil),

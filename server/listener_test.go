@@ -126,6 +126,8 @@ type listener struct {
 	last int // id
 	text string
 	end  *serverEvent
+
+	thought string
 }
 
 // listen sends a request that is answered by events.
@@ -160,6 +162,12 @@ func (l *listener) next() (serverEvent, error) {
 	conformsEvent(l.t, e)
 	switch e.name {
 	case "reply.started":
+	case "reply.reasoning":
+		var d struct{ Reasoning string }
+		if err := json.Unmarshal([]byte(e.data), &d); err != nil || d.Reasoning == "" {
+			l.t.Fatalf("%s: %v", e.data, err)
+		}
+		l.thought += d.Reasoning
 	case "reply.delta":
 		var d struct{ Content string }
 		if err := json.Unmarshal([]byte(e.data), &d); err != nil {
@@ -205,7 +213,7 @@ func (l *listener) until(n int) {
 }
 
 var eventSchemas = map[string]string{
-	"reply.started": "ReplyStarted", "reply.delta": "ReplyDelta", "reply.completed": "ReplyCompleted", "reply.stopped": "ReplyStopped", "reply.failed": "ReplyFailed",
+	"reply.started": "ReplyStarted", "reply.reasoning": "ReplyReasoning", "reply.delta": "ReplyDelta", "reply.completed": "ReplyCompleted", "reply.stopped": "ReplyStopped", "reply.failed": "ReplyFailed",
 	"stream.closed": "Problem",
 }
 

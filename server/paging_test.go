@@ -175,7 +175,7 @@ func TestListsReachTheFirstAndTheLastYear(t *testing.T) {
 		}
 	}
 	a.must(200, nil, request{method: "POST", path: "/v1/imports", header: octets, body: file.String()})
-	lists := map[string]int{"/v1/conversations?": len(moments), "/v1/conversations?query=hazel&": len(moments), "/v1/search?query=hazel&": 2 * len(moments)}
+	lists := map[string]int{"/v1/conversations?": len(moments), "/v1/conversations?query=hazel&": len(moments), "/v1/search?query=hazel&": 2 * len(moments), "/v1/search?query=hazel&sort=relevance&": 2 * len(moments)}
 	for _, at := range moments {
 		lists["/v1/conversations/"+named(at).String()+"/branches?"] = 2
 		a.must(200, nil, request{method: "GET", path: "/v1/conversations/" + named(at).String() + "/tree"})

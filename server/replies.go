@@ -100,6 +100,11 @@ func eventOf(e reply.Event) (name string, data []byte, err error) {
 	case e.Started != nil:
 		data, err = startedJSON(e.Started)
 		return "reply.started", data, err
+	case e.Delta != nil && e.Delta.Reasoning != "":
+		data, err = encode(struct {
+			Reasoning string `json:"reasoning"`
+		}{e.Delta.Reasoning})
+		return "reply.reasoning", data, err
 	case e.Delta != nil:
 		data, err = encode(struct {
 			Content   string            `json:"content,omitempty"`

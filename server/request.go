@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -49,6 +50,9 @@ func (r *Request) Contexts() *summarize.Service { return r.server.cfg.Contexts.F
 
 // Replies is the part of the service of replies that the request may see.
 func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }
+
+// Recall answers questions about what Store gives.
+func (r *Request) Recall() *recall.Service { return r.server.cfg.Recall }
 
 // Value is the value of a parameter in the pattern, unescaped.
 func (r *Request) Value(name string) string {
@@ -182,8 +186,7 @@ func (r *Request) ReadJSON() ([]byte, error) {
 	var data []byte
 	var err error
 	if r.ContentLength > 0 {
-		data = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(limited, data)
+		data, err = readSized(limited, int(r.ContentLength))
 	} else {
 		data, err = io.ReadAll(limited)
 	}
@@ -195,6 +198,26 @@ func (r *Request) ReadJSON() ([]byte, error) {
 		return nil, tooLarge(most)
 	}
 	return nil, problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("body", err)).From(err)
+}
+
+// firstRead is how many bytes of memory a body gets before its client has sent
+// any. The rest follows what comes: a length is a mere claim.
+const firstRead = 1 << 20
+
+// readSized reads a body of so many bytes.
+func readSized(body io.Reader, size int) ([]byte, error) {
+	data := make([]byte, min(size, firstRead))
+	for got := 0; ; {
+		n, err := io.ReadFull(body, data[got:])
+		if got += n; err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil || got == size {
+			return data[:got], err
+		}
+		data = append(make([]byte, 0, min(size, 4*got)), data...)
+		data = data[:cap(data)]
+	}
 }
 
 func tooLarge(most int64) error {

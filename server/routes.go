@@ -48,16 +48,19 @@ var native = []Route{
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/transcript", 0, "limit cursor", "", noBody, getTranscript},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens model", "", noBody, getContext},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/explain", 0, "", "", noBody, explainBranch},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/recall", Searches, "query limit max_tokens scope", "", noBody, recallBranch},
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/compactions", Waits, "", "", maybe[newCompaction](), createCompaction},
+	{"GET", "/v1/conversations/{conversation_id}/usage", 0, "", "", noBody, getUsage},
 	{"GET", "/v1/conversations/{conversation_id}/compactions", 0, "limit cursor", "", noBody, listCompactions},
 	{"GET", "/v1/conversations/{conversation_id}/summaries/{summary_id}", 0, "", "", noBody, getSummary},
+	{"POST", "/v1/conversations/{conversation_id}/summaries/{summary_id}/remake", Waits, "", "", maybe[newRemake](), remakeSummary},
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/replies", Streams | Follows, "", idempotencyKey, maybe[newReply](), createReply},
 	{"GET", "/v1/conversations/{conversation_id}/replies/{message_id}/events", Streams | Follows, "", lastEventID, noBody, readReply},
 	{"DELETE", "/v1/conversations/{conversation_id}/replies/{message_id}", 0, "", "", noBody, stopReply},
 
-	{"GET", "/v1/search", Searches, "query conversation_id limit cursor", "", noBody, search},
+	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", "", noBody, search},
 	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", "", noBody, exportConversation},
 	{"POST", "/v1/imports", Streams | Uploads | Imports, "format dry_run summaries", "", noBody, createImport},
 

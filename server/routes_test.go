@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A scenario is one request that works. {{name}} in a path, a body or a wanted
@@ -67,16 +69,22 @@ var reads = []scenario{
 		want:    []string{`"head_id":"{{c.thanks}}"`, "Coppicing was explained.", `"summary":{"id":"{{c.summary}}","parent_id":"{{c.thanks}}"`, `"available_tokens":8000,"max_context_tokens":9000,"reserved_tokens":1000`, `"counts":{"prefix":1,"kept":1,"folded":1,"tail":2}`},
 		wantNot: []string{"hazel, ash, oak"}},
 	{name: "context that is full", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/context?max_context_tokens=30&reserved_tokens=0", status: 200, want: []string{`"complete":false,"omitted_messages":2`}},
+	{name: "recall", method: "GET", path: conversationPathOf + "/branches/active/recall?query=Why+is+a+coppice+cut%3F", status: 200,
+		want: []string{`"head_id":"{{c.thanks}}","scope":"folded","searched":1,"omitted":0,"data":[{"message":{"id":"{{c.question}}"`, `"excerpt":"What is a coppice & why <cut> it?"`, `"on_branch":true,"folded":true,"before":[],"after":[]}]}`}},
+	{name: "recall on a branch without the summary", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/recall?query=hazel&scope=folded", status: 200, want: []string{`"searched":0,"omitted":0,"data":[]`}},
 	{name: "explain", method: "GET", path: conversationPathOf + "/branches/active/explain", status: 200,
 		want: []string{`"summaries":[{"id":"{{c.summary}}"`, `"applies":true`, `"plan":null,"automatic":false,"reason":"All that isn't folded yet is recent`, `"settings":{"max_context_tokens":128000`}},
 	{name: "explain a branch without the summary", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/explain", status: 200, want: []string{`"applies":false,"reason":"Its anchor is not on this branch`}},
 	{name: "summary", method: "GET", path: conversationPathOf + "/summaries/{{c.summary}}", status: 200,
 		want: []string{`{"id":"{{c.summary}}"`, `"parent_id":"{{c.thanks}}"`, `"text":"Coppicing was explained.","prior":null}`}},
+	{name: "usage", method: "GET", path: conversationPathOf + "/usage", status: 200, want: []string{`{"replies":{"calls":0,"prompt_tokens":0,"completion_tokens":0,"cost":null,"models":[]},"compactions":{`}},
 	{name: "compactions", method: "GET", path: conversationPathOf + "/compactions?limit=10", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
 		want: []string{`"head_id":"{{c.result}}"`, `"head_id":"{{c.thanks}}"`, `"title":"Coppicing"`, `"snippet":"`}},
 	{name: "search a conversation", method: "GET", path: "/v1/search?query=wood+-oak&conversation_id={{c}}&limit=5", status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
+	{name: "search by relevance", method: "GET", path: "/v1/search?query=which+wood+and+haz&sort=relevance", status: 200, want: []string{`"head_id":"{{c.thanks}}"`, `"next_cursor":null}`}},
+	{name: "search titles", method: "GET", path: "/v1/search?query=coppic&sort=newest", status: 200, want: []string{`"conversations":[{"id":"{{c}}","title":"Coppicing"`}},
 	{name: "find nothing", method: "GET", path: "/v1/search?query=%22hazel%20wood%22", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
 	{name: "export", method: "GET", path: conversationPathOf + "/export", status: 200,
@@ -133,6 +141,10 @@ var writes = []scenario{
 		want: []string{`"trigger":"request","outcome":"saved"`, `"model":"offline-digest","instructions":"Keep the names."`, `"prior_summary_id":null`, "Location: /v1/conversations/{{long}}/summaries/"}},
 	{name: "compact nothing but what is there", method: "POST", path: conversationPathOf + "/branches/{{c.thanks}}/compactions", status: 200,
 		want: []string{`"outcome":"nothing_to_do"`, `"summary_id":null`, `"anchor_id":null`, `"attempts":[]`}},
+	{name: "remake a summary of what is there", method: "POST", path: conversationPathOf + "/summaries/{{c.summary}}/remake", status: 200, body: `{"instructions":"Keep the trees."}`,
+		want: []string{`"remade_id":"{{c.summary}}"`, `"instructions":"Keep the trees."`, `"outcome":"no_gain"`}},
+	{name: "remake a summary", method: "POST", path: "/v1/conversations/{{remade}}/summaries/{{remade.summary}}/remake", status: 201,
+		want: []string{`"trigger":"request","outcome":"saved"`, `"remade_id":"{{remade.summary}}"`, `"prior_summary_id":null`, "Location: /v1/conversations/{{remade}}/summaries/"}},
 	{name: "import", method: "POST", path: "/v1/imports", status: 200, header: map[string]string{"Content-Type": "application/octet-stream"},
 		body: `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}`,
 		want: []string{`"format":"messages"`, `"conversations":1`, `"messages":2`, `"added":2`, `"notes":[]`}},
@@ -155,6 +167,13 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 	plantLong(t, shared.store, "long", 20)
+	plantLong(t, shared.store, "remade", 20)
+	if _, err := shared.store.AddSummary(t.Context(), named("remade"), tree.NewSummary{
+		ID: named("remade.summary"), AnchorID: named("remade.30"), Body: json.RawMessage(`{"role":"user","content":"Plots were looked at."}`),
+		Range: tree.SummaryRange{LastSummarizedID: named("remade.28"), Model: "test"},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for i, s := range slices.Concat(writes, replyWrites) {
 		name := fmt.Sprint("w", i)
 		plant(t, shared.store, name)

@@ -26,6 +26,7 @@ type eventStream struct {
 // A StreamForm says how a surface writes the events of a reply. Each function
 // appends to dst.
 type StreamForm struct {
+	Begin  func(dst []byte) []byte // what stands before the first event, sent at once; nil for nothing
 	Event  func(dst []byte, e reply.Event) ([]byte, error)
 	Closed func(dst []byte, p Problem) []byte // why the stream ends before the reply does
 }
@@ -75,6 +76,16 @@ func (s eventStream) Write(w http.ResponseWriter) error {
 	open.Inc()
 	defer open.Dec()
 	var out []byte
+	if s.form.Begin != nil {
+		if out = s.form.Begin(out); len(out) > 0 {
+			if _, err := w.Write(out); err != nil {
+				return readerGone(err)
+			}
+			if err := connection.Flush(); err != nil {
+				return readerGone(err)
+			}
+		}
+	}
 	for {
 		events, err := s.next()
 		if errors.Is(err, reply.ErrEnded) {

@@ -14,6 +14,7 @@ import (
 // A Check is what a look at a branch has found.
 type Check struct {
 	Due  bool        // the settings ask for a compaction
+	Heal bool        // its summary is to be made again; see Heal
 	Room Room        // what may be added before the next look; where it is due, while a job is queued for it
 	Tail []uuid.UUID // the branch's messages that aren't folded, oldest first
 }
@@ -32,7 +33,8 @@ func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, 
 	for i, m := range l.view.Tail {
 		c.Tail[i] = m.ID
 	}
-	return c, nil
+	c.Heal, err = s.over(store).ready(ctx, l.view, l.settings)
+	return c, err
 }
 
 // A Round is one turn of work at a branch in the background.
@@ -43,9 +45,10 @@ type Round struct {
 
 // Progress is what a Round came to.
 type Progress struct {
-	Room   Room  // that the branch has now
-	More   bool  // the time was over before all was folded
-	Failed error // why the last step failed, where the same again may go well; nil otherwise
+	Room   Room          // that the branch has now
+	More   bool          // the time was over before all was folded
+	Failed error         // why the last step failed, where the same again may go well; nil otherwise
+	Away   time.Duration // with Failed: no provider answered, and one may be asked again after this time
 }
 
 // CompactDue compacts a branch if the settings ask for it, in as many steps as
@@ -59,7 +62,7 @@ func (s *Service) CompactDue(ctx context.Context, conversationID, headID uuid.UU
 	}
 	p = Progress{Room: r.left, More: r.more}
 	if len(r.steps) > 0 && r.last().Outcome == tree.OutcomeFailed && !r.final {
-		p.Failed = fmt.Errorf("compaction %s of the branch that ends in %s: %s", r.last().ID, headID, r.last().Reason)
+		p.Failed, p.Away = fmt.Errorf("compaction %s of the branch that ends in %s: %s", r.last().ID, headID, r.last().Reason), r.away
 	}
 	return p, nil
 }

@@ -2,8 +2,11 @@ package summarize
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-chat/coppice/llm"
@@ -38,6 +41,8 @@ type Model struct {
 	Model   llm.Model
 	Window  int           // tokens that the model takes, its answer included
 	Timeout time.Duration // of one call; 0 stands for 30 s
+
+	breaker *breaker // of the Service that asks; nil for none
 }
 
 func (m Model) timeout() time.Duration {
@@ -48,12 +53,14 @@ func (m Model) timeout() time.Duration {
 }
 
 const (
-	defaultTimeout  = 30 * time.Second
-	temperature     = 0.1
-	outputSlack     = 2 // the answer may have this many times the target's tokens before it is cut off, and twice that by our count
-	leastOutput     = 512
-	windowShare     = 80 // percent of a model's window that a prompt may fill: providers count otherwise than we do
-	finishTruncated = "length"
+	defaultTimeout = 30 * time.Second
+	temperature    = 0.1
+	acceptSlack    = 2 // times the target that a summary may have, by our count
+	outputSlack    = 3 // times the target that an answer may have before it is cut off: providers count otherwise than we do
+	leastOutput    = 512
+	windowShare    = 80 // percent of a model's window that a prompt may fill
+	finishComplete = "stop"
+	telling        = 5 * time.Second // a call that lasts so long hangs, though it was the caller's time that was over
 )
 
 // A Cascade is a Summarizer that asks one model after the other until one gives
@@ -91,6 +98,41 @@ func (c Cascade) Summarize(ctx context.Context, in prompt.Input) (r prompt.Resul
 	return r, err
 }
 
+// withBreakers is the cascade with a breaker for each of its models.
+func (c Cascade) withBreakers() Cascade {
+	c.Models = slices.Clone(c.Models)
+	for i := range c.Models {
+		c.Models[i].breaker = newBreaker()
+	}
+	return c
+}
+
+// spares is how long none of the models will be asked, as the last calls of each
+// failed; 0 where one may be asked.
+func (c Cascade) spares() (left time.Duration) {
+	for i, m := range c.Models {
+		if spares := m.breaker.spares(); i == 0 || spares < left {
+			left = spares
+		}
+	}
+	return left
+}
+
+// only is the cascade of one of its models, by name.
+func (c Cascade) only(model string) (Cascade, error) {
+	names := make([]string, len(c.Models))
+	for i, m := range c.Models {
+		if names[i] = m.Model.Name(); names[i] == model {
+			c.Models = c.Models[i : i+1]
+			return c, nil
+		}
+	}
+	if len(names) == 0 {
+		return c, demandFault("model", "No model writes summaries here: leave it out.")
+	}
+	return c, demandFault("model", "It is none of the models that write summaries here: %s.", strings.Join(names, ", "))
+}
+
 // Timeout is that of all models together.
 func (c Cascade) Timeout() (sum time.Duration) {
 	for _, m := range c.Models {
@@ -123,11 +165,16 @@ func (c Cascade) Portion(fold []tree.PathMessage, target int) int {
 	return withResults(fold, n)
 }
 
-// outputLimit is how many tokens a model's answer may have.
-func outputLimit(target int) int { return max(target*outputSlack, leastOutput) }
+// outputLimit is how many tokens a model's answer may have: not much more than a
+// quarter of its window, which the prompt needs.
+func outputLimit(window, target int) int {
+	return max(min(target*outputSlack, max(window/4, target*5/4)), leastOutput)
+}
 
 // promptBudget is how many tokens a prompt for a model may have.
-func promptBudget(window, target int) int { return window*windowShare/100 - outputLimit(target) }
+func promptBudget(window, target int) int {
+	return window*windowShare/100 - outputLimit(window, target)
+}
 
 // ask has one model summarize as much of the input as a prompt for it holds, and
 // adds the attempt to the result.
@@ -143,37 +190,79 @@ func (c Cascade) ask(ctx context.Context, m Model, in prompt.Input, r *prompt.Re
 	if err != nil {
 		return err
 	}
-	text, err := c.call(ctx, m, step, outputLimit(in.TargetTokens), &a)
+	done, err := m.breaker.enter()
+	if err != nil {
+		a.Away, a.Spared = true, true
+		return err
+	}
+	start := time.Now()
+	call, cancel := context.WithTimeout(ctx, m.timeout())
+	defer cancel()
+	text, err := c.call(call, m, step.Messages(), in.TargetTokens, &a)
+	if ctx.Err() != nil && err != nil && time.Since(start) < telling {
+		done(context.Canceled) // the caller's time is over, which says nothing of the model
+	} else {
+		done(err)
+	}
+	a.Away = err != nil && providersFault(err)
+	if a.PromptTokens == 0 {
+		a.PromptTokens = step.Tokens
+	}
+	if err == nil {
+		text, err = c.accept(call, m, step, text, in.TargetTokens, &a)
+	}
+	a.DurationMS = time.Since(start).Milliseconds()
 	if err == nil {
 		r.Text, r.Model, r.Taken = text, m.Model.Name(), len(in.Fold)-len(rest)
 	}
 	return err
 }
 
-// call sends one prompt and checks the answer.
-func (c Cascade) call(ctx context.Context, m Model, step prompt.Step, output int, a *prompt.Attempt) (string, error) {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, m.timeout())
-	defer cancel()
+// accept checks an answer. One that is only too long the model may shorten, once
+// and in the time that is left.
+func (c Cascade) accept(ctx context.Context, m Model, step prompt.Step, answer string, target int, a *prompt.Attempt) (string, error) {
+	text, err := step.Accept(answer, acceptSlack*target, c.counter())
+	if !errors.Is(err, prompt.ErrTooLong) {
+		return text, err
+	}
+	shorten := step.Shorten(answer, target, c.counter())
+	if shorten.Tokens > promptBudget(m.Window, target) {
+		return "", err
+	}
+	shorter, failed := c.call(ctx, m, shorten.Messages(), target, a)
+	if failed != nil {
+		return "", fmt.Errorf("%w; to have it shortened: %w", err, failed)
+	}
+	return step.Accept(shorter, acceptSlack*target, c.counter())
+}
+
+// errUnfinished is of an answer that is not whole.
+var errUnfinished = errors.New("the answer was cut off")
+
+// call sends one prompt, and gives the text of a whole answer.
+func (c Cascade) call(ctx context.Context, m Model, messages []json.RawMessage, target int, a *prompt.Attempt) (string, error) {
 	t := temperature
-	answer, err := complete(ctx, m.Model, llm.Request{Messages: step.Messages(), Temperature: &t, MaxOutputTokens: output})
-	a.PromptTokens, a.CompletionTokens, a.DurationMS = answer.PromptTokens, answer.CompletionTokens, time.Since(start).Milliseconds()
-	if a.PromptTokens == 0 {
-		a.PromptTokens = step.Tokens
+	answer, err := complete(ctx, m.Model, llm.Request{Messages: messages, Temperature: &t, MaxOutputTokens: outputLimit(m.Window, target)})
+	a.PromptTokens += answer.PromptTokens
+	if answer.CompletionTokens == 0 {
+		answer.CompletionTokens = c.counter().Count(answer.Text)
 	}
-	if a.CompletionTokens == 0 {
-		a.CompletionTokens = c.counter().Count(answer.Text)
-	}
+	a.CompletionTokens += answer.CompletionTokens
 	switch {
 	case err != nil:
 		return "", err
 	case answer.Refusal != "":
-		return "", prompt.ErrRefused
-	case answer.FinishReason == finishTruncated:
-		return "", fmt.Errorf("the answer was cut off after %d tokens", a.CompletionTokens)
+		return "", answerError{prompt.ErrRefused}
+	case answer.FinishReason != finishComplete:
+		return "", answerError{fmt.Errorf("%w after %d tokens: its finish reason is %q", errUnfinished, answer.CompletionTokens, answer.FinishReason)}
 	}
-	return step.Accept(answer.Text, 2*output, c.counter())
+	return answer.Text, nil
 }
+
+// An answerError is of a model that answered, though not with a summary.
+type answerError struct{ error }
+
+func (e answerError) Unwrap() error { return e.error }
 
 // grace is how long a model gets to say what it knows when its time is up.
 const grace = 100 * time.Millisecond

@@ -235,7 +235,7 @@ func TestModelsTimeIsBounded(t *testing.T) {
 func TestEveryModelFails(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	s := service(t, store, Config{NoDigest: true, Summarizer: Cascade{Models: []Model{{Model: witness{broken: true}, Window: 100_000}, {Model: witness{broken: true}, Window: 100_000}}}})
+	s := service(t, store, Config{Settings: withoutDigest(smallSettings()), Summarizer: Cascade{Models: []Model{{Model: witness{broken: true}, Window: 100_000}, {Model: witness{broken: true}, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 40)
 	before, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})

@@ -18,6 +18,7 @@ const (
 	TriggerAppend  Trigger = "append"  // a background job after an append
 	TriggerReply   Trigger = "reply"   // a reply that wouldn't fit
 	TriggerRequest Trigger = "request" // somebody
+	TriggerHealing Trigger = "healing" // the server, for a summary that the digest made
 )
 
 // An order is what a compaction is asked for with.
@@ -25,9 +26,10 @@ type order struct {
 	trigger Trigger
 	demand  *Demand // nil: by the settings alone
 	window  Window
-	insists bool      // though the branch waits: a job's next attempt, which has waited already
-	until   time.Time // when no more steps begin; zero: when all is done
-	models  time.Time // when the models' time is over, and the digest's comes; zero: never
+	with    Summarizer // writes the summary; nil: that of the Service
+	insists bool       // though the branch waits: a job's next attempt, which has waited already
+	until   time.Time  // when no more steps begin; zero: when all is done
+	models  time.Time  // when the models' time is over, and the digest's comes; zero: never
 }
 
 // A result is what became of a branch.
@@ -37,6 +39,7 @@ type result struct {
 	fits  bool              // the branch fits its window, after a step that was saved
 	more  bool              // the time was over before all was folded
 	final bool              // that the last step failed can't be mended by the same again
+	away  time.Duration     // the last step failed as no provider answered: when to ask again; else 0
 }
 
 func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
@@ -59,6 +62,12 @@ func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID,
 	if err != nil {
 		return tree.Compaction{}, err
 	}
+	return r.record(), nil
+}
+
+// record is the record of the last summary that was saved, or else of why none
+// was.
+func (r result) record() tree.Compaction {
 	k := r.last()
 	if n := len(r.steps); n > 1 && k.Outcome != tree.OutcomeSaved {
 		k = r.steps[n-2]
@@ -66,12 +75,26 @@ func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID,
 	if r.more {
 		k.Reason += " It is one step of several, and there was no time for the next: ask again."
 	}
-	return k, nil
+	return k
 }
 
 // reserve is what a deadline leaves for the digest and the database when the
 // models' time is over, or a quarter of the time where that is less.
 const reserve = 10 * time.Second
+
+// within is the order with the times that a deadline of ctx leaves.
+func (s *Service) within(ctx context.Context, o order) order {
+	if deadline, ok := ctx.Deadline(); ok {
+		over := deadline.Add(-min(reserve, time.Until(deadline)/4))
+		if s.settings.Digest != DigestNever {
+			o.models = over
+		}
+		if o.until.IsZero() || o.until.After(over) {
+			o.until = over
+		}
+	}
+	return o
+}
 
 // compact compacts a branch in as many steps as it takes, and as there is time
 // for. Steps that are done when one fails, or when ctx ends, stay.
@@ -79,15 +102,7 @@ func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID,
 	if err := o.demand.check(); err != nil {
 		return r, err
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		over := deadline.Add(-min(reserve, time.Until(deadline)/4))
-		if !s.noDigest {
-			o.models = over
-		}
-		if o.until.IsZero() || o.until.After(over) {
-			o.until = over
-		}
-	}
+	o = s.within(ctx, o)
 	for goal := uuid.Nil; ; {
 		var k tree.Compaction
 		if k, goal, err = s.step(ctx, conversationID, headID, o, goal, &r); err != nil {
@@ -122,7 +137,12 @@ func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, o 
 	if err != nil {
 		return k, goal, err
 	}
-	k = record(l.view, l.settings, o.trigger, o.demand)
+	return s.carryOut(ctx, l, o, goal, start, r)
+}
+
+// carryOut has what was planned written and saved, and what came of it recorded.
+func (s *Service) carryOut(ctx context.Context, l look, o order, goal uuid.UUID, start time.Time, r *result) (k tree.Compaction, _ uuid.UUID, err error) {
+	k = record(l, o)
 	var d draft
 	if l.plan != nil {
 		if d, err = s.write(ctx, l, o, k.ID); err != nil {
@@ -134,12 +154,22 @@ func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, o 
 		r.left = l.left
 		// A background check that found nothing to do leaves no record: there is
 		// one after many appends. Nor does a step that isn't needed.
-		if o.trigger == TriggerAppend || goal != uuid.Nil {
+		if o.trigger == TriggerAppend || o.trigger == TriggerHealing || goal != uuid.Nil {
 			return k, goal, nil
 		}
 	case tree.OutcomeSaved:
+		if d.summary.Over, err = s.placeOf(ctx, l, d); err != nil {
+			return tree.Compaction{}, goal, err
+		}
 	default:
 		d.summary = nil
+	}
+	if d.away() {
+		r.away = max(s.spares(), shortestPause)
+		// Nobody was asked, so nothing ran: the background comes back to it.
+		if o.trigger == TriggerHealing || o.trigger == TriggerAppend && d.spared() {
+			return k, goal, nil
+		}
 	}
 	k.Duration = time.Since(start)
 	recorded, err := s.store.RecordCompaction(ctx, k, d.summary)
@@ -151,12 +181,34 @@ func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, o 
 	if err != nil {
 		return tree.Compaction{}, goal, err
 	}
-	if k = recorded; k.Outcome == tree.OutcomeSaved {
+	if k = recorded; k.Outcome == tree.OutcomeSaved && l.over == nil {
 		r.left = roomBeside(l.view.Prefix, k.TokensAfter, d.plan.Tail, l.settings)
 		r.fits = k.TokensAfter <= l.settings.Budget().Available
 	}
 	s.report(ctx, k)
 	return k, d.goal, nil
+}
+
+// placeOf is the summary that has to apply still where a draft lands; uuid.Nil for
+// the one that it merges. A summary that is made again lands only in the place of
+// that one. A step on the way to it only has to stand on its prior summary.
+func (s *Service) placeOf(ctx context.Context, l look, d draft) (uuid.UUID, error) {
+	switch {
+	case l.over == nil:
+		return uuid.Nil, nil
+	case d.goal == uuid.Nil:
+		return l.over.ID, nil
+	}
+	return s.store.ApplicableSummary(ctx, l.view.ConversationID, d.plan.AnchorID)
+}
+
+// spares is how long no model of the Service will be asked, as their providers
+// failed; 0 where one may be.
+func (s *Service) spares() time.Duration {
+	if c, ok := s.summarizer.(Cascade); ok {
+		return c.spares()
+	}
+	return 0
 }
 
 func (s *Service) report(ctx context.Context, k tree.Compaction) {

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -45,12 +46,30 @@ func (d *Demand) check() error {
 		return nil
 	case d.KeepRecentMessages < 0 || d.KeepRecentMessages > maxKeepRecent:
 		return demandFault("keep_recent_messages", "It must be 1 to %d; leave it out to keep what the settings say.", maxKeepRecent)
-	case len(d.Instructions) > maxInstructionsBytes:
-		return demandFault("instructions", "They have %d bytes, and %d is the most.", len(d.Instructions), maxInstructionsBytes)
-	case !utf8.ValidString(d.Instructions) || strings.ContainsRune(d.Instructions, 0):
-		return demandFault("instructions", "They have a NUL character, or are not UTF-8.")
+	case instructionsFault(d.Instructions) != "":
+		return demandFault("instructions", "%s", instructionsFault(d.Instructions))
 	case d.LookAhead != "" && d.LookAhead != LookAheadRecent && d.LookAhead != LookAheadNone:
 		return demandFault("look_ahead", "It must be recent or none.")
 	}
 	return nil
+}
+
+// instructionsFault says why text can't be instructions; "" where it can.
+func instructionsFault(text string) string {
+	switch {
+	case len(text) > maxInstructionsBytes:
+		return fmt.Sprintf("They have %d bytes, and %d is the most.", len(text), maxInstructionsBytes)
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return "They have a NUL character, or are not UTF-8."
+	}
+	return ""
+}
+
+// instructions are the standing ones of the settings, and under them those of a
+// demand.
+func instructions(s Settings, asked string) string {
+	if s.Instructions == "" || asked == "" {
+		return s.Instructions + asked
+	}
+	return s.Instructions + "\n\n" + asked
 }

@@ -70,8 +70,8 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 	store := tree.New(pool)
 	settings := smallSettings()
 	settings.MaxContextTokens = 12_000
-	model, calls := counting(strings.Repeat("Much was said, and all of it is told here once more at length. ", 160)) // 2,240 tokens
-	settings.SummaryTargetTokens, settings.KeepRatio = 1000, 0.6
+	model, calls := counting(strings.Repeat("Much was said, and all of it is told here once more at length. ", 172)) // 2,752 tokens, less than twice the target
+	settings.SummaryTargetTokens, settings.KeepRatio = 1400, 0.58
 	id := conversation(t, store)
 	head := tree.Message{}
 	grow := func() {
@@ -83,7 +83,7 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 	tried, appends := 0, 0
 	for head.PathTokens < int64(settings.Budget().Available)-100 { // as long as it fits, and so may wait
 		appends++
-		s := service(t, store, Config{Settings: settings, NoDigest: true, Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
+		s := service(t, store, Config{Settings: withoutDigest(settings), Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
 		r, err := s.compact(t.Context(), id, head.ID, order{trigger: TriggerAppend})
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 			t.Errorf("compaction %d comes after %d tokens, and %d are the least", i+2, k.TokensBefore-ran.Data[i].TokensBefore, least)
 		}
 	}
-	e, err := service(t, store, Config{Settings: settings}).Explain(t.Context(), id, head.ID)
+	e, err := service(t, store, Config{Settings: withoutDigest(settings)}).Explain(t.Context(), id, head.ID)
 	if err != nil || e.Automatic || e.Reason != string(ReasonWaits) {
 		t.Errorf("explained as automatic %v: %s, %v", e.Automatic, e.Reason, err)
 	}
@@ -116,9 +116,9 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	model, _ := counting(strings.Repeat("Much was said, and all of it is told here once more at length. ", 60)) // 840 tokens
+	model, _ := counting(strings.Repeat("Much was said, and all of it is told here once more at length. ", 31)) // 496 tokens, less than twice the target
 	settings := smallSettings()
-	settings.MaxContextTokens, settings.KeepRatio = 2000, 0.5
+	settings.MaxContextTokens, settings.TriggerRatio, settings.KeepRatio, settings.KeepUserRatio = 2000, 0.95, 0.8, 0
 	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := tree.Message{}
@@ -193,7 +193,7 @@ func long(t *testing.T, store *tree.Store, messages int, each func(ctx context.C
 		}
 		return llmtest.Response(fmt.Sprintf("This is what was said up to step number %d, in short.", n)), nil
 	}}
-	return id, head, Config{Settings: settings, NoDigest: true, Summarizer: Cascade{Models: []Model{{Model: model, Window: 3000}}}}
+	return id, head, Config{Settings: withoutDigest(settings), Summarizer: Cascade{Models: []Model{{Model: model, Window: 3000}}}}
 }
 
 // A branch of a hundred windows is compacted in steps that are saved one by one:
@@ -269,7 +269,7 @@ func TestDigestHasItsTurn(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	cfg.NoDigest = false
+	cfg.Settings.Digest = DigestWhenNeeded
 	s := service(t, store, cfg)
 	s.EnsureFits(t.Context(), id, head.ID, Window{}, 12*time.Second)
 	if c := contextOf(t, s, id, head.ID); !c.Complete || c.Summary.Model != digest.Name {
@@ -280,7 +280,7 @@ func TestDigestHasItsTurn(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	cfg.NoDigest = false
+	cfg.Settings.Digest = DigestWhenNeeded
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	k, err := service(t, store, cfg).Compact(ctx, id, head.ID, TriggerRequest, &Demand{})

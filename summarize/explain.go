@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/google/uuid"
@@ -16,7 +17,8 @@ import (
 type Explanation struct {
 	ConversationID  uuid.UUID          `json:"conversation_id"`
 	HeadID          uuid.UUID          `json:"head_id"`
-	Summaries       []ExplainedSummary `json:"summaries"` // of the whole conversation, newest first
+	Summaries       []ExplainedSummary `json:"summaries"`  // of the whole conversation, newest first
+	UnheldIDs       []uuid.UUID        `json:"unheld_ids"` // pinned messages that the summary folds and doesn't keep
 	Usage           Usage              `json:"usage"`
 	TokensToTrigger int                `json:"tokens_to_trigger"` // that may be added before a compaction is due; negative past it
 	Plan            *ExplainedPlan     `json:"plan"`              // null where a compaction asked for now would do nothing
@@ -30,6 +32,7 @@ type ExplainedSummary struct {
 	ContextSummary
 	Applies bool   `json:"applies"`
 	Reason  string `json:"reason"`
+	Waits   bool   `json:"waits"` // to be made again from the messages: the offline digest made it, or went into it
 }
 
 // ExplainedPlan is a plan without its messages.
@@ -42,7 +45,8 @@ type ExplainedPlan struct {
 	LookAheadMessages int         `json:"look_ahead_messages"`
 	TailMessages      int         `json:"tail_messages"`
 	KeptIDs           []uuid.UUID `json:"kept_ids"`
-	CutIDs            []uuid.UUID `json:"cut_ids"` // of kept_ids: those of which only a part would stay, cut in the middle
+	CutIDs            []uuid.UUID `json:"cut_ids"`    // of kept_ids: those of which only a part would stay, cut in the middle
+	UnheldIDs         []uuid.UUID `json:"unheld_ids"` // pinned messages that would be folded and not be kept: the pins' share of the window is full
 	TargetTokens      int         `json:"target_tokens"`
 }
 
@@ -69,7 +73,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	}
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
-		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, Settings: settings,
+		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, UnheldIDs: []uuid.UUID{}, Settings: settings,
 		TokensToTrigger: b.Trigger - used, Plan: explainPlan(l.plan), Automatic: automatic == "", Reason: string(automatic),
 		Usage: Usage{
 			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
@@ -87,11 +91,17 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	if err != nil {
 		return Explanation{}, err
 	}
+	made, newest := madeByDigest(summaries), map[uuid.UUID]bool{} // the latter by anchor
 	for _, summary := range summaries {
 		applies, why := whether(summary, v.Summary, slices.Contains(onBranch, summary.ID))
-		e.Summaries = append(e.Summaries, ExplainedSummary{*contextSummary(&summary), applies, why})
+		waits := s.heals(settings) && made[summary.ID] && !newest[summary.AnchorID]
+		newest[summary.AnchorID] = true
+		e.Summaries = append(e.Summaries, ExplainedSummary{*contextSummary(&summary), applies, why, waits})
 	}
-	return e, nil
+	if v.Summary != nil {
+		e.UnheldIDs, err = s.store.Unheld(ctx, conversationID, v.Summary.Range)
+	}
+	return e, err
 }
 
 // whether says why a summary applies to a branch, or doesn't.
@@ -114,11 +124,12 @@ func explainPlan(p *Plan) *ExplainedPlan {
 	}
 	e := &ExplainedPlan{
 		CutoffID: p.CutoffID, AnchorID: p.AnchorID, FoldMessages: len(p.Fold), FoldTokens: p.FoldTokens,
-		LookAheadMessages: len(p.LookAhead), TailMessages: p.Tail, KeptIDs: []uuid.UUID{}, CutIDs: []uuid.UUID{}, TargetTokens: p.Target,
+		LookAheadMessages: len(p.LookAhead), TailMessages: p.Tail, KeptIDs: []uuid.UUID{}, CutIDs: []uuid.UUID{}, UnheldIDs: []uuid.UUID{}, TargetTokens: p.Target,
 	}
 	if p.PriorID != uuid.Nil {
 		e.PriorSummaryID = &p.PriorID
 	}
+	e.UnheldIDs = append(e.UnheldIDs, p.Unheld...)
 	for _, k := range p.Kept {
 		if e.KeptIDs = append(e.KeptIDs, k.ID); k.Limit > 0 {
 			e.CutIDs = append(e.CutIDs, k.ID)
@@ -133,4 +144,14 @@ func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ 
 	defer fault.Wrap(&err, "summarize.Summary(%s, %s)", conversationID, id)
 	summary, err := s.store.Summary(ctx, conversationID, id)
 	return summary, prompt.Unwrap(summary.Body), err
+}
+
+// SummaryMessage gives a summary with the message by which a context shows it.
+func (s *Service) SummaryMessage(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, message json.RawMessage, err error) {
+	defer fault.Wrap(&err, "summarize.SummaryMessage(%s, %s)", conversationID, id)
+	summary, err := s.store.Summary(ctx, conversationID, id)
+	if err != nil {
+		return summary, nil, err
+	}
+	return summary, prompt.Shown(summary.Body), nil
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -40,6 +42,34 @@ func chooseKept(folded []tree.PathMessage, budget, pinned int) []Kept {
 	}
 	slices.Reverse(kept)
 	return kept
+}
+
+// withFirstPinned gives the messages that a summary stands for, of which text may
+// stay: those kept so far and those to be folded. The first user message of the
+// branch counts as pinned where the settings keep it.
+func withFirstPinned(v tree.View, s Settings, fold []tree.PathMessage) []tree.PathMessage {
+	all := slices.Concat(v.Kept, fold)
+	if i := firstUser(v, all); i >= 0 && (s.KeepFirstUser == KeepFirstAlways || s.KeepFirstUser == KeepFirstAuto && v.Summary == nil && turnCalls(v.Tail, all[i].ID)) {
+		all[i].Pinned = true
+	}
+	return all
+}
+
+// firstUser is the index of the branch's first user message among messages that
+// are kept or to be folded; -1 where it is not there. Of a branch with a summary
+// it is known by its place: at most one message stands between it and the prefix.
+func firstUser(v tree.View, messages []tree.PathMessage) int {
+	i := slices.IndexFunc(messages, func(m tree.PathMessage) bool { return m.Role == tree.RoleUser })
+	if i >= 0 && v.Summary != nil && (i >= len(v.Kept) || messages[i].Depth > len(v.Prefix)+1) {
+		return -1
+	}
+	return i
+}
+
+// turnCalls tells whether tools are called in the turn that a user message begins.
+func turnCalls(tail []tree.PathMessage, id uuid.UUID) bool {
+	start := slices.IndexFunc(tail, func(m tree.PathMessage) bool { return m.ID == id })
+	return start >= 0 && slices.ContainsFunc(tail[start:turnEnd(tail, start)], func(m tree.PathMessage) bool { return len(m.Calls) > 0 })
 }
 
 // longestPin is how many tokens a pinned message may have for all of them to fit

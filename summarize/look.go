@@ -17,6 +17,8 @@ type look struct {
 	plan     *Plan  // nil where there is nothing to do
 	reason   Reason // why not
 	left     Room   // where there is nothing to do: what may be added before the next look
+
+	over *tree.Summary // that is to be made again; nil where messages are folded for the first time. The view is as if it were not there
 }
 
 // wholeBranch is a budget that no branch is over.
@@ -32,6 +34,9 @@ func (s *Service) look(ctx context.Context, conversationID, headID uuid.UUID, o 
 		return l, err
 	}
 	l.view.Tail = weigh(l.view.Tail, s.count)
+	if l.view, err = s.withTask(ctx, l.view, l.settings); err != nil {
+		return l, err
+	}
 	l.left = distance(l.view, l.settings)
 	if goal != uuid.Nil {
 		if l.plan, l.reason = planOn(l.view, l.settings, o.demand, goal); l.plan != nil || o.demand != nil {
@@ -103,4 +108,16 @@ func (s *Service) waits(ctx context.Context, l look) (left Room, waits bool, err
 		left.Messages = growth(every/8) - (messages - last.MessagesBefore)
 	}
 	return left, left.Some(), nil
+}
+
+// withTask pins the first user message where a summary keeps it and the settings
+// keep it because tools were called in its turn. Whether they were, the tree tells.
+func (s *Service) withTask(ctx context.Context, v tree.View, settings Settings) (tree.View, error) {
+	i := firstUser(v, v.Kept)
+	if i < 0 || settings.KeepFirstUser != KeepFirstAuto || v.Kept[i].Pinned {
+		return v, nil
+	}
+	calls, err := s.store.CallsTools(ctx, v.ConversationID, v.Kept[i].ID)
+	v.Kept[i].Pinned = calls
+	return v, err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -27,13 +28,13 @@ func (w witness) Name() string { return "witness" }
 
 func (w witness) Complete(_ context.Context, req llm.Request) (llm.Response, error) {
 	if w.broken {
-		return llm.Response{Text: "too short"}, nil
+		return llmtest.Response("too short"), nil
 	}
 	var all []byte
 	for _, m := range req.Messages {
 		all = append(all, m...)
 	}
-	return llm.Response{Text: "Of this conversation it has seen " + strings.Join(marksIn(all), " "), PromptTokens: 1, CompletionTokens: 1}, nil
+	return llm.Response{Text: "Of this conversation it has seen " + strings.Join(marksIn(all), " "), PromptTokens: 1, CompletionTokens: 1, FinishReason: "stop"}, nil
 }
 
 func (w witness) Stream(ctx context.Context, req llm.Request, _ func(llm.Delta) error) (llm.Response, error) {
@@ -489,7 +490,7 @@ func TestPromises(t *testing.T) {
 		settings.LookAhead = rapid.SampledFrom([]LookAhead{LookAheadRecent, LookAheadNone}).Draw(rt, "look_ahead")
 		settings.KeepUserRatio = rapid.SampledFrom([]float64{0, 0.05, 0.15}).Draw(rt, "keep_user_ratio")
 		store := tree.New(pool)
-		service, err := New(store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
+		service, err := New(store, Config{Settings: settings, Summarizer: Cascade{Counter: sparse{}, Models: []Model{{Model: witness{}, Window: 100_000}}}})
 		if err != nil {
 			rt.Fatal(err)
 		}

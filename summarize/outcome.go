@@ -14,18 +14,24 @@ import (
 )
 
 // record begins the record of a compaction, which so far changes nothing.
-func record(v tree.View, settings Settings, t Trigger, d *Demand) tree.Compaction {
+func record(l look, o order) tree.Compaction {
+	v := l.view
 	k := tree.Compaction{
-		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(t),
-		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: settings.json(),
+		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(o.trigger),
+		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: l.settings.json(),
 	}
 	if v.Summary != nil {
 		k.MessagesBefore++
 		k.PriorSummaryID = v.Summary.ID
 	}
+	if l.over != nil { // the context has it, and what comes after its cutoff
+		k.RemadeID = l.over.ID
+		k.MessagesBefore = len(v.Prefix) + 1 + l.plan.Tail
+		k.TokensBefore = tree.Tokens(v.Prefix) + l.over.Tokens + tree.Tokens(v.Tail[len(v.Tail)-l.plan.Tail:])
+	}
 	k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
-	if d != nil {
-		k.Instructions = d.Instructions
+	if o.demand != nil {
+		k.Instructions = o.demand.Instructions
 	}
 	return k
 }
@@ -58,8 +64,16 @@ func conclude(k *tree.Compaction, l look, d draft) {
 		k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
 	case d.summary == nil:
 		k.Outcome, k.Reason = tree.OutcomeFailed, whyNone(d.attempts)
-	case !d.gains():
+		if l.over == nil && l.settings.Digest == DigestWhenNeeded && l.fits() {
+			k.Reason += " The branch fits its window, so its messages stay as they are."
+		}
+	case !d.gains() && !d.all:
 		k.Outcome, k.Reason = tree.OutcomeNoGain, fmt.Sprintf("The summary's message has %d tokens, and what it would replace %d.", d.summary.Tokens, d.plan.Replaced)
+	case l.over != nil && d.goal != uuid.Nil:
+		k.Outcome, k.Reason = tree.OutcomeSaved, fmt.Sprintf("A step on the way to a summary that is made again: %d messages folded.", len(d.plan.Fold))
+	case l.over != nil:
+		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-l.over.Tokens+d.summary.Tokens
+		k.Reason = fmt.Sprintf("Made again from %d messages, %d → %d tokens.", len(d.plan.Fold), l.over.Tokens, d.summary.Tokens)
 	default:
 		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-d.plan.Replaced+d.summary.Tokens
 		k.MessagesAfter = len(l.view.Prefix) + 1 + d.plan.Tail
@@ -78,7 +92,7 @@ func refused(k *tree.Compaction, err error) {
 
 func whyNone(attempts []prompt.Attempt) string {
 	if len(attempts) == 0 {
-		return "There is no summarizer, and the offline digest is switched off."
+		return "There was no model to ask, and the settings don't let the offline digest stand in here."
 	}
 	last := attempts[len(attempts)-1]
 	return fmt.Sprintf("No summarizer gave a summary. The last, %s: %s.", last.Model, last.Error)

@@ -18,6 +18,7 @@ type Plan struct {
 	LookAhead []tree.PathMessage // after the cutoff up to the anchor
 	Tail      int                // messages after the cutoff
 	Kept      []Kept             // folded messages that stay verbatim, oldest first
+	Unheld    []uuid.UUID        // pinned messages that are folded and don't stay, oldest first: there is no room
 
 	MessagesBefore int // that the context holds now, the summary counted as one
 	TokensBefore   int
@@ -48,6 +49,7 @@ type Demand struct {
 	KeepRecentMessages int    // messages that the tail keeps, instead of keep_ratio; 0: by the settings
 	Instructions       string // for the summarizer
 	LookAhead          LookAhead
+	All                bool // fold the head, too, so that the summary stands for the whole branch, and even where that gains nothing
 }
 
 func (d *Demand) lookAhead(s Settings) LookAhead {
@@ -61,15 +63,16 @@ func (d *Demand) lookAhead(s Settings) LookAhead {
 type Reason string
 
 const (
-	ReasonOff          Reason = "Compaction is off for this conversation."
-	ReasonManual       Reason = "Compaction is manual for this conversation, and nobody asked for it."
-	ReasonBelowTrigger Reason = "The context is below its trigger."
-	ReasonTailKept     Reason = "All that isn't folded yet is recent, and stays verbatim."
-	ReasonTooFew       Reason = "The messages that could be folded are too few to be worth a summary."
-	ReasonTooSmall     Reason = "The messages that could be folded have too few tokens to be worth a summary."
-	ReasonPrefix       Reason = "The leading system messages fill the window, and no summary can take their place."
-	ReasonNoCut        Reason = "There is no point to cut at where no tool call is open."
-	ReasonWaits        Reason = "The last compactions of this branch gained nothing or failed: the next waits until the branch has grown further."
+	ReasonOff             Reason = "Compaction is off for this conversation."
+	ReasonManual          Reason = "Compaction is manual for this conversation, and nobody asked for it."
+	ReasonBelowTrigger    Reason = "The context is below its trigger."
+	ReasonTailKept        Reason = "All that isn't folded yet is recent, and stays verbatim."
+	ReasonTooFew          Reason = "The messages that could be folded are too few to be worth a summary."
+	ReasonTooSmall        Reason = "The messages that could be folded have too few tokens to be worth a summary."
+	ReasonPrefix          Reason = "The leading system messages fill the window, and no summary can take their place."
+	ReasonNoCut           Reason = "There is no point to cut at where no tool call is open."
+	ReasonNothingToRemake Reason = "The summary folds nothing but leading system messages."
+	ReasonWaits           Reason = "The last compactions of this branch gained nothing or failed: the next waits until the branch has grown further."
 )
 
 // MakePlan decides whether and how the branch is compacted: a pure function.
@@ -97,12 +100,13 @@ func MakePlan(v tree.View, s Settings, d *Demand) (*Plan, Reason) {
 	if reason != "" {
 		return nil, reason
 	}
-	return planTo(v, b, start, anchorIndex(v.Tail, start, s.AnchorSlackTurns, d.lookAhead(s))), ""
+	return planTo(v, s, start, anchorIndex(v.Tail, start, s.AnchorSlackTurns, d.lookAhead(s))), ""
 }
 
 // planTo is the plan that folds what stands before start, from what its
 // summarizer sees up to anchor.
-func planTo(v tree.View, b Budget, start, anchor int) *Plan {
+func planTo(v tree.View, s Settings, start, anchor int) *Plan {
+	b := s.beside(tree.Tokens(v.Prefix))
 	fold := v.Tail[:start]
 	tokens := tree.Tokens(fold)
 	anchor = max(anchor, priorAnchor(v))
@@ -117,7 +121,13 @@ func planTo(v tree.View, b Budget, start, anchor int) *Plan {
 		p.Replaced += v.Summary.Tokens
 		p.MessagesBefore++
 	}
-	p.Kept = chooseKept(slices.Concat(v.Kept, fold), b.KeepUser, b.Pinned)
+	folded := withFirstPinned(v, s, fold)
+	p.Kept = chooseKept(folded, b.KeepUser, b.Pinned)
+	for _, m := range folded {
+		if m.Pinned && !slices.ContainsFunc(p.Kept, func(k Kept) bool { return k.ID == m.ID }) {
+			p.Unheld = append(p.Unheld, m.ID)
+		}
+	}
 	return p
 }
 
@@ -130,12 +140,13 @@ func planOn(v tree.View, s Settings, d *Demand, goal uuid.UUID) (*Plan, Reason) 
 		return nil, ReasonOff
 	case start == 0:
 		return nil, ReasonTailKept
+	case d != nil && d.All:
 	case start < s.MinFoldMessages:
 		return nil, ReasonTooFew
 	case tree.Tokens(v.Tail[:start]) < s.MinFoldTokens:
 		return nil, ReasonTooSmall
 	}
-	return planTo(v, s.beside(tree.Tokens(v.Prefix)), start, anchorIndex(v.Tail, start, s.AnchorSlackTurns, d.lookAhead(s))), ""
+	return planTo(v, s, start, anchorIndex(v.Tail, start, s.AnchorSlackTurns, d.lookAhead(s))), ""
 }
 
 // planFirst is the plan for the first n messages of one that folds more: what
@@ -144,7 +155,7 @@ func planFirst(v tree.View, s Settings, p *Plan, n int) *Plan {
 	if n == len(p.Fold) {
 		return p
 	}
-	return planTo(v, s.beside(tree.Tokens(v.Prefix)), n, n-1)
+	return planTo(v, s, n, n-1)
 }
 
 // withResults is the least index from n on before which no call is parted from
@@ -218,6 +229,12 @@ func due(v tree.View, s Settings, b Budget) bool {
 // tailStart gives the index of the first message that stays verbatim; the one
 // before it is the cutoff.
 func tailStart(tail []tree.PathMessage, s Settings, b Budget, d *Demand) (int, Reason) {
+	if d != nil && d.All {
+		if n := len(tail); n == 0 || !closedAfter(tail)[n-1] {
+			return 0, ReasonNoCut
+		}
+		return len(tail), ""
+	}
 	recent, raw := s.MinRecentMessages, 0
 	switch counted := s.EveryNMessages > 0 && len(tail) >= s.EveryNMessages; {
 	case d != nil && d.KeepRecentMessages > 0:

@@ -79,7 +79,7 @@ func depthOf(id uuid.UUID) int {
 func planSettings(change func(*Settings)) Settings {
 	s := Defaults()
 	s.MaxContextTokens, s.ReservedTokens = 1000, 0
-	s.MinFoldMessages, s.MinFoldTokens, s.MinRecentMessages = 2, 50, 2
+	s.MinFoldMessages, s.MinFoldTokens, s.MinRecentMessages, s.KeepFirstUser = 2, 50, 2, KeepFirstNever
 	if change != nil {
 		change(&s)
 	}
@@ -174,6 +174,14 @@ var allPlanCases = []planCase{
 	{name: "kept: of more pinned messages than there is room for, the oldest don't stay", line: "u900! a10! u900! a300! u20 a100 u100 a100", want: "fold 0-5, anchor 5, keep 2/64 3/64 4"},
 	{name: "kept: kept messages of the summary before stay candidates", line: "u40! a300 | u30 a300 u40 a100 u100 a100", summary: 200, want: "fold 2-5, anchor 5, keep 0 4",
 		change: func(s *Settings) { s.KeepUserCapTokens = 64; s.KeepUserRatio = 0.064 }},
+	{name: "kept: the task of an agent stays, where tools are called in its turn", line: "u40 c100:1 t200 a10 u100 a100 u100 a250 u60 a60", want: "fold 0-7, anchor 7, keep 0",
+		change: func(s *Settings) { s.KeepFirstUser, s.KeepUserRatio = KeepFirstAuto, 0 }},
+	{name: "kept: a first message without calls doesn't stay by itself", line: "u40 a310 u100 a100 u100 a250 u60 a60", want: "fold 0-5, anchor 5, keep",
+		change: func(s *Settings) { s.KeepFirstUser, s.KeepUserRatio = KeepFirstAuto, 0 }},
+	{name: "kept: calls of a later turn don't matter", line: "u40 a10 u100 c100:1 t200 a100 u100 a250 u60 a60", want: "fold 0-7, anchor 7, keep",
+		change: func(s *Settings) { s.KeepFirstUser, s.KeepUserRatio = KeepFirstAuto, 0 }},
+	{name: "kept: the first user message always stays, also after a greeting", line: "s10 a10 u40 a300 u100 a100 u100 a250 u60 a60", want: "fold 1-7, anchor 7, keep 2",
+		change: func(s *Settings) { s.KeepFirstUser, s.KeepUserRatio = KeepFirstAlways, 0 }},
 	{name: "kept: a user message over the budget is cut", line: "u400 a300 u20 a10 u100 a100", want: "fold 0-3, anchor 3, keep 0/80 2",
 		change: func(s *Settings) { s.KeepUserRatio = 0.1 }},
 }

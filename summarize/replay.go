@@ -55,7 +55,7 @@ func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r 
 	if err := json.Unmarshal(k.Settings, &settings); err != nil {
 		return r, fmt.Errorf("its settings: %w", err)
 	}
-	r.Input = prompt.Input{Nonce: prompt.Nonce(k.ID), Instructions: k.Instructions}
+	r.Input = prompt.Input{Nonce: prompt.Nonce(k.ID), Instructions: instructions(settings, k.Instructions)}
 	for _, read := range []func(context.Context, tree.Compaction, *Replayed) error{s.replayPath, s.replayPrior, s.replaySummary} {
 		if err := read(ctx, k, &r); err != nil {
 			return r, err

@@ -57,7 +57,7 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	model := scribe()
-	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}, NoDigest: true})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}, Settings: withoutDigest(smallSettings())})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 12)
 	demands := []Demand{{}, {KeepRecentMessages: 3, Instructions: "Keep the <names>."}, {LookAhead: LookAheadNone}}
@@ -88,7 +88,7 @@ func TestReplayInSteps(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	model := scribe()
 	const window = 2500
-	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: window}}}, NoDigest: true})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: window}}}, Settings: withoutDigest(smallSettings())})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 30)
 	compact(t, s, id, head.ID, Demand{})
@@ -119,7 +119,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 	ctx := t.Context()
 	store := tree.New(dbtest.New(t))
 	model := scribe()
-	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}, NoDigest: true})
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}, Settings: withoutDigest(smallSettings())})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 12)
 	first := compact(t, s, id, head.ID, Demand{})

@@ -20,8 +20,7 @@ import (
 // hence the offline digest.
 type Config struct {
 	Settings   Settings              // of the server; the zero value stands for Defaults
-	Summarizer Summarizer            // asked first, such as a Cascade; nil for the offline digest alone
-	NoDigest   bool                  // where the summarizer fails, don't fall back on the offline digest
+	Summarizer Summarizer            // asked first, such as a Cascade, whose models get a breaker each; nil for the offline digest alone
 	Counter    tokens.Counter        // nil: o200k, as package tree counts
 	Logger     *slog.Logger          // nil: none. Records hold counts and ids, never text
 	Observe    func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
@@ -29,13 +28,14 @@ type Config struct {
 }
 
 // A Service gives contexts and compacts branches. It is safe for use by
-// several goroutines, and holds nothing between calls but its configuration.
+// several goroutines. Between calls it holds its configuration, which models
+// fail, and which summaries need not be made again.
 type Service struct {
 	store      *tree.Store
 	settings   Settings
 	summarizer Summarizer // nil for none
 	digest     digest.Summarizer
-	noDigest   bool
+	known      *knownWhole
 	count      tokens.Counter
 	log        *slog.Logger
 	observe    func(tree.Compaction)
@@ -48,6 +48,18 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	defer fault.Wrap(&err, "summarize.New")
 	if cfg.Settings == (Settings{}) {
 		cfg.Settings = Defaults()
+	}
+	if c, ok := cfg.Summarizer.(Cascade); ok {
+		if cfg.Summarizer = c.withBreakers(); len(c.Models) == 0 {
+			cfg.Summarizer = nil
+		}
+	}
+	switch {
+	case cfg.Settings.Digest != "":
+	case cfg.Summarizer == nil:
+		cfg.Settings.Digest = DigestAlways
+	default:
+		cfg.Settings.Digest = DigestWhenNeeded
 	}
 	if err := cfg.Settings.Validate(); err != nil {
 		return nil, fault.At(err, "settings")
@@ -66,9 +78,13 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	}
 	return &Service{
 		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
-		summarizer: cfg.Summarizer, digest: digest.Summarizer{Counter: cfg.Counter}, noDigest: cfg.NoDigest,
+		summarizer: cfg.Summarizer, digest: digest.Summarizer{Counter: cfg.Counter}, known: new(knownWhole),
 	}, nil
 }
+
+// AsksModels tells whether models write summaries, and not the offline digest
+// alone.
+func (s *Service) AsksModels() bool { return s.summarizer != nil }
 
 // ForTenant gives the same Service for another tenant's conversations.
 func (s *Service) ForTenant(tenantID string) *Service {

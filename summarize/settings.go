@@ -3,6 +3,7 @@ package summarize
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -27,6 +28,9 @@ type Settings struct {
 	MinFoldTokens       int       `json:"min_fold_tokens"`       // neither are fewer tokens
 	SummaryTargetTokens int       `json:"summary_target_tokens"` // what the summarizer is asked for; at most an eighth of the available tokens
 	Compaction          Mode      `json:"compaction"`            // who asks for a compaction
+	Digest              DigestUse `json:"digest"`                // when the offline digest stands in for a model; "" stands for always where no model writes summaries, else for when_needed
+	KeepFirstUser       KeepFirst `json:"keep_first_user"`       // whether the first user message stays verbatim, as if it were pinned
+	Instructions        string    `json:"instructions"`          // for every summary, besides those of a demand
 }
 
 // LookAhead says what a summarizer sees of the messages after the cutoff.
@@ -35,6 +39,24 @@ type LookAhead string
 const (
 	LookAheadRecent LookAhead = "recent" // the tail up to the anchor, only to judge what matters
 	LookAheadNone   LookAhead = "none"   // nothing: the anchor is the cutoff, and every branch through it shares the summary
+)
+
+// DigestUse says when the offline digest writes a summary.
+type DigestUse string
+
+const (
+	DigestWhenNeeded DigestUse = "when_needed" // only where no model gave a summary, and the branch doesn't fit its window
+	DigestAlways     DigestUse = "always"      // wherever no model gave a summary
+	DigestNever      DigestUse = "never"
+)
+
+// KeepFirst says whether the first user message of a branch stays verbatim.
+type KeepFirst string
+
+const (
+	KeepFirstAuto   KeepFirst = "auto" // where its turn calls tools: it is the task that an agent was given
+	KeepFirstAlways KeepFirst = "always"
+	KeepFirstNever  KeepFirst = "never"
 )
 
 // Mode says who asks for a compaction.
@@ -55,7 +77,7 @@ func Defaults() Settings {
 		AnchorSlackTurns: 2, LookAhead: LookAheadRecent,
 		KeepUserRatio: 0.05, KeepUserCapTokens: 20_000,
 		MinFoldMessages: 4, MinFoldTokens: 1000, SummaryTargetTokens: 4000,
-		Compaction: ModeAuto,
+		Compaction: ModeAuto, KeepFirstUser: KeepFirstAuto,
 	}
 }
 
@@ -101,6 +123,9 @@ func (s Settings) Validate() error {
 		{"min_fold_tokens", s.MinFoldTokens >= 0, "It must be 0 or more."},
 		{"summary_target_tokens", s.SummaryTargetTokens > 0, "It must be 1 or more."},
 		{"compaction", s.Compaction == ModeAuto || s.Compaction == ModeManual || s.Compaction == ModeOff, "It must be auto, manual or off."},
+		{"digest", slices.Contains([]DigestUse{"", DigestWhenNeeded, DigestAlways, DigestNever}, s.Digest), "It must be when_needed, always or never."},
+		{"keep_first_user", s.KeepFirstUser == KeepFirstAuto || s.KeepFirstUser == KeepFirstAlways || s.KeepFirstUser == KeepFirstNever, "It must be auto, always or never."},
+		{"instructions", instructionsFault(s.Instructions) == "", instructionsFault(s.Instructions)},
 		{"every_n_messages", s.EveryNMessages == 0 || s.EveryNMessages >= s.MinRecentMessages+s.MinFoldMessages, "It must be 0 or at least min_recent_messages + min_fold_messages, or what is kept would ask for the next compaction."},
 	} {
 		if !check.ok {

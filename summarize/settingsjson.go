@@ -47,6 +47,8 @@ func setField(field reflect.Value, value json.RawMessage) (reason string) {
 	switch {
 	case string(value) == "null":
 		return "It is null. Leave it out to have the server's."
+	case string(value) == `""` && field.Type() == reflect.TypeFor[DigestUse]():
+		return "It must be when_needed, always or never."
 	case json.Unmarshal(value, field.Addr().Interface()) == nil:
 		return ""
 	case field.Kind() == reflect.Int:

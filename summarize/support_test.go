@@ -13,3 +13,14 @@ func messageBody(role, text string) json.RawMessage {
 	}
 	return body
 }
+
+// withoutDigest are the settings of a Service whose digest never stands in.
+func withoutDigest(s Settings) Settings {
+	s.Digest = DigestNever
+	return s
+}
+
+// sparse counts few tokens, so that what a witness has seen is never too long.
+type sparse struct{}
+
+func (sparse) Count(text string) int { return len(text) / 20 }

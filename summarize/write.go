@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,21 @@ type draft struct {
 	model    string
 	attempts []prompt.Attempt
 	gone     bool // messages were deleted meanwhile
+	all      bool // what was asked for is a summary of all, whatever it gains
+}
+
+// away tells whether there is no summary because no provider answered.
+func (d *draft) away() bool {
+	return d.summary == nil && all(d.attempts, func(a prompt.Attempt) bool { return a.Away })
+}
+
+// spared tells whether no model was so much as asked.
+func (d *draft) spared() bool {
+	return d.summary == nil && all(d.attempts, func(a prompt.Attempt) bool { return a.Spared })
+}
+
+func all(attempts []prompt.Attempt, is func(prompt.Attempt) bool) bool {
+	return len(attempts) > 0 && !slices.ContainsFunc(attempts, func(a prompt.Attempt) bool { return !is(a) })
 }
 
 // gains tells whether the context is smaller with the summary.
@@ -48,16 +64,17 @@ func (s *Service) write(ctx context.Context, l look, o order, id uuid.UUID) (d d
 	}()
 	models, cancel := o.forModels(ctx)
 	defer cancel()
-	portion := s.portion(models, l.plan)
-	d.take(l, portion)
+	d.take(l, s.portion(models, l.plan, o))
 	in, err := s.input(ctx, l.view, d.plan, id)
 	if err != nil {
 		return d, err
 	}
+	asked := ""
 	if o.demand != nil {
-		in.Instructions = o.demand.Instructions
+		asked, d.all = o.demand.Instructions, o.demand.All
 	}
-	r, err := s.ask(ctx, models, in)
+	in.Instructions = instructions(l.settings, asked)
+	r, err := s.ask(ctx, models, in, l, o)
 	if err != nil {
 		return d, err
 	}
@@ -65,10 +82,25 @@ func (s *Service) write(ctx context.Context, l look, o order, id uuid.UUID) (d d
 		return d, err
 	}
 	// A branch that doesn't fit needs a summary that gains something, by whom ever.
-	if d.summary != nil && !d.gains() && d.model != digest.Name && !s.noDigest && contextTokens(l.view) > l.settings.Budget().Available {
+	if d.summary != nil && !d.gains() && d.model != digest.Name && !l.fits() && l.mayDigest(o) {
 		err = s.compose(ctx, l, summarizeWith(ctx, s.digest, in), &d)
 	}
 	return d, err
+}
+
+// fits tells whether the branch fits its window as it is.
+func (l look) fits() bool { return contextTokens(l.view) <= l.settings.Budget().Available }
+
+// mayDigest tells whether the offline digest may stand in where no model gives a
+// summary. What is to be made again has one already.
+func (l look) mayDigest(o order) bool {
+	switch l.settings.Digest {
+	case DigestAlways:
+		return o.trigger != TriggerHealing
+	case DigestWhenNeeded:
+		return l.over == nil && !l.fits()
+	}
+	return false
 }
 
 // forModels is the context in which models are asked: it ends when their time is
@@ -85,31 +117,39 @@ const unboundedTimeout = time.Minute
 
 // portion is how many of the messages to fold one step reads. The digest takes
 // any number at once.
-func (s *Service) portion(models context.Context, p *Plan) int {
-	if bounded, ok := s.summarizer.(Bounded); ok && models.Err() == nil {
+func (s *Service) portion(models context.Context, p *Plan, o order) int {
+	if bounded, ok := s.asked(o).(Bounded); ok && models.Err() == nil {
 		return min(max(bounded.Portion(p.Fold, p.Target), 1), len(p.Fold))
 	}
 	return len(p.Fold)
 }
 
-// ask gives a summary by the models, or else by the digest; one without text
-// where neither gives any. Whatever models do, it ends when their time is over,
-// and its only error is that of ctx.
-func (s *Service) ask(ctx, models context.Context, in prompt.Input) (r prompt.Result, err error) {
-	if s.summarizer != nil && models.Err() == nil {
-		if _, ok := s.summarizer.(Bounded); !ok {
+// asked is who writes the summary: one of the models where the order says which.
+func (s *Service) asked(o order) Summarizer {
+	if o.with != nil {
+		return o.with
+	}
+	return s.summarizer
+}
+
+// ask gives a summary by the models, or else by the digest where that may stand
+// in; one without text where neither gives any. Whatever models do, it ends when
+// their time is over, and its only error is that of ctx.
+func (s *Service) ask(ctx, models context.Context, in prompt.Input, l look, o order) (r prompt.Result, err error) {
+	if with := s.asked(o); with != nil && models.Err() == nil {
+		if _, ok := with.(Bounded); !ok {
 			var cancel context.CancelFunc
 			models, cancel = context.WithTimeout(models, unboundedTimeout)
 			defer cancel()
 		}
-		r = summarizeWith(models, s.summarizer, in)
+		r = summarizeWith(models, with, in)
 	}
 	switch {
 	case r.Text != "":
 		return r, nil
 	case ctx.Err() != nil:
 		return r, ctx.Err()
-	case s.noDigest:
+	case !l.mayDigest(o):
 		return r, nil
 	}
 	attempts := r.Attempts

@@ -99,6 +99,9 @@ func drawStored(t *rapid.T) stored {
 			}
 		}
 		n.Body = drawBody(t, role, call, answers)
+		if answers == "" && (call != "" || role == tree.RoleAssistant) {
+			n.Reasoning = rapid.SampledFrom([]string{"", "Hm, <é> & \"so\".", "two\nlines \u2028"}).Draw(t, "reasoning")
+		}
 		if rapid.Bool().Draw(t, "with metadata") {
 			n.Metadata = drawObject(t, "metadata")
 		}

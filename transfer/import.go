@@ -290,7 +290,7 @@ func dropSummaries(b *tree.Bundle, sourceIDs []string) (left []string, dropped i
 // bytesOf is about what a bundle takes in memory.
 func bytesOf(b tree.Bundle) (n int) {
 	for _, node := range b.Nodes {
-		n += 200 + len(node.Body) + len(node.Metadata)
+		n += 200 + len(node.Body) + len(node.Reasoning) + len(node.Metadata)
 	}
 	return n
 }

@@ -16,22 +16,6 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// An AppendOption changes what an append does in addition to storing.
-type AppendOption func(*appendOptions)
-
-type appendOptions struct {
-	keepHead bool
-	from     uuid.UUID
-}
-
-// KeepHead leaves the conversation's active head where it is. Without it, an
-// append moves the active head to the new message.
-func KeepHead() AppendOption { return func(o *appendOptions) { o.keepHead = true } }
-
-// MoveHeadFrom moves the active head only if the head is still this message when
-// the new one is stored. So a switch to another branch in the meantime holds.
-func MoveHeadFrom(headID uuid.UUID) AppendOption { return func(o *appendOptions) { o.from = headID } }
-
 // Append stores a message under parentID, or as a new root where parentID is
 // uuid.Nil. To edit a message, append to its parent. To regenerate an answer,
 // append to the user message again.
@@ -49,6 +33,13 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	var o appendOptions
 	for _, opt := range opts {
 		opt(&o)
+	}
+	if o.atHead {
+		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
+		if err != nil {
+			return Message{}, false, err
+		}
+		return chain[0], created, nil
 	}
 	d, err := s.draft(m)
 	if err != nil {
@@ -70,12 +61,19 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	if err != nil {
 		return Message{}, false, err
 	}
-	stored, err := s.insert(ctx, db.AppendMessageParams{
+	form := d.Form()
+	params := db.AppendMessageParams{
 		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
-		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key, MoveHead: !o.keepHead, ExpectedHead: toUUID(o.from),
-		MostMessages: int32(s.limits.MessagesPerConversation),
-	})
+		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key, Reasoning: textOrNull(d.NewMessage.Reasoning),
+		MoveHead: !o.keepHead, CompareHead: o.compare, ExpectedHead: toUUID(o.from),
+		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:],
+	}
+	if o.hashed && parentID == uuid.Nil {
+		hash := chat.PathHash{}.ChildOf(form)
+		params.RootHash = hash[:]
+	}
+	stored, err := s.insert(ctx, params)
 	if isNoRows(err) {
 		return s.whyNotAppended(ctx, conversationID, parentID, d)
 	}
@@ -205,14 +203,16 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		if err != nil {
 			return err
 		}
+		if o.atHead {
+			parentID = uuid.UUID(c.HeadID.Bytes)
+		}
 		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts); out != nil || err != nil {
 			return err
 		}
 		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
 			return err
 		}
-		moveHead := !o.keepHead && (o.from == uuid.Nil || o.from == uuid.UUID(c.HeadID.Bytes))
-		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, moveHead); err != nil {
+		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, o.moves(uuid.UUID(c.HeadID.Bytes)), o.hashed); err != nil {
 			return err
 		}
 		created = true
@@ -276,12 +276,15 @@ func missingInChain(i int) error {
 	return conflict(fmt.Sprintf("messages[%d].id", i), "The messages before this one are stored, and this one isn't. Send those that are missing as a chain of their own.")
 }
 
-func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, moveHead bool) ([]Message, error) {
+func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, moveHead, hashed bool) ([]Message, error) {
 	calls, err := s.callsAt(ctx, conversationID, parentID)
 	if err != nil {
 		return nil, err
 	}
 	p := root
+	if hashed {
+		p.hash = &chat.PathHash{}
+	}
 	if parentID != uuid.Nil {
 		row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant})
 		if err != nil {
@@ -328,6 +331,9 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkReasoning(m.Reasoning, said); err != nil {
+		return nil, err
+	}
 	if m.Metadata, err = checkExtra(m.Metadata, "metadata"); err != nil {
 		return nil, err
 	}
@@ -345,7 +351,7 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 // same tells whether the stored node says what the draft says. Times are left
 // out: a retry is made later.
 func (d *draft) same(n db.Node, parentID uuid.UUID) bool {
-	return n.Kind == string(KindMessage) && uuid.UUID(n.ParentID.Bytes) == parentID && n.Pinned == d.Pinned &&
+	return n.Kind == string(KindMessage) && uuid.UUID(n.ParentID.Bytes) == parentID && n.Pinned == d.Pinned && n.Reasoning.String == d.NewMessage.Reasoning &&
 		sameJSON(n.Body, d.Body) && sameJSON(n.Metadata, d.Metadata)
 }
 
@@ -360,12 +366,17 @@ func sameJSON(a, b json.RawMessage) bool {
 // row places the draft under p and gives its own place.
 func (d *draft) row(conversationID uuid.UUID, p place, index int32) (db.CopyNodesParams, place) {
 	own := p.child(d.ID, d.Role, d.tokenCount)
-	return db.CopyNodesParams{
+	row := db.CopyNodesParams{
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(p.id),
 		Kind: string(KindMessage), Role: string(d.Role), SiblingIndex: pgtype.Int4{Int32: index, Valid: true},
 		Depth: int32(own.depth), Tokens: int32(d.tokenCount), PathTokens: own.pathTokens, PrefixID: toUUID(own.prefixID),
-		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata,
-	}, own
+		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, Reasoning: textOrNull(d.NewMessage.Reasoning),
+	}
+	if p.hash != nil {
+		hash := p.hash.Child(d.Message)
+		own.hash, row.PathHash = &hash, hash[:]
+	}
+	return row, own
 }
 
 // A place is what a child inherits from its parent: all that AppendMessage
@@ -375,13 +386,19 @@ type place struct {
 	depth      int
 	pathTokens int64
 	prefixID   uuid.UUID
+	hash       *chat.PathHash // nil for none
 }
 
 // root is above every root.
 var root = place{depth: -1}
 
 func placeOf(n db.Node) place {
-	return place{uuid.UUID(n.ID.Bytes), int(n.Depth), n.PathTokens, uuid.UUID(n.PrefixID.Bytes)}
+	p := place{id: uuid.UUID(n.ID.Bytes), depth: int(n.Depth), pathTokens: n.PathTokens, prefixID: uuid.UUID(n.PrefixID.Bytes)}
+	if n.PathHash != nil {
+		hash := chat.PathHash(n.PathHash)
+		p.hash = &hash
+	}
+	return p
 }
 
 // child is the place of a new message under p. A system or developer message

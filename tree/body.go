@@ -3,6 +3,7 @@ package tree
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -26,6 +27,24 @@ func parseBody(raw json.RawMessage) (*chat.Message, error) {
 		}
 	}
 	return m, nil
+}
+
+// checkReasoning checks what stands beside a body as what was thought before it.
+func checkReasoning(text string, m *chat.Message) error {
+	switch {
+	case text == "":
+	case m.Role != RoleAssistant:
+		return fault.New(fault.Invalid, "unexpected_reasoning", "reasoning", "Only an assistant message has reasoning; this one's role is %s.", m.Role)
+	case m.Other("reasoning") != nil:
+		return fault.New(fault.Invalid, "reserved_member", "reasoning", "The body can't have a member of this name where reasoning stands beside it.")
+	case len(text) > MaxReasoning:
+		return fault.New(fault.TooLarge, "message_too_large", "reasoning", "The reasoning has %d bytes, and %d is the most. Shorten it, or leave it out.", len(text), MaxReasoning)
+	case !utf8.ValidString(text):
+		return fault.New(fault.Invalid, "invalid_utf8", "reasoning", "It is not valid UTF-8.")
+	case strings.Contains(text, "\x00"):
+		return fault.New(fault.Invalid, "invalid_character", "reasoning", "It has a NUL character, which Postgres can't store. Take it out.")
+	}
+	return nil
 }
 
 // reserved are the members that an answer puts beside those of the body.

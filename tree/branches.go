@@ -168,7 +168,7 @@ func fromTranscript(conversationID uuid.UUID, row db.GetTranscriptRow) Message {
 	return fromMessage(db.Node{
 		ConversationID: toUUID(conversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, SiblingIndex: row.SiblingIndex,
 		Depth: row.Depth, Tokens: row.Tokens, PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt,
-		Body: row.Body, Metadata: row.Metadata,
+		Body: row.Body, Metadata: row.Metadata, Reasoning: row.Reasoning,
 	}, row.SiblingCount)
 }
 

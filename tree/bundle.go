@@ -184,7 +184,7 @@ func (im *importer) load(ctx context.Context) error {
 	for _, row := range rows {
 		parentID := uuid.UUID(row.ParentID.Bytes)
 		im.known[uuid.UUID(row.ID.Bytes)] = known{
-			place:    place{uuid.UUID(row.ID.Bytes), int(row.Depth), row.PathTokens, uuid.UUID(row.PrefixID.Bytes)},
+			place:    placeOf(db.Node{ID: row.ID, Depth: row.Depth, PathTokens: row.PathTokens, PrefixID: row.PrefixID, PathHash: row.PathHash}),
 			parentID: parentID, kind: Kind(row.Kind), stored: true,
 		}
 		im.siblings[parentID] = max(im.siblings[parentID], row.SiblingIndex.Int32)
@@ -241,7 +241,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	if n.Summary != nil {
 		return im.addSummary(n, parent)
 	}
-	d, err := im.s.draft(NewMessage{ID: n.ID, Body: n.Body, Metadata: n.Metadata, Pinned: n.Pinned, CreatedAt: n.CreatedAt})
+	d, err := im.s.draft(NewMessage{ID: n.ID, Body: n.Body, Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, CreatedAt: n.CreatedAt})
 	if err != nil {
 		return err
 	}
@@ -273,7 +273,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 
 func (im *importer) addRow(row db.CopyNodesParams) {
 	im.rows = append(im.rows, row)
-	im.waiting += len(row.Body) + len(row.SearchText.String) + len(row.Metadata)
+	im.waiting += len(row.Body) + len(row.SearchText.String) + len(row.Metadata) + len(row.Reasoning.String)
 }
 
 func (im *importer) parent(n BundleNode) (place, error) {
@@ -376,7 +376,7 @@ func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func
 			return err
 		}
 		n := BundleNode{
-			ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Body: row.Body, Metadata: row.Metadata,
+			ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Body: row.Body, Reasoning: row.Reasoning.String, Metadata: row.Metadata,
 			Pinned: row.Pinned, CreatedAt: row.CreatedAt.UTC(),
 		}
 		if row.Kind == string(KindSummary) {

@@ -20,11 +20,12 @@ type Checkpoint struct {
 	ConversationID uuid.UUID
 	MessageID      uuid.UUID // that the answer will have
 	ParentID       uuid.UUID // message that is answered
-	MoveHeadFrom   uuid.UUID // active head that the answer takes the place of; uuid.Nil where it doesn't become the active head
+	MoveHeadFrom   uuid.UUID // active head that the answer takes the place of; uuid.Nil where it becomes the active head only if there is none
 	ServerID       string    // server that runs the reply
 	Model          string
 	Content        string
 	Refusal        string
+	Reasoning      string    // what the model thought first
 	SavedAt        time.Time // set by SaveCheckpoint
 }
 
@@ -34,8 +35,23 @@ func (s *Store) SaveCheckpoint(ctx context.Context, c Checkpoint) (err error) {
 	defer db.Wrap(&err, "tree.SaveCheckpoint(%s, %s)", c.ConversationID, c.MessageID)
 	return s.q.SaveCheckpoint(ctx, db.SaveCheckpointParams{
 		ConversationID: toUUID(c.ConversationID), MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), MoveHeadFrom: toUUID(c.MoveHeadFrom),
-		ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, SavedAt: now(),
+		ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, Reasoning: c.Reasoning, SavedAt: now(),
 	})
+}
+
+// Checkpoint reads what is saved of an answer of this tenant's. Where nothing is,
+// it is a fault.NotFound.
+func (s *Store) Checkpoint(ctx context.Context, conversationID, messageID uuid.UUID) (_ Checkpoint, err error) {
+	defer db.Wrap(&err, "tree.Checkpoint(%s, %s)", conversationID, messageID)
+	row, err := s.q.GetCheckpoint(ctx, db.GetCheckpointParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), TenantID: s.tenant})
+	if err != nil {
+		return Checkpoint{}, orMissing(err, errNoReplyState)
+	}
+	return Checkpoint{
+		TenantID: s.tenant, ConversationID: conversationID, MessageID: messageID,
+		ParentID: uuid.UUID(row.ParentID.Bytes), MoveHeadFrom: uuid.UUID(row.MoveHeadFrom.Bytes), ServerID: row.ServerID, Model: row.Model,
+		Content: row.Content, Refusal: row.Refusal, SavedAt: row.SavedAt.UTC(),
+	}, nil
 }
 
 // DropCheckpoint deletes the checkpoint of a message, if there is one.
@@ -70,7 +86,8 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(Checkpoint) NewMessage) (m Message, stored bool, err error) {
 	defer db.Wrap(&err, "tree.TakeCheckpoint(%s, %s)", listed.ConversationID, listed.MessageID)
 	err = s.ForTenant(listed.TenantID).inTx(ctx, func(s *Store) error {
-		if _, err := s.lock(ctx, listed.ConversationID); err != nil { // as all that write do, before they change anything
+		conversation, err := s.lock(ctx, listed.ConversationID) // as all that write do, before they change anything
+		if err != nil {
 			return ignoreNotFound(err)
 		}
 		row, err := s.q.TakeCheckpoint(ctx, db.TakeCheckpointParams{
@@ -84,9 +101,9 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 		}
 		c := listed
 		c.ParentID, c.MoveHeadFrom = uuid.UUID(row.ParentID.Bytes), uuid.UUID(row.MoveHeadFrom.Bytes)
-		c.Model, c.Content, c.Refusal = row.Model, row.Content, row.Refusal
+		c.Model, c.Content, c.Refusal, c.Reasoning = row.Model, row.Content, row.Refusal, row.Reasoning
 		head := KeepHead()
-		if c.MoveHeadFrom != uuid.Nil {
+		if c.MoveHeadFrom != uuid.Nil || !conversation.HeadID.Valid {
 			head = MoveHeadFrom(c.MoveHeadFrom)
 		}
 		m, stored, err = s.Append(ctx, c.ConversationID, c.ParentID, answer(c), head)

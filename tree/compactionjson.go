@@ -13,6 +13,7 @@ func (k Compaction) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `,"cutoff_id":`, k.CutoffID)
 	dst = appendID(dst, `,"summary_id":`, k.SummaryID)
 	dst = appendID(dst, `,"prior_summary_id":`, k.PriorSummaryID)
+	dst = appendID(dst, `,"remade_id":`, k.RemadeID)
 	dst = appendString(dst, `,"trigger":`, k.Trigger)
 	dst = appendString(dst, `,"outcome":`, string(k.Outcome))
 	dst = appendString(dst, `,"reason":`, k.Reason)

@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +32,8 @@ type Compaction struct {
 	CutoffID         uuid.UUID
 	SummaryID        uuid.UUID // node that was saved; uuid.Nil for other outcomes
 	PriorSummaryID   uuid.UUID // summary that was to be merged; uuid.Nil for none
-	Trigger          string    // append, reply or request
+	RemadeID         uuid.UUID // summary that was to be made again; uuid.Nil where messages were folded for the first time
+	Trigger          string    // append, reply, request or healing
 	Outcome          Outcome
 	Reason           string // why that outcome, for people
 	Model            string // what wrote the summary
@@ -54,10 +56,11 @@ type Compaction struct {
 // with its summary if n is not nil.
 //
 // The summary lands by compare-and-swap. Its anchor and cutoff must still be
-// there, and the summary that applies at the anchor must still be the one that it
-// merged, k.PriorSummaryID. Otherwise the outcome becomes OutcomeStale or
-// OutcomeSuperseded, and no node is made. So a late result never hides a newer
-// one. RecordCompaction returns the record as it was stored.
+// there, and the summary that applies at the anchor must still be n.Over. Without
+// n.Over it must be the one that it merged, k.PriorSummaryID. Otherwise the
+// outcome becomes OutcomeStale or OutcomeSuperseded, and no node is made. So a
+// late result never hides a newer one. RecordCompaction returns the record as it
+// was stored.
 //
 // The cost grows with the messages between the anchor and the prior summary's
 // anchor.
@@ -80,7 +83,7 @@ func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummar
 			Settings: k.Settings, Attempts: k.Attempts, MessagesBefore: int32(k.MessagesBefore), MessagesAfter: int32(k.MessagesAfter),
 			TokensBefore: int64(k.TokensBefore), TokensAfter: int64(k.TokensAfter), FoldedMessages: int32(k.FoldedMessages),
 			FoldedTokens: int64(k.FoldedTokens), PromptTokens: int64(k.PromptTokens), CompletionTokens: int64(k.CompletionTokens),
-			DurationMs: k.Duration.Milliseconds(), CreatedAt: k.CreatedAt,
+			DurationMs: k.Duration.Milliseconds(), CreatedAt: k.CreatedAt, RemadeID: toUUID(k.RemadeID),
 		})
 	})
 	if err != nil {
@@ -91,11 +94,14 @@ func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummar
 
 // land inserts the summary if it still may, and notes what became of it.
 func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
-	applicable, err := s.q.GetApplicableSummary(ctx, db.GetApplicableSummaryParams{ConversationID: toUUID(k.ConversationID), ID: toUUID(n.AnchorID)})
-	if err != nil && !isNoRows(err) {
+	applicable, err := s.ApplicableSummary(ctx, k.ConversationID, n.AnchorID)
+	if err != nil {
 		return err
 	}
-	if uuid.UUID(applicable.Bytes) != k.PriorSummaryID {
+	if n.Over == uuid.Nil {
+		n.Over = k.PriorSummaryID
+	}
+	if applicable != n.Over {
 		k.Outcome, k.Reason = OutcomeSuperseded, "Another summary was saved or undone on this branch meanwhile."
 	}
 	n.Range.PriorSummaryID = k.PriorSummaryID
@@ -109,7 +115,11 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 		k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
 		return nil
 	}
-	if err := s.after(ctx, k, &n); err != nil {
+	if err := s.after(ctx, k, &n); errors.Is(err, errSummaryNotFound) {
+		k.Outcome, k.Reason = OutcomeSuperseded, "The summary that was merged was undone meanwhile."
+		k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
+		return nil
+	} else if err != nil {
 		return err
 	}
 	saved, err := s.AddSummary(ctx, k.ConversationID, n)
@@ -117,20 +127,42 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 	return err
 }
 
-// after dates a summary after the one it merges, whatever the clocks of two
-// servers say: of several at one anchor the newest applies. Where text of that
-// one came from outside, it may have passed into this one.
+// ApplicableSummary gives the id of the summary that applies at a message, or
+// uuid.Nil for none. It walks up to that summary's anchor. The conversation is
+// not checked to be the tenant's.
+func (s *Store) ApplicableSummary(ctx context.Context, conversationID, messageID uuid.UUID) (_ uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.ApplicableSummary(%s, %s)", conversationID, messageID)
+	id, err := s.q.GetApplicableSummary(ctx, db.GetApplicableSummaryParams{ConversationID: toUUID(conversationID), ID: toUUID(messageID)})
+	if isNoRows(err) {
+		return uuid.Nil, nil
+	}
+	return uuid.UUID(id.Bytes), err
+}
+
+// after dates a summary after the one that it takes the place of, whatever the
+// clocks of two servers say: of several at one anchor the newest applies. Where
+// text of the one that it merges came from outside, it may have passed into it.
 func (s *Store) after(ctx context.Context, k *Compaction, n *NewSummary) error {
 	n.CreatedAt = now()
-	if k.PriorSummaryID == uuid.Nil {
-		return nil
+	for _, id := range []uuid.UUID{k.PriorSummaryID, n.Over} {
+		if id == uuid.Nil {
+			continue
+		}
+		before, err := s.Summary(ctx, k.ConversationID, id)
+		if err != nil {
+			return err
+		}
+		if !n.CreatedAt.After(before.CreatedAt) {
+			n.CreatedAt = before.CreatedAt.Add(time.Microsecond)
+		}
+		if id == k.PriorSummaryID {
+			n.Range.Origin = before.Range.Origin.merged()
+		}
+		if k.PriorSummaryID == n.Over {
+			break
+		}
 	}
-	prior, err := s.Summary(ctx, k.ConversationID, k.PriorSummaryID)
-	if err == nil && !n.CreatedAt.After(prior.CreatedAt) {
-		n.CreatedAt = prior.CreatedAt.Add(time.Microsecond)
-	}
-	n.Range.Origin = prior.Range.Origin.merged()
-	return err
+	return nil
 }
 
 // Compactions lists the compactions of a conversation, newest first.
@@ -169,6 +201,7 @@ func fromCompaction(row db.Compaction) Compaction {
 		FoldedMessages: int(row.FoldedMessages), FoldedTokens: int(row.FoldedTokens),
 		PromptTokens: int(row.PromptTokens), CompletionTokens: int(row.CompletionTokens),
 		Duration: time.Duration(row.DurationMs) * time.Millisecond, CreatedAt: row.CreatedAt.UTC(),
+		RemadeID: uuid.UUID(row.RemadeID.Bytes),
 	}
 }
 

@@ -163,11 +163,8 @@ func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Pa
 			TenantID: s.tenant, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
 		})
 	} else {
-		err = s.searching(ctx, query, func(s *Store, q sought) error {
-			rows, err = s.q.FindConversations(ctx, db.FindConversationsParams{
-				TenantID: s.tenant, Query: query, Terms: q.terms, Words: q.words, Entries: q.entries,
-				BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
-			})
+		err = s.searching(ctx, query, allWords, func(s *Store, q sought) error {
+			rows, err = s.findConversations(ctx, query, q, after, limit)
 			return err
 		})
 	}

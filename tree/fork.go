@@ -144,6 +144,7 @@ func copyNode(n db.Node, to uuid.UUID, summaries map[pgtype.UUID]bool) db.CopyNo
 	c := db.CopyNodesParams(n)
 	c.ConversationID, c.ID, c.ParentID, c.PrefixID = toUUID(to), translate(n.ID), translate(n.ParentID), translate(n.PrefixID)
 	c.LastSummarizedID, c.PriorSummaryID = translate(n.LastSummarizedID), translate(n.PriorSummaryID)
+	c.PathHash = nil // a client that keeps no ids goes on where it was
 	if n.SiblingIndex.Valid {
 		c.SiblingIndex.Int32 = 1
 	}

@@ -58,3 +58,29 @@ func TestMoveHeadFrom(t *testing.T) {
 		}
 	}
 }
+
+// A conversation whose head nobody moved yet has none, and the append that
+// expects none gives it one.
+func TestMoveHeadFromNone(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	var answers []uuid.UUID
+	for range 2 {
+		question, _, err := s.Append(t.Context(), c.ID, uuid.Nil, user("question"), tree.KeepHead())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head := activeHead(t, s, c.ID); len(answers) == 0 && head != uuid.Nil {
+			t.Errorf("the head is %s before there is an answer", head)
+		}
+		answer, _, err := s.Append(t.Context(), c.ID, question.ID, raw(`{"role":"assistant","content":"answer"}`), tree.MoveHeadFrom(uuid.Nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, answer.ID)
+	}
+	if head := activeHead(t, s, c.ID); head != answers[0] {
+		t.Errorf("the head is %s, want the first answer %s", head, answers[0])
+	}
+}

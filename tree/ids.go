@@ -50,6 +50,19 @@ func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, e
 	return id, nil
 }
 
+// DeriveKey makes a key of 32 bytes for a purpose, the same one each time in this
+// installation, for all tenants.
+func (s *Store) DeriveKey(ctx context.Context, purpose string) (_ []byte, err error) {
+	defer db.Wrap(&err, "tree.DeriveKey(%s)", purpose)
+	key, err := s.secret.read(ctx, s.q)
+	if err != nil {
+		return nil, err
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprint(mac, "\x00key\x00"+purpose) // no tenant begins with NUL, so no id is part of a key
+	return mac.Sum(nil), nil
+}
+
 // ImportID returns the id of a conversation that an import knows by a name. It is
 // former if this tenant has a conversation of that id, and otherwise an id that
 // DeriveID makes. Versions of the program before the installation had a secret

@@ -14,14 +14,17 @@ import (
 // line and a program that imports this package all show the same. Bodies and
 // metadata are spliced in as they are stored.
 
-// AppendJSON appends the message's JSON to dst: {id, conversation_id, parent_id,
-// the members of the body, pinned, metadata, tokens, depth, siblings,
-// created_at}.
+// AppendJSON appends the message's JSON to dst: {id, conversation_id,
+// parent_id, the members of the body, reasoning where there is some, pinned,
+// metadata, tokens, depth, siblings, created_at}.
 func (m Message) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, m.ID)
 	dst = appendID(dst, `,"conversation_id":`, m.ConversationID)
 	dst = appendID(dst, `,"parent_id":`, m.ParentID)
 	dst = append(append(dst, ','), bodyMembers(m.Body)...)
+	if m.Reasoning != "" {
+		dst = appendString(dst, `,"reasoning":`, m.Reasoning)
+	}
 	dst = strconv.AppendBool(append(dst, `,"pinned":`...), m.Pinned)
 	dst = appendObject(dst, `,"metadata":`, m.Metadata)
 	dst = appendInt(dst, `,"tokens":`, m.Tokens)

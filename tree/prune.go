@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Prune deletes a message with all nodes below it, summaries included. Of a
@@ -29,6 +30,35 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 			p, err = s.prune(ctx, c, id)
 			return err
 		})
+	})
+	return p, err
+}
+
+// PruneLeaf is Prune of a message without child messages; of any other it is a
+// fault.Conflict. Where the message is the active head, its parent becomes it.
+func (s *Store) PruneLeaf(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
+	defer db.Wrap(&err, "tree.PruneLeaf(%s, %s)", conversationID, id)
+	err = s.inTx(ctx, func(s *Store) error {
+		c, err := s.lock(ctx, conversationID)
+		if err != nil {
+			return err
+		}
+		leaf, err := s.Message(ctx, conversationID, id)
+		if err != nil {
+			return err
+		}
+		below, err := s.q.CountSiblings(ctx, db.CountSiblingsParams{ConversationID: c.ID, ParentID: toUUID(id)})
+		if err == nil && below > 0 {
+			err = fault.New(fault.Conflict, "has_children", "", "The message has others below it. Prune these first.")
+		}
+		if err != nil {
+			return err
+		}
+		if leaf.ParentID != uuid.Nil && uuid.UUID(c.HeadID.Bytes) == id {
+			c.HeadID = toUUID(leaf.ParentID)
+		}
+		p, err = s.prune(ctx, c, id)
+		return err
 	})
 	return p, err
 }

@@ -2,14 +2,10 @@ package tree
 
 import (
 	"context"
-	"errors"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
@@ -20,20 +16,26 @@ import (
 const (
 	maxQueryBytes = 1000
 	MaxTerms      = 16              // different words in a query
-	SearchTimeout = 5 * time.Second // of each of a search's two statements
+	SearchTimeout = 5 * time.Second // of each of a search's statements
 )
 
 // Search finds messages by their words, newest first, in one conversation or,
 // where conversationID is uuid.Nil, in all of the tenant's. The query is in
 // the syntax of web searches: words must all occur, "quoted words" stand
 // together, or is or, -word must not occur. What has a colon in it, such as a
-// URL, counts as quoted. Words are compared whole and case
-// aside, without stemming; "quoted words" see the first 256 places of a word and
+// URL, counts as quoted. Words are compared case
+// aside, without stemming, and whole, but for the last one: unless it is quoted or
+// a blank follows, words that begin with it match too. Where nothing else in the
+// query finds messages, those beginnings are looked for in the newest 1,000
+// messages before the page; whole words in all of them.
+//
+// "Quoted words" see the first 256 places of a word and
 // the first 16,383 words of a message, as far as Postgres counts. A query of more than MaxTerms different words, or one
 // that any message without them would match, is a fault.Invalid, a search that
 // takes longer than SearchTimeout a fault.Timeout.
 //
-// It reads the tenant's messages that may have the words, newest first, until
+// It reads the tenant's newest messages, and then those that may have the words,
+// newest first, until
 // the page is full. Each hit names the newest leaf below it, the branch to open;
 // finding those walks what lies below the hits, at about 200,000 messages a
 // second.
@@ -43,24 +45,13 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 	if err != nil {
 		return Page[Hit]{}, err
 	}
-	query = inOneLine(query)
-	if err := checkText(query, "query", maxQueryBytes); err != nil {
-		return Page[Hit]{}, err
-	}
-	if strings.TrimSpace(query) == "" {
-		return Page[Hit]{}, fault.New(fault.Invalid, "empty_query", "query", "Say which words to look for.")
-	}
 	var out []Hit
-	err = s.searching(ctx, query, func(s *Store, q sought) error {
-		if conversationID != uuid.Nil {
-			if _, err := s.Conversation(ctx, conversationID); err != nil {
-				return err
-			}
+	err = s.searchingIn(ctx, query, conversationID, allWords, func(in extent, q sought) error {
+		spots, err := in.newest(ctx, q, before, limit+1)
+		if err != nil {
+			return err
 		}
-		if len(q.terms) == 0 {
-			return nil
-		}
-		out, err = s.hits(ctx, q, conversationID, before, limit)
+		out, err = in.describe(ctx, spots, q, limit)
 		return err
 	})
 	if err != nil {
@@ -69,145 +60,109 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 	return paged(out, limit, before, func(h Hit) cursor { return timed(h.Message.CreatedAt, h.Message.ID) }), nil
 }
 
-// hits gives one more than limit, if there is one.
-func (s *Store) hits(ctx context.Context, q sought, conversationID uuid.UUID, before cursor, limit int) ([]Hit, error) {
-	var which db.DescribeHitsParams
-	which.TenantID = s.tenant
-	add := func(conversationID, id pgtype.UUID) {
-		which.ConversationIds, which.Ids = append(which.ConversationIds, conversationID), append(which.Ids, id)
+// SearchRanked finds messages by their words like Search, best first. One of the
+// words is enough, unless the query has "quoted words", which must occur, or an
+// or. A message ranks by how many of the words it has, how rare they are, and how
+// short it is. It ranks 1,000 messages at most: among the newest 500, and the
+// newest 500 that have a rare word of the query.
+//
+// Later pages are of the messages that were there when the first was asked for.
+func (s *Store) SearchRanked(ctx context.Context, query string, conversationID uuid.UUID, p Paging) (_ Page[Hit], err error) {
+	defer db.Wrap(&err, "tree.SearchRanked(conversation %s, %+v)", conversationID, p)
+	limit, after, err := p.ranked("ranked", s.tenant, conversationID.String(), query)
+	if err != nil {
+		return Page[Hit]{}, err
 	}
-	if conversationID != uuid.Nil {
-		rows, err := s.q.SearchConversation(ctx, db.SearchConversationParams{
-			ConversationID: toUUID(conversationID), Terms: q.terms, Words: q.words, Entries: q.entries,
-			BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
-		})
-		if err != nil {
-			return nil, err
+	var page Page[Hit]
+	err = s.searchingIn(ctx, query, conversationID, anyWord, func(in extent, q sought) error {
+		all, newest, err := in.ranked(ctx, q, after.before())
+		if err != nil || after.offset() >= len(all) {
+			return err
 		}
+		shown := all[after.offset():]
+		if len(shown) > limit {
+			page.Next = after.next(limit, newest).String()
+			shown = shown[:limit]
+		}
+		page.Data, err = in.describe(ctx, shown, q, limit)
+		return err
+	})
+	return page, err
+}
+
+// mostTitles is how many conversations SearchTitles gives.
+const mostTitles = 20
+
+// SearchTitles finds conversations whose titles match a query, in the syntax of
+// Search: the 20 in which something was last said or pruned, that one first. It
+// reads the tenant's conversations, at about a million a second.
+func (s *Store) SearchTitles(ctx context.Context, query string) (out []Conversation, err error) {
+	defer db.Wrap(&err, "tree.SearchTitles")
+	err = s.searchingIn(ctx, query, uuid.Nil, allWords, func(in extent, q sought) error {
+		rows, err := in.s.q.FindTitles(ctx, db.FindTitlesParams{TenantID: s.tenant, Patterns: q.patterns, Words: q.words, RowLimit: mostTitles})
 		for _, row := range rows {
-			add(row.ConversationID, row.ID)
+			out = append(out, fromConversation(row))
 		}
-	} else {
-		rows, err := s.q.SearchTenant(ctx, db.SearchTenantParams{
-			TenantID: s.tenant, Terms: q.terms, Words: q.words, Entries: q.entries,
-			BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			add(row.ConversationID, row.ID)
-		}
+		return err
+	})
+	return out, err
+}
+
+// searchingIn checks a query and runs f in a transaction for it. It doesn't where
+// the query has no word.
+func (s *Store) searchingIn(ctx context.Context, query string, conversationID uuid.UUID, r reading, f func(extent, sought) error) error {
+	query = inOneLine(query)
+	if err := checkText(query, "query", maxQueryBytes); err != nil {
+		return err
 	}
-	if len(which.Ids) == 0 {
+	if strings.TrimSpace(query) == "" {
+		return fault.New(fault.Invalid, "empty_query", "query", "Say which words to look for.")
+	}
+	return s.searching(ctx, query, r, func(s *Store, q sought) error {
+		in := extent{s: s}
+		if conversationID != uuid.Nil {
+			c, err := s.Conversation(ctx, conversationID)
+			if err != nil {
+				return err
+			}
+			in.conversation, in.messages = toUUID(conversationID), c.messages
+		}
+		if len(q.terms) == 0 {
+			return nil
+		}
+		return f(in, q)
+	})
+}
+
+// describe gives the hits at some spots, in their order. Only the first limit of
+// them are shown. Spots where nothing is any more are left out.
+func (in extent) describe(ctx context.Context, spots []spot, q sought, limit int) ([]Hit, error) {
+	if len(spots) == 0 {
 		return nil, nil
 	}
-	rows, err := s.q.DescribeHits(ctx, which)
+	which := db.DescribeHitsParams{TenantID: in.s.tenant}
+	for _, at := range spots {
+		which.ConversationIds, which.Ids = append(which.ConversationIds, at.conversation), append(which.Ids, at.id)
+	}
+	rows, err := in.s.q.DescribeHits(ctx, which)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Hit, len(rows))
-	for i, row := range rows {
-		out[i] = Hit{
-			Message: fromMessage(row.Node, row.SiblingCount), LeafID: uuid.UUID(row.LeafID.Bytes),
-			Title: row.Title,
+	found := make(map[[2]pgtype.UUID]db.DescribeHitsRow, len(rows))
+	for _, row := range rows {
+		found[[2]pgtype.UUID{row.Node.ConversationID, row.Node.ID}] = row
+	}
+	out := make([]Hit, 0, len(rows))
+	for i, at := range spots {
+		row, ok := found[[2]pgtype.UUID{at.conversation, at.id}]
+		if !ok {
+			continue
 		}
+		hit := Hit{Message: fromMessage(row.Node, row.SiblingCount), LeafID: uuid.UUID(row.LeafID.Bytes), Title: row.Title}
 		if i < limit { // the one over it is not shown
-			out[i].Snippet = snippet(searchedText(row.Node), q.terms)
+			hit.Snippet = snippet(searchedText(row.Node), q.terms, q.prefix)
 		}
+		out = append(out, hit)
 	}
 	return out, nil
-}
-
-// sought is what a query looks for.
-type sought struct {
-	words   string   // the query as Postgres reads it, a tsquery
-	entries string   // those of the index that a message which matches has, a tsquery
-	terms   []string // words of which it has one at least; none where the query has no word
-}
-
-// searching runs f with what a query looks for, in a transaction with a short
-// timeout and plans that read nothing of other tenants. It is rolled back, as f
-// only reads, so that a caller's transaction keeps the settings that it had.
-func (s *Store) searching(ctx context.Context, query string, f func(*Store, sought) error) (err error) {
-	tx, err := s.h.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if rollback := tx.Rollback(ctx); err == nil {
-			err = rollback
-		}
-		var state *pgconn.PgError
-		if errors.As(err, &state) && state.Code == "57014" { // query_canceled
-			err = fault.New(fault.Timeout, "search_timeout", "query", "The search took longer than %s. Add a word that fewer messages have, or look in one conversation.", s.searchTimeout)
-		}
-	}()
-	s = s.over(tx)
-	row, err := s.q.BeginSearch(ctx, db.BeginSearchParams{
-		Query: quoteColons(query), TenantKey: db.TenantKey(s.tenant), Levels: db.SearchLevels, TimeoutMs: int32(s.searchTimeout.Milliseconds()),
-	})
-	if err != nil {
-		return err
-	}
-	q, err := toSought(row)
-	if err != nil {
-		return err
-	}
-	return f(s, q)
-}
-
-var (
-	quotedWord = regexp.MustCompile(`'(?:[^']|'')*'`)
-	phraseStep = regexp.MustCompile(`<(?:-|\d+)>`)
-)
-
-// toSought checks a query and makes that of the index from it: each word becomes
-// the entries that may stand for it, and words that stand together such as both
-// occur.
-func toSought(row db.BeginSearchRow) (sought, error) {
-	all := quotedWord.FindAllString(row.Words, -1)
-	slices.Sort(all)
-	if n := len(slices.Compact(all)); n > MaxTerms {
-		return sought{}, fault.New(fault.Invalid, "too_many_terms", "query", "The query has %d different words, and %d is the most. Leave some out.", n, MaxTerms)
-	}
-	if row.Positive == "T" {
-		return sought{}, fault.New(fault.Invalid, "no_term_to_find", "query", "The query only says what must not occur, which most messages match. Add a word that must.")
-	}
-	entries := make(map[string]string, len(row.Quoted))
-	for i, quoted := range row.Quoted {
-		entries["'"+quoted+"'"] = "( " + row.Entries[i] + " )"
-	}
-	var b strings.Builder
-	rest := row.Positive
-	for rest != "" {
-		at := quotedWord.FindStringIndex(rest)
-		if at == nil {
-			at = []int{len(rest), len(rest)}
-		}
-		b.WriteString(phraseStep.ReplaceAllString(rest[:at[0]], "&"))
-		b.WriteString(entries[rest[at[0]:at[1]]])
-		rest = rest[at[1]:]
-	}
-	return sought{words: row.Words, entries: b.String(), terms: row.Terms}, nil
-}
-
-// colonRun is text without blanks that has a colon, after the signs that negate
-// it.
-var colonRun = regexp.MustCompile(`(-*)(\S*:\S*)`)
-
-// quoteColons puts text with a colon in quotes. Outside quotes Postgres takes a
-// query apart at colons before its parser sees it: of a URL it would look for
-// words that the parser doesn't find in a message with that very URL.
-func quoteColons(query string) string {
-	parts := strings.Split(query, `"`)
-	for i := 0; i < len(parts); i += 2 { // the others are quoted
-		parts[i] = colonRun.ReplaceAllString(parts[i], `$1"$2"`)
-	}
-	return strings.Join(parts, `"`)
-}
-
-// inOneLine takes tabs and line ends, which a pasted query has, for blanks.
-func inOneLine(query string) string {
-	return strings.NewReplacer("\t", " ", "\r", " ", "\n", " ").Replace(query)
 }

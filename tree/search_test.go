@@ -1,10 +1,12 @@
 package tree_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +122,24 @@ func TestSearchReadsNothingOfOthers(t *testing.T) {
 			return len(p.Data), err
 		}}
 	}
+	for query, found := range map[string]int{"living": 50, "42": 1, "unheardof": 0, "unheardof rods 42": 50, `living "unheardof"`: 0} {
+		for where, in := range map[string]uuid.UUID{"a conversation": id, "a tenant": uuid.Nil} {
+			calls[where+", ranked: "+query] = struct {
+				terms, found int
+				call         func(*tree.Store) (int, error)
+			}{len(strings.Fields(query)), found, func(s *tree.Store) (int, error) {
+				p, err := s.SearchRanked(t.Context(), query, in, tree.Paging{Limit: 50})
+				return len(p.Data), err
+			}}
+		}
+	}
+	calls["titles"] = struct {
+		terms, found int
+		call         func(*tree.Store) (int, error)
+	}{1, 0, func(s *tree.Store) (int, error) {
+		list, err := s.SearchTitles(t.Context(), "living")
+		return len(list), err
+	}}
 	measure := func() map[string]effort {
 		if _, err := pool.Exec(t.Context(), "vacuum analyze nodes, conversations"); err != nil {
 			t.Fatal(err)
@@ -190,9 +210,12 @@ func TestSearchFindsWhatReadingFinds(t *testing.T) {
 		}
 		return strings.Join(words, rapid.SampledFrom([]string{" ", "\n", ", ", ""}).Draw(t, "between"))
 	})
-	// A query, and what it stands for: a run with a colon in it is a phrase.
-	query := rapid.Custom(func(t *rapid.T) [2]string {
+	// A query, and what it stands for: a run with a colon in it is a phrase, and a
+	// last part of letters and digits alone is the beginning of words.
+	alone := regexp.MustCompile(`^[\p{L}\p{N}\p{M}]+$`)
+	query := rapid.Custom(func(t *rapid.T) [3]string {
 		var parts, meant []string
+		last := ""
 		phrase := func(word string) string {
 			if strings.Contains(word, ":") {
 				return `"` + word + `"`
@@ -202,19 +225,31 @@ func TestSearchFindsWhatReadingFinds(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "parts") {
 			part := word.Draw(t, "word")
 			means := phrase(part)
+			last = part
 			switch rapid.IntRange(0, 6).Draw(t, "kind") {
 			case 0:
 				part = `"` + part + " " + word.Draw(t, "next") + `"`
-				means = part
+				means, last = part, ""
 			case 1:
-				part, means = "-"+part, "-"+means
+				part, means, last = "-"+part, "-"+means, ""
 			case 2:
 				other := word.Draw(t, "other")
 				part, means = part+" or "+other, means+" or "+phrase(other)
+				last = other
+			}
+			if !alone.MatchString(last) {
+				last = ""
 			}
 			parts, meant = append(parts, part), append(meant, means)
 		}
-		return [2]string{strings.Join(parts, " "), strings.Join(meant, " ")}
+		if last != "" { // in its place stands a word that nobody says
+			meant[len(meant)-1] = strings.TrimSuffix(meant[len(meant)-1], last) + "lastone"
+		}
+		sought := strings.Join(parts, " ")
+		if rapid.IntRange(0, 4).Draw(t, "blank") == 0 {
+			return [3]string{sought + " ", strings.ReplaceAll(strings.Join(meant, " "), "lastone", last), ""}
+		}
+		return [3]string{sought, strings.Join(meant, " "), last}
 	})
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -248,15 +283,15 @@ func TestSearchFindsWhatReadingFinds(t *testing.T) {
 			s := tree.New(pool).ForTenant(tenants[tenant])
 			in := rapid.SampledFrom([]uuid.UUID{uuid.Nil, ids[2*tenant]}).Draw(rt, "in")
 			drawn := query.Draw(rt, "query")
-			sought, meant := drawn[0], drawn[1]
+			sought, meant, last := drawn[0], drawn[1], drawn[2]
 			if len(sought) > 1000 || strings.TrimSpace(sought) == "" {
 				continue
 			}
 			rows, err := pool.Query(t.Context(), `
 				select n.id from nodes n join conversations c on c.id = n.conversation_id
 				where c.tenant_id = $1 and n.kind = 'message' and ($2::uuid is null or c.id = $2)
-				  and to_tsvector('simple', n.body ->> 'content') @@ websearch_to_tsquery('simple', $3)
-				order by n.created_at desc, n.id desc`, tenants[tenant], uuid.NullUUID{UUID: in, Valid: in != uuid.Nil}, meant)
+				  and to_tsvector('simple', n.body ->> 'content') @@ ts_rewrite(websearch_to_tsquery('simple', $3), 'lastone', (websearch_to_tsquery('simple', $4)::text || ':*')::tsquery)
+				order by n.created_at desc, n.id desc`, tenants[tenant], uuid.NullUUID{UUID: in, Valid: in != uuid.Nil}, meant, cmp.Or(last, "lastone"))
 			if err != nil {
 				rt.Fatal(err)
 			}

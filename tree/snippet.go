@@ -32,9 +32,9 @@ const mostHits = 1000
 
 // snippet cuts a text around the first of the places where most of the terms
 // stand together. Terms are words in lower case, as Postgres makes it; where that
-// is not what Go makes, and none is found, the text's beginning is shown.
-func snippet(text string, terms []string) string {
-	found := places(text, terms)
+// is not what Go makes, and none is found, the text's beginning is shown. Of prefix, one of them, words may begin with it.
+func snippet(text string, terms []string, prefix string) string {
+	found := places(text, terms, prefix)
 	at, most := 0, 0
 	for i, p := range found {
 		seen := make(map[int]bool, len(terms))
@@ -57,8 +57,8 @@ func snippet(text string, terms []string) string {
 // A foundTerm is where in a text one of the terms begins.
 type foundTerm struct{ at, term int }
 
-// places finds whole words.
-func places(text string, terms []string) (found []foundTerm) {
+// places finds whole words, and those that begin with prefix.
+func places(text string, terms []string, prefix string) (found []foundTerm) {
 	byFirst := map[rune][]int{}
 	lower := make([]string, len(terms))
 	for i, term := range terms {
@@ -70,7 +70,7 @@ func places(text string, terms []string) (found []foundTerm) {
 	for at, r := range text {
 		if !inWord(before) || !inWord(r) {
 			for _, i := range byFirst[unicode.ToLower(r)] {
-				if begins(text[at:], lower[i]) {
+				if begins(text[at:], lower[i], terms[i] == prefix) {
 					found = append(found, foundTerm{at, i})
 				}
 			}
@@ -84,8 +84,8 @@ func places(text string, terms []string) (found []foundTerm) {
 }
 
 // begins tells whether a text begins with a term in lower case, as a word of
-// its own.
-func begins(text, term string) bool {
+// its own or as the beginning of one.
+func begins(text, term string, ofWord bool) bool {
 	last := ' '
 	for _, want := range term {
 		r, size := utf8.DecodeRuneInString(text)
@@ -95,7 +95,7 @@ func begins(text, term string) bool {
 		text, last = text[size:], want
 	}
 	next, size := utf8.DecodeRuneInString(text)
-	return size == 0 || !inWord(last) || !inWord(next)
+	return ofWord || size == 0 || !inWord(last) || !inWord(next)
 }
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }

@@ -25,7 +25,7 @@ func TestSnippet(t *testing.T) {
 		"bytes that are no letter": {filler + "\u0301oak\u0301 oak " + filler, []string{"oak"}, "oak filler"},
 		"nothing":                  {"", []string{"oak"}, ""},
 	} {
-		got := snippet(test.text, test.terms)
+		got := snippet(test.text, test.terms, "")
 		if !strings.Contains(got, test.holds) || len(got) > snippetBytes || len(strings.Fields(got)) > snippetWords || !utf8.ValidString(got) {
 			t.Errorf("%s: %d bytes, %d words: %q, want %q in it", name, len(got), len(strings.Fields(got)), got, test.holds)
 		}
@@ -37,7 +37,7 @@ func TestSnippet(t *testing.T) {
 func TestSnippetIsBounded(t *testing.T) {
 	t.Parallel()
 	terms := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"}
-	found := places(strings.Repeat("a b c d e f g h i j k l m n o ", 10_000), terms)
+	found := places(strings.Repeat("a b c d e f g h i j k l m n o ", 10_000), terms, "")
 	if len(found) < mostHits || len(found) > mostHits+len(terms) {
 		t.Errorf("%d places", len(found))
 	}

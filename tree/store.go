@@ -34,6 +34,7 @@ type Store struct {
 	settings func(json.RawMessage) error // nil takes any
 
 	searchTimeout time.Duration
+	mostFound     int // by the index for one search
 }
 
 // An Option sets up a Store.
@@ -77,7 +78,7 @@ func WithAppendHook(h AppendHook) Option {
 // or a transaction. Over a transaction the caller commits. A method that fails
 // has then changed nothing, and the transaction goes on.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), searchTimeout: SearchTimeout}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), searchTimeout: SearchTimeout, mostFound: mostFound}
 	for _, o := range opts {
 		o(s)
 	}
@@ -168,6 +169,9 @@ func toUUID(id uuid.UUID) pgtype.UUID {
 	return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil}
 }
 
+// textOrNull stands null for "".
+func textOrNull(s string) pgtype.Text { return pgtype.Text{String: s, Valid: s != ""} }
+
 func toUUIDs(ids []uuid.UUID) []pgtype.UUID {
 	out := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {
@@ -197,7 +201,7 @@ func fromConversation(c db.Conversation) Conversation {
 func fromMessage(n db.Node, siblings int32) Message {
 	return Message{
 		ConversationID: uuid.UUID(n.ConversationID.Bytes), ID: uuid.UUID(n.ID.Bytes), ParentID: uuid.UUID(n.ParentID.Bytes),
-		Role: Role(n.Role), Body: n.Body, Metadata: n.Metadata, Pinned: n.Pinned,
+		Role: Role(n.Role), Body: n.Body, Reasoning: n.Reasoning.String, Metadata: n.Metadata, Pinned: n.Pinned,
 		Tokens: int(n.Tokens), PathTokens: n.PathTokens, Depth: int(n.Depth),
 		Siblings: Siblings{Index: int(n.SiblingIndex.Int32), Count: int(siblings)}, CreatedAt: n.CreatedAt.UTC(),
 	}

@@ -16,6 +16,7 @@ import (
 const (
 	MaxChain         = 1000    // messages of one AppendChain
 	MaxBodyBytes     = 1 << 20 // one message's body
+	MaxReasoning     = 1 << 19 // bytes of what was thought before one message
 	MaxMetadataBytes = 1 << 16 // metadata or settings of one thing
 	MaxTitleBytes    = 1000
 	MaxNesting       = chat.MaxNesting // arrays and objects within each other, in any JSON
@@ -48,6 +49,10 @@ type Conversation struct {
 
 	messages int // in it; for RoomFor
 }
+
+// MessageCount is how many messages the conversation has, those of all branches
+// together.
+func (c Conversation) MessageCount() int { return c.messages }
 
 // A Source says what a fork was made of, so that a repeated request for the same
 // fork is recognized.
@@ -89,6 +94,7 @@ type Message struct {
 	ParentID       uuid.UUID // uuid.Nil for a root
 	Role           Role
 	Body           json.RawMessage // chat-completions message object, byte for byte as it was given
+	Reasoning      string          // what the model thought before it said this; "" for none. No context has it, and no search
 	Metadata       json.RawMessage // nil for none
 	Pinned         bool            // stays verbatim when a compaction folds it
 	Tokens         int             // of this message
@@ -109,6 +115,7 @@ type Siblings struct {
 type NewMessage struct {
 	ID        uuid.UUID       // uuid.Nil: a new UUIDv7. A client's own id makes the append idempotent
 	Body      json.RawMessage // chat-completions message object: role, content, tool_calls, tool_call_id, name, and what else the model's provider defines
+	Reasoning string          // of an assistant's message, MaxReasoning bytes at most; "" for none
 	Metadata  json.RawMessage // an object; nil for none
 	Pinned    bool
 	CreatedAt time.Time // zero: now
@@ -179,6 +186,7 @@ type NewSummary struct {
 	Metadata  json.RawMessage
 	Tokens    int // what its message costs in a context, kept text and all; 0: what Body costs
 	CreatedAt time.Time
+	Over      uuid.UUID // for RecordCompaction: the summary that has to apply at the anchor still; uuid.Nil: the one that was merged
 }
 
 // A Page is one page of a list. Next is the cursor of the next page, or "" on the
@@ -223,6 +231,7 @@ type BundleNode struct {
 	ID        uuid.UUID // must be given
 	ParentID  uuid.UUID // uuid.Nil for a root; for a summary its anchor
 	Body      json.RawMessage
+	Reasoning string // of an assistant's message
 	Metadata  json.RawMessage
 	Pinned    bool
 	CreatedAt time.Time

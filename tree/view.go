@@ -37,10 +37,18 @@ type PathMessage struct {
 // A ViewOption changes what a View reads.
 type ViewOption func(*viewOptions)
 
-type viewOptions struct{ skeleton bool }
+type viewOptions struct {
+	skeleton bool
+	without  []uuid.UUID
+}
 
 // Skeleton leaves all bodies unread, except the summary's.
 func Skeleton() ViewOption { return func(o *viewOptions) { o.skeleton = true } }
+
+// Without reads the branch as if these summaries were not there.
+func Without(summaries ...uuid.UUID) ViewOption {
+	return func(o *viewOptions) { o.without = summaries }
+}
 
 // parts of a GetView row.
 const (
@@ -75,7 +83,7 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	read, folded := 0, 0 // rows; messages of the branch up to the cutoff, or in the prefix
 	err = db.EachViewRow(ctx, s.h, db.GetViewParams{
 		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
-		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton,
+		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton, Without: toUUIDs(o.without),
 	}, func(row *db.GetViewRow) error {
 		if read++; read == 1 {
 			v.Settings = row.Settings

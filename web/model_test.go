@@ -13,8 +13,9 @@ type puppet struct{ pieces chan string }
 
 // Pieces that are no text.
 const (
-	end  = "\x00end"
-	fail = "\x00fail"
+	end   = "\x00end"
+	fail  = "\x00fail"
+	think = "\x00think" // begins a piece of what the model thinks
 )
 
 func newPuppet() *puppet { return &puppet{make(chan string, 10_000)} }
@@ -45,6 +46,12 @@ func (p *puppet) Stream(ctx context.Context, _ llm.Request, each func(llm.Delta)
 				return response(), nil
 			case fail:
 				return response(), &llm.Error{Kind: llm.ErrUnavailable, Model: "puppet", Detail: "it fell over"}
+			}
+			if thought, found := strings.CutPrefix(piece, think); found {
+				if err := each(llm.Delta{Reasoning: thought}); err != nil {
+					return response(), err
+				}
+				continue
 			}
 			said.WriteString(piece)
 			if err := each(llm.Delta{Content: piece}); err != nil {

@@ -173,6 +173,11 @@ func TestServerSettings(t *testing.T) {
 		{"--trigger-ratio", "0.1", "keep_ratio"},
 		{"--compaction", "sometimes", "auto, manual or off"},
 		{"--compaction-workers", "-1", "give 0 for none"},
+		{"--digest", "sometimes", "when_needed, always or never"},
+		{"--standing-instructions", strings.Repeat("x", 4001), "4000 is the most"},
+		{"--model-price", "gpt-4o=2.5", "NAME=IN,OUT"},
+		{"--model-price", "gpt-4o=2.5,-1", "0 or more"},
+		{"--model-price", "2.5,10", "NAME=IN,OUT"},
 		{"--server-id", strings.Repeat("x", 101), "over 100 characters"},
 	} {
 		r := runProgram(t, env[:1], nil, "serve", "--addr", "127.0.0.1:0", tt.flag+"="+tt.value)

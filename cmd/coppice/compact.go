@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
@@ -21,10 +23,11 @@ type compactCommand struct {
 	KeepRecent   int    `placeholder:"N" help:"Messages that stay verbatim, at least."`
 	Instructions string `placeholder:"TEXT" help:"What the summary should take care of."`
 	LookAhead    string `placeholder:"WHAT" help:"What the summary's writer sees of the messages that stay: recent or none."`
+	Remake       string `placeholder:"SUMMARY" help:"Make this summary again from the messages, instead of a further one: its id, or the start of it. With other --instructions, say, or by another --summary-model."`
 }
 
 func (cmd *compactCommand) Help() string {
-	return `Folds what may be folded of a branch into a summary, even below the trigger. No message is lost, and coppice prune undoes it.`
+	return `Folds what may be folded of a branch into a summary, even below the trigger. With --remake it makes a summary again that there is. No message is lost, and coppice prune undoes it.`
 }
 
 func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
@@ -43,9 +46,7 @@ func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs 
 		if err != nil {
 			return err
 		}
-		k, err := contexts.Compact(ctx, c.ID, head, summarize.TriggerRequest, &summarize.Demand{
-			KeepRecentMessages: cmd.KeepRecent, Instructions: cmd.Instructions, LookAhead: summarize.LookAhead(cmd.LookAhead),
-		})
+		k, err := cmd.compact(ctx, store, contexts, c, head)
 		if err != nil {
 			return cmd.usage(err)
 		}
@@ -59,6 +60,22 @@ func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs 
 		}
 		return err
 	})
+}
+
+func (cmd *compactCommand) compact(ctx context.Context, store *tree.Store, contexts *summarize.Service, c tree.Conversation, head uuid.UUID) (k tree.Compaction, err error) {
+	if cmd.Remake == "" {
+		return contexts.Compact(ctx, c.ID, head, summarize.TriggerRequest, &summarize.Demand{
+			KeepRecentMessages: cmd.KeepRecent, Instructions: cmd.Instructions, LookAhead: summarize.LookAhead(cmd.LookAhead),
+		})
+	}
+	if cmd.KeepRecent != 0 || cmd.LookAhead != "" {
+		return k, usagef("--keep-recent and --look-ahead don't go with --remake: the summary folds what it folded")
+	}
+	id, err := findNode(ctx, store, c.ID, cmd.Remake)
+	if err != nil {
+		return k, err
+	}
+	return contexts.Remake(ctx, c.ID, id, summarize.RemakeDemand{Instructions: cmd.Instructions})
 }
 
 // usage names the flag that a demand is wrong by.

@@ -72,8 +72,15 @@ func TestContextCommands(t *testing.T) {
 	}{
 		{"prune_summary", []string{"prune", "--yes", orchard, summaries[1]}},
 		{"explain_undone", []string{"explain", orchard}},
+		{"compact_remake", []string{"compact", "--remake", summaries[0], "--instructions", "Keep the varieties.", orchard}},
+		{"compact_remake_replaced", []string{"compact", "--remake", summaries[0], orchard}},
+		{"compact_remake_bad_wish", []string{"compact", "--remake", summaries[0], "--keep-recent", "3", orchard}},
 		{"prune_subtree", []string{"prune", "--yes", "--json", orchard, "01990000-0111"}},
 		{"replay_pruned", []string{"replay", "--out", out, orchard}},
+		{"replay_all", []string{"replay", "--all", "--min-messages", "3", "--out", filepath.Join(out, "all")}},
+		{"replay_all_large", []string{"replay", "--all", "--min-messages", "1000", "--out", filepath.Join(out, "large")}},
+		{"replay_all_and_one", []string{"replay", "--all", "--out", out, orchard}},
+		{"replay_one_of_size", []string{"replay", "--min-messages", "3", "--out", out, orchard}},
 	} {
 		r := runProgram(t, env, nil, tt.args...)
 		golden(t, "contexts/"+tt.name, steady(commandText(tt.args, r), out))

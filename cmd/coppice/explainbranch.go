@@ -16,17 +16,22 @@ type explainCommand struct {
 	dataFlags
 	outputFlags
 	settingsFlags `group:"Contexts and compactions"`
+	modelFlags    `group:"Models"`
 	branchArgs
 }
 
 func (cmd *explainCommand) Help() string {
-	return `Which summary applies to a branch, why the others don't, how far it is from its trigger, and what a compaction would do now. The settings are the conversation's over those given here, which should be the server's.`
+	return `Which summary applies to a branch, why the others don't, how far it is from its trigger, and what a compaction would do now. The settings are the conversation's over those given here, which should be the server's, as the models should: without them no summary waits for one.`
 }
 
 func (cmd *explainCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
-		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
+		models, err := cmd.summaryModels()
+		if err != nil {
+			return err
+		}
+		contexts, err := newContexts(store, &cmd.settingsFlags, models, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err
 		}
@@ -63,6 +68,12 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 		out.Line("%s", mark+out.Bold("summary "+short(s.ID))+" at "+short(s.ParentID)+" folds up to "+short(s.LastSummarizedID)+
 			", "+terminal.Writer(s.Model, s.Origin)+", "+terminal.Count(s.Tokens, "token"))
 		out.Line("  %s", s.Reason)
+		if s.Waits {
+			out.Line("  It waits to be made again from the messages: the offline digest had a part in it.")
+		}
+	}
+	if n := len(e.UnheldIDs); n > 0 {
+		out.Line("The summary folds %s that it doesn't keep, as their share of the window was full.", terminal.Count(n, "pinned message"))
 	}
 	if len(e.Summaries) == 0 {
 		out.Line("There is no summary.")
@@ -80,6 +91,9 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 		out.Line("After it %s would stay verbatim, and %s of the folded ones.", terminal.Count(p.TailMessages, "message"), terminal.Thousands(len(p.KeptIDs)))
 		if len(p.CutIDs) > 0 {
 			out.Line("Of those, %s would be cut in the middle.", terminal.Thousands(len(p.CutIDs)))
+		}
+		if n := len(p.UnheldIDs); n > 0 {
+			out.Line("No room is left for %s.", terminal.Count(n, "older pinned message"))
 		}
 	} else {
 		out.Line("One asked for now would do nothing.")

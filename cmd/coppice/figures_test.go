@@ -35,7 +35,7 @@ type figure struct {
 // has asked for yet.
 func figures(t *testing.T) map[string]figure {
 	t.Helper()
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=sk-none"}, "--summary-model", "gpt-4o")
+	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=sk-none"}, "--summary-model", "gpt-4o", "--model-price", "gpt-4o=2.5,10")
 	call(t, http.MethodGet, s.url+"/v1/conversations", nil, http.StatusOK, nil)
 	_, text, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
 	if err != nil {

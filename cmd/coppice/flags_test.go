@@ -62,3 +62,13 @@ func TestStandardDir(t *testing.T) {
 		}
 	}
 }
+
+// Prices stand behind the last equals sign, because names may have one.
+func TestModelPrice(t *testing.T) {
+	t.Parallel()
+	f := priceFlags{ModelPrice: []string{"gpt-4o=2.5,10", "my=own=0,0.25"}}
+	prices, err := f.prices()
+	if err != nil || len(prices) != 2 || prices["gpt-4o"].Prompt != 2.5 || prices["gpt-4o"].Completion != 10 || prices["my=own"].Completion != 0.25 {
+		t.Errorf("%v, %v", prices, err)
+	}
+}

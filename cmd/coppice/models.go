@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize"
 )
 
@@ -38,6 +41,29 @@ func (f *modelFlags) models() app.Models {
 		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, LegacyFields: f.OpenAILegacyFields,
 		Summaries: f.SummaryModel, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow,
 	}
+}
+
+// priceFlags say what models cost.
+type priceFlags struct {
+	ModelPrice []string `sep:"none" placeholder:"NAME=IN,OUT" help:"What a million tokens cost of a model, or of those whose names begin so: sent, and given. In any currency; repeat it for others. Usage and metrics then tell costs."`
+}
+
+// prices reads --model-price.
+func (f *priceFlags) prices() (llm.Prices, error) {
+	prices := llm.Prices{}
+	for _, given := range f.ModelPrice {
+		at := strings.LastIndex(given, "=")
+		in, out, two := strings.Cut(given[at+1:], ",")
+		prompt, err1 := strconv.ParseFloat(in, 64)
+		completion, err2 := strconv.ParseFloat(out, 64)
+		if at > 0 && two && err1 == nil && err2 == nil {
+			prices[given[:at]] = llm.Price{Prompt: prompt, Completion: completion}
+		}
+		if at <= 0 || !two || err1 != nil || err2 != nil || prices.Check() != nil {
+			return nil, usagef("--model-price %s: it takes NAME=IN,OUT, such as gpt-4o-mini=0.15,0.60, with two numbers, 0 or more", given)
+		}
+	}
+	return prices, nil
 }
 
 // summaryModels are the models that write summaries; nil where none can be asked.

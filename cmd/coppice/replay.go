@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 
 	"github.com/google/uuid"
@@ -20,13 +21,15 @@ import (
 type replayCommand struct {
 	dataFlags
 	modelFlags   `group:"Models"`
-	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	Conversation string `arg:"" optional:"" help:"Its id, the start of its id, or its title."`
+	All          bool   `help:"Replay all conversations of the tenant, each in a folder of its own."`
+	MinMessages  uint32 `placeholder:"N" help:"With --all: only conversations of so many messages or more."`
 	Out          string `required:"" type:"path" placeholder:"DIR" help:"Folder to write to, one folder in it for each compaction. It is made where there is none."`
 	Model        string `placeholder:"NAME" help:"Have this model write the summaries once more, and show both side by side; offline-digest is no model, but makes extracts offline. Nothing is stored."`
 }
 
 func (cmd *replayCommand) Help() string {
-	return `For every compaction of a conversation, writes what the model was given and gave: system_prompt.txt, user_messages.txt, prompt.json (the request's messages), input.txt (the messages as the prompt shows them), output.txt (the summary), and metadata.json with counts and whether a tag of the prompt leaked into the summary.
+	return `For every compaction of a conversation, or of all, writes what the model was given and gave: system_prompt.txt, user_messages.txt, prompt.json (the request's messages), input.txt (the messages as the prompt shows them), output.txt (the summary), and metadata.json with counts and whether a tag of the prompt leaked into the summary.
 
 All is rebuilt from the database. metadata.json says what can't be, because it was deleted. Where the summary is an extract made offline, the prompt is the one that a model would have been given.`
 }
@@ -46,38 +49,64 @@ func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		if err != nil {
 			return err
 		}
-		c, err := findConversation(ctx, store, cmd.Conversation)
+		chosen, err := cmd.chosen(ctx, store)
 		if err != nil {
 			return err
 		}
-		list, err := readPages(pageFlags{}, func(p tree.Paging) (tree.Page[tree.Compaction], error) {
-			return store.Compactions(ctx, c.ID, p)
-		})
-		if err != nil {
-			return err
-		}
-		slices.Reverse(list.Data) // the oldest is the first
-		for i, k := range list.Data {
-			r := replayed{Compaction: k, number: i + 1, model: cmd.Model}
-			window, _ := models.Window(k.Model) // 0, for any, where it isn't known
-			if r.Replayed, err = contexts.Replay(ctx, k, window); err != nil {
+		total := 0
+		for _, c := range chosen {
+			list, err := readPages(pageFlags{}, func(p tree.Paging) (tree.Page[tree.Compaction], error) {
+				return store.Compactions(ctx, c.ID, p)
+			})
+			if err != nil {
 				return err
 			}
-			if again != nil && len(r.Input.Fold) > 0 {
-				rewritten, err := contexts.Rewrite(ctx, r.Replayed, again)
-				if err != nil {
+			folder := cmd.Out
+			if cmd.All && len(list.Data) > 0 {
+				folder = filepath.Join(folder, c.ID.String())
+				out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
+			}
+			slices.Reverse(list.Data) // the oldest is the first
+			for i, k := range list.Data {
+				r := replayed{Compaction: k, number: i + 1, model: cmd.Model}
+				window, _ := models.Window(k.Model) // 0, for any, where it isn't known
+				if r.Replayed, err = contexts.Replay(ctx, k, window); err != nil {
 					return err
 				}
-				r.again = &rewritten
+				if again != nil && len(r.Input.Fold) > 0 {
+					rewritten, err := contexts.Rewrite(ctx, r.Replayed, again)
+					if err != nil {
+						return err
+					}
+					r.again = &rewritten
+				}
+				if err := r.write(folder); err != nil {
+					return err
+				}
+				r.report(out)
 			}
-			if err := r.write(cmd.Out); err != nil {
-				return err
-			}
-			r.report(out)
+			total += len(list.Data)
 		}
-		out.Remark("Wrote %s to %s.", terminal.Count(len(list.Data), "compaction"), cmd.Out)
+		out.Remark("Wrote %s to %s.", terminal.Count(total, "compaction"), cmd.Out)
 		return nil
 	})
+}
+
+// chosen are the conversations to be replayed.
+func (cmd *replayCommand) chosen(ctx context.Context, store *tree.Store) ([]tree.Conversation, error) {
+	switch {
+	case cmd.All && cmd.Conversation != "":
+		return nil, usagef("--all replays every conversation: leave %q out, or --all", cmd.Conversation)
+	case !cmd.All && cmd.MinMessages > 0:
+		return nil, usagef("--min-messages chooses among all conversations: give --all with it")
+	case !cmd.All:
+		c, err := findConversation(ctx, store, cmd.Conversation)
+		return []tree.Conversation{c}, err
+	}
+	all, err := readPages(pageFlags{}, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
+		return store.Conversations(ctx, "", p)
+	})
+	return slices.DeleteFunc(all.Data, func(c tree.Conversation) bool { return c.MessageCount() < int(cmd.MinMessages) }), err
 }
 
 // again is the summarizer of --model, nil where none is asked for.

@@ -11,6 +11,7 @@ import (
 // replyFlags say which models answer, and how many replies run.
 type replyFlags struct {
 	ReplyModel      []string      `placeholder:"NAME" help:"Model that answers; repeat it for others that requests may choose, the first being the default. Without it the offline model answers, which understands nothing."`
+	SendReasoning   []string      `placeholder:"NAME" help:"Model, or those whose names begin so, that is given what it thought before it called tools; repeat it for others. Adds to the models the program knows to want it."`
 	ReplyTimeout    time.Duration `default:"5m" placeholder:"DURATION" help:"Time that an answer may take, whether or not its client is still there (${default})."`
 	MaxReplies      int           `default:"256" placeholder:"N" help:"Answers under way at a time, of all tenants together (${default})."`
 	MaxStreams      int           `name:"max-streams-per-key" default:"64" placeholder:"N" help:"Streams of answers that one key may have open at a time (${default})."`

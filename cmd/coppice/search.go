@@ -16,6 +16,7 @@ type searchCommand struct {
 	outputFlags
 	pageFlags
 	Conversation string   `short:"c" placeholder:"CONVERSATION" help:"Search in one conversation only: its id, the start of its id, or its title."`
+	Sort         string   `enum:"newest,relevance" default:"newest" placeholder:"ORDER" help:"newest or relevance: with the latter, one of the words is enough (${default})."`
 	Words        []string `arg:"" name:"query" help:"Words to find, \"a phrase\", this OR that; after --, a -word to leave out."`
 }
 
@@ -30,8 +31,12 @@ func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *
 			}
 			in = c.ID
 		}
+		query, find := strings.Join(cmd.Words, " "), store.Search
+		if cmd.Sort == "relevance" {
+			find = store.SearchRanked
+		}
 		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Hit], error) {
-			return store.Search(ctx, strings.Join(cmd.Words, " "), in, p)
+			return find(ctx, query, in, p)
 		})
 		if err != nil {
 			return err
@@ -39,15 +44,34 @@ func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		if cmd.JSON {
 			return writePage(out, page)
 		}
-		if len(page.Data) == 0 {
+		var titled []tree.Conversation
+		if in == uuid.Nil && cmd.Cursor == "" {
+			if titled, err = store.SearchTitles(ctx, query); err != nil {
+				return err
+			}
+		}
+		if len(page.Data)+len(titled) == 0 {
 			out.Remark("Nothing found.")
 			return nil
 		}
+		writeTitled(out, titled)
 		writeHits(out, page.Data)
 		remarkMore(out, page.Next)
 		return nil
 	})
 }
+
+// writeTitled prints each conversation as two lines: its title, and how to open
+// it.
+func writeTitled(out *terminal.Console, list []tree.Conversation) {
+	for _, c := range list {
+		out.Line("%s  %s", out.Bold(terminal.OneLine(title(c), out.Width-len(titledMark)-2)), out.Dim(titledMark))
+		out.Line("%s", out.Dim("  coppice show "+c.ID.String()))
+		out.Line("")
+	}
+}
+
+const titledMark = "conversation"
 
 // writeHits prints each hit as two lines: the words around it, and the branch
 // to open, as coppice show takes it.

@@ -23,8 +23,10 @@ type serveCommand struct {
 	databaseFlags     `group:"Database"`
 	settingsFlags     `group:"Contexts and compactions"`
 	modelFlags        `group:"Models"`
+	priceFlags        `group:"Models"`
 	workerFlags       `group:"Contexts and compactions"`
 	replyFlags        `group:"Replies"`
+	openAIFlags       `group:"OpenAI"`
 	MaxConns          int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
 	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
 	Insecure          bool          `help:"Serve other machines although no API key was made: whoever reaches the server reads and writes everything."`
@@ -44,6 +46,7 @@ type serveCommand struct {
 	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
 	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of such a file may have (${default}). It is held in memory several times over."`
 	ImportSummaries   string        `enum:"keep, drop" default:"keep" placeholder:"keep|drop" group:"Limits" help:"What to do with the summaries of files imported over REST, which nobody has checked: keep them, marked as imported, or drop them (${default})."`
+	MaxRecallBytes    int64         `default:"268435456" placeholder:"BYTES" group:"Limits" help:"Memory for the words of conversations that were asked about by recall lately (${default})."`
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
 }
 
@@ -108,7 +111,10 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	config.Database = cmd.databaseFlags.config()
 	config.Database.MaxConns, config.Database.StatementTimeout = cmd.MaxConns, cmd.StatementTimeout
 	config.Models = cmd.models()
-	config.Models.Replies = cmd.ReplyModel
+	config.Models.Replies, config.Models.WantReasoning = cmd.ReplyModel, cmd.SendReasoning
+	if config.Models.Prices, err = cmd.prices(); err != nil {
+		return config, err
+	}
 	config.Limits = tree.Limits{Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages)}
 	if config.Contexts.Settings, err = cmd.settings(); err != nil {
 		return config, err
@@ -119,6 +125,13 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	}
 	if config.Replies, err = cmd.replyFlags.config(); err != nil {
 		return config, err
+	}
+	if config.Replies.Aliases, err = cmd.aliases(cmd.ReplyModel, config.Models.Reachable()); err != nil {
+		return config, err
+	}
+	config.OpenAI = cmd.recognition()
+	if config.RecallBytes = cmd.MaxRecallBytes; config.RecallBytes <= 0 {
+		return config, usagef("--max-recall-bytes must be 1 or more")
 	}
 	config.Server = server.Config{
 		AllowedHosts:          cmd.AllowHost,

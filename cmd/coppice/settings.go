@@ -17,13 +17,15 @@ import (
 // settingsFlags say how long contexts are and when branches are compacted. A
 // conversation's own settings win over them.
 type settingsFlags struct {
-	Settings            string   `placeholder:"JSON|FILE" help:"Settings of contexts and compactions: a JSON object, or a file that has one. The flags below win over it."`
-	Compaction          string   `placeholder:"MODE" help:"Who asks for compactions: auto (long branches do by themselves), manual (only requests do) or off (auto)."`
-	MaxContextTokens    *int     `placeholder:"TOKENS" help:"Window of the model that reads contexts (128000)."`
-	ReservedTokens      *int     `placeholder:"TOKENS" help:"Part of the window for the answer (16000)."`
-	TriggerRatio        *float64 `placeholder:"RATIO" help:"Compact a branch whose context fills more than this share of the rest (0.75)."`
-	KeepRatio           *float64 `placeholder:"RATIO" help:"Share that then stays verbatim (0.2)."`
-	SummaryTargetTokens *int     `placeholder:"TOKENS" help:"Size of a summary (4000)."`
+	Settings             string   `placeholder:"JSON|FILE" help:"Settings of contexts and compactions: a JSON object, or a file that has one. The flags below win over it."`
+	Compaction           string   `placeholder:"MODE" help:"Who asks for compactions: auto (long branches do by themselves), manual (only requests do) or off (auto)."`
+	MaxContextTokens     *int     `placeholder:"TOKENS" help:"Window of the model that reads contexts (128000)."`
+	ReservedTokens       *int     `placeholder:"TOKENS" help:"Part of the window for the answer (16000)."`
+	TriggerRatio         *float64 `placeholder:"RATIO" help:"Compact a branch whose context fills more than this share of the rest (0.75)."`
+	KeepRatio            *float64 `placeholder:"RATIO" help:"Share that then stays verbatim (0.2)."`
+	SummaryTargetTokens  *int     `placeholder:"TOKENS" help:"Size of a summary (4000)."`
+	Digest               string   `placeholder:"WHEN" help:"When the offline digest writes a summary because no model gave one: when_needed (only where the branch doesn't fit its window), always or never. Without it, when_needed where models write summaries, and always where none does."`
+	StandingInstructions string   `placeholder:"TEXT" help:"What every summary should take care of."`
 }
 
 // settings gives the defaults with the file's or the JSON's over them, and the
@@ -33,8 +35,10 @@ func (f *settingsFlags) settings() (summarize.Settings, error) {
 	if err := f.readObject(members); err != nil {
 		return summarize.Settings{}, err
 	}
-	if f.Compaction != "" {
-		members["compaction"] = f.Compaction
+	for name, text := range map[string]string{"compaction": f.Compaction, "digest": f.Digest, "instructions": f.StandingInstructions} {
+		if text != "" {
+			members[name] = text
+		}
 	}
 	for name, n := range map[string]*int{
 		"max_context_tokens": f.MaxContextTokens, "reserved_tokens": f.ReservedTokens, "summary_target_tokens": f.SummaryTargetTokens,
@@ -85,17 +89,21 @@ func (f *settingsFlags) readObject(members map[string]any) error {
 
 // workerFlags say how a server takes part in background work.
 type workerFlags struct {
-	CompactionWorkers int    `default:"2" placeholder:"N" help:"Branches that this server compacts at once (${default}); 0 leaves that to the other servers on the database."`
+	CompactionWorkers *int   `placeholder:"N" help:"Branches that this server compacts at once; 0 leaves that to the other servers on the database. Without it 2, or where no model writes summaries one for each processor. One more may have its summary made again."`
 	ServerID          string `placeholder:"NAME" help:"Name of this server among those on the database, the same at each start, so that it takes up at once what it was doing when it was killed. By default it is made of the host name and the data directory or the address."`
 }
 
 // config is what the flags say of background jobs.
 func (f *workerFlags) config() (config jobs.Config, err error) {
 	switch {
-	case f.CompactionWorkers < 0:
+	case f.CompactionWorkers != nil && *f.CompactionWorkers < 0:
 		return config, usagef("--compaction-workers is negative: give 0 for none")
 	case len(f.ServerID) > app.MaxWorkerID:
 		return config, usagef("--server-id has over %d characters", app.MaxWorkerID)
 	}
-	return jobs.Config{ID: f.ServerID, Concurrency: cmp.Or(f.CompactionWorkers, -1)}, nil
+	config.ID = f.ServerID
+	if f.CompactionWorkers != nil {
+		config.Concurrency = cmp.Or(*f.CompactionWorkers, -1)
+	}
+	return config, nil
 }

@@ -18,6 +18,7 @@ type showCommand struct {
 	dataFlags
 	outputFlags
 	Limit        int    `default:"0" placeholder:"N" help:"Only the last N messages; 0 for all."`
+	Reasoning    bool   `help:"Also what a model thought before its answers. --json has it in any case."`
 	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
 	Head         string `arg:"" optional:"" default:"active" help:"Message that the branch ends in: its id, the start of its id, or active."`
 }
@@ -43,7 +44,7 @@ func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 		branch := store.Branch(ctx, c.ID, head, cmd.Limit)
 		switch {
 		case !cmd.JSON:
-			return writeTranscript(out, c, last, branch)
+			return writeTranscript(out, c, last, branch, cmd.Reasoning)
 		case cmd.Limit == 0:
 			return writeTranscriptJSON(out, branch)
 		}
@@ -83,7 +84,7 @@ func writeTranscriptJSON(out *terminal.Console, branch iter.Seq2[tree.Message, e
 	return list.end("")
 }
 
-func writeTranscript(out *terminal.Console, c tree.Conversation, head tree.Message, branch iter.Seq2[tree.Message, error]) error {
+func writeTranscript(out *terminal.Console, c tree.Conversation, head tree.Message, branch iter.Seq2[tree.Message, error], reasoning bool) error {
 	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
 	active := ""
 	if head.ID == c.HeadID {
@@ -100,6 +101,9 @@ func writeTranscript(out *terminal.Console, c tree.Conversation, head tree.Messa
 			out.Line("%s", out.Dim("… "+terminal.Count(m.Depth, "message")+" above …"))
 		}
 		first = false
+		if !reasoning {
+			m.Reasoning = ""
+		}
 		writeMessage(out, m)
 	}
 	return nil
@@ -123,6 +127,9 @@ func writeMessage(out *terminal.Console, m tree.Message) {
 	}
 	out.Line("")
 	out.Line("%s  %s", out.Bold("── "+strings.Join(head, " ")), out.Dim(clock(m.CreatedAt)))
+	for line := range strings.Lines(terminal.Printable(m.Reasoning)) {
+		out.Line("%s", out.Dim("┆ "+strings.TrimRight(line, "\n")))
+	}
 	for _, part := range linesOf(said) {
 		out.Line("%s", part)
 	}

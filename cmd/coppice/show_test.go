@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -56,6 +60,27 @@ func TestLastMessages(t *testing.T) {
 			if m.ID != want[i] {
 				t.Fatalf("limit %d: message %d is %s", limit, i, m.ID)
 			}
+		}
+	}
+}
+
+// What a model thought is printed where it is asked for, set apart from the answer,
+// and can't steer the terminal.
+func TestShowReasoning(t *testing.T) {
+	t.Parallel()
+	m := tree.Message{Role: tree.RoleAssistant, Body: json.RawMessage(`{"role":"assistant","content":"A wood."}`), Reasoning: "Hm.\n\nHazel\x1b[2J."}
+	for asked, want := range map[bool]string{false: "\nA wood.\n", true: "\n┆ Hm.\n┆ \n┆ Hazel"} {
+		var b bytes.Buffer
+		out := &terminal.Console{Writer: bufio.NewWriter(&b), Width: 80}
+		branch := func(yield func(tree.Message, error) bool) { yield(m, nil) }
+		if err := writeTranscript(out, tree.Conversation{}, m, branch, asked); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Writer.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, want) || !strings.HasSuffix(got, "A wood.\n") || strings.Contains(got, "\x1b[2J") || !asked && strings.Contains(got, "Hazel") {
+			t.Errorf("asked for %t: %q", asked, got)
 		}
 	}
 }

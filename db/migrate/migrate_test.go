@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -170,7 +171,10 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 }
 
 // latest is the version that the migrations lead to.
-func latest(t *testing.T) (version int64) {
+func latest(t *testing.T) int64 { return before(t, math.MaxInt64) }
+
+// before is the version that comes before another one.
+func before(t *testing.T, next int64) (version int64) {
 	t.Helper()
 	files, err := fs.Glob(migrate.Files(), "*.sql")
 	if err != nil {
@@ -181,7 +185,9 @@ func latest(t *testing.T) (version int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		version = max(version, v)
+		if v < next {
+			version = max(version, v)
+		}
 	}
 	return version
 }
@@ -245,7 +251,7 @@ func TestCheckSchema(t *testing.T) {
 	}
 	set(1)
 	var older *db.SchemaOlderError
-	if err := db.CheckSchema(t.Context(), conn); !errors.As(err, &older) || older.Have != db.SchemaVersion-1 || older.Want != db.SchemaVersion {
+	if err := db.CheckSchema(t.Context(), conn); !errors.As(err, &older) || older.Have != before(t, db.SchemaVersion) || older.Want != db.SchemaVersion {
 		t.Errorf("an older schema: %v", err)
 	}
 }

@@ -57,6 +57,7 @@ class Coppice {
 
 type ReplyEvent =
   | { name: 'reply.started'; data: Schemas['ReplyStarted'] }
+  | { name: 'reply.reasoning'; data: Schemas['ReplyReasoning'] }
   | { name: 'reply.delta'; data: Schemas['ReplyDelta'] }
   | { name: 'reply.completed'; data: Schemas['ReplyCompleted'] }
   | { name: 'reply.stopped'; data: Schemas['ReplyStopped'] }

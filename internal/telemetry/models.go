@@ -11,10 +11,20 @@ import (
 type modelMetrics struct {
 	calls    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	tokens   *prometheus.CounterVec
+	spent    *prometheus.CounterVec
+	cost     func(model string, promptTokens, completionTokens int) (float64, bool)
 }
 
-func newModelMetrics() *modelMetrics {
+func newModelMetrics(cost func(model string, promptTokens, completionTokens int) (float64, bool)) *modelMetrics {
 	return &modelMetrics{
+		cost: cost,
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "coppice_model_tokens_total", Help: "Tokens that models were sent (prompt) and gave (completion), as their providers counted them.",
+		}, []string{"model", "direction"}),
+		spent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "coppice_model_cost_total", Help: "What those tokens cost at the prices of --model-price; only of models that have one.",
+		}, []string{"model"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "coppice_model_calls_total", Help: "Calls of models that ended, by what came of them.",
 		}, []string{"model", "outcome"}),
@@ -31,9 +41,19 @@ func (m *modelMetrics) begin(model string) {
 		m.calls.WithLabelValues(model, outcome)
 	}
 	m.duration.WithLabelValues(model)
+	m.tokens.WithLabelValues(model, "prompt")
+	m.tokens.WithLabelValues(model, "completion")
+	if _, known := m.cost(model, 0, 0); known {
+		m.spent.WithLabelValues(model)
+	}
 }
 
 func (m *modelMetrics) observe(c llm.Call) {
 	m.calls.WithLabelValues(c.Model, c.Outcome).Inc()
 	m.duration.WithLabelValues(c.Model).Observe(c.Took.Seconds())
+	m.tokens.WithLabelValues(c.Model, "prompt").Add(float64(c.PromptTokens))
+	m.tokens.WithLabelValues(c.Model, "completion").Add(float64(c.CompletionTokens))
+	if cost, known := m.cost(c.Model, c.PromptTokens, c.CompletionTokens); known {
+		m.spent.WithLabelValues(c.Model).Add(cost)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -28,15 +29,16 @@ type Telemetry struct {
 }
 
 // New makes a Telemetry with the figures of a pool. Without a registry it makes
-// one, with the figures of the process as well.
-func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string) (*Telemetry, error) {
+// one, with the figures of the process as well. cost says what tokens of a model
+// cost, and whether its price is known.
+func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string, cost func(model string, promptTokens, completionTokens int) (float64, bool)) (*Telemetry, error) {
 	own := []prometheus.Collector{poolCollector{pool}, newBuildInfo(version)}
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	t := &Telemetry{Registry: registry, Tracing: tracing, models: newModelMetrics()}
-	return t, t.register(append(own, t.models.calls, t.models.duration)...)
+	t := &Telemetry{Registry: registry, Tracing: tracing, models: newModelMetrics(cost)}
+	return t, t.register(append(own, t.models.calls, t.models.duration, t.models.tokens, t.models.spent)...)
 }
 
 func (t *Telemetry) register(all ...prometheus.Collector) error {
@@ -57,6 +59,11 @@ func (t *Telemetry) Model(m llm.Model) llm.Model {
 // Replies adds the figures of replies.
 func (t *Telemetry) Replies(s *reply.Service) error {
 	return t.register(replyCollector{s})
+}
+
+// Recall adds the figures of recall.
+func (t *Telemetry) Recall(s *recall.Service) error {
+	return t.register(recallCollector{s})
 }
 
 // newBuildInfo is always 1, and tells by its labels which program runs.

@@ -1,5 +1,6 @@
 // Package memory measures what is still known of a long conversation: whether
-// recall finds the messages that hold the evidence for a question.
+// recall finds the messages that hold the evidence for a question, and how much
+// of the evidence a summary still holds.
 //
 // It reads datasets in the forms in which LoCoMo (locomo10.json) and BEAM
 // (a folder of chats, each with chat.json and probing_questions) are published.

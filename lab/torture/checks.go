@@ -15,6 +15,8 @@ type Checks struct {
 	Summarized     int `json:"summarized_contexts"` // of these, with a summary
 	Prompts        int `json:"prompts"`             // of replies
 	SummaryPrompts int `json:"summary_prompts"`
+	Outages        int `json:"outages"` // requests to the model while its provider was away
+	Healed         int `json:"healed"`  // summaries that were made again once it was back
 
 	Merged      int `json:"merged_summaries"` // contexts whose summary merged another
 	Pins        int `json:"pins"`             // pinned messages in summarized contexts
@@ -64,6 +66,7 @@ func (c Checks) print(w io.Writer) {
 		{"messages in answers to appends", c.Appended}, {"contexts", c.Contexts}, {"with a summary", c.Summarized}, {"that merged another", c.Merged},
 		{"that is the one that applies", c.Applicable}, {"pinned messages folded", c.Pins}, {"calls with their results", c.Calls},
 		{"cut within a turn of calls", c.CutsInTurns}, {"calls without a result", c.Repairs}, {"prompts of replies", c.Prompts}, {"prompts of summaries", c.SummaryPrompts},
+		{"requests in outages of the provider", c.Outages}, {"summaries made again after them", c.Healed},
 		{"prunes", c.Pruned}, {"prunes of roots", c.PrunedRoots}, {"prunes alone", c.Exact}, {"summaries undone", c.Undone},
 		{"streams read on where they broke", c.Resumed}, {"streams read once more", c.Replays}, {"forks", c.Forks}, {"summaries in them", c.ForkedSums},
 		{"searches", c.Searches}, {"exports", c.Exports}, {"foreign requests", c.Foreign}, {"revoked keys", c.RevokedKeys}, {"unknown keys", c.UnknownKeys},

@@ -226,9 +226,12 @@ func lostPins(folded []*message, prefix int, kept []uuid.UUID, text string) (los
 	// Half of what the trigger (0.75 of what the prefix leaves), less the shares of
 	// the tail (0.2), of the user's messages (0.05) and of the summary (1/8), leaves.
 	budget := 3 * left / 16
-	for _, m := range folded[prefix:] {
+	first := slices.IndexFunc(folded, func(m *message) bool { return m.role == "user" })
+	for i, m := range folded[prefix:] {
 		if m.pinned {
 			pinned = append(pinned, m)
+		}
+		if m.pinned || prefix+i == first { // which may be kept as the task of an agent
 			budget -= m.tokens + 20 // the tags around it
 			known = known && m.tokens > 0
 		}

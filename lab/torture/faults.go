@@ -52,6 +52,7 @@ func schedule(cfg Config, rng *rand.Rand) (all []fault) {
 	add(cfg.Cuts, "model link slow", 500*ms, 5000*ms, func(r *run, ctx context.Context, f fault) error {
 		return r.spoil(ctx, f, r.provider, func(l *link) error { return l.slow(f.much * 5) })
 	})
+	add(cfg.Cuts, "provider away", 2000*ms, 9000*ms, (*run).awayProvider)
 	add(cfg.Fills, "pools filled", 300*ms, 2500*ms, (*run).fillPools)
 	add(cfg.Fills, "clients dropped", 300*ms, 1500*ms, (*run).dropClients)
 	slices.SortFunc(all, func(a, b fault) int { return int(a.at - b.at) })
@@ -127,6 +128,15 @@ func (r *run) killProgram(ctx context.Context, f fault) error {
 	for p.generation() == generation && ctx.Err() == nil {
 		r.sleep(ctx, time.Millisecond)
 	}
+	return nil
+}
+
+// awayProvider has the provider of the models answer nothing but errors, or not at
+// all: no branch that fits may lose messages to a digest.
+func (r *run) awayProvider(ctx context.Context, f fault) error {
+	r.report.fault(f.kind)
+	r.model.outage(f.lasts)
+	r.sleep(ctx, f.lasts)
 	return nil
 }
 

@@ -139,6 +139,15 @@ const (
 	gapsWord      = "GAPS"
 )
 
+// within is the naming of so many marks at most, the newest ones.
+func (n naming) within(most int) naming {
+	n.seen = n.seen[max(0, len(n.seen)-most/2):]
+	if more := len(n.folded) + len(n.seen) - most; more > 0 {
+		n.folded, n.gaps = n.folded[more:], true
+	}
+	return n
+}
+
 func (n naming) String() string {
 	var b strings.Builder
 	b.WriteString(namingOpening)

@@ -27,7 +27,8 @@ type model struct {
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	faulty int // requests in a hundred that go wrong
+	faulty int       // requests in a hundred that go wrong
+	away   time.Time // until when all of them do
 }
 
 func newModel(seed uint64, faulty int, ms *marks, report *recorder) *model {
@@ -117,15 +118,35 @@ func (m *model) summarize(contents []string) string {
 		m.report.violate("leak", "a summarizer is shown %v, which are not on the branch of the rest", strangers)
 	}
 	m.report.count(func(r *Report) { r.Checks.SummaryPrompts++ })
-	return n.String()
+	return n.within(mostNamed).String()
 }
 
+// mostNamed is how many marks a summary names at most: the servers take no text of
+// more than twice the target.
+const mostNamed = 50
+
 func union(a, b []mark) []mark { return append(a[:len(a):len(a)], notIn(b, a)...) }
+
+// outage has all requests go wrong for so long.
+func (m *model) outage(lasts time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if until := time.Now().Add(lasts); until.After(m.away) {
+		m.away = until
+	}
+}
 
 // behave answers, or goes wrong in one of the ways that providers do.
 func (m *model) behave(name, text string) llmtest.Behaviour {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if time.Now().Before(m.away) {
+		m.report.count(func(r *Report) { r.Checks.Outages++ })
+		if m.rng.IntN(4) == 0 {
+			return llmtest.Hang()
+		}
+		return llmtest.Fail(503)
+	}
 	if m.rng.IntN(100) >= m.faulty {
 		return llmtest.Slow(time.Duration(1+m.rng.IntN(8))*time.Millisecond, llmtest.Answer(text))
 	}

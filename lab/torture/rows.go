@@ -27,6 +27,23 @@ var rowChecks = map[string]string{
 		select n.conversation_id, n.id from nodes n join conversations c on c.id = n.conversation_id
 		where n.kind = 'summary' and n.conversation_id not in (table forks)
 		  and (select count(*) from compactions k where k.conversation_id = n.conversation_id and k.summary_id = n.id and k.outcome = 'saved') <> 1`,
+	"a digest in the place of messages that fitted": `
+		select k.conversation_id, k.summary_id from compactions k
+		where k.outcome = 'saved' and k.model = 'offline-digest' and k.settings ->> 'digest' = 'when_needed'
+		  and k.tokens_before <= (k.settings ->> 'max_context_tokens')::bigint - (k.settings ->> 'reserved_tokens')::bigint`,
+	"a summary by the digest in the place of another one": `
+		select k.conversation_id, k.summary_id from compactions k
+		where k.outcome = 'saved' and k.model = 'offline-digest' and k.remade_id is not null`,
+}
+
+// countHealed counts the summaries that were made again.
+func (r *run) countHealed(ctx context.Context) {
+	var n int
+	err := r.admin.QueryRow(ctx, `select count(*) from compactions where trigger = 'healing' and outcome = 'saved'`).Scan(&n)
+	if err != nil && ctx.Err() == nil {
+		r.report.violate("rows", "the summaries that were made again: %v", err)
+	}
+	r.report.count(func(p *Report) { p.Checks.Healed = n })
 }
 
 // checkRows runs the row checks.

@@ -325,6 +325,7 @@ func (r *run) attack(ctx context.Context) error {
 		return err
 	}
 	r.jobs.await(ctx, r.cfg.JobWait)
+	r.countHealed(ctx)
 	stopWork()
 	workers.Wait()
 	r.checking.Wait()

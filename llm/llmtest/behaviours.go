@@ -24,6 +24,13 @@ func Answer(text string) Behaviour { return Chunks(split(text, max(12, len(text)
 // Chunks answers with a text that a stream gets in exactly these pieces.
 func Chunks(pieces ...string) Behaviour { return answering(textReply(pieces...)) }
 
+// Think thinks, in pieces of a few words, and then answers with a text.
+func Think(reasoning, text string) Behaviour {
+	r := textReply(split(text, 12)...)
+	r.reasoning = reasoning
+	return answering(r)
+}
+
 // Empty answers with a text of no characters.
 func Empty() Behaviour { return answering(textReply()) }
 

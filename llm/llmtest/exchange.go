@@ -74,6 +74,7 @@ func (x *exchange) flush() { x.w.(http.Flusher).Flush() }
 
 // A reply is an answer of the model's.
 type reply struct {
+	reasoning    string
 	pieces       []string // of the content
 	refusal      string
 	calls        []ToolCall
@@ -89,16 +90,20 @@ func (r reply) whole(model string) string {
 		"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": model + "-fake",
 		"choices": []any{map[string]any{
 			"index": 0, "finish_reason": r.finishReason, "logprobs": nil,
-			"message": assistant(text, r.refusal, r.calls),
+			"message": assistant(text, r.reasoning, r.refusal, r.calls),
 		}},
 		"usage": r.usage(),
 	})
 }
 
 // usage counts four bytes as a token, so that a test can tell what to expect.
-func (r reply) usage() map[string]int {
-	output := len(strings.Join(r.pieces, ""))/4 + 1
-	return map[string]int{"prompt_tokens": promptTokens, "completion_tokens": output, "total_tokens": promptTokens + output}
+func (r reply) usage() map[string]any {
+	output := len(r.reasoning+strings.Join(r.pieces, ""))/4 + 1
+	usage := map[string]any{"prompt_tokens": promptTokens, "completion_tokens": output, "total_tokens": promptTokens + output}
+	if r.reasoning != "" {
+		usage["completion_tokens_details"] = map[string]int{"reasoning_tokens": len(r.reasoning) / 4}
+	}
+	return usage
 }
 
 // promptTokens is what every prompt is said to take.
@@ -117,6 +122,9 @@ func (r reply) events(model string) []string {
 		return event([]any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}, nil)
 	}
 	out := []string{delta(map[string]any{"role": "assistant", "content": "", "refusal": nil}, nil)}
+	for _, piece := range split(r.reasoning, 12) {
+		out = append(out, delta(map[string]any{"content": nil, "reasoning_content": piece}, nil))
+	}
 	for _, piece := range r.pieces {
 		out = append(out, delta(map[string]any{"content": piece}, nil))
 	}
@@ -137,8 +145,11 @@ func (r reply) events(model string) []string {
 }
 
 // assistant is an assistant's message.
-func assistant(content, refusal string, calls []ToolCall) json.RawMessage {
+func assistant(content, reasoning, refusal string, calls []ToolCall) json.RawMessage {
 	m := map[string]any{"role": "assistant", "content": content}
+	if reasoning != "" {
+		m["reasoning_content"] = reasoning
+	}
 	if content == "" && (refusal != "" || calls != nil) {
 		m["content"] = nil
 	}

@@ -22,10 +22,10 @@ func Text(n int) string {
 
 // Response is an answer with this text, as a model that finished it gives it.
 func Response(text string) llm.Response {
-	return llm.Response{Message: assistant(text, "", nil), Text: text, FinishReason: "stop"}
+	return llm.Response{Message: assistant(text, "", "", nil), Text: text, FinishReason: "stop"}
 }
 
 // ResponseCalling is an answer of tool calls and no text.
 func ResponseCalling(calls ...ToolCall) llm.Response {
-	return llm.Response{Message: assistant("", "", calls), FinishReason: "tool_calls"}
+	return llm.Response{Message: assistant("", "", "", calls), FinishReason: "tool_calls"}
 }

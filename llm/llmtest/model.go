@@ -64,11 +64,11 @@ func (m *Model) Complete(ctx context.Context, req llm.Request) (llm.Response, er
 	return res, err
 }
 
-// Stream implements llm.Model: it gives the answer's text word by word, then
-// its refusal and its tool calls, and then the error, if there is one.
+// Stream implements llm.Model: it gives the answer's reasoning, then its text word
+// by word, then its refusal and its tool calls, and then the error, if there is one.
 func (m *Model) Stream(ctx context.Context, req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
 	res, err := m.Complete(ctx, req)
-	var deltas []llm.Delta
+	deltas := []llm.Delta{{Reasoning: res.Reasoning}}
 	for word := range strings.SplitAfterSeq(res.Text, " ") {
 		deltas = append(deltas, llm.Delta{Content: word})
 	}
@@ -78,7 +78,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, each func(llm.Delta
 	_ = json.Unmarshal(res.Message, &message) // one without calls gives none
 	deltas = append(deltas, llm.Delta{Refusal: res.Refusal}, llm.Delta{ToolCalls: message.ToolCalls})
 	for _, d := range deltas {
-		if d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
+		if d.Reasoning == "" && d.Content == "" && d.Refusal == "" && d.ToolCalls == nil {
 			continue
 		}
 		if err := each(d); err != nil {

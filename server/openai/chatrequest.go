@@ -30,7 +30,7 @@ func ParseChat(body []byte) (*Request, error) {
 	req := &Request{Extra: map[string]json.RawMessage{}}
 	req.readModel(o)
 	for i, raw := range o.list("messages", maxItems) {
-		m, err := chat.Parse(raw)
+		m, err := chat.ParseMember(raw)
 		if err != nil {
 			at := (*place)(nil).element("messages", i)
 			e := fault.Of(err)

@@ -14,31 +14,27 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func createResponse(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
+func createResponse(r *server.Request, body []byte, t *try) (server.Answer, error) {
 	req, err := ParseCreate(body)
-	if err == nil {
-		err = req.notServedYet()
+	if err == nil && req.Input.Compact {
+		err = fault.New(fault.Invalid, codeUnsupported, "input", "A compaction_trigger is not served here. Send the input to /responses/compact, or set context_management.")
 	}
-	if err == nil && !req.Echo.fit() {
+	if err == nil && req.Store && !req.Echo.fit() {
 		err = fault.New(fault.Invalid, codeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", maxEcho)
 	}
 	if err != nil {
 		return nil, err
 	}
-	messages, err := continueWith(r, req)
-	if err != nil {
-		return nil, err
-	}
-	rep, err := start(r, req, messages)
+	rep, err := t.answer(r, func() (*reply.Reply, error) { return begin(r, req) })
 	if err != nil {
 		return nil, inInput(err)
 	}
 	if req.Stream {
-		return follow(r, rep, -1), nil
+		return follow(r, rep, -1, req.Store), nil
+	}
+	turn := turnOf(rep, nil)
+	if req.Background {
+		return answer{marshal(turn.Begun(Queued)), &turn.Node}, nil
 	}
 	end, err := rep.Wait(r.Context())
 	if err == nil && end.Message == nil && end.Err != nil {
@@ -47,57 +43,25 @@ func createResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	turn := turnOf(rep, end.Message)
-	return answer{marshal(turn.Ended(endOf(end))), &turn.Node}, nil
+	return ended(r, rep, end, req.Store)
 }
 
-// notServedYet refuses what this server can read but doesn't do.
-func (req *Request) notServedYet() error {
-	refuse := func(param, why string) error { return fault.New(fault.Invalid, codeUnsupported, param, "%s", why) }
-	switch {
-	case !req.Store:
-		return refuse("store", "An answer is stored here, so that it can be continued. Leave store out.")
-	case req.Background:
-		return refuse("background", "This server answers while the client waits. Leave background out; the answer is stored even where the client goes away.")
-	case req.Compact != nil:
-		return refuse("context_management", "This server folds long branches by its own settings. Leave context_management out.")
-	case req.Input.Compact:
-		return refuse("input", "A compaction_trigger is not served. Compact the branch by the native API.")
-	}
-	for _, e := range req.Input.Entries {
-		if e.Content != "" {
-			return refuse((*place)(nil).element("input", e.At).String(), "Compaction items are not served. Continue the response by previous_response_id: its branch is folded where it has to be.")
-		}
-	}
-	return nil
-}
-
-// continueWith gives the messages that the request adds to the branch that it
-// continues, and checks that they fit behind it.
-func continueWith(r *server.Request, req *Request) ([]tree.NewMessage, error) {
-	messages, err := stored(r, req.Input.Entries)
-	if err != nil {
-		return nil, err
-	}
-	var pending []string
-	switch {
-	case req.Conversation != nil:
-		return drafts(messages), nil // whose head the tree knows
-	case req.Previous != nil:
-		previous, err := r.Store().Message(r.Context(), req.Previous.Conversation, req.Previous.Node)
-		if errors.Is(err, fault.NotFound) || err == nil && previous.Role != tree.RoleAssistant {
-			return nil, NoPrevious(req.Previous.ResponseID())
-		}
+// begin begins the reply to a request.
+func begin(r *server.Request, req *Request) (*reply.Reply, error) {
+	if !req.Store {
+		prompt, err := unstored(r, req)
 		if err != nil {
 			return nil, err
 		}
-		pending, _ = chat.CallIDs(previous.Body)
+		ask := req.ask()
+		ask.Prompt = &reply.Prompt{Messages: prompt}
+		return r.Replies().Ask(r.Context(), ask)
 	}
-	plain := make([]*chat.Message, len(messages))
-	for i, m := range messages {
-		plain[i] = m.Message
+	t, err := locate(r, req)
+	if err != nil {
+		return nil, err
 	}
-	return drafts(messages), CheckCalls(pending, plain)
+	return start(r, req, t)
 }
 
 // A said is a message of the input, as it comes or as it is stored.
@@ -110,6 +74,9 @@ func drafts(all []said) []tree.NewMessage {
 	out := make([]tree.NewMessage, len(all))
 	for i, m := range all {
 		out[i] = tree.NewMessage{Body: m.Raw}
+		if m.Other("reasoning_content") == nil && m.Other("reasoning") == nil { // which bodies of chat completions have
+			out[i].Reasoning = m.Reasoning
+		}
 		if m.phase != "" {
 			out[i].Metadata = marshal(map[string]noted{"openai": {Phase: m.phase}})
 		}
@@ -151,7 +118,7 @@ func stored(r *server.Request, entries []Entry) (all []said, err error) {
 				absent := NoItem(e.Reference.String())
 				return nil, fault.New(fault.Invalid, absent.Code, (*place)(nil).element("input", e.At).member("id").String(), "%s", absent.Detail)
 			}
-			original := chat.Read(known.Body)
+			original := messageOf(known)
 			all = append(all, said{original, notedOf(known.Metadata).Phase})
 			m = e.Rest(original)
 		}
@@ -162,25 +129,37 @@ func stored(r *server.Request, entries []Entry) (all []said, err error) {
 	return all, nil
 }
 
+// ask is how a request wants to be answered.
+func (req *Request) ask() reply.Request {
+	ask := reply.Request{
+		Instructions: req.Instructions, Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
+		HeadAtEnd: true, Background: req.Background,
+	}
+	switch {
+	case req.Compact != nil && req.Compact.Threshold > 0:
+		ask.CompactOver = req.Compact.Threshold
+	case req.Compact != nil:
+		ask.CompactOver = -1
+	}
+	ask.MustFit = !req.Truncate && req.Compact == nil
+	ask.Metadata = map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo})}
+	return ask
+}
+
 // start begins the reply. A request that continues nothing gets a conversation
 // of its own, which goes again where the request is refused.
-func start(r *server.Request, req *Request, messages []tree.NewMessage) (*reply.Reply, error) {
-	ask := reply.Request{
-		Messages: messages, Instructions: req.Instructions, Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens,
-		Extra: req.Extra, Metadata: map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo})},
-	}
-	fresh := false
-	switch {
-	case req.Previous != nil:
-		ask.ConversationID, ask.HeadID = req.Previous.Conversation, req.Previous.Node
-	case req.Conversation != nil:
-		ask.ConversationID = *req.Conversation
-	default:
-		c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{})
+func start(r *server.Request, req *Request, t target) (*reply.Reply, error) {
+	ask := req.ask()
+	ask.ConversationID, ask.HeadID, ask.Messages = t.conversation, t.head, drafts(t.said)
+	ask.Title = titleOf(ask.Messages)
+	ask.Metadata["openai"] = marshal(noted{Echo: &req.Echo, Brought: len(t.said)})
+	fresh := t.conversation == uuid.Nil
+	if fresh {
+		c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: ask.Title})
 		if err != nil {
 			return nil, err
 		}
-		ask.ConversationID, fresh = c.ID, true
+		ask.ConversationID = c.ID
 	}
 	rep, _, err := r.Replies().Start(r.Context(), ask)
 	if fresh && err != nil {
@@ -209,6 +188,9 @@ func inInput(err error) error {
 type noted struct {
 	Echo  *Echo  `json:"echo,omitempty"`  // of an answer
 	Phase string `json:"phase,omitempty"` // of an assistant's message that a client brought
+
+	Completion string `json:"completion,omitempty"` // of an answer by chat completions: the key of its request's tries
+	Brought    int    `json:"brought,omitempty"`    // of an answer: how many of the messages before it its request brought
 }
 
 // notedOf reads the metadata of a stored message, where a client of the native

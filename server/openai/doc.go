@@ -14,6 +14,9 @@
 // id up does so within the tenant of the request's key.
 //
 // All of that asks no database and knows no HTTP. Surface mounts it on a
-// server.Server: surface.go has the table of routes, and the handlers stand in
-// create.go and retrieve.go.
+// server.Server: surface.go has the table of routes. The handlers of responses stand in
+// create.go, retrieve.go and manage.go, those of conversations in conversations.go
+// and conversationitems.go, and those of chat completions in completions.go and
+// storedcompletions.go. recognise.go says to which conversation a client belongs
+// that keeps its history itself, and retries.go finds the answers of retries.
 package openai

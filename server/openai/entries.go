@@ -265,10 +265,10 @@ func (in *inputReader) flush() {
 		return
 	}
 	if len(t.texts)+len(t.refusals)+len(t.calls) > 0 {
-		t.Message = in.message(t.At, wireMessage{
-			Role: chat.Assistant, Content: texts(t.texts), Refusal: strings.Join(t.refusals, "\n"),
-			Reasoning: strings.TrimSpace(strings.Join(t.reasoning, "\n\n")), Calls: t.calls,
-		})
+		t.Message = in.message(t.At, wireMessage{Role: chat.Assistant, Content: texts(t.texts), Refusal: strings.Join(t.refusals, "\n"), Calls: t.calls})
+	}
+	if t.Message != nil {
+		t.Message.Reasoning = strings.TrimSpace(strings.Join(t.reasoning, "\n\n")) // beside the body, which goes to the model
 	}
 	if t.Message != nil || t.Reference != nil {
 		in.out.Entries = append(in.out.Entries, t.Entry)
@@ -277,12 +277,11 @@ func (in *inputReader) flush() {
 
 // A wireMessage is a chat-completions message as it is stored.
 type wireMessage struct {
-	Role      chat.Role       `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	Refusal   string          `json:"refusal,omitempty"`
-	Reasoning string          `json:"reasoning_content,omitempty"`
-	Calls     []wireCall      `json:"tool_calls,omitempty"`
-	CallID    string          `json:"tool_call_id,omitempty"`
+	Role    chat.Role       `json:"role"`
+	Content json.RawMessage `json:"content"`
+	Refusal string          `json:"refusal,omitempty"`
+	Calls   []wireCall      `json:"tool_calls,omitempty"`
+	CallID  string          `json:"tool_call_id,omitempty"`
 }
 
 type wireCall struct {

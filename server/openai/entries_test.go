@@ -39,6 +39,9 @@ func show(in Input) string {
 		}
 		if e.Message != nil {
 			line += " " + string(e.Message.Raw)
+			if e.Message.Reasoning != "" {
+				line += " thought " + e.Message.Reasoning
+			}
 		}
 		lines = append(lines, line)
 	}
@@ -66,10 +69,10 @@ func TestEntries(t *testing.T) {
 			{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":"{}","status":"completed"},{"type":"function_call","call_id":"b","name":"f","namespace":"n","arguments":""},
 			{"type":"function_call_output","id":"fco_1","call_id":"a","output":"1"},{"type":"function_call_output","call_id":"b","output":[{"type":"input_text","text":"2"}]},
 			{"type":"message","role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"A"},{"type":"output_text","text":"B"},{"type":"refusal","refusal":"No."}]}]`,
-			`0 commentary rs_1,msg_1,fc_1 {"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","tool_calls":[{"id":"a","type":"function",` + call + `,{"id":"b","type":"function","function":{"name":"n__f","arguments":""}}]}` +
+			`0 commentary rs_1,msg_1,fc_1 {"role":"assistant","content":"Let me look.","tool_calls":[{"id":"a","type":"function",` + call + `,{"id":"b","type":"function","function":{"name":"n__f","arguments":""}}]} thought Hm.` +
 				"\n4 fco_1 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n5 {\"role\":\"tool\",\"content\":\"2\",\"tool_call_id\":\"b\"}\n" +
 				`6 final_answer {"role":"assistant","content":[{"type":"text","text":"A"},{"type":"text","text":"B"}],"refusal":"No."}`},
-		{"raw reasoning", `[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]},{"role":"assistant","content":"A"}]`, `0 {"role":"assistant","content":"A","reasoning_content":"Hm."}`},
+		{"raw reasoning", `[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]},{"role":"assistant","content":"A"}]`, `0 {"role":"assistant","content":"A"} thought Hm.`},
 		{"reasoning that cannot be read", `[{"role":"user","content":"hi"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},{"role":"user","content":"ho"}]`,
 			"0 {\"role\":\"user\",\"content\":\"hi\"}\n2 {\"role\":\"user\",\"content\":\"ho\"}"},
 		{"an empty result", `[{"type":"function_call_output","call_id":"a","output":""},{"type":"function_call_output","call_id":"b","output":[]}]`,
@@ -145,6 +148,7 @@ func TestEntriesRefuse(t *testing.T) {
 func aMessage(t *rapid.T) *chat.Message {
 	word := rapid.StringOfN(rapid.SampledFrom([]rune("ab \"\\\n<é🌳")), 0, 8, -1)
 	text := rapid.Map(word, func(s string) string { return "x" + s })
+	var reasoning string
 	w := wireMessage{Role: rapid.SampledFrom([]chat.Role{chat.User, chat.System, chat.Developer, chat.Assistant, chat.Assistant, chat.Tool}).Draw(t, "role")}
 	switch w.Role {
 	case chat.Assistant:
@@ -161,7 +165,7 @@ func aMessage(t *rapid.T) *chat.Message {
 			w.Content = marshal("x")
 		}
 		if rapid.Bool().Draw(t, "reasons") {
-			w.Reasoning = "r" + strings.TrimSpace(word.Draw(t, "reasoning"))
+			reasoning = "r" + strings.TrimSpace(word.Draw(t, "reasoning"))
 		}
 	case chat.Tool:
 		w.CallID, w.Content = "call_0", marshal(word.Draw(t, "result"))
@@ -171,7 +175,9 @@ func aMessage(t *rapid.T) *chat.Message {
 			w.Content = marshal([]any{textPart{"text", text.Draw(t, "first")}, imagePart{"image_url", imageURL{"data:,x", "auto"}}, filePart{"file", fileData{Name: "a", Data: "data:,y"}}})
 		}
 	}
-	return message(t, string(marshal(w)))
+	m := message(t, string(marshal(w)))
+	m.Reasoning = reasoning
+	return m
 }
 
 // TestItemsRoundTrip holds that the items of a stored message, sent back, are
@@ -198,7 +204,7 @@ func TestItemsRoundTrip(t *testing.T) {
 			t.Fatalf("%d messages became %d: %s", len(messages), len(in.Entries), marshal(all))
 		}
 		for i, e := range in.Entries {
-			if string(e.Message.Raw) != string(messages[i].Raw) {
+			if string(e.Message.Raw) != string(messages[i].Raw) || e.Message.Reasoning != messages[i].Reasoning {
 				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, marshal(all))
 			}
 			clear(ids)

@@ -106,11 +106,17 @@ func (s *Stream) Begin(dst []byte) []byte {
 	}
 	dst = s.send(dst, event{Type: "response.in_progress", Response: &begun})
 	if s.turn.Compaction != nil {
-		at := s.begin()
-		dst = s.added(dst, at, *s.turn.Compaction)
-		dst = s.itemDone(dst, at, *s.turn.Compaction)
+		dst = s.Compact(dst, *s.turn.Compaction)
 	}
 	return dst
+}
+
+// Compact sends the item of a compaction that came to its end after Begin, and
+// before anything of the answer.
+func (s *Stream) Compact(dst []byte, item CompactionItem) []byte {
+	s.turn.Compaction = &item
+	at := s.begin()
+	return s.itemDone(s.added(dst, at, item), at, item)
 }
 
 // begin gives the output index of a new item.

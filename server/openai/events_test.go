@@ -154,7 +154,7 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 	cut(reasoning, func(s string) { deltas = append(deltas, Delta{Reasoning: s}) })
 	cut(text, func(s string) { deltas = append(deltas, Delta{Text: s}) })
 	cut(refusal, func(s string) { deltas = append(deltas, Delta{Refusal: s}) })
-	w := wireMessage{Role: chat.Assistant, Content: null, Reasoning: reasoning, Refusal: refusal}
+	w := wireMessage{Role: chat.Assistant, Content: null, Refusal: refusal}
 	if text != "" {
 		w.Content = marshal(text)
 	}
@@ -171,6 +171,7 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 	end.FinishReason = rapid.SampledFrom([]string{"stop", "length", "content_filter", "tool_calls"}).Draw(t, "reason")
 	if text+refusal != "" || len(w.Calls) > 0 {
 		end.Message = chat.Read(marshal(w))
+		end.Message.Reasoning = reasoning
 	}
 	return deltas, end
 }

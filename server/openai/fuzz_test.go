@@ -35,6 +35,9 @@ func FuzzParse(f *testing.F) {
 			inputs = append(inputs, req.Input)
 			marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: req.Echo}.Begun(InProgress))
 		}
+		if req, err := ParseInputTokens(body); !refused(err) {
+			inputs = append(inputs, req.Input)
+		}
 		if req, err := ParseChat(body); !refused(err) {
 			marshal(req.Extra)
 		}
@@ -98,7 +101,7 @@ func FuzzIDs(f *testing.F) {
 		if n, err := ParseConversationID(id); err == nil && ConversationID(n) != id {
 			t.Fatalf("%q is %q", id, ConversationID(n))
 		}
-		if summary, text, err := someSeal.Open(id); err == nil && someSeal.Close(summary, text) != id {
+		if c, err := someSeal.Open(id); err == nil && someSeal.Close(c) != id {
 			t.Fatalf("%q is a seal", id)
 		}
 	})

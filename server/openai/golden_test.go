@@ -73,9 +73,10 @@ func answers(t testing.TB) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calling, compacted := plain, plain
+	calling, compacted, background := plain, plain, plain
+	background.Echo.Background = true
 	calling.Echo = tools.Echo
-	item := NewCompactionItem(someSummary, someSeal.Close(someSummary, "They spoke of hazel."))
+	item := NewCompactionItem(someSummary, someSeal.Close(Sealed{Summary: someSummary, Text: "They spoke of hazel."}))
 	compacted.Compaction = &item
 	ended := func(reason, raw string) End {
 		return End{Status: Completed, At: someTime.Add(time.Second), Message: message(t, raw), FinishReason: reason, Usage: NewUsage(10, 4)}
@@ -116,6 +117,7 @@ func answers(t testing.TB) map[string]struct {
 		"cut_off":    {plain, []Delta{{Text: "Hel"}}, ended("length", `{"role":"assistant","content":"Hel"}`)},
 		"failed":     {plain, []Delta{{Text: "Hel"}}, failed},
 		"cancelled":  {plain, []Delta{{Text: "Hel"}}, stopped},
+		"background": {background, []Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
 		"compaction": {compacted, []Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
 	}
 }

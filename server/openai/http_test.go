@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
@@ -24,17 +26,25 @@ import (
 
 // An api is a server with OpenAI's surface over a model that follows a script.
 type api struct {
-	t        *testing.T
+	t        testing.TB
 	url      string
 	upstream *llmtest.Server
+	pool     *pgxpool.Pool
 	store    *tree.Store
 	secrets  map[string]string // by tenant
+	deserted func() int        // tries whose clients left
 }
 
-func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
+func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
+	t.Helper()
+	return newAPIWith(t, openai.Recognition{}, script...)
+}
+
+// newAPIWith is newAPI with a setting of its recognition.
+func newAPIWith(t testing.TB, recognition openai.Recognition, script ...llmtest.Behaviour) *api {
 	t.Helper()
 	pool := dbtest.New(t)
-	a := &api{t: t, upstream: llmtest.NewServer(t, script...), store: tree.New(pool), secrets: map[string]string{}}
+	a := &api{t: t, upstream: llmtest.NewServer(t, script...), pool: pool, store: tree.New(pool), secrets: map[string]string{}}
 	ring := keys.New(pool)
 	for _, tenant := range []string{"acme", "other"} {
 		_, secret, err := ring.Create(t.Context(), tenant, "")
@@ -43,6 +53,21 @@ func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
 		}
 		a.secrets[tenant] = secret
 	}
+	a.serve(recognition)
+	return a
+}
+
+// again is another server on the same database.
+func (a *api) again() *api {
+	other := *a
+	other.serve(openai.Recognition{})
+	return &other
+}
+
+// serve starts a server, whose model wood has the alias gpt-5.
+func (a *api) serve(recognition openai.Recognition) {
+	t := a.t
+	t.Helper()
 	model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: a.upstream.URL(), Model: "wood"})
 	if err != nil {
 		t.Fatal(err)
@@ -51,11 +76,14 @@ func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replies, err := reply.New(reply.Config{Store: a.store, Contexts: contexts, Models: []llm.Model{model}})
+	replies, err := reply.New(reply.Config{
+		Store: a.store, Contexts: contexts, Models: []llm.Model{model}, Aliases: map[string]string{"gpt-5": "wood"}, MaxRunning: 1000, MaxPerTenant: 1000,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Config{Store: a.store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{openai.Surface()}})
+	surface, deserted := recognition.WatchedSurface()
+	s, err := server.New(server.Config{Store: a.store, Keys: keys.New(a.pool), Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{surface}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +92,17 @@ func newAPI(t *testing.T, script ...llmtest.Behaviour) *api {
 		web.Close()
 		_ = replies.Close(t.Context())
 	})
-	a.url = web.URL
-	return a
+	a.url, a.deserted = web.URL, deserted
+}
+
+// eventually waits until something is so.
+func (a *api) eventually(is func() bool) {
+	a.t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			a.t.Fatal("what was waited for didn't come")
+		}
+	}
 }
 
 // ask sends a request of a tenant's and gives the answer's body.
@@ -142,7 +179,8 @@ func TestResponsesAreBranches(t *testing.T) {
 	if got := a.prompt(); strings.Contains(got, "How often") || strings.Contains(got, "ten years") {
 		t.Errorf("the model was given a sibling's text: %s", got)
 	}
-	// A client that refers to what is stored item by item gets the same prompt.
+	// A client that refers to what is stored item by item gets the same prompt, and
+	// goes on where the item is.
 	a.create(`{"model":"wood","input":[{"role":"user","content":"What is a coppice?"},{"type":"item_reference","id":"` + first.Output[0].ID + `"},{"role":"user","content":"Really?"}]}`)
 	if got := a.prompt(); got != `{"role":"user","content":"What is a coppice?"} {"role":"assistant","content":"It is a wood."} {"role":"user","content":"Really?"}` {
 		t.Errorf("the model was given %s", got)
@@ -152,8 +190,8 @@ func TestResponsesAreBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	children, err := a.store.ForTenant("acme").Children(t.Context(), n.Conversation, n.Node, tree.Paging{})
-	if err != nil || len(children.Data) != 2 {
-		t.Errorf("the response has %d continuations, want 2 siblings: %v", len(children.Data), err)
+	if err != nil || len(children.Data) != 3 {
+		t.Errorf("the response has %d continuations, want 3 siblings: %v", len(children.Data), err)
 	}
 	for _, r := range []response{first, second, third} {
 		got, header := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
@@ -245,10 +283,22 @@ func TestResponsesRefuse(t *testing.T) {
 		{400, "POST", "/responses", ``, `"code":"invalid_json"`},
 		{400, "POST", "/responses", `{"input":"hi"}`, `"param":"model","code":"missing_required_parameter"`},
 		{404, "POST", "/responses", `{"model":"none","input":"hi"}`, `"code":"model_not_found"`},
-		{400, "POST", "/responses", `{"model":"wood","input":"hi","store":false}`, `"param":"store"`},
-		{400, "POST", "/responses", `{"model":"wood","input":"hi","background":true}`, `"param":"background"`},
-		{400, "POST", "/responses", `{"model":"wood","input":"hi","context_management":[{"type":"compaction"}]}`, `"param":"context_management"`},
-		{400, "POST", "/responses", `{"model":"wood","input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"x"}]}`, `"param":"input[1]"`},
+		{400, "POST", "/responses", `{"model":"wood","input":"hi","store":false,"background":true}`, `"param":"background"`},
+		{400, "POST", "/responses", `{"model":"wood","input":"hi","context_management":[{"type":"compaction","compact_threshold":7}]}`, `"param":"context_management[0].compact_threshold"`},
+		{400, "POST", "/responses", `{"model":"wood","input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"x"}]}`, `"param":"input[1].encrypted_content"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"coppice.v1.AAAA"}]}`, `"param":"input[1].encrypted_content"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"input":[{"role":"assistant","content":"hi"}]}`, `"param":"input"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"input":"hi","previous_response_id":"` + unknown + `"}`, `"code":"previous_response_not_found"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"input":[{"type":"function_call_output","call_id":"c","output":"x"}]}`, `No tool call found for function call output with call_id c.`},
+		{400, "POST", "/responses/compact", `{"input":"hi"}`, `"param":"model","code":"missing_required_parameter"`},
+		{400, "POST", "/responses/compact", `{"model":"wood"}`, `"param":"input"`},
+		{400, "POST", "/responses/compact", `{"model":"wood","previous_response_id":"` + unknown + `"}`, `"code":"previous_response_not_found"`},
+		{400, "POST", "/responses/compact", `{"model":"wood","input":[{"role":"developer","content":"hi"}]}`, `There is nothing to compact`},
+		{400, "POST", "/responses/compact", `{"model":"wood","input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`, `No tool output found for function call c.`},
+		{400, "POST", "/responses/input_tokens", `{"model":"wood"}`, `"param":"input"`},
+		{404, "DELETE", "/responses/" + unknown, ``, `not found.","type":"invalid_request_error","param":null`},
+		{404, "POST", "/responses/" + unknown + "/cancel", ``, `not found.","type":"invalid_request_error","param":null`},
+		{404, "GET", "/responses/" + unknown + "/input_items", ``, `not found.","type":"invalid_request_error","param":null`},
 		{400, "POST", "/responses", `{"model":"wood","input":[{"role":"user","content":"hi"},{"type":"compaction_trigger"}]}`, `"param":"input"`},
 		{400, "POST", "/responses", `{"model":"wood","input":[]}`, `"param":"input"`},
 		{400, "POST", "/responses", `{"model":"wood","input":[{"role":"assistant","content":"hi"}]}`, `"param":"input"`},

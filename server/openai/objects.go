@@ -6,27 +6,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// A List is a page of a list.
-type List[T any] struct {
-	Object  string  `json:"object"`
-	Data    []T     `json:"data"`
-	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id"`
-	HasMore bool    `json:"has_more"`
-}
-
-// NewItemList makes a page of items.
-func NewItemList(items []Item, more bool) List[Item] {
-	l := List[Item]{Object: "list", Data: items, HasMore: more}
-	if len(items) == 0 {
-		l.Data = []Item{}
-		return l
-	}
-	first, last := items[0].ItemID(), items[len(items)-1].ItemID()
-	l.FirstID, l.LastID = &first, &last
-	return l
-}
-
 // A Conversation is a conversation as the API has it.
 type Conversation struct {
 	ID        string            `json:"id"`

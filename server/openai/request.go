@@ -54,6 +54,10 @@ func ParseCreate(body []byte) (*Request, error) {
 	if r.err != nil {
 		return nil, r.failed()
 	}
+	return o.create()
+}
+
+func (o object) create() (*Request, error) {
 	req := &Request{Extra: map[string]json.RawMessage{}}
 	req.readModel(o)
 	tools := o.tools("tools")
@@ -74,10 +78,25 @@ func ParseCreate(body []byte) (*Request, error) {
 	for range o.list("include", maxItems) { // all that can be included is, always
 		continue
 	}
-	if err := r.failed(); err != nil {
+	if err := o.failed(); err != nil {
 		return nil, err
 	}
 	return req, nil
+}
+
+// ParseInputTokens reads a request to count the tokens of an input, which has the
+// members of one for a response, and may lack the model.
+func ParseInputTokens(body []byte) (*Request, error) {
+	var r reader
+	o := r.open(body, createMembers...)
+	if r.err != nil {
+		return nil, r.failed()
+	}
+	if o.get("model") == nil {
+		o.members = slices.DeleteFunc(o.members, func(m chat.Member) bool { return m.Name == "model" })
+		o.members = append(o.members, chat.Member{Name: "model", Value: json.RawMessage(`"any"`)})
+	}
+	return o.create()
 }
 
 // readModel reads what every request for an answer has.

@@ -129,33 +129,6 @@ func parseConversation(body []byte, names ...string) (*ConversationRequest, erro
 	return c, nil
 }
 
-// A Page is the part of a list that a request asks for.
-type Page struct {
-	Limit     int
-	Ascending bool
-	After     string // id of the item before the first one; "" for none
-}
-
-// ParsePage reads the query of a list.
-func ParsePage(query url.Values) (Page, error) {
-	p := Page{Limit: 20, After: query.Get("after")}
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 100 {
-			return p, fault.New(fault.Invalid, codeValue, "limit", "This must be a whole number between 1 and 100.")
-		}
-		p.Limit = n
-	}
-	switch order := query.Get("order"); order {
-	case "asc":
-		p.Ascending = true
-	case "", "desc":
-	default:
-		return p, fault.New(fault.Invalid, codeValue, "order", "This must be asc or desc.")
-	}
-	return p, nil
-}
-
 // ParseStartingAfter reads after which event a stream goes on; -1 for all of
 // them.
 func ParseStartingAfter(query url.Values) (int, error) {

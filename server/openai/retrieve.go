@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
@@ -23,15 +25,12 @@ func getResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := r.Replies().Find(r.Context(), n.Conversation, n.Node)
-	if errors.Is(err, fault.NotFound) {
-		err = NoResponse(id)
-	}
+	rep, err := find(r, n)
 	if err != nil {
 		return nil, err
 	}
 	if r.URL.Query().Get("stream") == "true" {
-		return follow(r, rep, after), nil
+		return follow(r, rep, after, true), nil
 	}
 	if !rep.Over(math.MaxInt) {
 		return answer{marshal(turnOf(rep, nil).Begun(InProgress)), &n}, nil
@@ -40,28 +39,92 @@ func getResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer{marshal(turnOf(rep, end.Message).Ended(endOf(end))), &n}, nil
+	return ended(r, rep, end, true)
 }
 
-// follow answers with the events of a reply that come after the number given.
-func follow(r *server.Request, rep *reply.Reply, after int) server.Answer {
+// find gives the reply that a response is. One that was deleted is none.
+func find(r *server.Request, n NodeID) (*reply.Reply, error) {
+	rep, err := r.Replies().Follow(r.Context(), n.Conversation, n.Node)
+	if err == nil {
+		var deleted bool
+		if deleted, err = r.Store().Retracted(r.Context(), n.Conversation, n.Node); !deleted {
+			return rep, err
+		}
+	}
+	if err == nil || errors.Is(err, fault.NotFound) {
+		err = NoResponse(n.ResponseID())
+	}
+	return nil, err
+}
+
+// ended answers with a response that ended. One that is not stored has no native
+// ids.
+func ended(r *server.Request, rep *reply.Reply, end reply.End, stored bool) (server.Answer, error) {
+	turn := turnOf(rep, end.Message)
+	if err := turn.compacted(r, end.Compacted, headOf(end)); err != nil {
+		return nil, err
+	}
+	a := answer{body: marshal(turn.Ended(endOf(end)))}
+	if stored {
+		a.node = &turn.Node
+	}
+	return a, nil
+}
+
+// headOf is the message that was answered; uuid.Nil where nothing is stored.
+func headOf(end reply.End) uuid.UUID {
+	if end.Message == nil {
+		return uuid.Nil
+	}
+	return end.Message.ParentID
+}
+
+// follow answers with the events of a reply that come after the number given. Of a
+// reply that runs, the first ones are sent at once: what comes before the answer
+// may take long.
+func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.Answer {
 	var s *Stream
-	begin := func(dst []byte, stored *tree.Message) []byte {
+	begin := func(dst []byte, turn Turn) []byte {
 		if s != nil {
 			return dst
 		}
-		s = NewStream(turnOf(rep, stored), after)
+		s = NewStream(turn, after)
 		return s.Begin(dst)
 	}
+	compacted := false
+	compact := func(dst []byte, c *reply.Compacted, head uuid.UUID) ([]byte, error) {
+		if compacted || c == nil {
+			return dst, nil
+		}
+		var t Turn
+		t.Node = s.turn.Node
+		if err := t.compacted(r, c, head); err != nil || t.Compaction == nil {
+			return dst, err
+		}
+		compacted = true
+		return s.Compact(dst, *t.Compaction), nil
+	}
 	form := server.StreamForm{
+		Begin: func(dst []byte) []byte {
+			if rep.Over(math.MaxInt) {
+				return dst
+			}
+			return begin(dst, turnOf(rep, nil))
+		},
 		Event: func(dst []byte, e reply.Event) ([]byte, error) {
 			switch {
 			case e.Started != nil:
-				return begin(dst, nil), nil
+				return compact(begin(dst, turnOf(rep, nil)), e.Started.Compacted, e.Started.ParentID)
 			case e.Delta != nil:
-				return s.Add(begin(dst, nil), Delta{Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+				return s.Add(begin(dst, turnOf(rep, nil)), Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			}
-			dst = begin(dst, e.End.Message)
+			dst = begin(dst, turnOf(rep, e.End.Message))
+			if s.at == nothingYet {
+				var err error
+				if dst, err = compact(dst, e.End.Compacted, headOf(*e.End)); err != nil {
+					return dst, err
+				}
+			}
 			return s.End(dst, endOf(*e.End)), nil
 		},
 		Closed: func(dst []byte, p server.Problem) []byte {
@@ -71,7 +134,11 @@ func follow(r *server.Request, rep *reply.Reply, after int) server.Answer {
 			return s.Break(dst, RefuseStatus(p.Status, string(p.Code), "", p.Detail).Body)
 		},
 	}
-	return stream{r.Stream(rep, 0, form), NodeID{rep.ConversationID(), rep.MessageID()}}
+	out := stream{Answer: r.Stream(rep, 0, form)}
+	if stored {
+		out.node = &NodeID{rep.ConversationID(), rep.MessageID()}
+	}
+	return out
 }
 
 // turnOf is what is known of a reply's answer: from the request while it runs,
@@ -104,6 +171,8 @@ func modelOf(m *tree.Message) string {
 	return metadata.Reply.Model
 }
 
+var errInterrupted = fault.New(fault.Internal, "server_error", "", "The server was stopped before the answer was whole. What came until then is stored.")
+
 // endOf is how a reply ended.
 func endOf(e reply.End) End {
 	end := End{Status: Completed, FinishReason: e.FinishReason, Err: e.Err}
@@ -112,12 +181,26 @@ func endOf(e reply.End) End {
 		end.Status = Failed
 	case reply.StatusStopped:
 		end.Status = Cancelled
+		if e.FinishReason == reply.FinishInterrupted {
+			end.Status, end.Err = Failed, errInterrupted
+		}
 	}
 	if e.Usage != (reply.Usage{}) {
 		end.Usage = NewUsage(e.Usage.PromptTokens, e.Usage.CompletionTokens)
+		end.Usage.InputDetail.Cached, end.Usage.OutputDetail.Reasoning = e.Usage.CachedTokens, e.Usage.ReasoningTokens
 	}
 	if m := e.Message; m != nil {
-		end.Message, end.At = chat.Read(m.Body), m.CreatedAt
+		end.Message, end.At = messageOf(*m), m.CreatedAt
 	}
 	return end
+}
+
+// messageOf is a stored message with what the model thought before it, which stands
+// beside the body.
+func messageOf(m tree.Message) *chat.Message {
+	read := chat.Read(m.Body)
+	if m.Reasoning != "" {
+		read.Reasoning = m.Reasoning
+	}
+	return read
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // A Seal makes and reads the encrypted_content of compaction items. Clients
-// carry it and can't change it: it names a summary, and holds its text, so that
-// it also serves where the summary is gone. It is signed and not encrypted: the
+// carry it and can't change it: it names a summary and the message up to which the
+// branch is represented, and holds the summary's text, so that it also serves where
+// the summary is gone. It is signed and not encrypted: the
 // text is that of the client's own conversation.
 type Seal struct{ keys [][]byte }
 
@@ -42,35 +43,45 @@ func mac(key, payload []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Close gives the content of a compaction item: conversation, summary and text,
-// after their signature.
-func (s *Seal) Close(summary NodeID, text string) string {
-	payload := make([]byte, 0, 32+len(text))
-	payload = append(append(payload, summary.Conversation[:]...), summary.Node[:]...)
-	payload = append(payload, text...)
+// A Sealed is what the content of a compaction item says.
+type Sealed struct {
+	Summary NodeID
+	Head    uuid.UUID // the message at which a branch goes on after the item; uuid.Nil for none
+	Text    string    // by which a model reads the summary
+}
+
+// sealedIDs is how many bytes the ids have, before the text.
+const sealedIDs = 3 * len(uuid.UUID{})
+
+// Close gives the content of a compaction item: the ids and the text, after their
+// signature.
+func (s *Seal) Close(c Sealed) string {
+	payload := make([]byte, 0, sealedIDs+len(c.Text))
+	payload = append(append(append(payload, c.Summary.Conversation[:]...), c.Summary.Node[:]...), c.Head[:]...)
+	payload = append(payload, c.Text...)
 	return sealMark + base64.RawURLEncoding.EncodeToString(append(mac(s.keys[0], payload), payload...))
 }
 
 // Open reads the content of a compaction item. The summary may be gone since, or
 // be another tenant's: whoever looks it up does so within the tenant of the
 // request. The error's field is encrypted_content.
-func (s *Seal) Open(content string) (summary NodeID, text string, err error) {
+func (s *Seal) Open(content string) (Sealed, error) {
 	rest, ours := strings.CutPrefix(content, sealMark)
 	if !ours {
-		return NodeID{}, "", fault.New(fault.Invalid, codeValue, "encrypted_content",
+		return Sealed{}, fault.New(fault.Invalid, codeValue, "encrypted_content",
 			"This compaction item was made by another server, which alone can read it. Send the messages that it stands for, or compact them here.")
 	}
 	forged := fault.New(fault.Invalid, codeValue, "encrypted_content",
 		"This compaction item was changed on its way, or was signed with a key that this server no longer has. Send it as it came, or the messages that it stands for.")
 	raw, err := base64url.DecodeString(rest)
-	if err != nil || len(raw) < sha256.Size+32 || strings.ContainsAny(rest, "\r\n") {
-		return NodeID{}, "", forged
+	if err != nil || len(raw) < sha256.Size+sealedIDs || strings.ContainsAny(rest, "\r\n") {
+		return Sealed{}, forged
 	}
 	sum, payload := raw[:sha256.Size], raw[sha256.Size:]
 	for _, key := range s.keys {
-		if hmac.Equal(sum, mac(key, payload)) && utf8.Valid(payload[32:]) {
-			return NodeID{uuid.UUID(payload[:16]), uuid.UUID(payload[16:32])}, string(payload[32:]), nil
+		if hmac.Equal(sum, mac(key, payload)) && utf8.Valid(payload[sealedIDs:]) {
+			return Sealed{NodeID{uuid.UUID(payload[:16]), uuid.UUID(payload[16:32])}, uuid.UUID(payload[32:48]), string(payload[sealedIDs:])}, nil
 		}
 	}
-	return NodeID{}, "", forged
+	return Sealed{}, forged
 }

@@ -29,17 +29,18 @@ func TestSeal(t *testing.T) {
 	seal, other := newSeal(t, "a"), newSeal(t, "b")
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
-		content := seal.Close(someSummary, text)
-		summary, got, err := seal.Open(content)
-		if err != nil || summary != someSummary || got != text {
-			t.Fatalf("%q became %q, %v: %v", text, got, summary, err)
+		want := Sealed{someSummary, someNode.Node, text}
+		content := seal.Close(want)
+		got, err := seal.Open(content)
+		if err != nil || got != want {
+			t.Fatalf("%+v became %+v: %v", want, got, err)
 		}
 		at := rapid.IntRange(len(sealMark), len(content)-1).Draw(t, "at")
 		for _, forged := range []string{
 			content[:at] + string(rune(content[at])^1) + content[at+1:], content[:at], content + "A", content[:at] + "\n" + content[at:], sealMark, content + "=",
-			strings.Replace(content, sealMark, "coppice.v2.", 1), strings.Replace(content, sealMark, "", 1), other.Close(someSummary, text), "gAAAAABo", "",
+			strings.Replace(content, sealMark, "coppice.v2.", 1), strings.Replace(content, sealMark, "", 1), other.Close(want), "gAAAAABo", "",
 		} {
-			if _, _, err := seal.Open(forged); fault.Of(err) == nil || fault.Of(err).Field != "encrypted_content" || fault.Of(err).Kind != fault.Invalid {
+			if _, err := seal.Open(forged); fault.Of(err) == nil || fault.Of(err).Field != "encrypted_content" || fault.Of(err).Kind != fault.Invalid {
 				t.Fatalf("%q was taken for %q: %v", forged, content, err)
 			}
 		}
@@ -49,10 +50,10 @@ func TestSeal(t *testing.T) {
 func TestSealKeys(t *testing.T) {
 	t.Parallel()
 	old, renewed := newSeal(t, "a"), newSeal(t, "b", "a")
-	if _, text, err := renewed.Open(old.Close(someSummary, "x")); err != nil || text != "x" {
+	if got, err := renewed.Open(old.Close(Sealed{Text: "x"})); err != nil || got.Text != "x" {
 		t.Errorf("what the old key signed is lost: %v", err)
 	}
-	if _, _, err := old.Open(renewed.Close(someSummary, "x")); err == nil {
+	if _, err := old.Open(renewed.Close(Sealed{Text: "x"})); err == nil {
 		t.Error("the old key signs on")
 	}
 	if _, err := NewSeal(); err == nil {

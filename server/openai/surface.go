@@ -3,7 +3,10 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/server"
 )
@@ -16,15 +19,26 @@ const Prefix = "/openai/v1/"
 const MaxBody = 32 << 20
 
 // Surface is OpenAI's API, beside the native one of a server.Server.
-func Surface() server.Surface {
+func Surface() server.Surface { return Recognition{}.Surface() }
+
+// Surface is OpenAI's API with this setting of its recognition.
+func (c Recognition) Surface() server.Surface { return c.surface(new(tries)) }
+
+func (c Recognition) surface(all *tries) server.Surface {
 	started := time.Now()
 	return server.Surface{
 		Prefix: Prefix, MaxBody: MaxBody, AnyQuery: true, Refuse: refuse,
-		Routes: []server.Route{
+		Routes: slices.Concat([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
-			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: createResponse},
-			{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},
-		},
+			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: func(r *server.Request) (server.Answer, error) { return getModel(r, started) }},
+			{Method: "POST", Pattern: Prefix + "chat/completions", May: server.Streams | server.Follows, Handle: all.retried(c.createCompletion)},
+			{Method: "GET", Pattern: Prefix + "chat/completions", May: server.Searches, Handle: listCompletions},
+			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}", Handle: getCompletion},
+			{Method: "POST", Pattern: Prefix + "chat/completions/{completion_id}", Handle: updateCompletion},
+			{Method: "DELETE", Pattern: Prefix + "chat/completions/{completion_id}", Handle: deleteCompletion},
+			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}/messages", May: server.Reads, Handle: listCompletionMessages},
+			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: all.retried(createResponse)},
+		}, responseRoutes, conversationRoutes),
 	}
 }
 
@@ -56,11 +70,14 @@ func (a answer) Write(w http.ResponseWriter) error {
 	return err
 }
 
-// lead names the conversation and the message in the header, by their native
-// ids.
+// lead names the conversation and the message, where there is one, in the
+// header, by their native ids.
 func (n *NodeID) lead(h http.Header) {
-	if n != nil {
-		h.Set("X-Coppice-Conversation-Id", n.Conversation.String())
+	if n == nil {
+		return
+	}
+	h.Set("X-Coppice-Conversation-Id", n.Conversation.String())
+	if n.Node != uuid.Nil {
 		h.Set("X-Coppice-Head-Id", n.Node.String())
 	}
 }
@@ -68,7 +85,7 @@ func (n *NodeID) lead(h http.Header) {
 // A stream is an answer of events, with the native ids of what it tells of.
 type stream struct {
 	server.Answer
-	node NodeID
+	node *NodeID // nil for none
 }
 
 // Write writes the events.
@@ -76,12 +93,4 @@ func (s stream) Write(w http.ResponseWriter) error {
 	s.node.lead(w.Header())
 	w.Header().Set("Cache-Control", "no-cache")
 	return s.Answer.Write(w)
-}
-
-func listModels(r *server.Request, at time.Time) (server.Answer, error) {
-	var models []Model
-	for _, name := range r.Replies().Models() {
-		models = append(models, NewModel(name, at))
-	}
-	return answer{body: marshal(NewModels(models))}, nil
 }

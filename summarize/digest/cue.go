@@ -17,6 +17,9 @@ const (
 	cueDone                          // something is finished
 	cueOpen                          // something is to be done
 	cueConfirm                       // yes, thanks, it works
+	cueUnreal                        // what is said is not so, or only if something is
+	cueSelf                          // somebody tells of himself
+	cueTime                          // when something was or will be
 )
 
 // A cuePhrase is the rest of a phrase after its first word.

@@ -1,14 +1,15 @@
 // Package digest is the offline summarizer, the summarizer of last resort: it
 // needs no model and no network. It takes sentences out of the messages and
 // writes none of its own, so it can't invent, and cannot condense either. What
-// it does is choose: what users decided, preferred and corrected first, then
-// what holds names, numbers, addresses and paths, then the rest, as far as the
-// target goes.
+// it does is choose: again and again the sentence that says the most, by the
+// token, of what nothing chosen says yet.
 //
-// It works in steps: messages and the prior summary become items (read.go,
-// prior.go), items get a section and a score (score.go), and the best of them
-// are laid out under headings (pick.go). It takes no clock, no randomness and no
-// map's order: equal input gives equal output.
+// It works in steps: messages and the prior summary become items, each with the
+// informative words and the facts that it holds (read.go, prior.go, term.go).
+// Items get a section and a worth (judge.go). The best of them are chosen
+// (pick.go) and laid out under headings, before an index of what else was
+// mentioned (layout.go). It takes no clock, no randomness and no map's order:
+// equal input gives equal output.
 package digest
 
 import (
@@ -57,7 +58,8 @@ const minTokens = 32
 //
 // 100,000 tokens of input take some 30 ms; the time is linear in the input.
 func extract(in prompt.Input, counter tokens.Counter) string {
-	r := newReader(in)
+	limit := mostTokens(in)
+	r := newReader(in, limit)
 	r.readPrior(in.Prior)
 	r.readFold(in.Fold)
 	if !r.text {
@@ -65,8 +67,8 @@ func extract(in prompt.Input, counter tokens.Counter) string {
 	}
 	r.demoteSuperseded()
 	r.favourAsked()
-	p := picker{counter: counter, intro: r.intro(), items: r.items}
-	return p.pick(mostTokens(in, r.characters))
+	p := newPicker(r, counter, limit)
+	return p.pick()
 }
 
 // mostTokens is how many tokens a digest may have: the target, and half of
@@ -74,11 +76,12 @@ func extract(in prompt.Input, counter tokens.Counter) string {
 // little text half would say nothing, and a digest that isn't smaller than the
 // text does no harm: it isn't used. Next to a prior summary the room is never
 // less than a line or two, so that a merge with next to nothing loses nothing.
-func mostTokens(in prompt.Input, characters int) int {
+func mostTokens(in prompt.Input) int {
 	const charactersPerToken, little, line = 4, 160, 48
-	folded := 0
+	folded, characters := 0, 0
 	for _, m := range in.Fold {
 		folded += m.Tokens
+		characters += len(m.Body)
 	}
 	if folded == 0 {
 		folded = characters / charactersPerToken
@@ -109,19 +112,25 @@ var headings = [sections]string{"## Decisions and preferences", "## Facts", "## 
 type item struct {
 	section section
 	speaker string // who said it; "" where a prior summary doesn't say
+	context string // what the sentence needs to be understood: the question that it answers, the heading above it, the call
 	text    string // one line
+	terms   []term
 	marks   []string
 	asked   []string // words that the instructions have, too
 	class   int      // 3 for a correction, 2 for a decision or who somebody is, 1 for a wish, 0 else
-	score   int
-	order   int  // in the conversation
-	prior   bool // from the prior summary
+	worth   float64  // by which its terms count
+	told    bool     // by a user, of himself
+	stub    bool     // says nothing by itself
+	message int      // counts messages, and lines of a prior summary
+	order   int      // in the conversation
+	prior   bool     // from the prior summary
+	entry   bool     // of the prior summary's index
 }
 
-// line is the item as the digest shows it.
-func (it item) line() string {
-	if it.speaker == "" {
-		return "- " + it.text + "\n"
+// piece is the item's text with its context.
+func (it *item) piece() string {
+	if it.context == "" {
+		return it.text
 	}
-	return "- " + it.speaker + ": " + it.text + "\n"
+	return "[" + it.context + "] " + it.text
 }

@@ -17,16 +17,20 @@ import (
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 )
 
-// digestLines takes a digest apart: its lines by heading. The first line is under
-// "".
+// digestLines takes a digest apart: its lines by heading, each with its speaker.
+// The first line is under "".
 func digestLines(digest string) map[string][]string {
 	lines := map[string][]string{}
-	heading := ""
+	heading, speaker := "", ""
 	for line := range strings.SplitSeq(digest, "\n") {
 		if strings.HasPrefix(line, "## ") {
 			heading = strings.TrimPrefix(line, "## ")
+		} else if goesOn, ok := strings.CutPrefix(line, sameSpeaker[1:]); ok {
+			lines[heading] = append(lines[heading], speaker+goesOn)
 		} else if line != "" {
-			lines[heading] = append(lines[heading], strings.TrimPrefix(line, "- "))
+			line = strings.TrimPrefix(line, "- ")
+			speaker = priorSpeaker.FindString(line)
+			lines[heading] = append(lines[heading], line)
 		}
 	}
 	return lines
@@ -181,7 +185,7 @@ func TestDigestInstructionsAndLookAhead(t *testing.T) {
 	counter := tokens.O200k()
 	var fold []tree.Message
 	for i := range 60 {
-		fold = append(fold, prompttest.AssistantSays(fmt.Sprintf("Chapter %d of the handbook is about topic %d.", i, i*i)))
+		fold = append(fold, prompttest.AssistantSays(fmt.Sprintf("Chapter %d of handbook H-%d is about topic %d, tables T-%d to T-%d.", i, i*7, i*i, i*11, i*13)))
 	}
 	fold[30] = prompttest.AssistantSays("The invoices lie in the blue cupboard upstairs.")
 	fold[31] = prompttest.AssistantSays("Room B-17 is reserved.")

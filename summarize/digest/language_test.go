@@ -143,8 +143,7 @@ func TestMarks(t *testing.T) {
 		"This is it. And/or that.":                                   "",
 		"NASA uses NATO codes":                                       "NASA NATO",
 	} {
-		marks, _ := marksOf(text)
-		if got := strings.Join(marks, " "); got != want {
+		if got := strings.Join(marksOf(text), " "); got != want {
 			t.Errorf("marksOf(%q)\n got %q\nwant %q", text, got, want)
 		}
 	}

@@ -147,12 +147,12 @@ func TestDigestShortensOnce(t *testing.T) {
 		"no spaces":  strings.Repeat("树的每个节点都有一个父节点", 14) + "我们决定使用5433。",
 	} {
 		const length = 120
-		r := newReader(prompt.Input{})
+		r := newReader(prompt.Input{}, 4000)
 		r.add(sentence{text: text}, messageFacts{role: tree.RoleUser, speaker: "user"})
 		it := r.items[0]
 		class := it.class
 		once := shortenItem(it, length)
-		again := newReader(prompt.Input{})
+		again := newReader(prompt.Input{}, 4000)
 		again.add(sentence{text: once}, messageFacts{role: tree.RoleUser, speaker: "user", prior: true})
 		if twice := shortenItem(again.items[0], length); len([]rune(once)) > length || twice != once {
 			t.Errorf("%s: first %q (%d characters), then %q", name, once, len([]rune(once)), twice)

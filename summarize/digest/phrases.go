@@ -103,4 +103,21 @@ var cuePhrases = []struct {
 	{cueDone, "完成|已经|已經|搞定|修好|修复了|修復了|创建了|添加了|删除了|已更新|已安装|已预订|しました|完了|終わり|済み|直しました|完成|완료|했습니다|끝났|수정했|추가했|삭제했"},
 	{cueOpen, "还没|還沒|尚未|待办|待辦|下一步|接下来|接下來|稍后|未完成|まだ|次の|後で|未完了|残り|아직|다음|나중에|남은"},
 	{cueConfirm, "谢谢|謝謝|可以了|好的|没问题|沒問題|太好了|正确|正確|ありがとう|動きました|完璧|大丈夫|はい|감사|고마워|작동|완벽|좋아요|네,"},
+
+	// Negations, conditions and the future, in the languages above
+	{cueUnreal, "not|never|isn't|wasn't|aren't|weren't|hasn't|haven't|hadn't|didn't|don't|doesn't|won't|can't|cannot|couldn't|wouldn't|without|if|unless|once|as soon as|until|would|should|could|might|will|i'll|we'll|it'll"},
+	{cueUnreal, "nicht|kein|keine|keinen|nie|wenn|falls|sobald|sofern|sollte|würde|könnte|wäre|ohne|wird|werde|werden"},
+	{cueUnreal, "pas|jamais|aucun|aucune|si|s'il|quand|dès que|serait|devrait|pourrait|sans|sera|seront|no|nunca|ningún|ninguna|cuando|una vez que|sería|debería|podría|sin|será|hasta que|não|nenhum|se|quando|seria|deveria|poderia|sem|até que|non|mai|nessun|nessuna|sarebbe|dovrebbe|potrebbe|senza|sarà|finché"},
+	{cueUnreal, "niet|geen|als|indien|zodra|zou|zonder|zal|jeśli|jeżeli|gdy|gdyby|byłoby|bez|będzie|değil|eğer|henüz|olursa|tidak|belum|bukan|jika|kalau|akan|không|chưa|nếu|sẽ"},
+	{cueUnreal, "не|нет|если|когда|бы|без|будет|якщо|коли|буде|δεν|μην|αν|εάν|θα|χωρίς|नहीं|अगर|यदि|बिना|না|যদি"},
+	{cueUnreal, "لم |لن |ليس|إذا|لو |بدون|سوف|نشد|نیست|اگر|לא |אם |אין |בלי |ไม่|ถ้า|หาก|จะ|没|沒|未|不|如果|若|假如|要是|将|將|ない|ません|もし|たら|れば|場合|予定|안 |않|못|아직|만약|면 |예정|없"},
+
+	// Somebody tells of himself
+	{cueSelf, "i|i'm|i've|i'd|my|we|we're|we've|our|mine|ich|mein|meine|meinen|meinem|meiner|wir|unser|unsere|je|j'ai|j'|mon|ma|mes|nous|notre|yo|mi|mis|nosotros|nuestro|nuestra|eu|meu|minha|nós|nosso|nossa|io|mio|mia|noi|nostro|nostra|ik|mijn|wij|we|ons|onze|ja|mój|moja|moje|my|nasz|ben|benim|biz|bizim|saya|aku|kami|tôi|chúng tôi|я|мне|меня|мой|моя|мои|мою|мы|нас|наш|наша|ми|мій|εγώ|μου|μας|أنا|نحن|من|ما|אני|שלי|אנחנו|मैं|मेरा|मेरी|मेरे|हम|আমি|আমার|ผม|ฉัน|เรา|我|我们|我們|私|僕|俺|我々|나는|내가|저는|제가|우리|제 "},
+
+	// When something was or will be
+	{cueTime, "yesterday|today|tonight|tomorrow|ago|last|next|since|week|weeks|weekend|month|months|year|years|recently|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|june|july|august|september|october|november|december"},
+	{cueTime, "gestern|heute|morgen|vorgestern|übermorgen|seit|woche|wochen|monat|monate|jahr|jahre|letzte|letzten|letztes|nächste|nächsten|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|januar|februar|märz|mai|juni|juli|oktober|dezember|hier|aujourd'hui|demain|semaine|mois|année|dernier|dernière|prochain|prochaine|depuis|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"},
+	{cueTime, "ayer|hoy|mañana|semana|mes|meses|año|años|pasado|pasada|próximo|próxima|desde|hace|lunes|martes|miércoles|jueves|viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|ontem|hoje|amanhã|mês|ano|anos|passada|passado|segunda-feira|ieri|oggi|domani|settimana|mese|anno|anni|scorso|scorsa|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre|gisteren|vandaag|maandag|vrijdag|wczoraj|dzisiaj|jutro|tydzień|dün|bugün|yarın|hafta|kemarin|besok|minggu|hôm qua|hôm nay|ngày mai|tuần"},
+	{cueTime, "вчера|сегодня|завтра|неделю|неделе|неделя|месяц|месяце|год|году|лет|понедельник|вторник|среду|четверг|пятницу|субботу|воскресенье|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря|вчора|сьогодні|χθες|σήμερα|αύριο|أمس|اليوم|غدا|أسبوع|دیروز|امروز|فردا|אתמול|היום|מחר|שבוע|कल|आज|सप्ताह|গতকাল|আজ|เมื่อวาน|วันนี้|พรุ่งนี้|สัปดาห์|昨天|今天|明天|上周|上週|下周|下週|去年|明年|昨日|今日|明日|先週|来週|先月|来月|月曜|火曜|水曜|木曜|金曜|土曜|日曜|어제|오늘|내일|지난|다음 주|요일"},
 }

@@ -1,7 +1,8 @@
 package digest
 
 import (
-	"cmp"
+	"container/heap"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -10,129 +11,260 @@ import (
 	"github.com/coppice-chat/coppice/tokens"
 )
 
-// A picker chooses among items within a number of tokens.
+// A picker chooses among items within a number of tokens: again and again the
+// one whose terms, as far as nothing chosen has them, count the most by the
+// token.
 type picker struct {
+	*reader
 	counter tokens.Counter
-	intro   string
-	items   []item
+	limit   int
 
-	left   int // tokens
-	chosen []int
-	taken  []bool
-	costs  []int // of items, 0 where not counted yet
-	headed [sections]bool
+	left    int       // tokens
+	weights []float64 // of terms
+	covered []bool    // terms that something chosen has
+	chosen  []int
+	taken   []bool
+	lines   map[line]int // characters of the lines that have begun
+	headed  [sections]bool
+	labels  map[string]int // tokens of a speaker's label
+	queue   queue
 }
 
-// shares are percent of the room that each section has for itself, for
-// lines of the prior summary and for new ones. Neither can push the other out:
-// the old keep what the conversation began with, the new what it came to.
-// What a share doesn't use goes to the best of all the rest.
-var shares = [sections][2]int{
-	sectionDecisions: {25, 20},
-	sectionFacts:     {15, 15},
-	sectionDone:      {5, 5},
-	sectionOpen:      {5, 10},
+// A line has what was chosen of one message for one section.
+type line struct {
+	message int
+	section section
 }
 
-// leastScore is what an item needs to be taken where there is room. A digest
-// needn't be as long as it may be.
-const leastScore = 5
+// repeated is what a term counts that something chosen has already, and
+// toldAgain what it counts where users tell of themselves: the same words in
+// another sentence are mostly another matter.
+const (
+	repeated  = 0.1
+	toldAgain = 0.2
+)
 
-// misses is how many items in a row may be too large before a choice ends.
-const misses = 8
-
-// pick gives the digest.
-func (p *picker) pick(limit int) string {
-	p.taken, p.costs = make([]bool, len(p.items)), make([]int, len(p.items))
-	p.left = limit - p.counter.Count(p.intro)
-	p.shorten(limit)
-	room := p.left
-	var groups [sections][2][]int
-	all := make([]int, len(p.items))
-	for i, it := range p.items {
-		age := 1
-		if it.prior {
-			age = 0
-		}
-		groups[it.section][age] = append(groups[it.section][age], i)
-		all[i] = i
+func newPicker(r *reader, counter tokens.Counter, limit int) *picker {
+	p := &picker{
+		reader: r, counter: counter, limit: limit, lines: map[line]int{}, labels: map[string]int{},
+		taken: make([]bool, len(r.items)), covered: make([]bool, len(r.vocabulary)),
 	}
-	for s, shares := range shares {
-		p.sort(groups[s][0], byAge)
-		p.sort(groups[s][1], byScore)
-		for age, share := range shares {
-			p.take(groups[s][age], room*share/100)
+	p.weigh()
+	return p
+}
+
+// weigh gives every term its weight: the more, the fewer items have it. Short
+// words mostly say little.
+func (p *picker) weigh() {
+	const short = 4
+	p.weights = make([]float64, len(p.vocabulary))
+	items := make([]int, len(p.vocabulary))
+	last := make([]int, len(p.vocabulary))
+	for i := range p.items {
+		for _, t := range p.items[i].terms {
+			if last[t.id] != i+1 {
+				last[t.id] = i + 1
+				items[t.id]++
+			}
+			weight := kindWeights[t.kind]
+			if t.kind == kindWord && t.end-t.start < short {
+				weight /= 4
+			}
+			p.weights[t.id] = max(p.weights[t.id], weight)
 		}
 	}
-	p.sort(all, byScore)
-	worth := slices.IndexFunc(all, func(i int) bool { return p.items[i].score < leastScore })
-	if worth > 0 {
-		all = all[:worth]
+	for id, n := range items {
+		rare := math.Log(float64(len(p.items)+1) / float64(max(n, 1)))
+		p.weights[id] *= math.Pow(rare, 1.25) * (1 + 0.1*math.Log(float64(max(n, 1))))
 	}
-	p.take(all, p.left)
-	return p.layOut(limit)
 }
 
-// byAge prefers, among the lines of a prior summary, decisions and
-// corrections, and of these the oldest. So what survived one merge survives
-// the next, and a correction from the first turn is there after any number of
-// them.
-func byAge(a, b item) int {
-	return cmp.Or(cmp.Compare(min(b.class, 2), min(a.class, 2)), cmp.Compare(a.order, b.order))
-}
-
-func byScore(a, b item) int {
-	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.order, b.order))
-}
-
-func (p *picker) sort(indices []int, by func(a, b item) int) {
-	slices.SortStableFunc(indices, func(a, b int) int { return by(p.items[a], p.items[b]) })
-}
-
-// take chooses items in order until the share is used. The first that fits at
-// all is taken whatever the share: one line of a kind says more than none.
-func (p *picker) take(indices []int, share int) {
-	missed := 0
-	for n, i := range indices {
-		if share <= 0 && n > 0 || missed == misses {
-			return
+// pick gives the digest. Lines of the prior summary and new ones have room of
+// their own, by how many messages they stand for: neither can push the other
+// out.
+func (p *picker) pick() string {
+	const more = 48
+	room := p.limit - p.counter.Count(p.intro())
+	p.left = room
+	if p.limit >= indexLeast {
+		sentences, _, _ := strings.Cut(p.in.Prior, indexHeading)
+		p.left = max(room*(100-indexShare)/100, min(room*9/10, p.counter.Count(sentences)+more)) // lines of the prior summary stay
+	}
+	var prior, fresh, stubs []int
+	for i := range p.items {
+		switch it := &p.items[i]; {
+		case it.entry:
+		case it.stub:
+			stubs = append(stubs, i)
+		case it.prior:
+			prior = append(prior, i)
+		default:
+			fresh = append(fresh, i)
 		}
-		if p.taken[i] {
+	}
+	all := p.left
+	share := all * p.priorShare() / 100
+	p.take(prior, share)
+	p.take(fresh, all-share)
+	for range 2 { // what lines joined, or the same speaker, left over
+		p.take(slices.Concat(prior, fresh), p.left)
+		p.left = all - p.counter.Count(p.text()) + p.counter.Count(p.intro())
+	}
+	p.take(slices.Concat(prior, fresh), p.left)
+	if len(p.chosen) == 0 {
+		p.take(stubs, p.left)
+	}
+	return p.layOut()
+}
+
+// priorShare is the percent of the room that lines of the prior summary have
+// for themselves: what they stand for, of all that the digest stands for.
+func (p *picker) priorShare() int {
+	const least, most = 40, 75
+	if p.unknown {
+		return (least + most) / 2
+	}
+	return min(max(100*(p.messages-len(p.in.Fold))/max(p.messages, 1), least), most)
+}
+
+// take chooses items as long as the budget lasts.
+func (p *picker) take(indices []int, budget int) {
+	const misses = 8 // items in a row that may be too large before a choice ends
+	p.queue = p.queue[:0]
+	for _, i := range indices {
+		if !p.taken[i] {
+			p.queue = append(p.queue, candidate{i, p.density(i)})
+		}
+	}
+	heap.Init(&p.queue)
+	for missed := 0; len(p.queue) > 0 && missed < misses; {
+		best := heap.Pop(&p.queue).(candidate)
+		if p.taken[best.item] || best.density <= 0 {
 			continue
 		}
-		cost := p.cost(i)
-		if cost > p.left || cost > share && n > 0 {
+		if now := p.density(best.item); now < best.density*0.999 {
+			heap.Push(&p.queue, candidate{best.item, now})
+			continue
+		}
+		cost := p.cost(best.item)
+		if cost > p.left || cost > budget {
 			missed++
 			continue
 		}
 		missed = 0
-		p.taken[i] = true
-		p.headed[p.items[i].section] = true
-		p.chosen = append(p.chosen, i)
-		p.left -= cost
-		share -= cost
+		budget -= cost
+		p.choose(best.item, cost)
 	}
 }
 
-// cost counts an item's tokens, and those of its heading if it is the first
-// under it.
+func (p *picker) choose(i, cost int) {
+	it := &p.items[i]
+	p.left -= cost
+	p.taken[i] = true
+	p.headed[it.section] = true
+	p.chosen = append(p.chosen, i)
+	p.lines[line{it.message, it.section}] += utf8.RuneCountInString(it.piece()) + 1
+	for _, t := range it.terms {
+		p.covered[t.id] = true
+	}
+	for _, near := range []int{i - 1, i + 1} { // a sentence that joins a line costs less now
+		if near >= 0 && near < len(p.items) && !p.taken[near] && !p.items[near].stub && !p.items[near].entry && p.items[near].message == it.message {
+			heap.Push(&p.queue, candidate{near, p.density(near)})
+		}
+	}
+}
+
+// density is what an item says by the token, as far as nothing chosen says it.
+// It is 0 for an item that only repeats.
+func (p *picker) density(i int) float64 {
+	const news = 0.25 // of what an item says must be new
+	it := &p.items[i]
+	sum, all := 0.0, 0.0
+	for _, t := range it.terms {
+		w := p.weights[t.id]
+		all += w
+		if !p.covered[t.id] {
+			sum += w
+		}
+	}
+	again := repeated
+	if it.told {
+		again = toldAgain
+	} else if sum < news*all && !it.prior && it.class < 2 {
+		return 0
+	}
+	return it.worth * (sum + again*(all-sum) + 0.01) / (estimate(it.text) + estimate(it.context) + p.label(it))
+}
+
+// estimate is about how many tokens a text has.
+func estimate(text string) float64 {
+	ascii, others := 0, 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < utf8.RuneSelf:
+			ascii++
+		case c >= 0xe0: // the first of three bytes or four
+			others += 2
+		case c >= 0xc0:
+			others++
+		}
+	}
+	return float64(ascii)/4 + float64(others)/2.5
+}
+
+// label is about how many tokens the beginning of an item's line has, if the
+// item begins one.
+func (p *picker) label(it *item) float64 {
+	if p.joins(it) {
+		return 1
+	}
+	return 3 + estimate(it.speaker)/2
+}
+
+// joins tells whether an item gets into a line that has begun.
+func (p *picker) joins(it *item) bool {
+	n := p.lines[line{it.message, it.section}]
+	return n > 0 && n+len(it.text) <= p.length
+}
+
+// cost counts an item's tokens, with those of the label if it begins a line,
+// and of the heading if it is the first under it.
 func (p *picker) cost(i int) int {
-	if p.costs[i] == 0 {
-		p.costs[i] = p.counter.Count(p.items[i].line())
+	it := &p.items[i]
+	cost := p.counter.Count(" " + it.piece())
+	if !p.joins(it) {
+		label, known := p.labels[it.speaker]
+		if !known {
+			label = (p.counter.Count("- "+it.speaker+":") + 2) / 2
+			p.labels[it.speaker] = label
+		}
+		cost += label
 	}
-	if p.headed[p.items[i].section] {
-		return p.costs[i]
+	if !p.headed[it.section] {
+		cost += p.counter.Count("\n" + headings[it.section] + "\n")
 	}
-	return p.costs[i] + p.counter.Count("\n"+headings[p.items[i].section]+"\n")
+	return cost
 }
 
-// shorten bounds every item to an eighth of the digest, but for its marks.
-func (p *picker) shorten(limit int) {
-	const charactersPerToken, least, most = 4, 60, 280
-	length := min(max(limit*charactersPerToken/8, least), most)
-	for i := range p.items {
-		p.items[i].text = shortenItem(p.items[i], length)
-	}
+// A candidate is an item that may be chosen.
+type candidate struct {
+	item    int
+	density float64
+}
+
+// queue has the best candidate first, of equal ones the older.
+type queue []candidate
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].density > q[j].density || q[i].density == q[j].density && q[i].item < q[j].item
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(candidate)) }
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
 }
 
 // shortenItem keeps an item's beginning and the marks of what it leaves out.
@@ -140,14 +272,25 @@ func (p *picker) shorten(limit int) {
 // if it stands in the second half, that half is kept. The result is no longer
 // than length, in characters, so that the next digest leaves it as it is.
 func shortenItem(it item, length int) string {
-	n := utf8.RuneCountInString(it.text)
-	if n <= length {
-		return it.text
+	short := shorten(it.text, length, it.marks)
+	if n := utf8.RuneCountInString(it.text); n > length && it.class >= 2 && !decides(short[:max(strings.Index(short, ellipsis), 0)]) {
+		if tail := it.text[prompt.ByteOffset(it.text, n-length+len(ellipsis)):]; decides(tail) {
+			return strings.TrimSpace(ellipsis + tail)
+		}
 	}
-	const ellipsis = " … "
+	return short
+}
+
+const ellipsis = " … "
+
+// shorten keeps a text's beginning, and the marks of what it leaves out.
+func shorten(text string, length int, all []string) string {
+	if utf8.RuneCountInString(text) <= length {
+		return text
+	}
 	var marks []string // from the end on, as far as half of the room goes
 	room := length - len(ellipsis)
-	for _, mark := range slices.Backward(it.marks) {
+	for _, mark := range slices.Backward(all) {
 		if room-len(mark)-1 < length/2 {
 			break
 		}
@@ -155,14 +298,9 @@ func shortenItem(it item, length int) string {
 		marks = append(marks, mark)
 	}
 	slices.Reverse(marks)
-	head := it.text[:prompt.StartOfCluster(it.text, prompt.ByteOffset(it.text, room))]
+	head := text[:prompt.StartOfCluster(text, prompt.ByteOffset(text, max(room, 0)))]
 	if space := strings.LastIndexByte(head, ' '); space > len(head)/2 {
 		head = head[:space]
-	}
-	if it.class >= 2 && !decides(head) {
-		if tail := it.text[prompt.ByteOffset(it.text, n-length+len(ellipsis)):]; decides(tail) {
-			return strings.TrimSpace(ellipsis + tail)
-		}
 	}
 	marks = slices.DeleteFunc(marks, func(mark string) bool { return strings.Contains(head, mark) })
 	return strings.TrimSpace(head + ellipsis + strings.Join(marks, " "))
@@ -171,42 +309,4 @@ func shortenItem(it item, length int) string {
 // decides tells whether a text has words of a decision or a correction.
 func decides(text string) bool {
 	return cues.find(lowerText(text))&(cueCorrection|cueDecision|cueIdentity) != 0
-}
-
-// layOut writes the chosen items under their headings, in the conversation's
-// order. Counts of parts may be less than that of the whole, so the whole is
-// counted, and the items chosen last go until it fits.
-func (p *picker) layOut(limit int) string {
-	for {
-		text := p.text()
-		over := p.counter.Count(text) - limit
-		if over <= 0 || len(p.chosen) == 0 {
-			return text
-		}
-		for over > 0 && len(p.chosen) > 0 {
-			last := p.chosen[len(p.chosen)-1]
-			p.chosen = p.chosen[:len(p.chosen)-1]
-			over -= max(p.costs[last], 1)
-		}
-	}
-}
-
-func (p *picker) text() string {
-	chosen := slices.Sorted(slices.Values(p.chosen)) // items stand in the conversation's order
-	var b strings.Builder
-	b.WriteString(p.intro)
-	for s, heading := range headings {
-		headed := false
-		for _, i := range chosen {
-			if p.items[i].section != section(s) {
-				continue
-			}
-			if !headed {
-				b.WriteString("\n" + heading + "\n")
-				headed = true
-			}
-			b.WriteString(p.items[i].line())
-		}
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }

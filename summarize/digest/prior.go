@@ -27,10 +27,21 @@ func (r *reader) readPrior(prior string) {
 	} else {
 		r.unknown = strings.TrimSpace(prior) != ""
 	}
+	r.assisted = strings.Contains(prior, "- assistant: ")
 	section := sectionFacts
+	var under [sections]int // lines
+	var speaker [2]string   // of the line before, and its role
 	for line := range strings.SplitSeq(prior, "\n") {
+		goesOn := strings.HasPrefix(line, "  ") // sameSpeaker
 		line = strings.TrimSpace(line)
 		if line == "" {
+			continue
+		}
+		if entries, ok := strings.CutPrefix(line, indexLine); ok && own != nil {
+			r.readIndex(entries)
+			continue
+		}
+		if line == indexHeading {
 			continue
 		}
 		if s, ok := headingSection(line); ok {
@@ -38,16 +49,25 @@ func (r *reader) readPrior(prior string) {
 			continue
 		}
 		about := messageFacts{section: section, prior: true}
-		if item, ok := strings.CutPrefix(line, "- "); ok && own != nil {
-			if said := priorSpeaker.FindStringSubmatch(item); said != nil {
-				about.speaker, about.role = said[1], tree.Role(said[2])
+		if under[section] < len(openingWorth) {
+			about.opening = openingWorth[under[section]]
+			under[section]++
+		}
+		r.message++
+		if item, ok := strings.CutPrefix(line, "- "); (ok || goesOn) && own != nil {
+			if said := priorSpeaker.FindStringSubmatch(item); ok && said != nil {
+				speaker = [2]string(said[1:3])
 				item = item[len(said[0]):]
+			} else if ok {
+				speaker = [2]string{}
 			}
+			about.speaker, about.role = speaker[0], tree.Role(speaker[1])
 			r.add(sentence{text: item}, about)
 			continue
 		}
 		for s := range sentences(line) {
 			r.add(s, about)
+			r.message++
 		}
 	}
 }

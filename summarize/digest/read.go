@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -23,10 +22,6 @@ const (
 // counts as pasted.
 const mostSpoken = 12
 
-// mostResultItems is how many sentences or lines of one tool's result may
-// get into a digest. What matters of it, somebody says in words.
-const mostResultItems = 3
-
 // A reader makes items of what a digest is to be made from.
 type reader struct {
 	in         prompt.Input
@@ -35,17 +30,22 @@ type reader struct {
 	wanted     map[string]bool // words of the instructions
 	ahead      map[string]bool // marks in the look-ahead
 	rejected   map[string]int  // marks that a correction says are wrong, with its order
-	messages   int             // that the digest stands for
-	unknown    bool            // and a summary that doesn't say for how many it stands
-	characters int             // of Fold
-	text       bool            // there is any
+	vocabulary vocabulary
+	length     int  // of the longest item, in characters
+	messages   int  // that the digest stands for
+	unknown    bool // and a summary that doesn't say for how many it stands
+	text       bool // there is any
+	assisted   bool // one of the speakers is an assistant
 	order      int
-	message    int // first item of the message that is being read
+	message    int // counts messages, and lines of the prior summary
+	start      int // first item of the message that is being read
 }
 
-func newReader(in prompt.Input) *reader {
+// newReader reads for a digest of at most limit tokens.
+func newReader(in prompt.Input, limit int) *reader {
+	const least, most = 60, 400
 	r := &reader{
-		in: in, seen: map[string]bool{}, ahead: map[string]bool{}, rejected: map[string]int{},
+		in: in, vocabulary: vocabulary{}, length: min(max(limit, least), most), seen: map[string]bool{}, ahead: map[string]bool{}, rejected: map[string]int{},
 		messages: len(in.Fold),
 	}
 	for word := range strings.FieldsFuncSeq(strings.ToLower(prompt.CutMiddle(in.Instructions, prompt.MaxInstructions)), notWordRune) {
@@ -58,8 +58,7 @@ func newReader(in prompt.Input) *reader {
 	}
 	for _, m := range in.LookAhead {
 		for s := range sentences(prompt.CutMiddle(prompt.Read(m).Text, mostResult)) {
-			marks, _ := marksOf(s.text)
-			for _, mark := range marks {
+			for _, mark := range marksOf(s.text) {
 				r.ahead[mark] = true
 			}
 		}
@@ -86,58 +85,78 @@ func (r *reader) readFold(messages []tree.Message) {
 	lastUser := -1
 	for i, m := range messages {
 		said[i] = prompt.Read(m)
-		r.characters += len(said[i].Text)
 		r.text = r.text || strings.TrimSpace(prompt.Line(said[i].Text)) != ""
 		if m.Role == tree.RoleUser {
 			lastUser = i
 		}
+		r.assisted = r.assisted || m.Role == tree.RoleAssistant
 	}
 	confirmed := r.confirmations(messages, said)
 	begun := 0 // user messages that said something
+	calls := map[string]string{}
+	question := "" // that the message before ends with
+	speaker := ""
 	for i, m := range messages {
 		about := messageFacts{
-			role: m.Role, speaker: speakerOf(m.Role, said[i].Name), confirmed: confirmed[i], failed: said[i].Failed,
-			recency: 8 * (i + 1) / len(messages), last: i == lastUser,
+			role: m.Role, speaker: speakerOf(m.Role, said[i].Name), confirmed: confirmed[i], failed: said[i].Failed, last: i == lastUser,
+			recency: 2 / float64(len(messages)-i+1),
 		}
-		if m.Role == tree.RoleUser && r.in.Prior == "" && begun < len(openingScores) && strings.TrimSpace(said[i].Text) != "" {
-			about.opening = openingScores[begun]
+		if m.Role == tree.RoleUser && r.in.Prior == "" && begun < len(openingWorth) && strings.TrimSpace(said[i].Text) != "" {
+			about.opening = openingWorth[begun]
 			begun++
 		}
 		limit := mostText
-		if m.Role == tree.RoleTool {
+		switch {
+		case m.Role == tree.RoleTool:
+			about.context = calls[said[i].CallID]
 			limit = mostResult
+		case about.speaker != speaker:
+			about.context = question
 		}
-		before := len(r.items)
-		r.message = before
+		r.message++
+		r.start = len(r.items)
+		question, speaker = "", about.speaker
 		for _, text := range []string{said[i].Text, said[i].Refusal} {
-			n := 0
-			for s := range sentences(prompt.CutMiddle(text, limit)) {
-				about.first, about.pasted = begun == 1 && about.opening > 0 && n == 0, n >= mostSpoken
-				r.add(s, about)
-				n++
-			}
-			about.first, about.pasted = false, false
-		}
-		if m.Role == tree.RoleTool {
-			r.keepBest(before, mostResultItems)
+			question = cmp.Or(r.readText(prompt.CutMiddle(text, limit), about, begun == 1 && about.opening > 0), question)
 		}
 		for _, call := range said[i].Calls {
 			text := strings.TrimSpace("called " + call.Name + " " + strings.Join(strings.Fields(prompt.CutMiddle(call.Arguments, 200)), " "))
+			calls[call.ID] = text
 			r.add(sentence{text: text, code: true}, about)
 		}
 	}
 }
 
-// keepBest drops all but the n best of the items from the one at start on.
-func (r *reader) keepBest(start, n int) {
-	if len(r.items)-start <= n {
-		return
+// readText makes items of a message's text, and gives the question that it
+// ends with. The text under a heading, or after a colon, has that for its
+// context.
+func (r *reader) readText(text string, about messageFacts, first bool) (question string) {
+	lead := ""
+	n := 0
+	for s := range sentences(text) {
+		question = ""
+		if s.lead {
+			lead = s.text
+			continue
+		}
+		if lead != "" {
+			about.context, about.lead = lead, true
+		}
+		about.first, about.pasted = first, n >= mostSpoken
+		if r.add(s, about); first && len(r.items) > r.start {
+			first = r.items[len(r.items)-1].stub
+		}
+		if strings.HasSuffix(s.text, "?") || strings.HasSuffix(s.text, "？") || strings.HasSuffix(s.text, "؟") {
+			question = s.text
+		}
+		about.context = ""
+		n++
 	}
-	added := r.items[start:]
-	slices.SortStableFunc(added, byScore)
-	added = added[:n]
-	slices.SortFunc(added, func(a, b item) int { return cmp.Compare(a.order, b.order) })
-	r.items = r.items[:start+n]
+	if n == 0 && lead != "" { // a message of nothing else
+		about.first = first
+		r.add(sentence{text: lead}, about)
+	}
+	return question
 }
 
 // plainSpeaker is a participant's name that a digest's line can begin with.
@@ -190,44 +209,69 @@ func lowerText(text string) string {
 
 // add makes an item of a sentence, unless there is one like it.
 func (r *reader) add(s sentence, about messageFacts) {
-	text := prompt.Line(s.text)
-	if strings.ContainsAny(text, "\n\t") || strings.Contains(text, "  ") {
-		text = strings.Join(strings.Fields(text), " ")
+	text := oneLine(s.text)
+	if !s.code && strings.Count(text, "**")%2 == 0 {
+		text = strings.ReplaceAll(text, "**", "") // bold letters
 	}
-	if text = strings.TrimSpace(text); text == "" {
+	if text == "" {
 		return
 	}
 	r.text = true
 	r.order++
 	lower := lowerText(text)
+	context := about.context
 	if before := r.corrected(lower, about); before != "" {
 		text = before + " " + text
 		lower = lowerText(text)
 	}
-	it := item{speaker: about.speaker, text: text, order: r.order, prior: about.prior}
+	it := item{speaker: about.speaker, text: text, message: r.message, order: r.order, prior: about.prior}
 	key := it.speaker + "\x00" + strings.TrimRight(lower, " .!。")
 	if r.seen[key] {
 		return
 	}
 	r.seen[key] = true
+	it.terms = r.vocabulary.terms(text)
+	if context != "" && (about.role == tree.RoleTool || says(it.terms) <= enough || about.lead && cues.find(lowerText(context))&cueTime != 0) {
+		it.context = shorten(oneLine(context), r.length/4, marksOf(context))
+		it.terms = r.vocabulary.terms(it.piece())
+	}
 	r.judge(&it, lower, s.code, about)
+	short := shortenItem(it, r.length-utf8.RuneCountInString(it.context))
+	if short != it.text {
+		it.text = short
+		it.terms = r.vocabulary.terms(it.piece())
+	}
 	r.items = append(r.items, it)
 }
 
+// oneLine is a text without line breaks.
+func oneLine(text string) string {
+	text = prompt.Line(text)
+	if strings.ContainsAny(text, "\n\t") || strings.Contains(text, "  ") {
+		text = strings.Join(strings.Fields(text), " ")
+	}
+	return strings.TrimSpace(text)
+}
+
 // Lengths in bytes up to which a correction is taken to need the sentence
-// before it, and that one is short enough to go with it.
+// before it, up to which that one is short enough to go with it, and up to which
+// a sentence is taken for the end of the correction before it.
 const (
 	shortCorrection = 80
 	shortCorrected  = 240
+	shortEnd        = 32
 )
 
 // corrected takes back the sentence that a user's short correction follows in
 // the same message, and gives its text: "Take the 9:15. No, the 9:45." says
-// something, and its second half alone does not.
+// something, and its second half alone does not. Nor does the first half of "No,
+// 8080 is taken. Use 8090."
 func (r *reader) corrected(lower string, about messageFacts) string {
 	last := len(r.items) - 1
-	if about.role != tree.RoleUser || about.prior || len(lower) > shortCorrection || last < r.message ||
-		len(r.items[last].text) > shortCorrected || cues.find(lower)&cueCorrection == 0 {
+	if about.role != tree.RoleUser || about.prior || len(lower) > shortCorrection || last < r.start || len(r.items[last].text) > shortCorrected {
+		return ""
+	}
+	if cues.find(lower)&cueCorrection == 0 && (r.items[last].class < 3 || len(lower) > shortEnd) {
 		return ""
 	}
 	text := r.items[last].text

@@ -13,6 +13,7 @@ import (
 type sentence struct {
 	text string
 	code bool // within a code fence
+	lead bool // a heading, or ends with a colon: says something only with what follows
 }
 
 // Bounds of a sentence, in bytes. A shorter one goes with the next ("No. It's
@@ -34,10 +35,14 @@ func sentences(text string) iter.Seq[sentence] {
 				code = !code
 				return true
 			}
+			lead := !code && isLead(piece)
 			if piece = trimBullet(piece); piece == "" {
 				return true
 			}
-			return yield(sentence{piece, code})
+			if lead {
+				piece = strings.Trim(piece, "*_: ：")
+			}
+			return yield(sentence{piece, code, lead})
 		}
 		start := 0
 		for start < len(text) {
@@ -173,6 +178,23 @@ func wrapsOn(before, after string) bool {
 	}
 	r, _ := utf8.DecodeRuneInString(after)
 	return unicode.IsLower(r)
+}
+
+// isLead tells a heading, a line in bold letters, and a short line that ends
+// with a colon.
+func isLead(line string) bool {
+	const most = 100
+	switch {
+	case len(line) > most:
+		return false
+	case strings.HasPrefix(line, "#"):
+		mark, title, _ := strings.Cut(line, " ")
+		return strings.Trim(mark, "#") == "" && strings.Trim(title, "*_: ：") != ""
+	case strings.HasSuffix(strings.TrimRight(line, "*_"), ":"), strings.HasSuffix(line, "："):
+		return strings.Trim(trimBullet(line), "*_: ：") != ""
+	}
+	line = trimBullet(line)
+	return len(line) > 4 && strings.HasPrefix(line, "**") && strings.HasSuffix(line, "**") && !strings.Contains(line[2:len(line)-2], "**")
 }
 
 // trimBullet takes off list marks, quote marks and heading marks.

@@ -42,7 +42,7 @@ func TestHugePinsDoNotDefeatTheSummary(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
 	model, calls := counting(written)
-	w, err := New(pool, service(t, tree.New(pool), summarize.Config{Settings: summarize.Defaults(), NoDigest: true, Counter: prompttest.Quarters{}, Summarizer: summarize.Cascade{Counter: prompttest.Quarters{}, Models: []summarize.Model{{Model: model, Window: 2_000_000}}}}), Config{ID: "one"})
+	w, err := New(pool, service(t, tree.New(pool), summarize.Config{Settings: withoutDigest(summarize.Defaults()), Counter: prompttest.Quarters{}, Summarizer: summarize.Cascade{Counter: prompttest.Quarters{}, Models: []summarize.Model{{Model: model, Window: 2_000_000}}}}), Config{ID: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,9 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
 	model, calls := counting(strings.Repeat("Much was said. ", 80_000)) // 1.2 MB
-	store, _ := workerOn(t, pool, "one", summarize.Config{Settings: summarize.Defaults(), NoDigest: true, Counter: hundredth{}, Summarizer: summarize.Cascade{Counter: hundredth{}, Models: []summarize.Model{{Model: model, Window: 1_000_000}}}})
+	settings := withoutDigest(summarize.Defaults())
+	settings.SummaryTargetTokens = 7000 // more than half of what the text counts
+	store, _ := workerOn(t, pool, "one", summarize.Config{Settings: settings, Counter: hundredth{}, Summarizer: summarize.Cascade{Counter: hundredth{}, Models: []summarize.Model{{Model: model, Window: 1_000_000}}}})
 	plain := tree.New(pool)
 	id := conversation(t, plain)
 	head := tree.Message{}
@@ -109,7 +111,7 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 	if k.Outcome != tree.OutcomeFailed || !strings.Contains(k.Reason, "can't be stored") || k.TokensAfter != k.TokensBefore || k.SummaryID != uuid.Nil {
 		t.Errorf("%s: %s, %d → %d tokens", k.Outcome, k.Reason, k.TokensBefore, k.TokensAfter)
 	}
-	another, err := New(pool, service(t, plain, summarize.Config{Settings: summarize.Defaults()}), Config{ID: "another", Concurrency: -1})
+	another, err := New(pool, service(t, plain, summarize.Config{Settings: settings}), Config{ID: "another", Concurrency: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +133,7 @@ func TestJobGoesOnInSteps(t *testing.T) {
 		text := fmt.Sprintf("m%dm ", i) + strings.Repeat("what there is to say of it ", 20)
 		head = add(t, plain, id, head.ID, string(messageBody([]string{"user", "assistant"}[i%2], text)))
 	}
-	cfg := summarize.Config{Settings: smallSettings(), NoDigest: true}
+	cfg := summarize.Config{Settings: withoutDigest(smallSettings())}
 	cfg.Settings.MaxContextTokens, cfg.Settings.SummaryTargetTokens = 4000, 100
 	model, _ := counting(written)
 	cfg.Summarizer = summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 3000}}}

@@ -29,6 +29,7 @@ const (
 	jobAttempts   = 6               // River waits attempt⁴ seconds between them: 1 s to 10 min
 	databasePause = 5 * time.Second // after a failure of the database, which is no attempt
 	longestPause  = 5 * time.Minute // when it has failed for long
+	awayPause     = time.Minute     // the longest after a failure of the models' providers, which is no attempt either
 )
 
 // job asks for a compaction of a branch, if one is due. One is under way per
@@ -59,6 +60,16 @@ func branchesOf(metadata []byte) []uuid.UUID {
 	}
 	_ = json.Unmarshal(metadata, &read) // absent where there are none
 	return read.Branches
+}
+
+// snoozed tells whether a job was put off, by the database's failures or those of
+// providers: it has waited then.
+func snoozed(metadata []byte) bool {
+	var read struct {
+		Snoozes int `json:"snoozes"`
+	}
+	_ = json.Unmarshal(metadata, &read) // absent where it was not
+	return read.Snoozes > 0
 }
 
 // Outcome is what came of one attempt at a job.

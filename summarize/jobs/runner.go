@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
@@ -49,21 +50,23 @@ type looked struct {
 func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 	t := task{
 		Job: j, store: tree.New(r.w.pool).ForTenant(j.Args.TenantID), service: r.w.service.ForTenant(j.Args.TenantID),
-		round: summarize.Round{Until: time.Now().Add(r.w.slice), Insists: j.Attempt > 1},
+		round: summarize.Round{Until: time.Now().Add(r.w.slice), Insists: j.Attempt > 1 || snoozed(j.Metadata)},
 	}
 	ctx = withCause(ctx, j.Metadata)
 	for heads := append([]uuid.UUID{j.Args.HeadID}, branchesOf(j.Metadata)...); ; {
-		t.done = nil
+		t.done, t.heal = nil, nil
 		failed, ended := t.compact(ctx, heads)
 		if ended != nil {
-			return r.ended(ctx, j, ended)
+			return r.w.ended(ctx, j.JobRow, j.Args.ConversationID, ended)
 		}
 		rest, err := r.complete(ctx, &t, heads, failed)
 		switch {
 		case summarize.TroubleOf(ctx, err) == summarize.TroubleGone:
 			return river.JobCancel(err) // the conversation is gone, and with it the job
 		case err != nil:
-			return r.ended(ctx, j, err)
+			return r.w.ended(ctx, j.JobRow, j.Args.ConversationID, err)
+		case t.away > 0:
+			return river.JobSnooze(min(t.away, awayPause)) // it is the provider that failed: no attempt
 		case failed != nil || len(rest) == 0:
 			return failed
 		}
@@ -77,7 +80,9 @@ type task struct {
 	store   *tree.Store
 	service *summarize.Service
 	round   summarize.Round
-	done    []looked // in this round
+	done    []looked      // in this round
+	heal    []looked      // of those, the ones whose summary is to be made again
+	away    time.Duration // a branch failed as no model answered: when to try again
 }
 
 // compact compacts the branches through heads. A branch that failed doesn't keep
@@ -92,7 +97,7 @@ func (t *task) compact(ctx context.Context, heads []uuid.UUID) (failed, ended er
 		case p.More:
 			return failed, goesOn
 		case p.Failed != nil:
-			failed = p.Failed
+			failed, t.away = p.Failed, max(t.away, p.Away)
 		}
 	}
 	return failed, nil
@@ -105,8 +110,13 @@ func (t *task) branch(ctx context.Context, head uuid.UUID) (p summarize.Progress
 	if err != nil || slices.ContainsFunc(t.done, func(l looked) bool { return l.leaf.ID == leaf.ID }) {
 		return p, err
 	}
-	if p, err = t.service.CompactDue(ctx, t.Args.ConversationID, leaf.ID, t.round); err == nil {
-		t.done = append(t.done, looked{leaf, p.Room})
+	if p, err = t.service.CompactDue(ctx, t.Args.ConversationID, leaf.ID, t.round); err != nil {
+		return p, err
+	}
+	t.done = append(t.done, looked{leaf, p.Room})
+	waits, err := t.service.Waits(ctx, t.Args.ConversationID, leaf.ID)
+	if waits {
+		t.heal = append(t.heal, looked{leaf, p.Room})
 	}
 	return p, err
 }
@@ -114,14 +124,14 @@ func (t *task) branch(ctx context.Context, head uuid.UUID) (p summarize.Progress
 // ended tells River what to do of a job that didn't come to its end. The longer
 // the database has been failing, the longer the job waits: each time a model may
 // be asked again for what could not be stored.
-func (r *runner) ended(ctx context.Context, j *river.Job[job], err error) error {
+func (w *Worker) ended(ctx context.Context, j *rivertype.JobRow, conversationID uuid.UUID, err error) error {
 	switch {
 	case err == goesOn, ctx.Err() != nil:
 		return err
 	case summarize.TroubleOf(ctx, err) == summarize.TroubleRefused:
 		return err // an attempt: the same again would fail the same
 	}
-	r.w.log.WarnContext(ctx, "a compaction is tried again, as the database failed", "conversation_id", j.Args.ConversationID, "error", err)
+	w.log.WarnContext(ctx, "a compaction is tried again, as the database failed", "conversation_id", conversationID, "error", err)
 	return river.JobSnooze(min(max(databasePause, time.Since(j.CreatedAt)/4), longestPause))
 }
 
@@ -151,6 +161,11 @@ func (r *runner) complete(ctx context.Context, t *task, tried []uuid.UUID, faile
 		}
 		if _, err := store.Conversation(ctx, t.Args.ConversationID); err != nil {
 			return err
+		}
+		for _, l := range t.heal {
+			if err := r.w.queueHealing(ctx, tx, healing{t.Args.TenantID, t.Args.ConversationID, l.leaf.ID}, nil); err != nil {
+				return err
+			}
 		}
 		if rest, err = t.outgrown(ctx, store, rooms); err != nil {
 			return err

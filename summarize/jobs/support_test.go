@@ -89,7 +89,7 @@ func add(t testing.TB, s *tree.Store, id, parent uuid.UUID, body string) tree.Me
 // eventually waits for what happens in the background.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if is() {
 			return
 		}
@@ -114,4 +114,10 @@ func contextOf(t *testing.T, s *summarize.Service, id, head uuid.UUID) summarize
 		t.Fatal(err)
 	}
 	return c
+}
+
+// withoutDigest are the settings of a Service whose digest never stands in.
+func withoutDigest(s summarize.Settings) summarize.Settings {
+	s.Digest = summarize.DigestNever
+	return s
 }

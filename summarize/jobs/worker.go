@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,8 +25,10 @@ type Config struct {
 	// same when it is started again: it then takes up at once what it left.
 	// No two servers that run at once may share it.
 	ID string
-	// Concurrency is how many branches are compacted at once; 0 stands for 2.
-	// 0 workers of a server that only queues: negative.
+	// Concurrency is how many branches are compacted at once. 0 stands for 2, or
+	// where no model is asked for as many as there are processors. One branch more
+	// may have its summary made again. 0 workers of a server that only queues:
+	// negative.
 	Concurrency int
 	// PollOnly looks for jobs once a second instead of being told of them by
 	// LISTEN, which doesn't get through a pooler.
@@ -56,6 +59,9 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 	defer db.Wrap(&err, "jobs.New(%s)", cfg.ID)
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = 2
+		if !service.AsksModels() {
+			cfg.Concurrency = max(2, runtime.GOMAXPROCS(0))
+		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -72,8 +78,9 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 	if w.works {
 		workers := river.NewWorkers()
 		river.AddWorker(workers, &runner{w: w})
+		river.AddWorker(workers, &healer{w: w})
 		config.Workers = workers
-		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}}
+		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}, healingQueue: {MaxWorkers: 1}}
 	}
 	if w.river, err = river.NewClient(riverpgxv5.New(pool), config); err != nil {
 		return nil, err
@@ -153,6 +160,16 @@ func (w *Worker) Appended(ctx context.Context, store *tree.Store, m tree.Message
 	if err != nil {
 		return nil, err
 	}
+	if found.Due {
+		if err := w.queue(ctx, db.TxOf(ctx), job{store.TenantID(), m.ConversationID, m.ID}, found.Tail); err != nil {
+			return nil, err
+		}
+	}
+	if found.Heal { // after the other job, whose row the end of that job holds when it does the same
+		if err := w.queueHealing(ctx, db.TxOf(ctx), healing{store.TenantID(), m.ConversationID, m.ID}, found.Tail); err != nil {
+			return nil, err
+		}
+	}
 	if !found.Due {
 		return func() {
 			w.quiet.set(m.ConversationID, m.ID, found.Room, frontierAge)
@@ -162,23 +179,25 @@ func (w *Worker) Appended(ctx context.Context, store *tree.Store, m tree.Message
 			}
 		}, nil
 	}
-	if err := w.queue(ctx, db.TxOf(ctx), job{store.TenantID(), m.ConversationID, m.ID}, found.Tail); err != nil {
-		return nil, err
-	}
 	return func() { w.quiet.set(m.ConversationID, m.ID, found.Room, queuedAge) }, nil
 }
 
-// queue inserts a job in the append's transaction. Where the conversation has
-// one, that job is told of the branch: it may be at work on another. A job ends
-// with its row locked, so that it comes to know of the branch, or else there is
-// room for a job.
+// queue inserts a job in the append's transaction.
 func (w *Worker) queue(ctx context.Context, tx pgx.Tx, j job, tail []uuid.UUID) error {
+	return w.insert(ctx, tx, j, j.HeadID, tail)
+}
+
+// insert inserts a job. Where the conversation has one of the kind, that job is
+// told of the branch: it may be at work on another. A compaction ends with its
+// row locked, so that it comes to know of the branch, or else there is room for a
+// job.
+func (w *Worker) insert(ctx context.Context, tx pgx.Tx, j river.JobArgs, head uuid.UUID, tail []uuid.UUID) error {
 	for {
 		inserted, err := w.river.InsertTx(ctx, tx, j, &river.InsertOpts{Metadata: causeOf(ctx)})
 		if err != nil || !inserted.UniqueSkippedAsDuplicate {
 			return err
 		}
-		told, err := db.New(tx).TellJob(ctx, db.TellJobParams{ID: inserted.Job.ID, Path: texts(tail), HeadID: j.HeadID.String()})
+		told, err := db.New(tx).TellJob(ctx, db.TellJobParams{ID: inserted.Job.ID, Path: texts(tail), HeadID: head.String()})
 		if err != nil || told > 0 {
 			return err
 		}

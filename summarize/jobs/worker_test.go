@@ -321,7 +321,7 @@ func TestBackoff(t *testing.T) {
 		calls.Add(1)
 		return llmtest.Response("no"), nil
 	}}
-	store, _ := workerOn(t, pool, "fails", summarize.Config{NoDigest: true, Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: failing, Window: 100_000}}}})
+	store, _ := workerOn(t, pool, "fails", summarize.Config{Settings: withoutDigest(smallSettings()), Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: failing, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 40)
 	eventually(t, "a failure", func() bool {

@@ -13,9 +13,9 @@ import (
 var (
 	errEmptySummary = errors.New("the answer is empty")
 	errShortSummary = errors.New("the answer is too short to be a summary")
-	errLongSummary  = errors.New("the answer is too long for a summary")
 	errReasoning    = errors.New("the answer ends within the model's reasoning")
 	ErrRefused      = errors.New("the model refuses to summarize")
+	ErrTooLong      = errors.New("the answer is too long for a summary")
 	errLeak         = errors.New("the answer repeats its prompt")
 )
 

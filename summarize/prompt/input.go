@@ -16,7 +16,7 @@ type Input struct {
 	PriorTokens  int            // of Prior
 	Fold         []tree.Message // to be summarized, oldest first
 	LookAhead    []tree.Message // after the cutoff, oldest first: only to judge what matters
-	Instructions string         // of the caller's; "" for none
+	Instructions string         // standing ones and the caller's; "" for none
 	TargetTokens int            // size asked for
 }
 
@@ -43,4 +43,6 @@ type Attempt struct {
 	PromptTokens     int    `json:"prompt_tokens"`   // as the provider counts, or an estimate where it doesn't say
 	CompletionTokens int    `json:"completion_tokens"`
 	DurationMS       int64  `json:"duration_ms"`
+	Away             bool   `json:"-"` // its provider failed, or it was spared: nothing is known of what it would say
+	Spared           bool   `json:"-"` // it was not asked, as its provider has failed again and again
 }

@@ -38,6 +38,7 @@ const (
 	partCutoff    part = "cutoff"    // the marker: always a message of its own
 	partLookAhead part = "lookahead" // only if there is any
 	partClosing   part = "closing"   // what to do, with the caller's instructions
+	partShorten   part = "shorten"   // an answer that is too long, in a prompt of its own
 
 	partInstructions part = "instructions" // a tag within the closing message
 )
@@ -84,8 +85,9 @@ func (p prompt) repeatedBy(answer string) bool {
 	return false
 }
 
-// MaxInstructions bounds a caller's instructions, in characters.
-const MaxInstructions = 4000
+// MaxInstructions bounds the instructions, standing ones and a caller's together,
+// in characters.
+const MaxInstructions = 8002
 
 // buildPrompt writes down what the summarizer is asked. The same input gives
 // the same prompt. With a prior summary it asks for one that takes both its

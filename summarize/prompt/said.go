@@ -71,6 +71,8 @@ func partText(p chat.Part) string {
 		InputAudio struct{ Format string } `json:"input_audio"`
 		Filename   string
 		Name       string
+		URI        string
+		Resource   struct{ URI, Text string }
 	}
 	if json.Unmarshal(p.Raw, &part) != nil {
 		return "[attachment]"
@@ -84,6 +86,10 @@ func partText(p chat.Part) string {
 		return attachment("file", part.File.Filename, part.File.FileID)
 	case "input_audio":
 		return attachment("audio", part.InputAudio.Format)
+	case "resource_link":
+		return linked(part.Name, part.URI)
+	case "resource":
+		return strings.TrimSuffix(linked("", part.Resource.URI)+"\n"+part.Resource.Text, "\n")
 	case "":
 		return attachment("attachment", part.Filename, part.Name)
 	}
@@ -101,6 +107,14 @@ func attachment(kind string, names ...string) string {
 	}
 	label = strings.Join(strings.Fields(label), " ")
 	return "[" + CutMiddle(label, maxNameCharacters+len(kind)) + "]"
+}
+
+// maxURICharacters bounds the address of a resource, which is of no use in part.
+const maxURICharacters = 500
+
+// linked is a resource that is linked to: its address has to outlive the message.
+func linked(name, uri string) string {
+	return "[" + CutMiddle(strings.Join(strings.Fields("resource "+name+" "+uri), " "), maxURICharacters) + "]"
 }
 
 // imageName is an image's address, or the format of one in the message itself.

@@ -42,13 +42,23 @@ func (s Step) Accept(answer string, most int, count tokens.Counter) (text string
 	if text, err = Clean(answer); err != nil {
 		return "", err
 	}
-	if n := count.Count(text); n > most {
-		return "", fmt.Errorf("%w: it has %d tokens, and %d are the most", errLongSummary, n, most)
-	}
 	if len(Leaks(text, s.input.Nonce)) > 0 || s.prompt.repeatedBy(text) {
 		return "", errLeak
 	}
+	if n := count.Count(text); n > most {
+		return "", fmt.Errorf("%w: it has %d tokens, and %d are the most", ErrTooLong, n, most)
+	}
 	return text, nil
+}
+
+// Shorten is the prompt that asks for an answer once more, in about target
+// tokens. What comes of it is to be accepted as the answer is.
+func (s Step) Shorten(answer string, target int, counter tokens.Counter) Step {
+	p := prompt{s.prompt[0], {partShorten, fill(partShorten, map[string]any{
+		"Tokens": counter.Count(answer), "TargetTokens": target, "Words": target * 3 / 4,
+		"Text": fence(partShorten, s.input.Nonce, quoteWhole(answer, s.input.Nonce)),
+	})}}
+	return Step{Tokens: promptTokens(p, counter), prompt: p, input: s.input}
 }
 
 // Next takes from the messages to fold as many of the oldest as a prompt

@@ -61,6 +61,10 @@ func TestTranscribe(t *testing.T) {
 			map[string]any{"type": "text", "text": "Look."},
 			map[string]any{"type": 7},
 		}})}, "user:\n| [file plan .pdf]\n| [file file-123]\n| [audio wav]\n| [video]\n| Look.\n| [attachment]\n"},
+		{"resources", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": []any{
+			map[string]any{"type": "resource_link", "name": "plan", "uri": "file:///woods/" + strings.Repeat("a", 100) + "/plan.md"},
+			map[string]any{"type": "resource", "resource": map[string]any{"uri": "repo://woods/oaks.csv", "text": "12 oaks"}},
+		}})}, "user:\n| [resource plan file:///woods/" + strings.Repeat("a", 100) + "/plan.md]\n| [resource repo://woods/oaks.csv]\n| 12 oaks\n"},
 		{"voice", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil, "audio": map[string]any{"id": "a", "transcript": "Good morning."}})},
 			"assistant:\n| Good morning.\n"},
 		{"exact member names", []tree.Message{{Role: tree.RoleUser, Body: json.RawMessage(`{"role":"user","content":"seen","Content":"hidden"}`)}}, "user:\n| seen\n"},

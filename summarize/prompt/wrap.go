@@ -69,11 +69,14 @@ var wrapped = regexp.MustCompile(`(?s)` + regexp.QuoteMeta(summaryStart) + `(.*?
 // body as it is, kept text and all. One that wrapSummary didn't write, from
 // elsewhere, is wrapped.
 func Shown(body json.RawMessage) json.RawMessage {
-	if bytes.HasPrefix(body, wrappedStart) {
+	if Wrapped(body) {
 		return body
 	}
 	return wrapSummary(Unwrap(body), nil)
 }
+
+// Wrapped tells whether a message is one that Wrap made.
+func Wrapped(body json.RawMessage) bool { return bytes.HasPrefix(body, wrappedStart) }
 
 // wrappedStart is how everything that wrapSummary writes begins.
 var wrappedStart = bytes.TrimSuffix(messageBody(string(tree.RoleUser), summaryIntro+summaryStart), []byte(`"}`))

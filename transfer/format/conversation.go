@@ -33,6 +33,7 @@ type Message struct {
 	SourceID  string          // unique in its conversation
 	ParentID  string          // SourceID of its parent; "" for a root
 	Body      json.RawMessage // chat-completions message object; nil for a node that the parser left out and noted: its children go to its parent
+	Reasoning string          // what the model thought before it said this; "" for none
 	Metadata  json.RawMessage // an object, or nil
 	Pinned    bool
 	CreatedAt time.Time

@@ -101,8 +101,8 @@ func (t *Turn) Part(part chat.Part) {
 	p.Parts = append(p.Parts, part)
 }
 
-// Think adds reasoning, which goes into the metadata: it is no part of what
-// was said.
+// Think adds reasoning, which stands beside the message: it is no part of what was
+// said.
 func (t *Turn) Think(s string) {
 	if strings.TrimSpace(s) != "" {
 		p := t.own()
@@ -187,8 +187,8 @@ func (t *Turn) Messages() []Message {
 		for name, value := range from {
 			extra[name] = value
 		}
-		extra.Put("thinking", strings.Join(p.Thinking, "\n\n")).Put("is_error", p.Failed)
-		all[i] = Message{SourceID: id, ParentID: parent, Body: p.Body(), Metadata: extra.Metadata(), CreatedAt: t.CreatedAt}
+		extra.Put("is_error", p.Failed)
+		all[i] = Message{SourceID: id, ParentID: parent, Body: p.Body(), Reasoning: p.Reasoning(), Metadata: extra.Metadata(), CreatedAt: t.CreatedAt}
 		parent = id
 	}
 	return all
@@ -214,6 +214,9 @@ func (p *Piece) Body() json.RawMessage {
 	}
 	return m.Encode()
 }
+
+// Reasoning is all that was thought.
+func (p *Piece) Reasoning() string { return strings.Join(p.Thinking, "\n\n") }
 
 // Say adds text.
 func (p *Piece) Say(text string) { p.Parts = append(p.Parts, chat.TextPart(text)) }

@@ -39,6 +39,9 @@ func CheckBodies(t testing.TB, b tree.Bundle) {
 		CheckJSON(t, n.Body, tree.MaxBodyBytes)
 		CheckJSON(t, n.Metadata, tree.MaxMetadataBytes)
 		CheckMessage(t, n.Body)
+		if r := n.Reasoning; len(r) > tree.MaxReasoning || !utf8.ValidString(r) || strings.Contains(r, "\x00") {
+			t.Errorf("reasoning of %d bytes: %.300q", len(r), r)
+		}
 		if y := n.CreatedAt.Year(); y < 1 || y > 9999 {
 			t.Errorf("time %v", n.CreatedAt)
 		}
@@ -194,6 +197,9 @@ func CheckBundle(b tree.Bundle) error {
 		body := chat.Read(n.Body)
 		if len(n.Body) > tree.MaxBodyBytes || len(n.Metadata) > tree.MaxMetadataBytes {
 			return fmt.Errorf("%s: body of %d bytes, metadata of %d", n.ID, len(n.Body), len(n.Metadata))
+		}
+		if n.Reasoning != "" && (body.Role != tree.RoleAssistant || n.Summary != nil) {
+			return fmt.Errorf("%s has reasoning, and is no assistant's message", n.ID)
 		}
 		if n.Summary != nil {
 			if !onPath(at, n.ParentID, n.Summary.LastSummarizedID) || body.Role != tree.RoleUser {

@@ -88,6 +88,9 @@ func (p Parsed) show(format string) string {
 		out.WriteString(Outline(b) + "\n")
 		for _, n := range b.Nodes {
 			fmt.Fprintf(&out, "%s %s\n", timeText(n.CreatedAt, "15:04:05.999999"), n.Metadata)
+			if n.Reasoning != "" {
+				fmt.Fprintf(&out, "  thought %q\n", n.Reasoning)
+			}
 		}
 	}
 	if len(p.Notes) > 0 {

@@ -127,7 +127,7 @@ func plain(b tree.Bundle) string {
 	c := b.Conversation
 	fmt.Fprintf(&out, "%s %q %s %s, head %s\n", c.ID, c.Title, orEmpty(c.Metadata), orEmpty(c.Settings), b.HeadID)
 	for _, n := range b.Nodes {
-		fmt.Fprintf(&out, "%s under %s, %s, pinned %t, %q, %q", n.ID, n.ParentID, n.CreatedAt.UTC().Format(time.RFC3339Nano), n.Pinned, n.Body, n.Metadata)
+		fmt.Fprintf(&out, "%s under %s, %s, pinned %t, %q, %q, %q", n.ID, n.ParentID, n.CreatedAt.UTC().Format(time.RFC3339Nano), n.Pinned, n.Body, n.Reasoning, n.Metadata)
 		if n.Summary != nil {
 			fmt.Fprintf(&out, ", %+v", *n.Summary)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -145,11 +146,32 @@ func (g *graph) mendBodies() {
 			continue
 		}
 		n.Body, n.said = body, said
+		n.Reasoning = g.mendReasoning(n)
 		n.Metadata = mendExtra(g.c, n.Metadata, n.SourceID, "metadata")
 		if n.was != "" {
 			n.Metadata = format.AddSource(n.Metadata, "role", format.Clip(string(n.was)))
 		}
 	}
+}
+
+// mendReasoning gives reasoning that the store takes.
+func (g *graph) mendReasoning(n *node) string {
+	text := strings.ToValidUTF8(strings.ReplaceAll(n.Reasoning, "\x00", format.Replacement), format.Replacement)
+	switch size := len(text); {
+	case strings.TrimSpace(text) == "":
+		return ""
+	case n.said.role != tree.RoleAssistant || n.Summary != nil:
+		g.c.LeftOut(format.KindHidden, n.SourceID, "what was thought before a message of the role %s", n.said.role)
+		return ""
+	case chat.Read(n.Body).Other("reasoning") != nil:
+		g.c.LeftOut(format.KindHidden, n.SourceID, "what was thought, as the message has a member reasoning itself")
+		return ""
+	case size > tree.MaxReasoning:
+		const mark = "…"
+		g.c.Repaired(format.KindTooLarge, n.SourceID, "the reasoning has %d bytes, and %d is the most; its end was cut off", size, tree.MaxReasoning)
+		return format.CutEnd(text, tree.MaxReasoning-len(mark)) + mark
+	}
+	return text
 }
 
 // drop leaves a node out. What replied to it replies to its parent then.

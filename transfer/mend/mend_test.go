@@ -199,3 +199,33 @@ func TestNormalizeDeep(t *testing.T) {
 		}
 	}
 }
+
+// Reasoning is the store's to keep beside an assistant's message, and nowhere else.
+func TestNormalizeReasoning(t *testing.T) {
+	t.Parallel()
+	with := func(m format.Message, reasoning string) format.Message {
+		m.Reasoning = reasoning
+		return m
+	}
+	own := format.Message{SourceID: "e", ParentID: "a", Body: json.RawMessage(`{"role":"assistant","content":"x","reasoning":"y"}`)}
+	b, _, notes := mend.Bundle(talk("",
+		one("a", "", "user: 1"), with(one("b", "a", "assistant: 2"), "H\x00m\xff."), with(one("c", "b", "user: 3"), "Not mine."),
+		with(one("d", "c", "assistant: 4"), strings.Repeat("ä", tree.MaxReasoning)), with(own, "z"), with(one("f", "a", "assistant: 5"), " "),
+	), testID, "test")
+	got := map[string]string{}
+	for _, n := range b.Nodes {
+		got[formattest.BodyLine(n.Body)] = n.Reasoning
+	}
+	if got["assistant: 2"] != "H\uFFFDm\uFFFD." || got["user: 3"] != "" || got["assistant: x"] != "" || got["assistant: 5"] != "" {
+		t.Errorf("%.200q", got)
+	}
+	if long := got["assistant: 4"]; len(long) > tree.MaxReasoning || len(long) < tree.MaxReasoning-4 || !strings.HasSuffix(long, "ä…") {
+		t.Errorf("%d bytes are left", len(long))
+	}
+	if len(notes) < 3 {
+		t.Errorf("notes: %v", notes)
+	}
+	if err := formattest.CheckBundle(b); err != nil {
+		t.Error(err)
+	}
+}

@@ -5,6 +5,7 @@ package main
 type benchCommand struct {
 	Forks      benchForksCommand  `cmd:"" help:"Replay branched chats, and count the summaries that edits, regenerations and forks keep."`
 	Cache      benchCacheCommand  `cmd:"" help:"Hold a long chat, and tell how much of its contexts a prompt cache has seen before."`
+	OpenAI     benchOpenAICommand `cmd:"" name:"openai" help:"Measure the time to the first token over OpenAI's surface, beside a direct call of the model and a plain proxy."`
 	Append     benchPartCommand   `cmd:"" help:"Measure appends, by 1, 8 and 32 writers."`
 	Context    benchPartCommand   `cmd:"" help:"Measure contexts of short and long tails."`
 	Transcript benchPartCommand   `cmd:"" help:"Measure pages of a transcript."`

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/lab/bench"
+	"github.com/coppice-chat/coppice/lab/bench/firsttoken"
 	"github.com/coppice-chat/coppice/lab/bench/speed"
 	"github.com/coppice-chat/coppice/lab/product"
 )
@@ -284,4 +285,28 @@ func TestBenchSpeedRefuses(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q", test.args, r.code, r.stderr)
 		}
 	}
+}
+
+// Every way to the model is measured, on a database that is dropped. No figure is
+// looked at.
+func TestBenchOpenAI(t *testing.T) {
+	url := dbtest.URL(t)
+	args := append([]string{"bench", "openai", "--lengths", "4,202", "--rounds", "2", "--streams", "3", "--pieces", "3", "--pause", "1ms", "--history", "4"}, siteArgs(t, url)...)
+	plain := mustRun(t, args...)
+	for _, want := range []string{"| messages ", "\n| 4 ", "\n| 202 ", "| streams at once |", "\n| 3, direct ", "\n| 3, proxy ", "\n| 3, coppice "} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("%q is not in\n%s", want, plain)
+		}
+	}
+	var report firsttoken.Report
+	if err := json.Unmarshal([]byte(mustRun(t, append(args, "--json")...)), &report); err != nil {
+		t.Fatal(err)
+	}
+	if short, long := report.Lengths[0], report.Lengths[1]; short.P50[firsttoken.Coppice] <= 0 || long.P50[firsttoken.Direct] <= 0 || short.Prompt >= long.Prompt || report.Streams[2].LongestGap <= 0 {
+		t.Errorf("%+v", report)
+	}
+	if r := runLab("bench", "openai", "--lengths", "5"); r.code != exitFailed || !strings.Contains(r.stderr, "--lengths must be even numbers") {
+		t.Errorf("exit code %d, %q", r.code, r.stderr)
+	}
+	benchLeavesNothing(t, url)
 }

@@ -1,7 +1,8 @@
 // Command lab measures Coppice, attacks it, and plants faults into its source:
 //
 //	go run ./cmd/lab bench append   # how fast it is, beside the same SQL
-//	go run ./cmd/lab memory FILE    # whether recall finds what questions are about
+//	go run ./cmd/lab memory FILE    # whether recall finds what questions are about, and what summaries hold of it
+//	go run ./cmd/lab search         # how long searches take, and the room of the index
 //	go run ./cmd/lab torture        # whether it keeps its promises under kills
 //	go run ./cmd/lab mutants        # whether the tests find planted faults
 //
@@ -25,7 +26,8 @@ import (
 
 type commands struct {
 	Bench   benchCommand   `cmd:"" help:"Measure speed, and what is promised of summaries."`
-	Memory  memoryCommand  `cmd:"" help:"Ask the questions of a public dataset, and count those whose evidence recall finds."`
+	Memory  memoryCommand  `cmd:"" help:"Ask the questions of a public dataset, and count those whose evidence recall finds; and what of it summaries hold."`
+	Search  searchCommand  `cmd:"" help:"Measure searches, and the room of the search index, in a database of any size."`
 	Torture tortureCommand `cmd:"" help:"Attack the program with kills, cuts and drops, and tell which promises it breaks."`
 	Mutants mutantsCommand `cmd:"" help:"Plant faults into a copy of the source, and tell which of them the tests find."`
 }

@@ -8,18 +8,20 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/lab/memory"
+	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 type memoryCommand struct {
 	outputFlags
 	siteFlags
-	Dataset string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
-	Speed   int    `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
+	Dataset   string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
+	Summaries bool   `help:"Measure what summaries hold, and not recall. Needs no database."`
+	Speed     int    `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
 }
 
 func (cmd *memoryCommand) Help() string {
-	return `Stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25. Datasets are not part of the repository.`
+	return `Stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25. Then folds each chat to a tenth of its tokens, and counts what the offline digest still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it a greedy choice of sentences by rare words, random sentences, and the newest messages. Datasets are not part of the repository.`
 }
 
 func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
@@ -29,6 +31,17 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	chats, err := memory.Read(cmd.Dataset)
 	if err != nil {
 		return err
+	}
+	if cmd.Summaries {
+		summaries, err := memory.Summaries(ctx, digest.Summarizer{}, chats)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return out.JSON(summaries)
+		}
+		writeSummaries(out, summaries)
+		return nil
 	}
 	s, err := openSite(ctx, cmd.siteFlags, out)
 	if err != nil {
@@ -59,11 +72,28 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	if err != nil {
 		return err
 	}
+	summaries, err := memory.Summaries(ctx, digest.Summarizer{}, chats)
+	if err != nil {
+		return err
+	}
 	if cmd.JSON {
-		return out.JSON(report)
+		return out.JSON(struct {
+			memory.RecallReport
+			Summaries []memory.Held `json:"summaries"`
+		}{report, summaries})
 	}
 	writeMemory(out, report)
+	out.Line("")
+	writeSummaries(out, summaries)
 	return nil
+}
+
+func writeSummaries(out *printer, all []memory.Held) {
+	rows := [][]string{{"at 10:1", "facts", "words", "units", "tokens"}}
+	for _, h := range all {
+		rows = append(rows, []string{h.Name, fmt.Sprintf("%.3f", h.Facts.Ratio()), fmt.Sprintf("%.3f", h.Words.Ratio()), fmt.Sprintf("%.3f", h.Units.Ratio()), thousands(h.Tokens)})
+	}
+	out.Table(rows)
 }
 
 func writeMemory(out *printer, r memory.RecallReport) {

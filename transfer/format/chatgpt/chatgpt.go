@@ -209,7 +209,11 @@ func (g *graph) read(n *node) {
 		n.skipped = true
 		return
 	}
-	n.source.Put("thoughts", g.thoughtsAbove(n))
+	if thoughts := g.thoughtsAbove(n); n.role == tree.RoleAssistant {
+		n.out.Reasoning = strings.Join(thoughts, "\n\n")
+	} else {
+		n.source.Put("thoughts", thoughts)
+	}
 }
 
 func emptyDetail(n *node) string {

@@ -148,6 +148,9 @@ func (s *session) readBlock(t *turn, l *line, i int, block format.Object) {
 		}
 	case "thinking", "redacted_thinking":
 		t.said.thoughts = append(t.said.thoughts, format.EncodeObject(block))
+		if text := block.Str("thinking"); text != "" {
+			t.said.Thinking = append(t.said.Thinking, text)
+		}
 	case "tool_use":
 		s.readCall(t, l, block)
 	case "tool_result":
@@ -224,7 +227,7 @@ func (s *session) addMessages(t *turn) {
 	m := format.Message{SourceID: t.messageID, ParentID: parentID, CreatedAt: l.at}
 	if t.text {
 		t.said.Role = tree.Role(l.kind)
-		m.Body = t.said.Body()
+		m.Body, m.Reasoning = t.said.Body(), t.said.Reasoning()
 	} else {
 		s.conv.LeftOut(format.KindEmpty, t.messageID, "the message says nothing%s", thinkingOnly(t.said.thoughts))
 	}

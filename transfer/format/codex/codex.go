@@ -14,8 +14,8 @@
 //     file. A result that says so answers it, since a call has to be answered.
 //   - A rollback (thread_rolled_back) goes back so many turns of the user: what
 //     comes behind it is another branch.
-//   - Reasoning that can be read stands in the metadata, as does the model's
-//     name. Encrypted reasoning, compactions, whose messages are all there, and
+//   - Reasoning that can be read stands beside the answer, and the model's name in
+//     the metadata. Encrypted reasoning, compactions, whose messages are all there, and
 //     the program's own records are left out and noted.
 package codex
 
@@ -315,7 +315,6 @@ func (f *file) flush() {
 		line["timestamp"] = raw
 		delete(from, "timestamp")
 	}
-	from.Put("thinking", strings.Join(p.Thinking, "\n\n"))
 	f.add(p, f.openID, from, line)
 }
 
@@ -325,7 +324,7 @@ func (f *file) add(p *format.Piece, id string, from format.Source, line format.O
 		return
 	}
 	at := f.conv.Time(line, "timestamp", id)
-	f.conv.Messages = append(f.conv.Messages, format.Message{SourceID: id, ParentID: f.last, Body: p.Body(), Metadata: format.SourceMetadata(from), CreatedAt: at})
+	f.conv.Messages = append(f.conv.Messages, format.Message{SourceID: id, ParentID: f.last, Body: p.Body(), Reasoning: p.Reasoning(), Metadata: format.SourceMetadata(from), CreatedAt: at})
 	f.last = id
 }
 

@@ -116,7 +116,7 @@ func (f *file) add(o format.Object, place string, summary bool) {
 	}
 	m := format.Message{
 		SourceID: id, ParentID: lowerID(o, "parent_id"), Body: unquoted(o["body"]), Metadata: unquoted(o["metadata"]),
-		Pinned: o.Flag("pinned"), CreatedAt: c.Time(o, "created_at", id),
+		Reasoning: c.TextOf(o, "reasoning", id), Pinned: o.Flag("pinned"), CreatedAt: c.Time(o, "created_at", id),
 	}
 	if m.Body == nil {
 		m.Body = json.RawMessage("null") // for normalizing to note: the parser leaves nothing out here

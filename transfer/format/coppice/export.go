@@ -116,6 +116,9 @@ func nodeLine(n tree.BundleNode) []column {
 	if n.Metadata != nil {
 		line = append(line, column{"metadata", n.Metadata})
 	}
+	if n.Reasoning != "" {
+		line = append(line, column{"reasoning", n.Reasoning})
+	}
 	return append(line, column{"body", n.Body})
 }
 

@@ -232,7 +232,7 @@ func (l *List) Add(place string, raw json.RawMessage) bool {
 
 // takeAside moves what the store keeps beside a body out of it.
 func (l *List) takeAside(m *format.Message, o format.Object) {
-	taken := false
+	taken := l.takeReasoning(m, o)
 	if value := o["metadata"]; len(value) > 0 && value[0] == '{' {
 		m.Metadata = value
 		taken = true
@@ -254,6 +254,20 @@ func (l *List) takeAside(m *format.Message, o format.Object) {
 	if taken {
 		m.Body = format.EncodeObject(o)
 	}
+}
+
+// takeReasoning moves what a model thought out of the body, which models read.
+func (l *List) takeReasoning(m *format.Message, o format.Object) (taken bool) {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		if text := o.Str(name); text != "" && o.Str("role") == "assistant" {
+			if m.Reasoning == "" {
+				m.Reasoning = text
+			}
+			taken = true
+			delete(o, name)
+		}
+	}
+	return taken
 }
 
 // mendFunctions writes function_call and the role function, which the API had

@@ -102,3 +102,19 @@ func TestMessagesVerbatim(t *testing.T) {
 	_, all := formattest.Read(t, strings.NewReader(`{"messages":[`+body+`]}`), "")
 	formattest.Same(t, "body", string(all[0].Nodes[0].Body), body)
 }
+
+// What a model thought doesn't stay in the body, which models read.
+func TestMessagesReasoning(t *testing.T) {
+	t.Parallel()
+	_, all := formattest.Read(t, strings.NewReader(`[{"role":"user","content":"a","reasoning":"mine"},
+		{"role":"assistant","content":"b","reasoning_content":"Hm.","reasoning":"Hm."},{"role":"assistant","content":"c","reasoning":"So."},
+		{"role":"assistant","content":"d","reasoning":{"effort":"low"}}]`), "")
+	var got []string
+	for _, n := range all[0].Nodes {
+		got = append(got, n.Reasoning+" "+string(n.Body))
+	}
+	formattest.Same(t, "messages", strings.Join(got, "\n"), ` {"role":"user","content":"a","reasoning":"mine"}
+Hm. {"content":"b","role":"assistant"}
+So. {"content":"c","role":"assistant"}
+ {"role":"assistant","content":"d","reasoning":{"effort":"low"}}`)
+}

@@ -13,7 +13,6 @@ package pi
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -122,7 +121,7 @@ func (s *session) add(o format.Object, place, badText string) {
 	switch kind := o.Str("type"); kind {
 	case "message":
 		if said := o.Object("message"); said != nil {
-			m.Body, m.Metadata = s.message(said, place)
+			s.message(&m, said, place)
 		} else {
 			s.conv.LeftOut(format.KindSyntax, place, "a message entry without a message")
 		}
@@ -137,14 +136,14 @@ func (s *session) add(o format.Object, place, badText string) {
 	s.conv.Messages = append(s.conv.Messages, m)
 }
 
-// message makes a body and metadata of what was said; nil where nothing was.
-func (s *session) message(said format.Object, place string) (body, metadata json.RawMessage) {
+// message makes the message of what was said; one without a body where nothing was.
+func (s *session) message(m *format.Message, said format.Object, place string) {
 	var p format.Piece
 	about := format.Source{}.Copy(said, "api", "provider", "model", "usage", "stopReason", "errorMessage")
 	switch role := said.Str("role"); role {
 	case "user", "assistant":
 		p.Role = tree.Role(role)
-		about.Put("thinking", s.readBlocks(&p, said, place))
+		s.readBlocks(&p, said, place)
 	case "toolResult":
 		p.Role, p.Answers = tree.RoleTool, said.Str("toolCallId")
 		s.readBlocks(&p, said, place)
@@ -160,7 +159,7 @@ func (s *session) message(said format.Object, place string) (body, metadata json
 		s.conv.Repaired(format.KindRole, place, "a command that the user ran became a user message")
 	default:
 		s.conv.LeftOut(format.KindRole, place, "a message of role %q, which is the program's own", format.Clip(role))
-		return nil, nil
+		return
 	}
 	if s.said == "" && p.Role == tree.RoleUser {
 		s.said = format.CutEnd(p.Text(), 1000)
@@ -171,13 +170,13 @@ func (s *session) message(said format.Object, place string) (body, metadata json
 			why = "no reason given"
 		}
 		s.conv.LeftOut(format.KindEmpty, place, "the %s's message says nothing (%s)", p.Role, format.Clip(why))
-		return nil, nil
+		return
 	}
-	return p.Body(), format.SourceMetadata(about)
+	m.Body, m.Reasoning, m.Metadata = p.Body(), p.Reasoning(), format.SourceMetadata(about)
 }
 
-// readBlocks takes the content apart, and gives the thoughts in it.
-func (s *session) readBlocks(p *format.Piece, said format.Object, place string) (thinking []string) {
+// readBlocks takes the content apart.
+func (s *session) readBlocks(p *format.Piece, said format.Object, place string) {
 	if text := said.Str("content"); text != "" {
 		p.Say(text)
 	}
@@ -189,10 +188,10 @@ func (s *session) readBlocks(p *format.Piece, said format.Object, place string) 
 				p.Say(text)
 			}
 		case "thinking":
-			thinking = append(thinking, block.Str("thinking"))
+			p.Thinking = append(p.Thinking, block.Str("thinking"))
 		case "toolCall":
 			if !s.conv.Room() {
-				return thinking
+				return
 			}
 			p.Calls = append(p.Calls, format.NewCall(block.Str("id"), block.Str("name"), block["arguments"]))
 			if block.Has("partialJson") {
@@ -204,7 +203,6 @@ func (s *session) readBlocks(p *format.Piece, said format.Object, place string) 
 			s.conv.LeftOut(format.KindContent, place, "a block of type %q", format.Clip(kind))
 		}
 	}
-	return thinking
 }
 
 // readImage takes an image, of which a tool message can only tell.

@@ -328,6 +328,35 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/conversations/{conversation_id}/branches/{head_id}/recall": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                /** @description Id of any message, or `active` for the conversation's active head. */
+                head_id: components["parameters"]["HeadId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Find the messages of a branch that answer a question
+         * @description A question in plain words gives the messages that answer it best, ranked, each with the messages around it as far
+         *     as `max_tokens` goes. Words are compared by their stems, and a message also counts for the words of those around
+         *     it. In the scopes `folded` and `branch`, all that is given lies on the branch.
+         *
+         *     The first question about a conversation reads the branch, which takes 0.02 to 0.2 s for 1,000 messages. Later
+         *     questions take milliseconds. One tenant's questions take turns with its searches.
+         */
+        get: operations["recallBranch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/conversations/{conversation_id}/branches/{head_id}/compactions": {
         parameters: {
             query?: never;
@@ -377,6 +406,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/conversations/{conversation_id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Tell what the models cost in a conversation
+         * @description Tokens of replies and of compactions, as the models' providers counted them, and what they cost at the prices that
+         *     the server has now. What replies cost stands in the metadata of their messages, so a fork counts the replies that
+         *     it copied. It costs what the conversation is large.
+         */
+        get: operations["getUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/conversations/{conversation_id}/summaries/{summary_id}": {
         parameters: {
             query?: never;
@@ -394,6 +447,32 @@ export interface paths {
         get: operations["getSummary"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/conversations/{conversation_id}/summaries/{summary_id}/remake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                summary_id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a summary again from the messages
+         * @description With other instructions, or by another model. The new summary folds what this one folds, hangs at the same anchor
+         *     and takes its place there; delete it to have this one back. What was said before this summary is taken from the
+         *     deepest summary before it that the offline digest had no part in. Only the summary that applies at its anchor can
+         *     be made again. Summaries that the digest made while no model answered are made again by themselves.
+         */
+        post: operations["remakeSummary"];
         delete?: never;
         options?: never;
         head?: never;
@@ -436,6 +515,7 @@ export interface paths {
          *     | event | schema | when |
          *     |---|---|---|
          *     | `reply.started` | `ReplyStarted` | first: the model is being asked |
+         *     | `reply.reasoning` | `ReplyReasoning` | for each piece of what the model thinks, where it shows that; pieces may be put together |
          *     | `reply.delta` | `ReplyDelta` | for each piece of the answer; pieces may be put together |
          *     | `reply.completed` | `ReplyCompleted` | last: the answer is stored |
          *     | `reply.stopped` | `ReplyStopped` | last: it was stopped, and what came until then is stored |
@@ -447,8 +527,14 @@ export interface paths {
          *     The reply belongs to the server: a client that goes away doesn't end it. Its events can be read again, from any
          *     event on, at the path in `Location`, until some minutes after its end. The answer becomes the active head unless
          *     another branch was made active meanwhile. Its metadata says how it ended: `{"reply": {"status": "completed",
-         *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`. What came of an answer whose
+         *     "model": …, "usage": …, "finish_reason": …}}`, or `stopped`, or `failed` with a `code`; `summary_id` names a summary
+         *     that the request had made first. What came of an answer whose
          *     server was killed is stored as `stopped`, with the finish reason `interrupted`.
+         *
+         *     What the model thinks comes before the answer, and is stored with it, as its `reasoning`; what came without an answer
+         *     is not stored. `reasoning_ms` in the metadata says how long it took. No context has it, and no search. Models that
+         *     want it back get it with those of their messages that call tools: `deepseek-reasoner`, say, and what the server's
+         *     `--send-reasoning` names.
          *
          *     With the same `id` or `Idempotency-Key` again, the request joins the reply that runs, or gets the stored answer. One
          *     that ended with nothing stored is tried anew.
@@ -518,10 +604,18 @@ export interface paths {
         };
         /**
          * Find messages by their words
-         * @description In one conversation, or in all of the tenant's. Newest first. Words must all occur; `"quoted words"` stand
-         *     together; `or` is or; `-word` must not occur. What has a colon in it, such as a URL, counts as quoted. Words are
-         *     compared whole and case aside, in any language, without stemming. A query has 16 different words at most, and
-         *     one that must occur at least. A search takes 5 seconds at most, and one tenant's searches take turns.
+         * @description In one conversation, or in all of the tenant's. Words must all occur; `"quoted words"` stand together; `or` is or;
+         *     `-word` must not occur. What has a colon in it, such as a URL, counts as quoted. Words are compared case aside, in
+         *     any language, without stemming. They are compared whole, but for the last one: `rate lim` finds "rate limiter".
+         *     Put it in quotes, or a blank after it, to find it whole. Where a query has nothing but such a beginning, the newest
+         *     1,000 messages are looked through for it (500 of one large conversation), and all messages for the whole word.
+         *
+         *     By relevance, one of the words is enough, unless the query has an `or`; `"quoted words"` must occur. A message
+         *     counts by how many of the words it has, how rare they are, and how short it is. At most 1,000 messages are
+         *     compared: among the newest 500, and the newest 500 that have a rare word of the query.
+         *
+         *     A query has 16 different words at most, and one that must occur at least. Each step of a search takes 5 seconds
+         *     at most, and one tenant's searches take turns.
          */
         get: operations["search"];
         put?: never;
@@ -766,8 +860,13 @@ export interface components {
             audio?: unknown;
             /** @description Passed on as they are. */
             annotations?: unknown;
-            /** @description Passed on as it is. */
+            /** @description Passed on as it is. What models shall not read goes into `reasoning`. */
             reasoning_content?: unknown;
+            /**
+             * @description What an assistant thought before it said this, at most 512 KiB. It stands beside the message: contexts, searches and
+             *     summaries don't have it.
+             */
+            reasoning?: string;
             /**
              * @description Stays verbatim in the context when a compaction folds it.
              * @default false
@@ -821,6 +920,8 @@ export interface components {
             name?: string | null;
             /** @description What an assistant said instead of content. */
             refusal?: string | null;
+            /** @description What the model thought before it said this. Absent where there is none. */
+            reasoning?: string;
             pinned: boolean;
             metadata: components["schemas"]["Object"];
             /** @description Tokens of this message, tool calls and names included, counted when it was appended. */
@@ -915,6 +1016,42 @@ export interface components {
             /** @description The words around the match, plain text. */
             snippet: string;
         };
+        /**
+         * @default folded
+         * @enum {string}
+         */
+        RecallScope: "folded" | "branch" | "conversation" | "tenant";
+        Recall: {
+            /** Format: uuid */
+            conversation_id: string;
+            /**
+             * Format: uuid
+             * @description Of the branch that was asked about.
+             */
+            head_id: string;
+            scope: components["schemas"]["RecallScope"];
+            /** @description Messages in the scope. */
+            searched: number;
+            /** @description Messages among the best that `max_tokens` has no room for. */
+            omitted: number;
+            data: components["schemas"]["RecallHit"][];
+        };
+        RecallHit: {
+            /** @description Its `depth` says where it stands. Its content is null where there was no room for it. */
+            message: components["schemas"]["Message"];
+            /** @description The part of its text where most of the question's words stand, as plain text. */
+            excerpt: string;
+            /** @description How well it answers. Scores of one answer compare with each other, and with no other's. */
+            score: number;
+            /** @description It lies on the branch that was asked about; in scope `tenant`, on the active one of its conversation. */
+            on_branch: boolean;
+            /** @description The applicable summary of that branch replaces it. */
+            folded: boolean;
+            /** @description Those before it on its branch, oldest first. No message stands twice in an answer. */
+            before: components["schemas"]["Message"][];
+            /** @description Those after it, oldest first. */
+            after: components["schemas"]["Message"][];
+        };
         /** @description Pass it as `cursor` for the next page. Null on the last page. */
         NextCursor: string | null;
         ConversationPage: {
@@ -928,6 +1065,11 @@ export interface components {
         HitPage: {
             data: components["schemas"]["Hit"][];
             next_cursor: components["schemas"]["NextCursor"];
+            /**
+             * @description Conversations whose titles match the query, the one touched last first. Only on the first page of a search of
+             *     all conversations, and only where there are some.
+             */
+            conversations?: components["schemas"]["Conversation"][];
         };
         /**
          * @description What differs from the server's settings of contexts and compactions. Given back as it came. Settings that can't
@@ -969,6 +1111,21 @@ export interface components {
              * @enum {string}
              */
             compaction?: "auto" | "manual" | "off";
+            /**
+             * @description When the offline digest writes a summary because no model gave one. `when_needed`, only where the branch
+             *     doesn't fit its window: the default where models write summaries. `always`: the default where none does.
+             *     What the digest wrote is made again once a model answers, unless this is `always`.
+             * @enum {string}
+             */
+            digest?: "when_needed" | "always" | "never";
+            /**
+             * @description Whether the first message of the user stays verbatim when it is folded, as if it were pinned. `auto`, where
+             *     tools are called in its turn: it is the task that an agent was given.
+             * @enum {string}
+             */
+            keep_first_user?: "auto" | "always" | "never";
+            /** @description What every summary should take care of, besides what a single compaction is asked for. At most 4,000 bytes. */
+            instructions?: string;
         };
         /**
          * @description What the writer of a summary sees of the messages after those that it folds: `recent`, those up to the anchor;
@@ -1095,7 +1252,14 @@ export interface components {
                 applies: boolean;
                 /** @description Why it applies to this branch, or doesn't. */
                 reason: string;
+                /**
+                 * @description It is to be made again from the messages once a model answers, as the offline digest made it, or it
+                 *     was made of one that the digest made.
+                 */
+                waits: boolean;
             })[];
+            /** @description Pinned messages that the summary folds and doesn't keep, oldest first, as the share of the window for them was full. */
+            unheld_ids: string[];
             usage: components["schemas"]["Usage"];
             /** @description Tokens that may be added before a compaction is due. Negative past that. */
             tokens_to_trigger: number;
@@ -1135,6 +1299,8 @@ export interface components {
             kept_ids: string[];
             /** @description Those of `kept_ids` of which only a part would stay, as they are long. The middle is cut out, with a mark. */
             cut_ids: string[];
+            /** @description Pinned messages that would be folded and not be kept, oldest first, as the share of the window for them is full. */
+            unheld_ids: string[];
             /** @description Size asked for. */
             target_tokens: number;
         };
@@ -1144,6 +1310,30 @@ export interface components {
             /** @description What the summary should take care of. At most 4,000 bytes. */
             instructions?: string;
             look_ahead?: components["schemas"]["LookAhead"];
+        };
+        ConversationUsage: {
+            replies: components["schemas"]["CallUsage"];
+            compactions: components["schemas"]["CallUsage"];
+        };
+        CallUsage: {
+            calls: number;
+            prompt_tokens: number;
+            completion_tokens: number;
+            /** @description In the currency of the server's prices, of the models whose price it knows. Null where it knows none. */
+            cost: number | null;
+            models: {
+                model: string;
+                calls: number;
+                prompt_tokens: number;
+                completion_tokens: number;
+                cost: number | null;
+            }[];
+        };
+        NewRemake: {
+            /** @description What the summary should take care of. At most 4,000 bytes. */
+            instructions?: string;
+            /** @description The model that writes it, one of those that write summaries on this server. Without it they are asked in their order. */
+            model?: string;
         };
         /** @description The record of a compaction. */
         Compaction: {
@@ -1173,14 +1363,19 @@ export interface components {
             summary_id: string | null;
             /**
              * Format: uuid
-             * @description The summary that applied before.
+             * @description The summary that was to be merged.
              */
             prior_summary_id: string | null;
             /**
-             * @description What asked for it.
+             * Format: uuid
+             * @description The summary that was to be made again. Null where messages were folded for the first time.
+             */
+            remade_id: string | null;
+            /**
+             * @description What asked for it. `healing` is the server itself, for a summary that the offline digest had a part in.
              * @enum {string}
              */
-            trigger: "append" | "reply" | "request";
+            trigger: "append" | "reply" | "request" | "healing";
             /**
              * @description `nothing_to_do`: nothing worth folding. `no_gain`: the summary was no smaller than what it would replace.
              *     `superseded`: another summary was saved or undone meanwhile. `stale`: the messages were deleted meanwhile.
@@ -1389,6 +1584,13 @@ export interface components {
             };
         };
         /**
+         * @description Data of the event `reply.reasoning`: what the model thinks next. All pieces put together are the `reasoning` of the
+         *     message; of more than 512 KiB it is the beginning, which ends in `…`.
+         */
+        ReplyReasoning: {
+            reasoning: string;
+        };
+        /**
          * @description Data of the event `reply.delta`: what comes next of each of these. All pieces put together are the answer, unless
          *     it is blank.
          */
@@ -1526,7 +1728,7 @@ export interface components {
          *     | `parent_is_summary` | 400 | Nothing can be appended to a summary. |
          *     | `parent_not_found` | 404 | The conversation has no message with the id that was to be appended to. |
          *     | `prompt_too_long` | 502 | The context is longer than the model takes. Set max_context_tokens to its window. |
-         *     | `query_too_large` | 413 | The search has over 1,000 bytes. |
+         *     | `query_too_large` | 413 | The search has over 1,000 bytes, or the question over 65,536. |
          *     | `rate_limited` | 429 | The key sent more requests than it may, or its address too many without a good key. Wait as `Retry-After` says, and send this one again. |
          *     | `reply_not_found` | 404 | No reply and no stored answer has this id. |
          *     | `reply_stopped` | 409 | The reply was stopped before anything came of it. |
@@ -1535,6 +1737,7 @@ export interface components {
          *     | `search_timeout` | 503 | The search took over 5 seconds. Add a word that fewer messages have, or look in one conversation. |
          *     | `shutting_down` | 503 | The server is about to stop. Send the request again. |
          *     | `summary_not_found` | 404 | The conversation has no summary with this id. |
+         *     | `summary_replaced` | 409 | At the summary's anchor another one applies by now. Make that one again, or delete it first. |
          *     | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
          *     | `title_too_large` | 413 | The title has over 1,000 bytes. |
          *     | `too_deep` | 400 | Arrays and objects nest more than 64 deep. |
@@ -1545,6 +1748,7 @@ export interface components {
          *     | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
          *     | `tool_call_answered` | 400 | The call has its result on this branch. |
          *     | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
+         *     | `unexpected_reasoning` | 400 | Only an assistant message has reasoning. |
          *     | `unexpected_tool_call_id` | 400 | Only a tool message answers a call. |
          *     | `unexpected_tool_calls` | 400 | Only an assistant message calls tools. |
          *     | `unknown_field` | 400 | The body has a member that isn't one of those the detail lists. |
@@ -1555,7 +1759,7 @@ export interface components {
          *     | `wrong_type` | 400 | A member is of another JSON type than it should be. |
          * @enum {string}
          */
-        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "shutting_down" | "summary_not_found" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
+        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
     };
     responses: {
         /** @description A page of messages. */
@@ -2203,6 +2407,52 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    recallBranch: {
+        parameters: {
+            query: {
+                /**
+                 * @description The question, in any language, of at most 65,536 bytes. Of more than 64 different words the rarest count. HTTP
+                 *     servers take no longer address than 64 KiB, in which letters beyond ASCII count several times.
+                 */
+                query: string;
+                /** @description Messages that answer, at most. */
+                limit?: number;
+                /**
+                 * @description Tokens of all messages in the answer. A message for which there is no room stands with its excerpt alone,
+                 *     which counts 100.
+                 */
+                max_tokens?: number;
+                /**
+                 * @description Where to look. `folded`: the messages of the branch that its applicable summary replaces. `branch`: all of its
+                 *     messages. `conversation`: those of all branches. `tenant`: the conversations that have most of the question's
+                 *     words, at most eight of them and 50,000 messages; the first of them may have more. The index of
+                 *     `/v1/search` names these conversations, so they have one of the words, or its stem, as it stands.
+                 */
+                scope?: components["schemas"]["RecallScope"];
+            };
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                /** @description Id of any message, or `active` for the conversation's active head. */
+                head_id: components["parameters"]["HeadId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What answers the question, best first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recall"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     createCompaction: {
         parameters: {
             query?: never;
@@ -2273,6 +2523,30 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The usage. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationUsage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     getSummary: {
         parameters: {
             query?: never;
@@ -2293,6 +2567,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Summary"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    remakeSummary: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                summary_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewRemake"];
+            };
+        };
+        responses: {
+            /** @description The record of a compaction that saved none. Its outcome and reason say why. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Compaction"];
+                };
+            };
+            /** @description The record of a compaction that saved a summary. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Compaction"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -2429,6 +2743,8 @@ export interface operations {
                 query: string;
                 /** @description Look in this conversation only. */
                 conversation_id?: string;
+                /** @description The order of the hits. */
+                sort?: "newest" | "relevance";
                 /** @description Rows of the page, at most. */
                 limit?: components["parameters"]["Limit"];
                 /** @description The `next_cursor` of the page before, of the same list. */

@@ -4,6 +4,7 @@ import type { Message } from './types'
 
 export type ReplyEvent =
   | { type: 'reply.started'; data: { parent_id: string; message?: Message } }
+  | { type: 'reply.reasoning'; data: { reasoning: string } }
   | { type: 'reply.delta'; data: { content?: string; refusal?: string; tool_calls?: ToolCallDelta[] } }
   | { type: 'reply.completed'; data: { message: Message } }
   | { type: 'reply.stopped'; data: { message: Message | null } }

@@ -12,16 +12,21 @@ import * as branch from './branch'
 import { draft } from './drafts'
 
 /** What a reply is doing; failed is an end, in which it stays until it is dismissed. */
-export type State = 'sending' | 'waiting' | 'streaming' | 'reconnecting' | 'stopping' | 'failed'
+export type State = 'sending' | 'waiting' | 'thinking' | 'streaming' | 'reconnecting' | 'stopping' | 'failed'
 
 /** A Live is a reply on its way, together with the user's message that it was sent with. */
 export class Live {
   readonly state = signal<State>('sending')
   readonly text = signal('')
+  /** What the model thinks before it answers. */
+  readonly reasoning = signal('')
+  /** How long it thought, in milliseconds; null while it does, and where it doesn't. */
+  readonly thought = signal<number | null>(null)
   readonly calls = signal<ToolCall[]>([])
   readonly problem = signal<Error | null>(null)
   readonly abort = new AbortController()
   lastEvent: string | null = null
+  thinksSince: number | null = null
   /** Whether the server has it, and with it the message that was sent. */
   began = false
   /** The message under which it appears: that which is answered, or the sent one's parent. */
@@ -117,9 +122,15 @@ function take(l: Live, event: ReplyEvent): boolean {
     case 'reply.started':
       started(l, event.data)
       return false
+    case 'reply.reasoning':
+      if (l.state.peek() !== 'stopping') l.state.value = 'thinking'
+      l.thinksSince ??= performance.now()
+      write(l, 'reasoning', event.data.reasoning)
+      return false
     case 'reply.delta':
       if (l.state.peek() !== 'stopping') l.state.value = 'streaming'
-      write(l, (event.data.content ?? '') + (event.data.refusal ?? ''))
+      if (l.thinksSince !== null) l.thought.value ??= performance.now() - l.thinksSince
+      write(l, 'text', (event.data.content ?? '') + (event.data.refusal ?? ''))
       if (event.data.tool_calls) l.calls.value = merge(l.calls.peek(), event.data.tool_calls)
       return false
     case 'reply.completed':
@@ -143,21 +154,26 @@ function started(l: Live, data: { parent_id: string; message?: Message }) {
   })
 }
 
-/** unwritten is text that the next frame shows: pieces come faster than that. */
-const unwritten = new Map<Live, string>()
+/** unwritten is what the next frame shows: pieces come faster than that. */
+const unwritten = new Map<Live, { text: string; reasoning: string }>()
 
-function write(l: Live, text: string) {
-  if (!text) return
+function write(l: Live, what: 'text' | 'reasoning', piece: string) {
+  if (!piece) return
   if (unwritten.size === 0) {
     if (document.hidden) setTimeout(flush, 100)
     else requestAnimationFrame(flush)
   }
-  unwritten.set(l, (unwritten.get(l) ?? '') + text)
+  const waiting = unwritten.get(l) ?? { text: '', reasoning: '' }
+  waiting[what] += piece
+  unwritten.set(l, waiting)
 }
 
 function flush() {
   batch(() => {
-    for (const [l, text] of unwritten) l.text.value += text
+    for (const [l, { text, reasoning }] of unwritten) {
+      l.text.value += text
+      l.reasoning.value += reasoning
+    }
   })
   unwritten.clear()
 }

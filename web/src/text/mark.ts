@@ -10,6 +10,7 @@ interface ReplyNote {
   status?: string
   model?: string
   code?: string
+  reasoning_ms?: number
 }
 
 /** reasons says the codes of failed replies in words. */
@@ -38,3 +39,6 @@ export function modelOf(m: Message): string | null {
   const model = noteOf(m)?.model ?? m.metadata['model']
   return typeof model === 'string' ? model : null
 }
+
+/** thoughtFor is how long the model thought, in milliseconds; null where that isn't known. */
+export const thoughtFor = (m: Message): number | null => noteOf(m)?.reasoning_ms ?? null

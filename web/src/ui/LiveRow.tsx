@@ -4,6 +4,7 @@ import { failed } from '../state/notices'
 import * as replies from '../state/replies'
 import { roleName } from '../text/content'
 import { Markdown, Typed } from './Markdown'
+import { Reasoning } from './Reasoning'
 import { ToolCalls } from './Tools'
 
 export function LiveRow({ live }: { live: replies.Live }) {
@@ -30,6 +31,7 @@ const sending: Partial<Record<replies.State, string>> = { failed: 'not sent', re
 const words: Record<replies.State, string> = {
   sending: 'Asking the model',
   waiting: 'The model is reading',
+  thinking: '',
   streaming: '',
   reconnecting: 'The connection broke. Picking the answer up again',
   stopping: 'Stopping',
@@ -39,10 +41,13 @@ const words: Record<replies.State, string> = {
 function Answer({ live }: { live: replies.Live }) {
   const state = live.state.value
   const text = live.text.value
+  const reasoning = live.reasoning.value
+  const took = live.thought.value
   return (
     <article class={`message assistant live ${state}`} aria-label="Assistant, answering" aria-busy={live.running}>
       <header><h3>{roleName('assistant')}</h3></header>
       <div class="body">
+        {reasoning && <Reasoning id={live.ask.id} text={reasoning} running={live.running && took === null} took={took} />}
         {text && <Markdown text={text} />}
         <ToolCalls calls={live.calls.value} />
         {words[state] && <p class="doing"><span class="caret" />{gone.value && state === 'reconnecting' ? 'The server doesn’t answer. Waiting for it' : words[state]}…</p>}

@@ -6,11 +6,12 @@ import { below } from '../state/forest'
 import * as tree from '../state/tree'
 import { attachments, roleName, said } from '../text/content'
 import { count, number, when, whenFully } from '../text/format'
-import { endingOf, modelOf } from '../text/mark'
+import { endingOf, modelOf, thoughtFor } from '../text/mark'
 import { Editor } from './Editor'
 import { Icon } from './icons'
 import { Markdown, Typed } from './Markdown'
 import { Menu, type Item } from './Menu'
+import { Reasoning } from './Reasoning'
 import { SiblingSwitch } from './SiblingSwitch'
 import { ToolCalls, ToolResult } from './Tools'
 
@@ -61,14 +62,10 @@ function seenTitle(state: RowState): string {
 function Body({ message }: { message: Message }) {
   if (message.role === 'tool') return <ToolResult message={message} />
   const text = said(message)
+  const reasoning = message.reasoning || message.reasoning_content
   return (
     <div class="body">
-      {message.reasoning_content && (
-        <details class="tool">
-          <summary>Reasoning</summary>
-          <div class="tool-body"><Markdown text={message.reasoning_content} /></div>
-        </details>
-      )}
+      {reasoning && <Reasoning id={message.id} text={reasoning} took={thoughtFor(message)} />}
       {text && (message.role === 'assistant' ? <Markdown text={text} /> : <Typed text={text} />)}
       <Attachments message={message} />
       <ToolCalls calls={message.tool_calls ?? []} />

@@ -13,24 +13,30 @@ type messageFacts struct {
 	speaker   string
 	section   section // of a line of a prior summary
 	prior     bool
-	confirmed bool // what it says is done was confirmed
-	failed    bool // a tool's result that is an error
-	recency   int  // 0 to 8
-	last      bool // of the last user message
-	opening   int  // score of one of the first user messages of all
-	first     bool // the first sentence of the first of them
-	pasted    bool // far from the beginning of a long message
+	confirmed bool    // what it says is done was confirmed
+	failed    bool    // a tool's result that is an error
+	recency   float64 // 1 for the last message, and falls to 0
+	lead      bool    // context is a heading
+	last      bool    // of the last user message
+	opening   float64 // of one of the first user messages of all
+	context   string  // of its first sentence
+	first     bool    // the first sentence of the first of them
+	pasted    bool    // far from the beginning of a long message
 }
 
-// openingScores favour the first messages of the user, in which the goal
-// stands, and what to mind all along.
-var openingScores = [...]int{45, 25, 15}
+// openingWorth favours the first messages of the user, in which the goal
+// stands, and what to mind all along; and the first lines under each heading of
+// a prior summary, which tell of them.
+var openingWorth = [...]float64{3, 2, 1.5}
 
-// judge gives an item its section, class and score.
+// classWorth is by how much more a wish, a decision and a correction count.
+// Among people without an assistant the same words are mostly small talk.
+var classWorth = [...]float64{1, 1.1, 1.5, 3}
+
+// judge gives an item its section, class and worth.
 func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 	cue := cues.find(lower)
-	marks, weight := marksOf(it.text)
-	it.marks = marks
+	it.marks = marksOf(it.text)
 	// What a model or a tool says about itself decides nothing for the user.
 	byUser := about.role == tree.RoleUser || about.role == ""
 	question := strings.HasSuffix(lower, "?") || strings.HasSuffix(lower, "？") || strings.HasSuffix(lower, "؟")
@@ -48,43 +54,33 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 		it.class = max(it.class, 2) // who wrote the prior summary says so
 	}
 	it.section = sectionOf(cue, it.class, question, about)
-	it.score = weight + roleScore(about.role) + about.recency
-	switch it.class {
-	case 3:
-		it.score += 60
-	case 2:
-		it.score += 45
-	case 1:
-		it.score += 20
-	default:
-		if !byUser && cue&(cueCorrection|cueDecision) != 0 {
-			it.score += 10
-		}
-		if cue&(cueDone|cueOpen) != 0 {
-			it.score += 8
-		}
+	it.worth = roleWorth(about.role) * (1 + about.recency)
+	if r.assisted || about.role == "" {
+		it.worth *= classWorth[it.class]
 	}
-	it.score += about.opening
-	if about.failed {
-		it.score += 10
+	if about.opening > 0 {
+		it.worth *= about.opening
 	}
-	if code {
-		it.score -= 20
+	if cue&cueSelf != 0 && byUser {
+		it.worth *= 1.8
+		it.told = !code && !about.pasted
 	}
-	if about.pasted && it.class < 2 {
-		it.score -= 12
+	if cue&cueTime != 0 {
+		it.worth *= 2.2
 	}
 	switch {
-	case len(it.text) < 24 && weight == 0 && it.class < 2:
-		it.score -= 25 // thanks, hello, ok
-	case question && !byUser && weight == 0:
-		it.score -= 15 // anything else?
+	case code:
+		it.worth *= 0.2
+	case about.pasted && it.class < 2:
+		it.worth *= 0.5
+	case question && it.section != sectionOpen && (cue&cueSelf == 0 || !byUser):
+		it.worth *= 0.5
+	case it.section == sectionDone, it.section == sectionOpen, about.failed:
+		it.worth *= 1.2
 	}
-	it.score += r.relevance(marks)
+	it.stub = !it.prior && it.class < 2 && it.section != sectionOpen && says(it.terms) < enough
+	it.worth *= r.relevance(it.marks)
 	it.asked = r.askedFor(lower)
-	if it.prior {
-		it.score = max(it.score, leastScore) // it was worth it before
-	}
 	if it.class == 3 {
 		for _, mark := range rejectedMarks(it.text) {
 			r.rejected[mark] = it.order
@@ -92,16 +88,33 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 	}
 }
 
-func roleScore(role tree.Role) int {
+// enough is how much a sentence says that is understood by itself.
+const enough = 3
+
+// says adds up what terms tell: a fact counts twice.
+func says(terms []term) (sum int) {
+	for _, t := range terms {
+		switch {
+		case t.kind == kindPhrase || t.kind == kindQuoted:
+		case t.kind.isFact():
+			sum += 2
+		case t.kind == kindPair || t.end-t.start >= 4:
+			sum++
+		}
+	}
+	return sum
+}
+
+func roleWorth(role tree.Role) float64 {
 	switch role {
 	case tree.RoleUser, "":
-		return 30
+		return 2
 	case tree.RoleSystem, tree.RoleDeveloper:
-		return 25
+		return 1.8
 	case tree.RoleAssistant:
-		return 12
+		return 1
 	}
-	return 0
+	return 0.6
 }
 
 // sectionOf gives the heading that a sentence stands under. A line of a prior
@@ -115,7 +128,7 @@ func sectionOf(cue cueSet, class int, question bool, about messageFacts) section
 	case question && about.last:
 		return sectionOpen
 	case cue&cueDone != 0 && about.role != tree.RoleTool && cue&cueOpen == 0 && !question:
-		if about.confirmed {
+		if about.confirmed && cue&cueUnreal == 0 {
 			return sectionDone
 		}
 		if about.role == tree.RoleAssistant {
@@ -127,18 +140,15 @@ func sectionOf(cue cueSet, class int, question bool, about messageFacts) section
 	return sectionFacts
 }
 
-// aheadScore is what a mark that the look-ahead has, too, adds to a score.
-const aheadScore = 10
-
-// relevance is what the look-ahead adds to a score.
-func (r *reader) relevance(marks []string) int {
-	score := 0
+// relevance is how much more an item counts that has facts of the look-ahead.
+func (r *reader) relevance(marks []string) float64 {
+	relevance := 1.0
 	for _, mark := range marks {
 		if r.ahead[mark] {
-			score = min(score+aheadScore, 3*aheadScore)
+			relevance = min(relevance+1, 3)
 		}
 	}
-	return score
+	return relevance
 }
 
 // askedFor lists the words that a sentence and the instructions have in
@@ -155,10 +165,9 @@ func (r *reader) askedFor(lower string) (words []string) {
 	return words
 }
 
-// favourAsked adds to the scores of what the instructions ask for. A word that
+// favourAsked adds to the worth of what the instructions ask for. A word that
 // many sentences have says nothing.
 func (r *reader) favourAsked() {
-	const wordScore = 25
 	count := map[string]int{}
 	for _, it := range r.items {
 		for _, word := range it.asked {
@@ -166,13 +175,13 @@ func (r *reader) favourAsked() {
 		}
 	}
 	for i := range r.items {
-		score := 0
+		more := 1.0
 		for _, word := range r.items[i].asked {
 			if count[word] <= max(3, len(r.items)/10) {
-				score = min(score+wordScore, 3*wordScore)
+				more = min(more+2, 5)
 			}
 		}
-		r.items[i].score += score
+		r.items[i].worth *= more
 	}
 }
 
@@ -199,7 +208,7 @@ func rejectedMarks(text string) []string {
 		case field == bare && (negations[word] || negations[before+" "+word]): // "No," denies what was said before
 			negated = reach
 		case negated > 0:
-			if markWeight(bare) > 0 && len(bare) >= 3 {
+			if bare != "" && markKind(bare) != kindNone && len(bare) >= 3 {
 				rejected = append(rejected, bare)
 			}
 			negated--
@@ -225,7 +234,7 @@ func (r *reader) demoteSuperseded() {
 		}
 		for _, mark := range it.marks {
 			if at, wrong := r.rejected[mark]; wrong && it.order < at {
-				it.score -= 60
+				it.worth *= 0.1
 				it.class = 0
 				break
 			}

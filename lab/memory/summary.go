@@ -1,0 +1,126 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/coppice-chat/coppice/summarize/prompt"
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// ratio is how many tokens of messages become one token of a summary.
+const ratio = 10
+
+// A Held says how much of the evidence a summary still holds.
+type Held struct {
+	Name   string `json:"name"`
+	Facts  Share  `json:"facts"` // numbers, dates, names, addresses, quoted strings
+	Words  Share  `json:"words"` // rare words
+	Units  Share  `json:"units"` // sentences, of which one line has most
+	Tokens int    `json:"tokens"`
+}
+
+// A Share counts what is there of what should be.
+type Share struct {
+	Held int `json:"held"`
+	Of   int `json:"of"`
+}
+
+// Ratio is the share as a number.
+func (s Share) Ratio() float64 { return float64(s.Held) / float64(max(s.Of, 1)) }
+
+func (s *Share) add(other Share) {
+	s.Held += other.Held
+	s.Of += other.Of
+}
+
+func (h *Held) add(other Held) {
+	h.Facts.add(other.Facts)
+	h.Words.add(other.Words)
+	h.Units.add(other.Units)
+	h.Tokens += other.Tokens
+}
+
+// A Summarizer is what is measured.
+type Summarizer interface {
+	Summarize(ctx context.Context, in prompt.Input) (prompt.Result, error)
+}
+
+// Summaries folds each chat to a tenth of its tokens, and says how much of the
+// evidence of its questions is still there: by the summarizer at once, and in
+// three folds of which each merges the one before; by the newest messages alone;
+// by random sentences; and by the picker.
+func Summaries(ctx context.Context, s Summarizer, chats []Chat) ([]Held, error) {
+	counter := tokens.O200k()
+	all := []Held{{Name: "digest"}, {Name: "digest in three folds"}, {Name: "picker"}, {Name: "random sentences"}, {Name: "newest messages"}}
+	for _, c := range chats {
+		messages, total, err := c.fold(counter)
+		if err != nil {
+			return nil, err
+		}
+		evidence := newEvidence(c)
+		room := total / ratio
+		once, err := folded(ctx, s, messages, counter, 1)
+		if err != nil {
+			return nil, err
+		}
+		thrice, err := folded(ctx, s, messages, counter, 3)
+		if err != nil {
+			return nil, err
+		}
+		units := c.sentences()
+		random := rand.New(rand.NewPCG(1, 2))
+		shuffled := random.Perm(len(units))
+		newest := make([]int, len(units))
+		for i := range newest {
+			newest[i] = len(units) - 1 - i
+		}
+		for i, text := range []string{once, thrice, pick(units, room, counter), firstOf(units, shuffled, room, counter), firstOf(units, newest, room, counter)} {
+			held := evidence.heldBy(text)
+			held.Tokens = counter.Count(text)
+			all[i].add(held)
+		}
+	}
+	return all, nil
+}
+
+// folded summarizes in so many folds, each of an equal share of the messages
+// and to a tenth of all that were folded so far.
+func folded(ctx context.Context, s Summarizer, messages []tree.Message, counter tokens.Counter, folds int) (string, error) {
+	in := prompt.Input{}
+	sum := 0
+	for n := range folds {
+		in.Fold = messages[n*len(messages)/folds : (n+1)*len(messages)/folds]
+		for _, m := range in.Fold {
+			sum += m.Tokens
+		}
+		in.TargetTokens = sum / ratio
+		got, err := s.Summarize(ctx, in)
+		if err != nil {
+			return "", fmt.Errorf("fold %d of %d messages: %w", n+1, len(in.Fold), err)
+		}
+		in.Prior, in.PriorTokens = got.Text, counter.Count(got.Text)
+	}
+	return in.Prior, nil
+}
+
+// fold gives the chat's messages as the tree has them.
+func (c Chat) fold(counter tokens.Counter) (messages []tree.Message, total int, err error) {
+	for _, m := range c.Messages {
+		body := map[string]string{"role": m.Role, "content": m.Text}
+		if m.Name != "" {
+			body["name"] = m.Name
+		}
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return nil, 0, err
+		}
+		n := counter.Count(m.Text) + counter.Count(m.Name)
+		total += n
+		messages = append(messages, tree.Message{Role: tree.Role(m.Role), Body: raw, Tokens: n})
+	}
+	return messages, total, nil
+}

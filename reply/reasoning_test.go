@@ -1,0 +1,301 @@
+package reply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// thinker is a model that thinks before it answers.
+func thinker(name string, deltas ...llm.Delta) llm.Model {
+	return scripted{name, func(_ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+		var text strings.Builder
+		for _, d := range deltas {
+			text.WriteString(d.Content)
+			if err := each(d); err != nil {
+				return llm.Response{}, err
+			}
+		}
+		res := llmtest.Response(text.String())
+		res.ReasoningTokens, res.CompletionTokens = 7, 9
+		return res, nil
+	}}
+}
+
+// A scripted model streams what its function says.
+type scripted struct {
+	name string
+	do   func(llm.Request, func(llm.Delta) error) (llm.Response, error)
+}
+
+func (s scripted) Name() string { return s.name }
+
+func (s scripted) Complete(ctx context.Context, req llm.Request) (llm.Response, error) {
+	return s.do(req, func(llm.Delta) error { return nil })
+}
+
+func (s scripted) Stream(_ context.Context, req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+	return s.do(req, each)
+}
+
+func TestReasoningIsStreamedAndStored(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, thinker("m", llm.Delta{Reasoning: "They "}, llm.Delta{Reasoning: "greet."}, llm.Delta{Content: "Hel"}, llm.Delta{Content: "lo."}))
+	id, head := f.conversation(t)
+	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	if h.reasoning.String() != "They greet." || h.content.String() != "Hello." || h.end.Message.Reasoning != "They greet." {
+		t.Errorf("heard %q and %q, stored %+v", h.reasoning.String(), h.content.String(), h.end.Message)
+	}
+	if strings.Contains(string(h.end.Message.Body), "greet") || h.end.Usage.ReasoningTokens != 7 {
+		t.Errorf("body %s, usage %+v", h.end.Message.Body, h.end.Usage)
+	}
+	m, err := f.store.Message(t.Context(), id, h.end.Message.ID)
+	if err != nil || m.Reasoning != "They greet." {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// A reader that comes late gets reasoning and answer as two events, whose ids have
+// no gap.
+func TestReasoningHasEventsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	word := rapid.SampledFrom([]string{"", "a", "bc", "ä"})
+	rapid.Check(t, func(t *rapid.T) {
+		l := newEvents()
+		l.change(func() { l.started = &Started{Model: "m"} })
+		var reasoning, content string
+		var got []Event
+		for i, n := 0, rapid.IntRange(0, 30).Draw(t, "pieces"); i < n; i++ {
+			d := llm.Delta{Reasoning: word.Draw(t, "reasoning"), Content: word.Draw(t, "content")}
+			reasoning, content = reasoning+d.Reasoning, content+d.Content
+			if err := l.add(d); err != nil {
+				t.Fatal(err)
+			}
+			if rapid.Bool().Draw(t, "read") {
+				l.mu.Lock()
+				got = append(got, l.after(len(got))...)
+				l.mu.Unlock()
+			}
+		}
+		l.change(func() { l.end = &End{} })
+		got = append(got, l.after(len(got))...)
+		for i, e := range got {
+			if e.ID != i+1 {
+				t.Fatalf("event %d has the id %d", i, e.ID)
+			}
+			if d := e.Delta; d != nil {
+				if d.Reasoning != "" && d.Content != "" || d.Reasoning == "" && d.Content == "" {
+					t.Fatalf("event %+v", d)
+				}
+				var ok bool
+				if reasoning, ok = strings.CutPrefix(reasoning, d.Reasoning); !ok {
+					t.Fatalf("%q comes where %q is left", d.Reasoning, reasoning)
+				}
+				if content, ok = strings.CutPrefix(content, d.Content); !ok {
+					t.Fatalf("%q comes where %q is left", d.Content, content)
+				}
+			}
+		}
+		if reasoning != "" || content != "" || got[len(got)-1].End == nil {
+			t.Fatalf("%q and %q are left", reasoning, content)
+		}
+	})
+}
+
+// Reasoning over the limit, or with what the store refuses, never costs the answer.
+func TestReasoningNeverCostsTheAnswer(t *testing.T) {
+	t.Parallel()
+	for name, pieces := range map[string][]string{
+		"too long":         slices.Repeat([]string{strings.Repeat("ä", 10_001)}, 40),
+		"too long at once": {strings.Repeat("ä", tree.MaxReasoning)},
+		"unsound":          {"a\x00b\xff"},
+	} {
+		var deltas []llm.Delta
+		for _, p := range pieces {
+			deltas = append(deltas, llm.Delta{Reasoning: p})
+		}
+		f := serve(t, nil, thinker("m", append(deltas, llm.Delta{Content: "Hello."})...))
+		id, head := f.conversation(t)
+		h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+		if h.end.Status != StatusCompleted || textOf(t, h.end.Message) != "Hello." || h.reasoning.String() != h.end.Message.Reasoning {
+			t.Fatalf("%s: %+v", name, h.end)
+		}
+		if name == "unsound" {
+			if h.end.Message.Reasoning != "ab\uFFFD" {
+				t.Errorf("%s: %q", name, h.end.Message.Reasoning)
+			}
+		} else if got := h.end.Message.Reasoning; len(got) < tree.MaxReasoning-4 || len(got) > tree.MaxReasoning || !strings.HasSuffix(got, "ä…") {
+			t.Errorf("%s: %d bytes, which end in %q", name, len(got), got[len(got)-6:])
+		}
+	}
+}
+
+// What was thought of an answer whose server is killed is stored with what was
+// said. Reasoning alone is no answer.
+func TestReasoningIsSavedWhileItStreams(t *testing.T) {
+	t.Parallel()
+	pieces, gate := make(chan llm.Delta), make(chan struct{})
+	f := serve(t, byHand("a"), scripted{"m", func(_ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+		for d := range pieces {
+			if err := each(d); err != nil {
+				return llm.Response{}, err
+			}
+		}
+		<-gate
+		return llmtest.Response("Hello."), nil
+	}})
+	id, head := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head})
+	a := &assignment{place: r.place, active: head}
+	pieces <- llm.Delta{Reasoning: "They greet."}
+	eventually(t, "the reasoning", func() bool { text, _ := r.thought(); return text != "" })
+	if f.save(r, a) || len(f.checkpoints(t)) != 0 {
+		t.Error("reasoning alone was saved")
+	}
+	pieces <- llm.Delta{Content: "Hel"}
+	eventually(t, "the text", func() bool { text, _ := r.text(); return text != "" })
+	if !f.save(r, a) {
+		t.Fatal("nothing was saved")
+	}
+	b := serveOn(t, f.pool, byHand("a"), newGate()) // the same server, after a kill
+	b.sweep(t, watch{}, time.Now())
+	m, err := f.store.Message(t.Context(), id, r.MessageID())
+	if err != nil || m.Reasoning != "They greet." || textOf(t, &m) != "Hel" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	close(pieces)
+	close(gate)
+	end(t, r)
+}
+
+const callBody = `{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}]}`
+
+// A model that wants its reasoning back gets it with its own calls, and with
+// nothing else; other models get none.
+func TestReasoningGoesBackWithCalls(t *testing.T) {
+	t.Parallel()
+	asked := make(chan llm.Request, 10)
+	ask := func(name string) llm.Model {
+		return scripted{name, func(req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+			asked <- req
+			return llmtest.Response("Yes."), each(llm.Delta{Content: "Yes."})
+		}}
+	}
+	f := serve(t, nil, ask("gpt-4o"), ask("kimi-k2-thinking"))
+	id, head := f.conversation(t)
+	add := func(body, reasoning string) {
+		t.Helper()
+		m, _, err := f.store.Append(t.Context(), id, head, tree.NewMessage{Body: json.RawMessage(body), Reasoning: reasoning})
+		if err != nil {
+			t.Fatal(err)
+		}
+		head = m.ID
+	}
+	result := func(call string) string { return fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"1"}`, call) }
+	add(fmt.Sprintf(callBody, "a"), `First <"zebra">.`)
+	add(result("a"), "")
+	add(`{"role":"assistant","content":"One."}`, "A plain zebra.")
+	add(`{"role":"user","content":"And two?"}`, "")
+	add(fmt.Sprintf(callBody, "b"), "")
+	add(result("b"), "")
+	add(`{"role":"assistant","content":"","reasoning_content":"kept","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "Third zebra.")
+	add(result("c"), "")
+	read := func(model string) (out []string) {
+		t.Helper()
+		e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Model: model, KeepHead: true}))
+		if e.Status != StatusCompleted {
+			t.Fatalf("%+v", e)
+		}
+		for _, m := range (<-asked).Messages {
+			var body struct {
+				Reasoning *string `json:"reasoning_content"`
+			}
+			if err := json.Unmarshal(m, &body); err != nil {
+				t.Fatalf("%s: %v", m, err)
+			}
+			if body.Reasoning == nil {
+				out = append(out, "-")
+			} else {
+				out = append(out, *body.Reasoning)
+			}
+		}
+		return out
+	}
+	if got, want := read("kimi-k2-thinking"), []string{"-", `First <"zebra">.`, "-", "-", "-", "", "-", "kept", "-"}; !slices.Equal(got, want) {
+		t.Errorf("the model that wants it reads %q, want %q", got, want)
+	}
+	if got, want := read("gpt-4o"), []string{"-", "-", "-", "-", "-", "-", "-", "kept", "-"}; !slices.Equal(got, want) {
+		t.Errorf("another model reads %q, want %q", got, want)
+	}
+}
+
+// What doesn't fit stays out, the oldest first, and the context says its true size.
+func TestReasoningStaysInTheWindow(t *testing.T) {
+	t.Parallel()
+	asked := make(chan llm.Request, 1)
+	f := serve(t, nil, scripted{"deepseek-v4", func(req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+		asked <- req
+		return llmtest.Response("Yes."), each(llm.Delta{Content: "Yes."})
+	}})
+	id, head := f.conversation(t)
+	if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: json.RawMessage(`{"max_context_tokens":2000,"reserved_tokens":500}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		call := fmt.Sprint("c", i)
+		for _, m := range []tree.NewMessage{
+			{Body: fmt.Appendf(nil, callBody, call), Reasoning: strings.Repeat("word ", 450)},
+			{Body: fmt.Appendf(nil, `{"role":"tool","tool_call_id":%q,"content":"1"}`, call)},
+		} {
+			stored, _, err := f.store.Append(t.Context(), id, head, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head = stored.ID
+		}
+	}
+	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	var lengths []int
+	for i, m := range (<-asked).Messages {
+		if i%2 == 1 {
+			var body struct {
+				Reasoning string `json:"reasoning_content"`
+			}
+			_ = json.Unmarshal(m, &body)
+			lengths = append(lengths, len(body.Reasoning))
+		}
+	}
+	if !slices.Equal(lengths, []int{0, 2250, 2250, 2250}) {
+		t.Errorf("the lengths are %d", lengths)
+	}
+	if u := h.started.Context.Usage; u.ContextTokens < 1350 || u.ContextTokens > u.AvailableTokens {
+		t.Errorf("%+v", u)
+	}
+}
+
+// Members stay as they are, byte for byte, and one is added behind them.
+func TestWithMember(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		const was = ` {"role" : "assistant","content":"}<" } `
+		got := string(withMember(json.RawMessage(was), "reasoning_content", text))
+		var m map[string]string
+		if err := json.Unmarshal([]byte(got), &m); err != nil || m["content"] != "}<" || m["reasoning_content"] != strings.ToValidUTF8(text, "\uFFFD") || len(m) != 3 {
+			t.Fatalf("%s: %v", got, err)
+		}
+		if !strings.HasPrefix(got, strings.TrimSuffix(was, "} ")) || !strings.HasSuffix(got, "} ") {
+			t.Fatalf("%s", got)
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// createCompletion answers a history. One that is recorded becomes a branch; any
+// other goes to the model and leaves nothing.
+func (c Recognition) createCompletion(r *server.Request, body []byte, t *try) (server.Answer, error) {
+	req, err := ParseChat(body)
+	if err != nil {
+		return nil, err
+	}
+	if !req.Echo.fit() {
+		return nil, fault.New(fault.Invalid, codeValue, "metadata", "The metadata have more than %d bytes.", maxEcho)
+	}
+	rep, err := c.answer(r, req, t)
+	if err != nil {
+		return nil, inMessages(err)
+	}
+	if req.Stream {
+		if err := begun(r, rep); err != nil {
+			return nil, err
+		}
+		return followChunks(r, rep, req.Usage), nil
+	}
+	end, err := rep.Wait(r.Context())
+	if err == nil && end.Status == reply.StatusFailed {
+		err = end.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	turn := turnOf(rep, end.Message)
+	return answer{marshal(turn.Completion(endOf(end))), turn.Node.stored()}, nil
+}
+
+// beginning is how long a stream may have nothing to say before its client is told
+// that it has begun.
+const beginning = 10 * time.Second
+
+// begun waits for the first piece of an answer. Where it fails before, that is the
+// request's error, and the SDKs try again as they do with OpenAI.
+func begun(r *server.Request, rep *reply.Reply) error {
+	ctx, cancel := context.WithTimeout(r.Context(), beginning)
+	defer cancel()
+	const started = 1 // id of the event before the first piece
+	events, err := rep.Next(ctx, started)
+	switch {
+	case r.Context().Err() != nil:
+		return r.Context().Err()
+	case err != nil && ctx.Err() == nil && !errors.Is(err, reply.ErrEnded):
+		return err
+	case len(events) > 0 && events[0].End != nil && events[0].End.Status == reply.StatusFailed && events[0].End.Message == nil:
+		return events[0].End.Err
+	}
+	return nil
+}
+
+// answer begins the reply, or finds the one that an earlier try of the request
+// began.
+func (c Recognition) answer(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
+	ask := reply.Request{
+		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
+		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
+		Metadata: map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo, Completion: t.key})},
+	}
+	if err := r.Replies().CheckModel(req.Model); err != nil { // before anything is stored
+		return nil, err
+	}
+	if c.records(r, req) {
+		rep, err := t.answer(r, func() (*reply.Reply, error) { return c.record(r, req, t, ask) })
+		if err == nil || req.Store || !fault.Refused(err) {
+			return rep, err
+		}
+		// The client didn't ask for it to be stored, and is answered all the same.
+	}
+	return r.Replies().Ask(r.Context(), ask)
+}
+
+// record stores what is new in the history, and begins the reply to it.
+func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.Request) (*reply.Reply, error) {
+	conversation, err := conversationOf(r, req)
+	if err != nil {
+		return nil, err
+	}
+	path, err := r.Store().AppendPath(r.Context(), conversation, req.Messages)
+	if err != nil {
+		return nil, err
+	}
+	ask.ConversationID, ask.HeadID = conversation, path.HeadID
+	if t.retry && path.Known == len(req.Messages) {
+		if id, err := answerTo(r, conversation, path.HeadID, t.key); err != nil {
+			return nil, err
+		} else if id != uuid.Nil {
+			return r.Replies().Find(r.Context(), conversation, id)
+		}
+	}
+	if ask.Prompt.Tokens = path.Tokens; c.Managed {
+		ask.Prompt = nil
+	}
+	rep, _, err := r.Replies().Start(r.Context(), ask)
+	return rep, err
+}
+
+// answerTo finds the answer that an earlier try of a request got from another
+// server, or before this one was started anew; uuid.Nil for none.
+func answerTo(r *server.Request, conversation, head uuid.UUID, key string) (id uuid.UUID, err error) {
+	for cursor := ""; ; {
+		page, err := r.Store().Children(r.Context(), conversation, head, tree.Paging{Limit: tree.MaxPage, Cursor: cursor})
+		if err != nil {
+			return id, err
+		}
+		for _, m := range page.Data {
+			if notedOf(m.Metadata).Completion == key {
+				id = m.ID
+			}
+		}
+		if cursor = page.Next; cursor == "" {
+			return id, nil
+		}
+	}
+}
+
+// inMessages names the parameter of this API that a refusal of the tree's or of
+// the reply's is about.
+func inMessages(err error) error {
+	if !fault.Refused(err) {
+		return err
+	}
+	e := *fault.Of(err)
+	switch field, _, _ := strings.Cut(e.Field, "["); field {
+	case "head_id", "parent_id", "id":
+		e.Field = "messages"
+	case "max_output_tokens":
+		e.Field = "max_completion_tokens"
+	}
+	return &e
+}
+
+// followChunks answers with the chunks of a reply.
+func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer {
+	var c *Chunks
+	begin := func(dst []byte, stored *tree.Message) []byte {
+		if c != nil {
+			return dst
+		}
+		c = NewChunks(turnOf(rep, stored), usage)
+		return c.Begin(dst)
+	}
+	form := server.StreamForm{
+		Event: func(dst []byte, e reply.Event) ([]byte, error) {
+			switch {
+			case e.Started != nil:
+				return begin(dst, nil), nil
+			case e.Delta != nil:
+				return c.Add(begin(dst, nil), Delta{Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+			case e.End.Message == nil && e.End.Err != nil && c == nil:
+				return appendEvent(dst, "", Refuse(e.End.Err).JSON()), nil
+			}
+			dst = begin(dst, e.End.Message)
+			return c.End(dst, endOf(*e.End)), nil
+		},
+		Closed: func(dst []byte, p server.Problem) []byte {
+			return appendEvent(dst, "", RefuseStatus(p.Status, string(p.Code), "", p.Detail).JSON())
+		},
+	}
+	return completionStream{r.Stream(rep, 0, form), NodeID{rep.ConversationID(), rep.MessageID()}.stored()}
+}
+
+// A completionStream is a stream of chunks, with the native ids of the answer if
+// it is recorded.
+type completionStream struct {
+	server.Answer
+	node *NodeID
+}
+
+// Write writes the chunks.
+func (s completionStream) Write(w http.ResponseWriter) error {
+	s.node.lead(w.Header())
+	w.Header().Set("Cache-Control", "no-cache")
+	return s.Answer.Write(w)
+}
+
+// stored is the node of an answer that is recorded; nil of any other.
+func (n NodeID) stored() *NodeID {
+	if n.Conversation == uuid.Nil {
+		return nil
+	}
+	return &n
+}

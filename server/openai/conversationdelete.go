@@ -1,0 +1,145 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// deleteItem takes an item out of the conversation. The last message of the
+// branch goes with its only item, and its parent becomes the active head. In any
+// other place the active branch is made anew without the item: the messages that
+// follow are appended once more, and the branch as it was stays beside it,
+// because responses and other branches lead there.
+func deleteItem(r *server.Request) (server.Answer, error) {
+	c, err := namedConversation(r)
+	if err != nil {
+		return nil, err
+	}
+	branch, at, err := itemOf(r, c, tree.MaxChain+1)
+	if err != nil {
+		return nil, err
+	}
+	anew := make([]tree.NewMessage, 0, len(branch))
+	if body := without(branch[0], at); body != nil {
+		anew = append(anew, tree.NewMessage{Body: body, Metadata: branch[0].Metadata, Pinned: branch[0].Pinned})
+	}
+	for _, m := range branch[1:] {
+		anew = append(anew, tree.NewMessage{Body: m.Body, Metadata: m.Metadata, Pinned: m.Pinned})
+	}
+	switch {
+	case len(branch) > tree.MaxChain:
+		err = fault.New(fault.Invalid, codeValue, "item_id", "Over %d messages follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain)
+	case len(anew) > 0:
+		err = replace(r, c, branch, anew)
+	default:
+		err = pop(r, c, branch[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c, err = r.Store().Conversation(r.Context(), c.ID); err != nil {
+		return nil, err
+	}
+	return answerConversation(c)
+}
+
+// pop ends the active branch above its last message. The message stays where
+// other branches begin at it.
+func pop(r *server.Request, c tree.Conversation, last tree.Message) error {
+	_, err := r.Store().PruneLeaf(r.Context(), c.ID, last.ID)
+	switch {
+	case !errors.Is(err, fault.Conflict):
+		return err
+	case last.ParentID == uuid.Nil:
+		return fault.New(fault.Invalid, codeValue, "item_id", "Other branches begin at this item, which is the conversation's first. Delete the conversation, or prune the message by the native API.")
+	}
+	_, err = r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{HeadID: last.ParentID})
+	return err
+}
+
+// replace makes the active branch anew from the parent of its first message on.
+func replace(r *server.Request, c tree.Conversation, branch []tree.Message, anew []tree.NewMessage) error {
+	made, _, err := r.Store().AppendChain(r.Context(), c.ID, branch[0].ParentID, anew, tree.MoveHeadFrom(c.HeadID))
+	if fault.Refused(err) && fault.Of(err).Code == "tool_call_not_found" {
+		return fault.New(fault.Invalid, codeValue, "item_id", "The output of this call follows it. Delete the output first.")
+	}
+	if err != nil {
+		return inItems(err)
+	}
+	_, err = r.Store().BranchFrom(r.Context(), c.ID, uuid.Nil, made[len(made)-1].ID, 1)
+	if errors.Is(err, fault.NotFound) {
+		return fault.New(fault.Conflict, "changed_meanwhile", "", "The conversation went on while the item was deleted. List its items and delete it again.")
+	}
+	if err != nil {
+		return err
+	}
+	if len(branch) == 1 { // what it says is in the new message, but for the item
+		if _, err = r.Store().PruneLeaf(r.Context(), c.ID, branch[0].ID); errors.Is(err, fault.Conflict) {
+			err = nil // others lead there
+		}
+	}
+	return err
+}
+
+// without gives a stored message without one of its items; nil where nothing is
+// left of it.
+func without(m tree.Message, at int) json.RawMessage {
+	items := storedItems(m)
+	if len(items) == 1 {
+		return nil
+	}
+	call := 0 // index among the calls
+	for _, item := range items[:at] {
+		if _, ok := item.(CallItem); ok {
+			call++
+		}
+	}
+	members := chat.Members(m.Body)
+	for i := range members {
+		switch member := &members[i]; items[at].(type) {
+		case ReasoningItem:
+			if member.Name == "reasoning_content" || member.Name == "reasoning" {
+				member.Value = nil
+			}
+		case MessageItem:
+			switch member.Name {
+			case "content":
+				member.Value = json.RawMessage("null")
+			case "refusal":
+				member.Value = nil
+			}
+		case CallItem:
+			if member.Name == "tool_calls" {
+				member.Value = withoutElement(member.Value, call)
+			}
+		}
+	}
+	body := chat.AppendObject(nil, members)
+	if left := chat.Read(body); len(left.Calls) == 0 && left.Text() == "" && (left.Refusal == nil || *left.Refusal == "") {
+		return nil // reasoning alone can't be stored
+	}
+	return body
+}
+
+// withoutElement leaves an element of an array out; nil where it was the only one.
+func withoutElement(array json.RawMessage, at int) json.RawMessage {
+	var rest []json.RawMessage
+	i := 0
+	for element := range chat.Elements(array) {
+		if i != at {
+			rest = append(rest, element)
+		}
+		i++
+	}
+	if rest == nil {
+		return nil
+	}
+	return marshal(rest)
+}

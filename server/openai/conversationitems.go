@@ -1,0 +1,241 @@
+package openai
+
+import (
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// storedItems gives the items that a stored message is, as the response and its
+// stream had them.
+func storedItems(m tree.Message) []Item {
+	note := notedOf(m.Metadata)
+	var names toolNames
+	if note.Echo != nil {
+		names = note.Echo.names()
+	}
+	return itemsOf(NodeID{m.ConversationID, m.ID}, chat.Read(m.Body), note.Phase, endOf(reply.EndOf(m)).lastItem(), names)
+}
+
+func createItems(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
+	req, err := ParseNewItems(body)
+	if err != nil {
+		return nil, err
+	}
+	c, err := namedConversation(r)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := itemsSaid(r, req.Input)
+	if err != nil {
+		return nil, err
+	}
+	there, err := saidBefore(r, c, messages)
+	if err != nil {
+		return nil, err
+	}
+	if rest := drafts(messages[len(there):]); len(rest) > 0 {
+		added, _, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, rest, tree.AtHead())
+		if err != nil {
+			return nil, inItems(err)
+		}
+		there = append(there, added...)
+		if title := titleOf(rest); c.Title == "" && c.HeadID == uuid.Nil && title != "" {
+			if _, err := r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{Title: &title}); err != nil {
+				return nil, err
+			}
+		}
+		c.HeadID = there[len(there)-1].ID
+	}
+	var items []Item
+	for _, m := range there {
+		items = append(items, storedItems(m)...)
+	}
+	return answerIn(c, NewList(items, false))
+}
+
+// itemsSaid gives the messages of items that are added to a conversation.
+func itemsSaid(r *server.Request, in Input) ([]said, error) {
+	for _, e := range in.Entries {
+		if e.Content != "" {
+			return nil, fault.New(fault.Invalid, codeUnsupported, (*place)(nil).element("items", e.At).String(),
+				"Compaction items are not added to a conversation: its branch is folded by itself where it gets long. Leave it out.")
+		}
+	}
+	messages, err := stored(r, in.Entries)
+	if e := fault.Of(err); err != nil && fault.Refused(err) {
+		return nil, fault.New(e.Kind, e.Code, "items", "%s", e.Detail)
+	}
+	return messages, err
+}
+
+// inItems names the parameter that a refusal of the tree's is about.
+func inItems(err error) error {
+	if !fault.Refused(err) {
+		return err
+	}
+	e := *fault.Of(err)
+	if e.Kind != fault.Full {
+		e.Field = "items"
+	}
+	return &e
+}
+
+func listItems(r *server.Request) (server.Answer, error) {
+	c, err := namedConversation(r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := ParsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	list, err := branchPage(r, c, p)
+	if err != nil {
+		return nil, err
+	}
+	return answerIn(c, list)
+}
+
+// branchPage gives a page of the items of a branch, whose head is that of c.
+func branchPage(r *server.Request, c tree.Conversation, p Page) (List[Item], error) {
+	from := uuid.Nil // the message to begin with; uuid.Nil for an end of the branch
+	if p.After != "" {
+		after, err := ParseItemID(p.After)
+		if err != nil || after.Conversation != c.ID {
+			return List[Item]{}, noAfter(p)
+		}
+		from = after.Node
+	}
+	list, err := cut(p, branchItems(r, c, p, from))
+	if errors.Is(err, fault.NotFound) { // the message is gone, or on another branch now
+		err = noAfter(p)
+	}
+	return list, err
+}
+
+func noAfter(p Page) error {
+	return fault.New(fault.Invalid, codeValue, "after", "The conversation has no item with id '%s'.", clipID(p.After))
+}
+
+// branchItems gives the items of the active branch in the order of the page, from
+// a message on, with all items of that message. From the head back it follows the
+// branch on which a client began, also where another has become active since.
+func branchItems(r *server.Request, c tree.Conversation, p Page, from uuid.UUID) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		if c.HeadID == uuid.Nil {
+			return
+		}
+		for m, err := range branchMessages(r, c, p, from) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			items := storedItems(m)
+			if !p.Ascending {
+				slices.Reverse(items)
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// branchMessages gives the messages of those items, a page at a time.
+func branchMessages(r *server.Request, c tree.Conversation, p Page, from uuid.UUID) iter.Seq2[tree.Message, error] {
+	size := p.Limit + 2 // the message to begin with, and one that tells whether there is more
+	return func(yield func(tree.Message, error) bool) {
+		seen := false // whether from was given
+		for {
+			var page []tree.Message
+			var err error
+			more := false
+			if p.Ascending {
+				page, err = r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, from, size)
+				if more = len(page) == size; more {
+					from = page[size-1].ID
+				}
+				if seen && len(page) > 0 {
+					page = page[1:]
+				}
+				seen = true
+			} else {
+				head := from
+				if head == uuid.Nil {
+					head = c.HeadID
+				}
+				var transcript tree.Page[tree.Message]
+				transcript, err = r.Store().Transcript(r.Context(), c.ID, head, tree.Paging{Limit: size})
+				page = transcript.Data
+				slices.Reverse(page)
+				if more = transcript.Next != ""; more {
+					from = page[len(page)-1].ParentID
+				}
+			}
+			if err != nil {
+				yield(tree.Message{}, err)
+				return
+			}
+			for _, m := range page {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// itemOf finds the item that the path names on the active branch, with the
+// messages from it on, limit of them at most.
+func itemOf(r *server.Request, c tree.Conversation, limit int) (branch []tree.Message, at int, err error) {
+	name := r.Value("item_id")
+	id, err := ParseItemID(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if id.Conversation != c.ID || c.HeadID == uuid.Nil {
+		return nil, 0, NoItem(name)
+	}
+	branch, err = r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, id.Node, limit)
+	if errors.Is(err, fault.NotFound) {
+		return nil, 0, NoItem(name)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	at = slices.IndexFunc(storedItems(branch[0]), func(item Item) bool { return item.ItemID() == name })
+	if at < 0 {
+		return nil, 0, NoItem(name)
+	}
+	return branch, at, nil
+}
+
+func getItem(r *server.Request) (server.Answer, error) {
+	c, err := namedConversation(r)
+	if err != nil {
+		return nil, err
+	}
+	branch, at, err := itemOf(r, c, 1)
+	if err != nil {
+		return nil, err
+	}
+	return answerIn(c, storedItems(branch[0])[at])
+}

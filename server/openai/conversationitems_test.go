@@ -1,0 +1,99 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestItemsAreTheActiveBranch holds that pages of any size and order are the
+// items of the active branch, in any tree.
+func TestItemsAreTheActiveBranch(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	store := a.store.ForTenant("acme")
+	rapid.Check(t, func(rt *rapid.T) {
+		c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		nodes := []uuid.UUID{uuid.Nil}
+		for i := range rapid.IntRange(1, 10).Draw(rt, "messages") {
+			body := rapid.SampledFrom([]string{
+				`{"role":"user","content":"q"}`, `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":null,"refusal":"no"}`,
+				`{"role":"assistant","content":"t","reasoning_content":"r","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"y","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+			}).Draw(rt, "body")
+			parent := nodes[max(0, len(nodes)-1-rapid.IntRange(0, 2).Draw(rt, "up"))]
+			m, _, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: json.RawMessage(body)})
+			if err != nil {
+				rt.Fatalf("message %d: %v", i, err)
+			}
+			nodes = append(nodes, m.ID)
+		}
+		head := rapid.SampledFrom(nodes[1:]).Draw(rt, "head")
+		if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}); err != nil {
+			rt.Fatal(err)
+		}
+		branch, err := store.Transcript(t.Context(), c.ID, head, tree.Paging{Limit: 100})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var want []string
+		for _, m := range branch.Data {
+			at := openai.ItemID{NodeID: openai.NodeID{Conversation: c.ID, Node: m.ID}, Kind: openai.KindMessage, Ordinal: 1}
+			many := strings.Contains(string(m.Body), "tool_calls")
+			if many {
+				want = append(want, openai.ItemID{NodeID: at.NodeID, Kind: openai.KindReasoning}.String())
+			}
+			want = append(want, at.String())
+			if many {
+				for i := range 2 {
+					want = append(want, openai.ItemID{NodeID: at.NodeID, Kind: openai.KindCall, Ordinal: 2 + i}.String())
+				}
+			}
+		}
+		limit := rapid.IntRange(1, 4).Draw(rt, "limit")
+		if got := a.itemIDs(openai.ConversationID(c.ID), "asc", limit); !slices.Equal(got, want) {
+			rt.Fatalf("forwards they are %v, want %v", got, want)
+		}
+		slices.Reverse(want)
+		if got := a.itemIDs(openai.ConversationID(c.ID), "desc", limit); !slices.Equal(got, want) {
+			rt.Fatalf("backwards they are %v, want %v", got, want)
+		}
+	})
+}
+
+// A client that pages from the newest item back stays on the branch on which it
+// began. Forwards it is told that the item is on no active branch any more.
+func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	id, native := a.conversation(`{"items":[` + says("user", "root") + "," + says("assistant", "one") + "," + says("user", "two") + `]}`)
+	first, begun := a.items(id, "?limit=1"), a.items(id, "?limit=2&order=asc")
+	root := a.items(id, "?limit=1&order=asc").Data[0].ID
+	item, err := openai.ParseItemID(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.store.ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Body: []byte(`{"role":"assistant","content":"other"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.items(id, "?order=asc").says(); got != "user:root assistant:other" {
+		t.Errorf("the items are %s", got)
+	}
+	if got := a.items(id, "?after="+*first.LastID).says(); got != "assistant:one user:root" {
+		t.Errorf("the rest is %s", got)
+	}
+	a.ask(400, "acme", "GET", "/conversations/"+id+"/items?order=asc&after="+*begun.LastID, "")
+	if got := a.items(id, "?order=asc&after="+root).says(); got != "assistant:other" {
+		t.Errorf("after the item that both have comes %s", got)
+	}
+	a.ask(404, "acme", "GET", "/conversations/"+id+"/items/"+*begun.LastID, "")
+}

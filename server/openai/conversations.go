@@ -1,0 +1,143 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// conversationRoutes are those of conversations, which are the native ones: their
+// items are the messages of the active branch.
+var conversationRoutes = []server.Route{
+	{Method: "POST", Pattern: Prefix + "conversations", Handle: createConversation},
+	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}", Handle: getConversation},
+	{Method: "POST", Pattern: Prefix + "conversations/{conversation_id}", Handle: updateConversation},
+	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}", Handle: deleteConversation},
+	{Method: "POST", Pattern: Prefix + "conversations/{conversation_id}/items", Handle: createItems},
+	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}/items", Handle: listItems},
+	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: getItem},
+	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: deleteItem},
+}
+
+// namedConversation reads the conversation that the path names.
+func namedConversation(r *server.Request) (c tree.Conversation, err error) {
+	name := r.Value("conversation_id")
+	id, err := ParseConversationID(name)
+	if err != nil {
+		return c, err
+	}
+	if c, err = r.Store().Conversation(r.Context(), id); errors.Is(err, fault.NotFound) {
+		err = NoConversation(name)
+	}
+	return c, err
+}
+
+// answerIn answers with something of a conversation, whose active head the
+// header names.
+func answerIn(c tree.Conversation, body any) (server.Answer, error) {
+	return answer{marshal(body), &NodeID{c.ID, c.HeadID}}, nil
+}
+
+func answerConversation(c tree.Conversation) (server.Answer, error) {
+	return answerIn(c, NewConversation(c.ID, c.CreatedAt, pairsOf(c.Metadata)))
+}
+
+func createConversation(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
+	req, err := ParseNewConversation(body)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := itemsSaid(r, req.Input)
+	if err != nil {
+		return nil, err
+	}
+	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: titleOf(drafts(messages)), Metadata: withPairs(nil, req.Metadata)})
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) > 0 {
+		added, _, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, drafts(messages))
+		if err != nil {
+			_ = r.Store().DeleteConversation(r.Context(), c.ID) // it is empty, and what is told is why
+			return nil, inItems(err)
+		}
+		c.HeadID = added[len(added)-1].ID
+	}
+	return answerConversation(c)
+}
+
+func getConversation(r *server.Request) (server.Answer, error) {
+	c, err := namedConversation(r)
+	if err != nil {
+		return nil, err
+	}
+	return answerConversation(c)
+}
+
+func updateConversation(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
+	req, err := ParseConversationUpdate(body)
+	if err != nil {
+		return nil, err
+	}
+	c, err := namedConversation(r)
+	if err != nil {
+		return nil, err
+	}
+	if c, err = r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{Metadata: withPairs(c.Metadata, req.Metadata)}); err != nil {
+		return nil, err
+	}
+	return answerConversation(c)
+}
+
+// deleteConversation deletes the conversation with all its branches: nothing
+// that was said in it stays.
+func deleteConversation(r *server.Request) (server.Answer, error) {
+	c, err := namedConversation(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Store().DeleteConversation(r.Context(), c.ID); err != nil {
+		return nil, err
+	}
+	return answer{marshal(DeletedConversation(c.ID)), &NodeID{Conversation: c.ID}}, nil
+}
+
+// pairsOf are the pairs of strings in a conversation's metadata, where a native
+// client may write other values, too.
+func pairsOf(metadata json.RawMessage) map[string]string {
+	pairs := map[string]string{}
+	for name, value := range chat.EachMember(metadata) {
+		if value[0] == '"' {
+			pairs[string(name)] = chat.String(value)
+		}
+	}
+	return pairs
+}
+
+// withPairs puts pairs in the place of those in the metadata. Other values stay.
+func withPairs(metadata json.RawMessage, pairs map[string]string) json.RawMessage {
+	members := map[string]any{}
+	if metadata != nil {
+		for name, value := range chat.EachMember(metadata) {
+			if value[0] != '"' {
+				members[string(name)] = value
+			}
+		}
+	}
+	for name, value := range pairs {
+		members[name] = value
+	}
+	return marshal(members)
+}

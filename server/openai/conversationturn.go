@@ -1,0 +1,53 @@
+package openai
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// saidBefore gives the messages at the end of the active branch that added items
+// begin with, so that they aren't stored once more:
+//
+//   - A turn reaches the server twice where a client keeps its session in a
+//     conversation: it asks for responses without naming the conversation, with the
+//     ids of earlier items, and then adds the turn's items. Only the answer of such
+//     a response makes a turn known. A client that says the same again means it.
+//   - A request that an SDK repeats, because no answer came, brings all of its
+//     items again.
+func saidBefore(r *server.Request, c tree.Conversation, messages []said) ([]tree.Message, error) {
+	retried := retryCount(r.Header) > 0
+	answered := slices.ContainsFunc(messages, func(m said) bool { return m.Role == chat.Assistant })
+	if c.HeadID == uuid.Nil || !retried && !answered {
+		return nil, nil
+	}
+	page, err := r.Store().Transcript(r.Context(), c.ID, c.HeadID, tree.Paging{Limit: len(messages)})
+	if err != nil {
+		return nil, err
+	}
+	for end := page.Data; len(end) > 0; end = end[1:] {
+		known := retried && len(end) == len(messages) || slices.ContainsFunc(end, answersAlone)
+		if known && slices.EqualFunc(end, messages[:len(end)], means) {
+			return end, nil
+		}
+	}
+	return nil, nil
+}
+
+// answersAlone tells whether a message is the answer of a response whose request
+// named no conversation.
+func answersAlone(m tree.Message) bool {
+	echo := notedOf(m.Metadata).Echo
+	return echo != nil && echo.Conversation == nil
+}
+
+// means tells whether a stored message means what the client says, however it
+// writes that.
+func means(m tree.Message, s said) bool {
+	return bytes.Equal(chat.Read(m.Body).AppendCanonical(nil), s.AppendCanonical(nil))
+}

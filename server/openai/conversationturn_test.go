@@ -1,0 +1,224 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestTurnThatComesTwice holds that a turn whose response named no conversation
+// is known again when its items are added, in whatever way the client writes
+// them, and stands in the tree once.
+func TestTurnThatComesTwice(t *testing.T) {
+	t.Parallel()
+	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
+	a := newAPI(t, llmtest.Answer("Hello."), llmtest.CallTools(call), llmtest.Answer("Sunny."), llmtest.Answer("Hello."))
+	const tools = `,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
+	id, native := a.conversation(`{}`)
+	first := a.create(`{"model":"wood","input":"Hi","conversation":"` + id + `"}`)
+
+	asked := a.create(`{"model":"wood","input":"Weather?","previous_response_id":"` + first.ID + `"` + tools + `}`)
+	answered := a.create(`{"model":"wood","input":[{"type":"function_call_output","call_id":"call_1","output":"22"}],"previous_response_id":"` + asked.ID + `"` + tools + `}`)
+	before := a.items(id, "?order=asc")
+	added := a.add(id, `{"role":"user","content":[{"type":"input_text","text":"Weather?"}]},{"type":"function_call","call_id":"call_1","name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"},
+		{"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"22"}]},{"type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Sunny.","annotations":[],"logprobs":[]}]}`)
+	if n := a.treeSize(native); n != 6 || added.Data[3].ID != answered.Output[0].ID || added.Data[1].ID != asked.Output[0].ID {
+		t.Errorf("the tree has %d messages, and the items are %+v", n, added.Data)
+	}
+	if after := a.items(id, "?order=asc"); after.says() != before.says() || len(after.Data) != 6 {
+		t.Errorf("the items were %s and are %s", before.says(), after.says())
+	}
+
+	// Of a turn that goes on, the rest is added.
+	added = a.add(id, says("assistant", "Sunny.")+","+says("user", "And now?"))
+	if n := a.treeSize(native); n != 7 || added.Data[0].ID != answered.Output[0].ID {
+		t.Errorf("the tree has %d messages, and the items are %+v", n, added.Data)
+	}
+
+	// What a client says again, it means.
+	for i := range 3 {
+		a.add(id, says("user", "Ping"))
+		a.add(id, says("user", "Hi")+","+says("assistant", "Hello."))
+		if n := a.treeSize(native); n != 10+3*i {
+			t.Errorf("the tree has %d messages", n)
+		}
+	}
+	// So does one whose response named the conversation: it has the turn already.
+	a.create(`{"model":"wood","input":"Hi","conversation":"` + id + `"}`)
+	a.add(id, says("user", "Hi")+","+says("assistant", "Hello."))
+	if n := a.treeSize(native); n != 20 {
+		t.Errorf("the tree has %d messages", n)
+	}
+}
+
+// A request that an SDK sends again is not carried out again.
+func TestItemsThatAreSentAgain(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	id, native := a.conversation(`{"items":[` + says("user", "Hi") + `]}`)
+	send := func(retry string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "POST", a.url+"/openai/v1/conversations/"+id+"/items", strings.NewReader(`{"items":[`+says("user", "One")+","+says("user", "Two")+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Authorization", "Bearer "+a.secrets["acme"])
+		req.Header.Set("X-Stainless-Retry-Count", retry)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Error(res.Status)
+		}
+	}
+	for i, retry := range []string{"0", "1", "2", "0"} {
+		send(retry)
+		if n, want := a.treeSize(native), []int{3, 3, 3, 5}[i]; n != want {
+			t.Errorf("request %d: the tree has %d messages, want %d", i, n, want)
+		}
+	}
+}
+
+// TestDeleteItem takes items from the end of a conversation, and from within it.
+func TestDeleteItem(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	const call = `{"type":"function_call","call_id":"%[1]s","name":"age","arguments":"{}"}`
+	const output = `{"type":"function_call_output","call_id":"%[1]s","output":"9"}`
+	begin := strings.Join([]string{
+		says("user", "q1"), says("assistant", "a1"), fmt.Sprintf(call, "c1"), fmt.Sprintf(call, "c2"), fmt.Sprintf(output, "c1"), fmt.Sprintf(output, "c2"), says("assistant", "a2"),
+	}, ",")
+	remove := func(status int, id string, at int) string {
+		t.Helper()
+		got, _ := a.ask(status, "acme", "DELETE", "/conversations/"+id+"/items/"+a.items(id, "?order=asc").Data[at].ID, "")
+		if status == 200 && !strings.HasPrefix(got, `{"id":"`+id+`","object":"conversation",`) {
+			t.Errorf("%s", got)
+		}
+		return got
+	}
+
+	id, native := a.conversation(`{"items":[` + begin + `]}`)
+	for at, want := range map[int]string{6: "a2", 5: "c2", 4: "c1"} {
+		if got := a.items(id, "?order=asc").Data[at]; got.CallID != want && got.Content[0].Text != want {
+			t.Fatalf("item %d is %+v", at, got)
+		}
+	}
+	// From the end, as sessions pop: nothing stays in the tree.
+	for at := 6; at >= 0; at-- {
+		remove(200, id, at)
+		if got := a.items(id, ""); len(got.Data) != at {
+			t.Errorf("after item %d was deleted there are %s", at, got.says())
+		}
+	}
+	if n := a.treeSize(native); n != 0 {
+		t.Errorf("the tree has %d messages", n)
+	}
+	a.add(id, says("user", "again"))
+
+	// From within: the branch is made anew, and the former one stays.
+	id, native = a.conversation(`{"items":[` + begin + `]}`)
+	if got := remove(400, id, 2); !strings.Contains(got, "Delete the output first.") || a.treeSize(native) != 5 {
+		t.Errorf("%s", got)
+	}
+	remove(200, id, 0)
+	if got := a.items(id, "?order=asc").says(); got != "assistant:a1 function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2" || a.treeSize(native) != 9 {
+		t.Errorf("the items are %s", got)
+	}
+	remove(200, id, 0) // the text alone goes; the calls stay
+	if got := a.items(id, "?order=asc").says(); got != "function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2" {
+		t.Errorf("the items are %s", got)
+	}
+	remove(200, id, 3) // a result; the model gets one that stands for it
+	remove(200, id, 1) // now its call may go
+	if got := a.items(id, "?order=asc").says(); got != "function_call:c1 function_call_output:c1 assistant:a2" {
+		t.Errorf("the items are %s", got)
+	}
+
+	// Where other branches begin at the last message, it stays for them.
+	id, native = a.conversation(`{"items":[` + says("user", "q") + "," + says("assistant", "a") + `]}`)
+	last := a.items(id, "?limit=1").Data[0].ID
+	a.add(id, says("user", "more"))
+	node, err := openai.ParseItemID(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.setHead(native, node.Node)
+	remove(200, id, 1)
+	if got := a.items(id, "").says(); got != "user:q" || a.treeSize(native) != 3 {
+		t.Errorf("the items are %s, and the tree has %d messages", got, a.treeSize(native))
+	}
+	if got := remove(400, id, 0); !strings.Contains(got, "Other branches begin at this item") {
+		t.Errorf("%s", got)
+	}
+	a.ask(404, "acme", "GET", "/conversations/"+id+"/items/"+last, "")
+	a.ask(404, "acme", "DELETE", "/conversations/"+id+"/items/"+last, "")
+}
+
+// TestSessionInAConversation goes through the turns of the Agents SDK's session:
+// it reads the items, asks for responses without naming the conversation, with
+// the ids of what it read but those of answers, and adds the turn without ids.
+func TestSessionInAConversation(t *testing.T) {
+	t.Parallel()
+	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
+	a := newAPI(t, llmtest.Answer("Hello."), llmtest.CallTools(call), llmtest.Answer("Sunny."), llmtest.Answer("Hello."), llmtest.Answer("Bye."))
+	const tools = `,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]}`
+	id, native := a.conversation(`{"items":[]}`)
+	history := func() (items []string) {
+		t.Helper()
+		got, _ := a.ask(200, "acme", "GET", "/conversations/"+id+"/items?order=asc", "")
+		var p struct{ Data []map[string]any }
+		if err := json.Unmarshal([]byte(got), &p); err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range p.Data {
+			if item["role"] == "assistant" {
+				delete(item, "id")
+			}
+			raw, _ := json.Marshal(item)
+			items = append(items, string(raw))
+		}
+		return items
+	}
+	turn := func(question string, steps int, want int) {
+		t.Helper()
+		items := append(history(), says("user", question))
+		turn := []string{says("user", question)}
+		for range steps {
+			r := a.create(`{"model":"wood","include":[],"input":[` + strings.Join(items, ",") + `]` + tools)
+			o := r.Output[0]
+			switch o.Type {
+			case "function_call":
+				items = append(items, fmt.Sprintf(`{"type":"function_call","id":%q,"call_id":%q,"name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"}`, o.ID, o.CallID),
+					`{"type":"function_call_output","call_id":"call_1","output":"22"}`)
+				turn = append(turn, fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"}`, o.CallID), items[len(items)-1])
+			default:
+				turn = append(turn, says("assistant", o.Content[0].Text))
+			}
+		}
+		a.add(id, strings.Join(turn, ","))
+		if n := a.treeSize(native); n != want {
+			t.Errorf("after %s the tree has %d messages, want %d", question, n, want)
+		}
+	}
+	turn("Hi", 1, 2)
+	turn("Weather?", 2, 6)
+	turn("Hi", 1, 8) // the same words once more
+	turn("Thanks", 1, 10)
+	got := a.items(id, "?order=asc")
+	if want := "user:Hi assistant:Hello. user:Weather? function_call:call_1 function_call_output:call_1 assistant:Sunny. user:Hi assistant:Hello. user:Thanks assistant:Bye."; got.says() != want {
+		t.Errorf("the items are %s", got.says())
+	}
+	branches, err := a.store.ForTenant("acme").Branches(t.Context(), native, tree.Paging{})
+	if err != nil || len(branches.Data) != 1 {
+		t.Errorf("%d branches, %v", len(branches.Data), err)
+	}
+}

@@ -1,0 +1,253 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A target is where a request's messages go: a branch, and what is added to it.
+type target struct {
+	conversation uuid.UUID // uuid.Nil for one of its own
+	head         uuid.UUID // message that they come after; uuid.Nil for the active head
+	said         []said
+}
+
+// locate finds the branch that a request continues, and checks that what it adds
+// fits behind it.
+func locate(r *server.Request, req *Request) (t target, err error) {
+	entries := req.Input.Entries
+	var at *tree.Message
+	switch {
+	case req.Conversation != nil:
+		t.conversation = *req.Conversation
+		t.said, err = opened(r, entries)
+		return t, err // the tree knows the head
+	case req.Previous != nil:
+		if at, err = previous(r, *req.Previous); err != nil {
+			return t, err
+		}
+		t.said, err = opened(r, entries)
+	default:
+		at, t.said, err = resume(r, entries)
+	}
+	if err != nil {
+		return t, err
+	}
+	var pending []string
+	if at != nil {
+		t.conversation, t.head = at.ConversationID, at.ID
+		if pending, err = pendingAt(r, *at, t.said); err != nil {
+			return t, err
+		}
+	}
+	return t, CheckCalls(pending, plain(t.said))
+}
+
+// previous reads the answer that a request names as the one to go on from.
+func previous(r *server.Request, n NodeID) (*tree.Message, error) {
+	m, err := r.Store().Message(r.Context(), n.Conversation, n.Node)
+	if err == nil && m.Role == tree.RoleAssistant {
+		deleted, err := r.Store().Retracted(r.Context(), n.Conversation, n.Node)
+		if err != nil || !deleted {
+			return &m, err
+		}
+	}
+	if err == nil || errors.Is(err, fault.NotFound) {
+		err = NoPrevious(n.ResponseID())
+	}
+	return nil, err
+}
+
+func plain(all []said) []*chat.Message {
+	out := make([]*chat.Message, len(all))
+	for i, m := range all {
+		out[i] = m.Message
+	}
+	return out
+}
+
+// pendingAt lists the calls that the branch up to a message left without a result,
+// as far as what is added begins with results.
+func pendingAt(r *server.Request, at tree.Message, added []said) ([]string, error) {
+	if at.Role == tree.RoleAssistant {
+		made, _ := chat.CallIDs(at.Body)
+		return made, nil
+	}
+	if at.Role != tree.RoleTool || len(added) == 0 || added[0].Role != chat.Tool {
+		return nil, nil
+	}
+	const most = 200 // results of one turn
+	var open []string
+	for m, err := range r.Store().Branch(r.Context(), at.ConversationID, at.ID, most) {
+		if err != nil {
+			return nil, err
+		}
+		made, answered := chat.CallIDs(m.Body)
+		if m.Role == tree.RoleTool {
+			open = slices.DeleteFunc(open, func(id string) bool { return id == answered })
+		} else {
+			open = made
+		}
+	}
+	return open, nil
+}
+
+const (
+	maxLooks    = 16  // ids of items that are looked up to find the deepest one known
+	maxChildren = 100 // messages that an item may be among
+)
+
+// resume finds the branch that a request continues which names none. The deepest
+// item that this tenant's tree knows, by its id, says where it goes on: all that
+// stands before it is there. What comes after it is on the branch already as far as
+// messages stand there that mean the same; the rest is added. at is nil where no
+// item is known: then all of it begins a conversation.
+//
+// The message of an item counts for what is stored, whatever the client sent beside
+// the id.
+func resume(r *server.Request, entries []Entry) (at *tree.Message, rest []said, err error) {
+	looks := 0
+	for i, e := range slices.Backward(entries) {
+		if e.compacts() {
+			if at, err = compactedAt(r, e); err != nil {
+				return nil, nil, err
+			}
+			if at == nil {
+				break // its text stands for all before it
+			}
+			return descend(r, at, entries[i+1:])
+		}
+		for _, n := range e.nodes() {
+			if looks++; looks > maxLooks {
+				break
+			}
+			m, err := r.Store().Message(r.Context(), n.Conversation, n.Node)
+			if errors.Is(err, fault.NotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			after := entries[i+1:]
+			if more := e.Rest(chat.Read(m.Body)); e.Reference != nil && more != nil {
+				after = slices.Insert(slices.Clone(after), 0, Entry{At: e.At, Message: more, Phase: e.Phase})
+			}
+			return descend(r, &m, after)
+		}
+	}
+	rest, err = opened(r, entries)
+	return nil, rest, err
+}
+
+// nodes are the messages that the ids of an entry's items name, the last first.
+func (e Entry) nodes() (all []NodeID) {
+	for _, id := range slices.Backward(e.ItemIDs) {
+		if item, err := ParseItemID(id); err == nil && !slices.Contains(all, item.NodeID) {
+			all = append(all, item.NodeID)
+		}
+	}
+	return all
+}
+
+// descend follows the branch from a message as long as it says what the entries
+// say.
+func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Message, []said, error) {
+	rest, err := opened(r, entries)
+	for err == nil && len(rest) > 0 {
+		var children tree.Page[tree.Message]
+		if children, err = r.Store().Children(r.Context(), at.ConversationID, at.ID, tree.Paging{Limit: maxChildren}); err != nil {
+			break
+		}
+		i := slices.IndexFunc(children.Data, func(m tree.Message) bool { return means(m, rest[0]) })
+		if i < 0 {
+			break
+		}
+		at, rest = &children.Data[i], rest[1:]
+	}
+	return at, rest, err
+}
+
+// opened gives the messages of entries. The last compaction item among them stands,
+// as the message that its text is, for all that comes before it but leading
+// instructions.
+func opened(r *server.Request, entries []Entry) ([]said, error) {
+	for i, e := range slices.Backward(entries) {
+		if !e.compacts() {
+			continue
+		}
+		m, err := compactedText(r, e)
+		if err != nil {
+			return nil, err
+		}
+		lead := 0
+		for lead < i && entries[lead].Message != nil && (entries[lead].Message.Role == chat.System || entries[lead].Message.Role == chat.Developer) {
+			lead++
+		}
+		entries = slices.Concat(entries[:lead], []Entry{{At: e.At, Message: m}}, entries[i+1:])
+		break
+	}
+	return stored(r, entries)
+}
+
+// unstored gives the history that a request brings of which nothing is kept.
+func unstored(r *server.Request, req *Request) (all []json.RawMessage, err error) {
+	entries := req.Input.Entries
+	var at *NodeID
+	switch {
+	case req.Conversation != nil:
+		c, err := r.Store().Conversation(r.Context(), *req.Conversation)
+		if err != nil {
+			return nil, err
+		}
+		if c.HeadID != uuid.Nil {
+			at = &NodeID{c.ID, c.HeadID}
+		}
+	case req.Previous != nil:
+		if _, err := previous(r, *req.Previous); err != nil {
+			return nil, err
+		}
+		at = req.Previous
+	default:
+		for i, e := range slices.Backward(entries) {
+			if !e.compacts() {
+				continue
+			}
+			m, err := compactedAt(r, e)
+			if err != nil {
+				return nil, err
+			}
+			if m != nil {
+				at, entries = &NodeID{m.ConversationID, m.ID}, entries[i+1:]
+			}
+			break
+		}
+	}
+	var before []*chat.Message
+	if at != nil {
+		c, err := r.Contexts().Context(r.Context(), at.Conversation, at.Node, summarize.Window{})
+		if err != nil {
+			return nil, err
+		}
+		all = slices.Clip(c.Messages)
+		for _, m := range c.Messages {
+			before = append(before, chat.Read(m))
+		}
+	}
+	added, err := opened(r, entries)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range added {
+		all = append(all, m.Raw)
+	}
+	return all, CheckCalls(nil, append(before, plain(added)...))
+}

@@ -1,0 +1,42 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/server"
+)
+
+// countInput counts the tokens that a model would read for a request: the context
+// of the branch that it continues, what it adds, its instructions and its tools.
+func countInput(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
+	req, err := ParseInputTokens(body)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unstored(r, req)
+	if err != nil {
+		return nil, inInput(err)
+	}
+	if req.Instructions != "" {
+		messages = append(messages, marshal(wireMessage{Role: chat.System, Content: marshal(req.Instructions)}))
+	}
+	for _, member := range []string{"tools", "response_format"} { // which models read as text
+		if raw := req.Extra[member]; raw != nil {
+			messages = append(messages, marshal(wireMessage{Role: chat.System, Content: marshal(string(raw))}))
+		}
+	}
+	count := 0
+	for _, m := range messages {
+		cost, err := r.Store().Cost(json.RawMessage(m))
+		if err != nil {
+			return nil, inInput(err)
+		}
+		count += cost
+	}
+	return answer{body: marshal(NewInputTokens(count))}, nil
+}

@@ -1,0 +1,43 @@
+package openai
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestLargeBodies holds that a large request takes memory in
+// proportion to its bytes, whatever they are. It is not parallel, as it counts
+// all that is allocated meanwhile.
+func TestLargeBodies(t *testing.T) {
+	const size = MaxBody / 4
+	fill := func(before, piece, after string) []byte {
+		n := (size - len(before) - len(after)) / len(piece)
+		return []byte(before + strings.TrimSuffix(strings.Repeat(piece, n), ",") + after)
+	}
+	for name, test := range map[string]struct {
+		body []byte
+		most uint64 // times the body
+	}{
+		"unknown members":   {fill(`{"model":"m","input":"hi"`, `,"a":1`, `}`), 1},
+		"one text":          {fill(`{"model":"m","input":[{"role":"user","content":"`, `<3 `, `"}]}`), 8},
+		"escapes":           {fill(`{"model":"m","input":[{"role":"user","content":"`, `\u00e9`, `"}]}`), 8},
+		"items":             {fill(`{"model":"m","input":[`, `{"role":"user","content":"`+strings.Repeat("x", 400)+`"},`, `]}`), 12},
+		"too many items":    {fill(`{"model":"m","input":[`, `{"role":"user","content":"x"},`, `]}`), 40},
+		"parts":             {fill(`{"model":"m","input":[{"role":"user","content":[`, `{"type":"input_text","text":"`+strings.Repeat("x", 400)+`"},`, `]}]}`), 16},
+		"members of a part": {fill(`{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"x"`, `,"a":1`, `}]}]}`), 2},
+		"tools":             {fill(`{"model":"m","input":"hi","tools":[`, `{"type":"web_search"},`, `]}`), 8},
+		"include":           {fill(`{"model":"m","input":"hi","include":[`, `"x",`, `]}`), 2},
+		"metadata":          {fill(`{"model":"m","input":"hi","metadata":{"a":"x"`, `,"b":"x"`, `}}`), 2},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ParseCreate(test.body)
+		runtime.ReadMemStats(&after)
+		taken := after.TotalAlloc - before.TotalAlloc
+		t.Logf("%s: %.2f times the body, %v", name, float64(taken)/float64(len(test.body)), err)
+		if taken > test.most*uint64(len(test.body)) {
+			t.Errorf("%s: %d bytes for a body of %d, which is over %d times as much", name, taken, len(test.body), test.most)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+type listed string
+
+func (l listed) ItemID() string { return string(l) }
+
+func inOrder(items []listed) iter.Seq2[listed, error] {
+	return func(yield func(listed, error) bool) {
+		for _, item := range items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestPagesAreTheList holds that pages of any size, one after the other as a
+// client asks for them, are the whole list.
+func TestPagesAreTheList(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var all, got []listed
+		for i := range rapid.IntRange(0, 30).Draw(t, "items") {
+			all = append(all, listed(fmt.Sprint("msg_", i)))
+		}
+		p := Page{Limit: rapid.IntRange(1, 12).Draw(t, "limit")}
+		for range len(all) + 1 {
+			page, err := cut(p, inOrder(all))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page.Data) > p.Limit || page.HasMore && len(page.Data) != p.Limit {
+				t.Fatalf("a page of %d: %+v", p.Limit, page)
+			}
+			got = append(got, page.Data...)
+			if len(page.Data) > 0 && (*page.FirstID != string(page.Data[0]) || *page.LastID != string(got[len(got)-1])) {
+				t.Fatalf("%v of %v", page, all)
+			}
+			if !page.HasMore {
+				break
+			}
+			p.After = *page.LastID
+		}
+		if fmt.Sprint(got) != fmt.Sprint(all) {
+			t.Fatalf("the pages have %v, the list %v", got, all)
+		}
+	})
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	if _, err := cut(Page{Limit: 2, After: "msg_9"}, inOrder([]listed{"msg_1"})); !errors.Is(err, fault.Invalid) || fault.Of(err).Field != "after" {
+		t.Errorf("after an unknown item: %v", err)
+	}
+	broken := errors.New("broken")
+	if _, err := cut(Page{Limit: 2}, func(yield func(listed, error) bool) { yield("", broken) }); err != broken {
+		t.Errorf("%v", err)
+	}
+	if got := string(marshal(NewList[Item](nil, false))); got != `{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}` {
+		t.Error(got)
+	}
+	for query, want := range map[string]string{"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "order=up": "order", "limit=3&order=asc&after=a&x=y": "", "": ""} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := ParsePage(values)
+		if got := fault.Of(err); got == nil != (want == "") || got != nil && got.Field != want {
+			t.Errorf("%s: %+v %v", query, p, err)
+		}
+		if strings.Contains(query, "asc") && p != (Page{3, true, "a"}) {
+			t.Errorf("%s: %+v", query, p)
+		}
+	}
+}

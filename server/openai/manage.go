@@ -1,0 +1,112 @@
+package openai
+
+import (
+	"math"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// responseRoutes are those of the Responses API, but for the one that creates a
+// response, which knows retries.
+var responseRoutes = []server.Route{
+	{Method: "POST", Pattern: Prefix + "responses/compact", May: server.Waits, Handle: compactResponse},
+	{Method: "POST", Pattern: Prefix + "responses/input_tokens", Handle: countInput},
+	{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},
+	{Method: "DELETE", Pattern: Prefix + "responses/{response_id}", May: server.Waits, Handle: deleteResponse},
+	{Method: "POST", Pattern: Prefix + "responses/{response_id}/cancel", May: server.Waits, Handle: cancelResponse},
+	{Method: "GET", Pattern: Prefix + "responses/{response_id}/input_items", May: server.Reads, Handle: listInputItems},
+}
+
+// named finds the response that the path names, and how it ended if it did.
+func named(r *server.Request) (rep *reply.Reply, end *reply.End, err error) {
+	n, err := ParseResponseID(r.Value("response_id"))
+	if err != nil {
+		return nil, nil, err
+	}
+	if rep, err = find(r, n); err != nil || !rep.Over(math.MaxInt) {
+		return rep, nil, err
+	}
+	over, err := rep.Wait(r.Context())
+	return rep, &over, err
+}
+
+// cancelResponse ends a response in the background. What came until then stays.
+// One that has ended is given as it is.
+func cancelResponse(r *server.Request) (server.Answer, error) {
+	rep, end, err := named(r)
+	if err != nil {
+		return nil, err
+	}
+	var stored *tree.Message
+	if end != nil {
+		stored = end.Message
+	}
+	if !turnOf(rep, stored).Echo.Background {
+		return nil, fault.New(fault.Invalid, codeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
+	}
+	stopped, err := r.Replies().Stop(r.Context(), rep.ConversationID(), rep.MessageID())
+	if err != nil {
+		return nil, err
+	}
+	return ended(r, rep, stopped, true)
+}
+
+// deleteResponse takes a response back: its answer, and the input that it alone
+// goes on from. What other responses go on from stays for them.
+func deleteResponse(r *server.Request) (server.Answer, error) {
+	rep, end, err := named(r)
+	if err != nil {
+		return nil, err
+	}
+	n := NodeID{rep.ConversationID(), rep.MessageID()}
+	if end == nil {
+		stopped, err := r.Replies().Stop(r.Context(), n.Conversation, n.Node)
+		if err != nil {
+			return nil, err
+		}
+		end = &stopped
+	}
+	if end.Message == nil { // nothing of it is in the tree but its input
+		err = r.Store().PutReplyState(r.Context(), tree.ReplyState{ConversationID: n.Conversation, MessageID: n.Node, State: tree.StateDeleted})
+	} else {
+		err = retract(r, n, *end.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer{body: marshal(DeletedResponse(n))}, nil
+}
+
+// retract deletes what is stored of a response, and with its last message the
+// conversation that was made for it.
+func retract(r *server.Request, n NodeID, m tree.Message) error {
+	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int { return notedOf(m.Metadata).Brought })
+	if err != nil || left > 0 {
+		return err
+	}
+	if echo := notedOf(m.Metadata).Echo; echo == nil || echo.Conversation != nil {
+		return nil // it was there before, and stays
+	}
+	return r.Store().DeleteConversation(r.Context(), n.Conversation)
+}
+
+// listInputItems lists what a response answers: its branch above the answer.
+func listInputItems(r *server.Request) (server.Answer, error) {
+	rep, _, err := named(r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := ParsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	n := NodeID{rep.ConversationID(), rep.MessageID()}
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: rep.HeadID()}, p)
+	if err != nil {
+		return nil, err
+	}
+	return answer{marshal(list), &n}, nil
+}

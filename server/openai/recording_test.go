@@ -1,0 +1,147 @@
+package openai_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestWhatIsRecorded holds that nothing is, unless the client or the operator says
+// so, and that side requests are kept out.
+func TestWhatIsRecorded(t *testing.T) {
+	t.Parallel()
+	side := openai.Recognition{SideModels: []string{"gpt-5"}, SidePrompts: []string{"### Task:"}}
+	recording := side
+	recording.Record = true
+	hi, title := said("user", "hi"), said("user", "### Task: find a title")
+	for i, test := range []struct {
+		with     openai.Recognition
+		body     string
+		header   string
+		recorded bool
+	}{
+		{side, chatBody("", hi), "", false},
+		{side, chatBody(store, hi), "", true},
+		{side, chatBody(store, hi), "false", false},
+		{side, chatBody("", hi), "true", true},
+		{side, chatBody(store, title), "", false},
+		{recording, chatBody("", hi), "", true},
+		{recording, chatBody(`"store":false,`, hi), "", true},
+		{recording, chatBody("", hi), "false", false},
+		{recording, chatBody("", title), "", false},
+		{recording, chatBody("", title, said("assistant", "What for?"), hi), "", true},
+		{recording, strings.Replace(chatBody("", hi), "wood", "gpt-5", 1), "", false},
+		{recording, chatBody("", hi, said("user", strings.Repeat("x", tree.MaxBodyBytes))), "", false}, // which can't be
+	} {
+		a := newAPIWith(t, test.with, llmtest.Answer("ok"))
+		c := a.complete("acme", test.body, "X-Coppice-Record", test.header)
+		if n := a.conversations("acme"); (n == 1) != test.recorded || (c.conversation != "") != test.recorded {
+			t.Errorf("case %d: %d conversations, %+v", i, n, c)
+		}
+		if status, _, _ := a.send("acme", "GET", "/chat/completions/"+c.ID, ""); (status == 200) != test.recorded {
+			t.Errorf("case %d: reading it gives %d", i, status)
+		}
+	}
+}
+
+// TestManagedContext holds that the model reads the branch's context where the
+// operator says so, and where the client's messages don't fit.
+func TestManagedContext(t *testing.T) {
+	t.Parallel()
+	odd := `{ "role":"user", "content":"What is a coppice?" }`
+	a := newAPIWith(t, openai.Recognition{Managed: true}, llmtest.Answer("A wood."), llmtest.Answer("A wood."))
+	a.complete("acme", chatBody(store, said("user", "What is a coppice?")))
+	a.complete("acme", chatBody(store, odd))
+	if got := a.prompt(); got != said("user", "What is a coppice?") { // as it is stored
+		t.Errorf("the model was given %s", got)
+	}
+	a = newAPI(t, llmtest.Answer("Long."))
+	messages := []string{odd}
+	for i := range 20 {
+		messages = append(messages, said("assistant", fmt.Sprint("Answer ", i)), said("user", strings.Repeat("word ", 10_000)))
+	}
+	c := a.complete("acme", chatBody(store, messages...))
+	if got := a.prompt(); len(got) > 700_000 || strings.Contains(got, odd) || c.conversation == "" {
+		t.Errorf("the model was given %d bytes", len(got))
+	}
+}
+
+// TestSessions holds that a session is one conversation whatever it says, that
+// two users never meet, and that two tenants don't.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, slices.Repeat([]llmtest.Behaviour{llmtest.Answer("ok")}, 30)...)
+	seen := map[string]string{}
+	hi := []string{said("system", "It is Monday."), said("user", "hi")}
+	for _, test := range []struct {
+		session, tenant, members string
+		messages                 []string
+		headers                  []string
+	}{
+		{"opening", "acme", "", hi, nil},
+		{"opening", "acme", "", append(hi[:2:2], said("assistant", "ok"), said("user", "more")), nil},
+		{"other opening", "acme", "", []string{said("system", "It is Tuesday."), hi[1]}, nil},
+		{"other tenant", "other", "", hi, nil},
+		{"header", "acme", "", hi, []string{"X-Coppice-Session", "1"}},
+		{"header", "acme", `"prompt_cache_key":"9",`, []string{said("system", "It is Tuesday."), hi[1]}, []string{"X-Coppice-Session", "1"}},
+		{"header 2", "acme", "", hi, []string{"X-Coppice-Session", "2"}},
+		{"header of the other tenant", "other", "", hi, []string{"X-Coppice-Session", "1"}},
+		{"codex", "acme", "", hi, []string{"Thread-Id", "1"}},
+		{"cache key", "acme", `"prompt_cache_key":"1",`, hi, nil},
+		{"cache key", "acme", `"prompt_cache_key":"1","user":"x",`, hi, []string{"X-OpenWebUI-Chat-Id", "7"}},
+		{"open webui", "acme", "", hi, []string{"X-OpenWebUI-Chat-Id", "7"}},
+		{"metadata", "acme", `"metadata":{"session_id":"1"},`, hi, nil},
+		{"user", "acme", `"user":"x",`, hi, nil},
+		{"user", "acme", `"safety_identifier":"x","user":"z",`, hi, nil},
+		{"user's other opening", "acme", `"user":"x",`, []string{said("user", "bye")}, nil},
+		{"other user", "acme", `"user":"y",`, hi, nil},
+	} {
+		c := a.complete(test.tenant, chatBody(store+test.members, test.messages...), test.headers...)
+		for session, id := range seen {
+			if (session == test.session) != (id == c.conversation) {
+				t.Errorf("%s is in %s, and %s in %s", test.session, c.conversation, session, id)
+			}
+		}
+		seen[test.session] = c.conversation
+		if n, err := a.store.ForTenant("other").Conversation(t.Context(), uuid.MustParse(c.conversation)); test.tenant == "acme" && !errors.Is(err, fault.NotFound) {
+			t.Errorf("another tenant reads %+v, %v", n, err)
+		}
+	}
+	roots, err := a.store.ForTenant("acme").Children(t.Context(), uuid.MustParse(seen["header"]), uuid.Nil, tree.Paging{})
+	if err != nil || len(roots.Data) != 2 {
+		t.Errorf("a session whose system prompt changed has %d roots, want 2; %v", len(roots.Data), err)
+	}
+}
+
+func TestModels(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
+	if got, _ := a.ask(200, "acme", "GET", "/models", ""); !strings.Contains(got, `{"id":"wood",`) || !strings.Contains(got, `{"id":"gpt-5","object":"model","created":`) {
+		t.Errorf("%s", got)
+	}
+	for _, name := range []string{"wood", "gpt-5"} {
+		if got, _ := a.ask(200, "acme", "GET", "/models/"+name, ""); !strings.HasPrefix(got, `{"id":"`+name+`","object":"model","created":`) {
+			t.Errorf("%s", got)
+		}
+	}
+	if c := a.complete("acme", strings.Replace(chatBody("", said("user", "hi")), "wood", "gpt-5", 1)); c.Model != "gpt-5" {
+		t.Errorf("%+v", c)
+	}
+	if r := a.create(`{"model":"gpt-5","input":"hi"}`); r.Status != "completed" {
+		t.Errorf("%+v", r)
+	}
+	for _, req := range a.upstream.Requests() {
+		if req.Model != "wood" {
+			t.Errorf("the upstream was asked for %s", req.Model)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+// What a model thinks is streamed by events of its own, stored, and read with the
+// message: by its path, in transcripts and after a resume. No context has it.
+func TestReasoning(t *testing.T) {
+	t.Parallel()
+	const hm, text = "They ask for <hazel>, & for nothing else.", "A wood that is cut."
+	upstream := llmtest.NewServer(t, llmtest.Think(hm, text), llmtest.Chunks("<thi", "nk>"+hm, "</think>", text), llmtest.Answer(text))
+	a := newAPI(t, withModels(nil, model(t, upstream)))
+	plant(t, a.store, "c")
+	first := a.listen(t.Context(), ask(replyPathOf, `{"id":"{{first}}"}`))
+	end := first.toEnd()
+	var done struct {
+		Message struct{ Content, Reasoning string }
+		Usage   map[string]int
+	}
+	if err := json.Unmarshal([]byte(end.data), &done); err != nil || end.name != "reply.completed" {
+		t.Fatalf("%s: %s", end.name, end.data)
+	}
+	if first.thought != hm || first.text != text || done.Message.Reasoning != hm || done.Message.Content != text || done.Usage["reasoning_tokens"] == 0 {
+		t.Errorf("thought %q, said %q, stored %+v", first.thought, first.text, done)
+	}
+	again := a.listen(t.Context(), request{method: "GET", path: fill(conversationPathOf + "/replies/{{first}}/events")})
+	if again.toEnd(); again.thought != hm || again.text != text {
+		t.Errorf("read again: %q and %q", again.thought, again.text)
+	}
+	second := a.listen(t.Context(), ask(replyPathOf, `{"id":"{{second}}"}`))
+	if second.toEnd(); second.thought != hm || second.text != text {
+		t.Errorf("within the text: %q and %q", second.thought, second.text)
+	}
+	var page struct {
+		Data []struct {
+			Reasoning *string
+		}
+	}
+	a.must(200, &page, request{method: "GET", path: fill(conversationPathOf + "/branches/{{second}}/transcript")})
+	for i, m := range page.Data {
+		if last := i == len(page.Data)-1; last != (m.Reasoning != nil) || last && *m.Reasoning != hm {
+			t.Errorf("message %d of the transcript: %+v", i, m)
+		}
+	}
+	res := a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/{{second}}/context")})
+	if strings.Contains(string(res.body), "nothing else") {
+		t.Errorf("the context has it: %s", res.body)
+	}
+	a.must(201, nil, ask(conversationPathOf+"/branches/{{second}}/replies", `{"stream":false,"message":{"role":"user","content":"More?"}}`))
+	for _, req := range upstream.Requests() {
+		if strings.Contains(string(req.Body), "nothing else") {
+			t.Errorf("the model reads %s", req.Body)
+		}
+	}
+	if strings.Contains(a.log.String(), "nothing else") {
+		t.Error("the log has it")
+	}
+	// A client that runs models itself stores what they thought.
+	var m struct{ Reasoning string }
+	a.must(201, &m, ask(conversationPathOf+"/messages", `{"parent_id":"{{c.thanks}}","role":"assistant","content":"Yes.","reasoning":"Hm."}`))
+	if m.Reasoning != "Hm." {
+		t.Errorf("stored %+v", m)
+	}
+}

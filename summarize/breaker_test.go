@@ -1,0 +1,333 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+var (
+	errDown = &llm.Error{Kind: llm.ErrUnavailable, Model: "fake"}
+	errSlow = &llm.Error{Kind: llm.ErrTimeout, Model: "fake", Err: context.DeadlineExceeded}
+)
+
+// A breaker that fails three times in a row, or hangs twice, lets one call through
+// at a time, after pauses that grow. A call that is answered closes it.
+func TestBreaker(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	b := &breaker{now: func() time.Time { return now }}
+	call := func(err error) bool {
+		t.Helper()
+		done, spared := b.enter()
+		if spared != nil {
+			return false
+		}
+		done(err)
+		return true
+	}
+	for range 2 {
+		for _, err := range []error{nil, answerError{errDown}, &llm.Error{Kind: llm.ErrPromptTooLong}, errDown, errDown, nil, errDown, errDown} {
+			if !call(err) {
+				t.Fatalf("it is open after %v", err)
+			}
+		}
+		call(errDown)
+		for i, pause := range []time.Duration{5, 10, 20, 40, 60, 60} {
+			if call(nil) || b.spares() != pause*time.Second {
+				t.Fatalf("pause %d is %s, want %d s", i, b.spares(), pause)
+			}
+			if now = now.Add(pause * time.Second); i < 5 && !call(errDown) {
+				t.Fatalf("after pause %d no call is let through", i)
+			}
+		}
+		done, err := b.enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if call(nil) {
+			t.Error("two calls try at once whether the model is back")
+		}
+		done(context.Canceled) // which says nothing
+		if !call(nil) || !call(nil) || b.spares() != 0 {
+			t.Error("a call that is answered doesn't close it")
+		}
+	}
+	call(errSlow)
+	call(errSlow)
+	if b.spares() == 0 {
+		t.Error("two calls that hang don't open it")
+	}
+	if done, err := (*breaker)(nil).enter(); err != nil {
+		t.Error(err)
+	} else {
+		done(errDown)
+	}
+}
+
+// Whatever calls come to and however they overlap, a breaker lets calls through
+// after a minute at most, and none while it is open.
+func TestBreakerAlwaysOpensAgain(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Now()
+		b := &breaker{now: func() time.Time { return now }}
+		var under []func(error)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
+			case 1:
+				if len(under) > 0 {
+					under[0](rapid.SampledFrom([]error{nil, errDown, errSlow, context.Canceled, answerError{errDown}}).Draw(t, "end"))
+					under = under[1:]
+				}
+			default:
+				left := b.spares()
+				done, err := b.enter()
+				if (err == nil) != (left == 0) {
+					t.Fatalf("it spares for %s, and says %v", left, err)
+				}
+				if err == nil {
+					under = append(under, done)
+				}
+			}
+		}
+		for _, done := range under {
+			done(errDown)
+		}
+		if now = now.Add(longestPause); b.spares() > 0 {
+			t.Fatalf("after a minute it still spares for %s", b.spares())
+		}
+	})
+}
+
+// stopClock has the pauses of a Service's breakers last, however slow the machine
+// is.
+func stopClock(s *Service) {
+	now := time.Now()
+	for _, m := range s.summarizer.(Cascade).Models {
+		m.breaker.now = func() time.Time { return now }
+	}
+}
+
+// A hanging provider costs all conversations of a server a few timeouts together,
+// and not each its own.
+func TestHangingProviderIsSpared(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t, dbtest.MaxConns(8)))
+	var calls atomic.Int32
+	hanging := &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
+		calls.Add(1)
+		<-ctx.Done()
+		return llm.Response{}, errSlow
+	}}
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: hanging, Window: 100_000, Timeout: 200 * time.Millisecond}}}})
+	stopClock(s)
+	const branches = 12
+	work := make(chan uuid.UUID, branches)
+	heads := map[uuid.UUID]uuid.UUID{}
+	for range branches {
+		id := conversation(t, store)
+		heads[id] = talk(t, store, id, uuid.Nil, 40).ID
+		work <- id
+	}
+	close(work)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for id := range work {
+				if p, err := s.CompactDue(t.Context(), id, heads[id], Round{Until: time.Now().Add(time.Hour)}); err != nil || p.Failed != nil {
+					t.Errorf("%+v, %v", p, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := calls.Load(); n > 4 {
+		t.Errorf("%d calls hang for %d branches", n, branches)
+	}
+	for id, head := range heads {
+		if c := contextOf(t, s, id, head); !c.Complete {
+			t.Errorf("%s", c.Status)
+		}
+	}
+}
+
+// A branch that fits isn't compacted while the provider is away, and leaves no
+// record where the model wasn't asked. It is compacted once the model answers.
+func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	down := true
+	model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		if down {
+			return llm.Response{}, errDown
+		}
+		return llmtest.Response(written), nil
+	}}
+	settings := smallSettings()
+	settings.MaxContextTokens = 3000
+	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
+	stopClock(s)
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 60) // over its trigger, within its window
+	before := contextOf(t, s, id, head.ID)
+	if !before.Complete || before.Usage.ContextTokens <= before.Usage.TriggerTokens {
+		t.Fatalf("the branch is to be over its trigger and fit: %s", before.Status)
+	}
+	round := Round{Until: time.Now().Add(time.Hour), Insists: true}
+	for i := range 6 {
+		p, err := s.CompactDue(t.Context(), id, head.ID, round)
+		if err != nil || p.Failed == nil || p.Away < shortestPause {
+			t.Fatalf("attempt %d: %+v, %v", i, p, err)
+		}
+	}
+	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	if err != nil || len(ran.Data) != breakerFailures || len(model.Requests()) != breakerFailures {
+		t.Errorf("%d records of %d calls, %v", len(ran.Data), len(model.Requests()), err)
+	}
+	k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
+	if err != nil || k.Outcome != tree.OutcomeFailed {
+		t.Errorf("a request came to %s by %q, %v", k.Outcome, k.Model, err)
+	}
+	if after := contextOf(t, s, id, head.ID); after.Summary != nil || len(after.Messages) != len(before.Messages) {
+		t.Error("the outage took messages out of the context")
+	}
+	down = false
+	s.summarizer.(Cascade).Models[0].breaker.until = time.Time{}
+	if p, err := s.CompactDue(t.Context(), id, head.ID, round); err != nil || p.Failed != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if c := contextOf(t, s, id, head.ID); c.Summary == nil || c.Summary.Model != "fake" {
+		t.Errorf("once the model answers the summary is %+v", c.Summary)
+	}
+}
+
+// The setting digest says when the digest stands in for a model that fails.
+func TestDigestSetting(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	down := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { return llm.Response{}, errDown }}
+	for _, test := range []struct {
+		digest DigestUse
+		models bool
+		fits   bool
+		saved  bool
+	}{
+		{"", true, true, false}, {"", true, false, true}, {"", false, true, true}, {"", false, false, true},
+		{DigestWhenNeeded, true, true, false}, {DigestWhenNeeded, true, false, true}, {DigestWhenNeeded, false, true, false},
+		{DigestAlways, true, true, true}, {DigestAlways, true, false, true},
+		{DigestNever, true, true, false}, {DigestNever, true, false, false}, {DigestNever, false, false, false},
+	} {
+		settings := smallSettings()
+		if settings.Digest = test.digest; test.fits {
+			settings.MaxContextTokens = 2400
+		}
+		cfg := Config{Settings: settings}
+		if test.models {
+			cfg.Summarizer = Cascade{Models: []Model{{Model: down, Window: 100_000}}}
+		}
+		s := service(t, store, cfg)
+		for _, where := range []string{"server", "conversation"} {
+			id := conversation(t, store)
+			if where == "conversation" && test.digest != "" {
+				c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: []byte(fmt.Sprintf(`{"digest":%q}`, test.digest))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				id, cfg.Settings.Digest = c.ID, ""
+				s = service(t, store, cfg)
+			}
+			head := talk(t, store, id, uuid.Nil, 45)
+			if c := contextOf(t, s, id, head.ID); c.Complete != test.fits {
+				t.Fatalf("the branch fits: %v, want %v", c.Complete, test.fits)
+			}
+			k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+			if err != nil || (k.Outcome == tree.OutcomeSaved) != test.saved {
+				t.Errorf("%+v of the %s: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
+			}
+			k, err = s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{KeepRecentMessages: 2})
+			if err != nil || (k.Outcome == tree.OutcomeSaved) != (test.saved && (test.digest == DigestAlways || !test.models && test.digest == "")) {
+				t.Errorf("%+v of the %s, on request: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
+			}
+		}
+	}
+	for _, wrong := range []string{`{"digest":"sometimes"}`, `{"digest":""}`, `{"digest":null}`, `{"keep_first_user":true}`, `{"keep_first_user":""}`, `{"instructions":"` + string(make([]byte, 10)) + `"}`} {
+		if err := service(t, store, Config{}).CheckSettings([]byte(wrong)); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+}
+
+// A model whose answer is too long is asked once to shorten it, in the time of its
+// call; where that fails, the next model has its turn.
+func TestAnswerTooLongIsShortened(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	settings := smallSettings()
+	settings.SummaryTargetTokens = 50
+	long := "Much was said of the oaks, the hazels and the fence, and all of it at some length. "
+	for _, test := range []struct {
+		name    string
+		times   int // that the first model answers with too much
+		by      string
+		asked   int
+		another llm.Response
+	}{
+		{"it does", 1, "first", 2, llmtest.Response(written)},
+		{"it doesn't", 2, "second", 2, llmtest.Response(written)},
+		{"it is cut off then", 1, "second", 2, llm.Response{Text: written, FinishReason: "length"}},
+		{"it says too little then", 1, "second", 2, llmtest.Response("Oaks.")},
+	} {
+		n := 0
+		first := &llmtest.Model{ModelName: "first", Answer: func(context.Context, llm.Request) (llm.Response, error) {
+			if n++; n <= test.times {
+				return llmtest.Response(long + long + long + long + long + long + long + long), nil
+			}
+			return test.another, nil
+		}}
+		second := &llmtest.Model{ModelName: "second", Answer: func(context.Context, llm.Request) (llm.Response, error) { return llmtest.Response(written), nil }}
+		s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: first, Window: 100_000}, {Model: second, Window: 100_000}}}})
+		id := conversation(t, store)
+		k := compact(t, s, id, talk(t, store, id, uuid.Nil, 40).ID, Demand{})
+		if k.Model != test.by || len(first.Requests()) != test.asked {
+			t.Errorf("%s: by %s after %d calls of the first: %s", test.name, k.Model, len(first.Requests()), k.Attempts)
+		}
+		if again := first.Requests()[1]; len(again.Messages) != 2 || len(again.Messages[1]) < len(long) || len(again.Messages[1]) > 20*len(long) {
+			t.Errorf("%s: the second prompt is %s", test.name, again.Messages)
+		}
+	}
+}
+
+// Only an answer that its provider calls finished is a summary.
+func TestOnlyFinishedAnswersCount(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", ""} {
+		model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+			return llm.Response{Text: written, FinishReason: reason}, nil
+		}}
+		s := service(t, store, Config{Settings: withoutDigest(smallSettings()), Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
+		id := conversation(t, store)
+		k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
+		if err != nil || (k.Outcome == tree.OutcomeSaved) != (reason == "stop") {
+			t.Errorf("an answer with the finish reason %q: %s: %s, %v", reason, k.Outcome, k.Reason, err)
+		}
+	}
+	if !errors.Is(answerError{errUnfinished}, errUnfinished) {
+		t.Error("the cause is lost")
+	}
+}

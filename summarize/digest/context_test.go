@@ -1,0 +1,102 @@
+package digest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/summarize/prompt"
+	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// What says nothing alone stands with what it belongs to, or not at all.
+func TestDigestContext(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	in := prompt.Input{TargetTokens: 700, Fold: []tree.Message{
+		prompttest.UserSays("Hello there!"),
+		prompttest.AssistantSays("On which day shall the boiler be delivered?"),
+		prompttest.UserSays("On Friday."),
+		prompttest.AssistantSays("## 14 March\n- The carpenter measures the kitchen windows.\n\n## Notes\n- The plumber brings two spare valves along.\n\nHere is the list:"),
+		prompttest.AssistantCalls("list_parts", `{"room":"cellar"}`), prompttest.ToolSays("list_parts", "3 radiators, 11 brackets"),
+	}}
+	for i := range in.Fold {
+		in.Fold[i].Tokens = 200
+	}
+	got := extract(in, counter)
+	checkDigest(t, in, got, counter)
+	for _, want := range []string{
+		"user: [On which day shall the boiler be delivered?] On Friday.",
+		"[14 March] The carpenter measures the kitchen windows.", "The plumber brings two spare valves along.",
+		`tool: [called list_parts {"room":"cellar"}] 3 radiators, 11 brackets`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is lost:\n%s", want, got)
+		}
+	}
+	for _, never := range []string{"Hello there", "Notes", "Here is the list"} {
+		if strings.Contains(got, never) {
+			t.Errorf("%q says nothing:\n%s", never, got)
+		}
+	}
+	again := extract(prompt.Input{Prior: got, PriorTokens: counter.Count(got), TargetTokens: 900, Fold: []tree.Message{prompttest.UserSays("Fine, go on.")}}, counter)
+	for line := range strings.SplitSeq(got, "\n") {
+		if strings.HasPrefix(line, "- ") && !strings.Contains(again, line) {
+			t.Errorf("the next digest loses %q:\n%s", line, again)
+		}
+	}
+}
+
+// A message of nothing but a greeting or a heading is all that there is to say.
+func TestDigestOfStubs(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"Hello!", "# Title", "List:"} {
+		if got := extract(prompt.Input{TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays(text)}}, tokens.O200k()); !strings.Contains(got, strings.Trim(text, "# :")) {
+			t.Errorf("of %q it makes %q", text, got)
+		}
+	}
+}
+
+// A negation, a condition or a promise is never done, whatever confirms it.
+func TestDigestDoneIsReal(t *testing.T) {
+	t.Parallel()
+	for text, done := range map[string]bool{
+		"I fixed the login page in login.tsx.": true, "The login page is not fixed in login.tsx.": false, "If I fixed the login page, login.tsx would load.": false,
+		"The login page will be fixed in login.tsx.": false, "Die Anmeldung in login.tsx ist behoben.": true, "Die Anmeldung in login.tsx ist nicht behoben.": false,
+		"Wenn die Anmeldung in login.tsx behoben ist, geht es.": false, "La page login.tsx est corrigé depuis ce matin.": true, "La page login.tsx n'est pas corrigé.": false,
+		"La página login.tsx está corregido.": true, "La página login.tsx no está corregido.": false, "Страница login.tsx исправлено сегодня.": true,
+		"Если страница login.tsx исправлено, всё грузится.": false, "登录页面login.tsx已经修好。": true, "登录页面login.tsx没有修好，未完成。": false,
+		"ログイン画面 login.tsx の修正は完了。": true, "ログイン画面 login.tsx の修正は完了していない。": false,
+	} {
+		in := prompt.Input{TargetTokens: 500, Fold: []tree.Message{prompttest.AssistantSays(text), prompttest.UserSays("Great, that works.")}}
+		if got := len(digestLines(extract(in, tokens.O200k()))["Done"]) > 0; got != done {
+			t.Errorf("%q is done: %v", text, got)
+		}
+	}
+}
+
+// The lines of one speaker follow each other without the label, and are the
+// speaker's in the next digest.
+func TestDigestSpeakers(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	said := func(name, text string) tree.Message {
+		return prompttest.Message(tree.RoleUser, map[string]any{"name": name, "content": text})
+	}
+	in := prompt.Input{TargetTokens: 400, Fold: []tree.Message{
+		said("Bo", "Let us write down the plans for the summer."), said("Ada", "The ferry to Bodø leaves at 7:40."), said("Ada", "The cabin has the number 214."), said("Bo", "The car is parked on deck 3."),
+	}}
+	for i := range in.Fold {
+		in.Fold[i].Tokens = 200
+	}
+	got := extract(in, counter)
+	const want = "- user Ada: The ferry to Bodø leaves at 7:40.\n  The cabin has the number 214.\n- user Bo: The car is parked on deck 3."
+	if !strings.Contains(got, want) {
+		t.Errorf("%q is not in\n%s", want, got)
+	}
+	again := extract(prompt.Input{Prior: got, PriorTokens: counter.Count(got), TargetTokens: 400, Fold: []tree.Message{said("Bo", "The dog sleeps in the cabin, beside the blue suitcase.")}}, counter)
+	if !strings.Contains(again, want+"\n  The dog sleeps") {
+		t.Errorf("the next digest is\n%s", again)
+	}
+}

@@ -1,0 +1,181 @@
+package digest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// An index names what else was mentioned, for a model to look up. Words of one
+// message make a group.
+const (
+	indexHeading = "## Also mentioned"
+	indexLine    = "Recall finds the messages about: "
+	indexGap     = "; " // between groups
+)
+
+// indexShare is the part of a digest that its index may have, in percent, and
+// indexLeast how many tokens a digest with an index has at least.
+const (
+	indexShare = 17
+	indexLeast = 150
+)
+
+// readIndex reads the index of a prior digest.
+func (r *reader) readIndex(groups string) {
+	for text := range strings.SplitSeq(groups, indexGap) {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		r.message++
+		r.order++
+		r.items = append(r.items, item{
+			text: text, entry: true, worth: roleWorth(""), message: r.message, order: r.order, prior: true,
+			terms: r.vocabulary.terms(text),
+		})
+	}
+}
+
+// An entry of the index is a part of an item.
+type entry struct {
+	item       int
+	start, end int32
+	phrase     bool    // of several words
+	cost       int     // in tokens
+	value      float64 // by the token
+}
+
+// index gives the index of a digest: names, numbers and words that nothing
+// chosen has, those first that count the most by the token, in the
+// conversation's order.
+func (p *picker) index(text string) string {
+	head := "\n\n" + indexHeading + "\n" + indexLine
+	size := p.counter.Count(text)
+	room := min(p.limit-size, p.limit*indexShare/100) - p.counter.Count(head)
+	if p.limit < indexLeast || room <= 0 {
+		return ""
+	}
+	chosen := p.chooseEntries(room)
+	for len(chosen) > 0 {
+		index := head + p.layOutIndex(chosen)
+		over := p.counter.Count(text+index) - p.limit
+		if over <= 0 {
+			return index
+		}
+		chosen = chosen[:max(len(chosen)-(over+1)/2, 0)]
+	}
+	return ""
+}
+
+// chooseEntries gives the best entries for so many tokens, the best first.
+func (p *picker) chooseEntries(room int) (chosen []entry) {
+	var all []entry
+	costs := make([]int, len(p.vocabulary))
+	for i := range p.items {
+		if !p.taken[i] {
+			all = p.entries(all, i, costs)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(b.value, a.value) })
+	begun := map[int]bool{} // groups
+	for _, e := range all {
+		it := &p.items[e.item]
+		if p.news(it.terms, e) <= 0 {
+			continue
+		}
+		cost := e.cost
+		if e.phrase || !begun[it.message] {
+			cost++ // what stands between
+		}
+		if cost > room {
+			break
+		}
+		room -= cost
+		begun[it.message] = true
+		for _, t := range it.terms {
+			if t.start >= e.start && t.end <= e.end {
+				p.covered[t.id] = true
+			}
+		}
+		chosen = append(chosen, e)
+	}
+	return chosen
+}
+
+// entries adds what of an item may get into the index: the longest facts, and
+// words that stand in none. costs has the tokens of terms that were counted.
+func (p *picker) entries(all []entry, i int, costs []int) []entry {
+	const least, long = 4, 6 // bytes of a word; greetings have short ones
+	const factValue = 1.2
+	it := &p.items[i]
+	piece := it.piece()
+	add := func(e entry, fact bool) {
+		if news := p.news(it.terms, e); news > 0 {
+			e.value = it.worth * news / float64(e.cost+1)
+			if fact {
+				e.value *= factValue
+			}
+			all = append(all, e)
+		}
+	}
+	if it.entry {
+		add(entry{item: i, end: int32(len(piece)), phrase: true, cost: p.counter.Count(" " + piece)}, true)
+		return all
+	}
+	for n, t := range it.terms {
+		word := piece[t.start:t.end]
+		if p.covered[t.id] || t.kind == kindPair || t.kind == kindWord && (len(word) < least || it.stub && len(word) < long || strings.Contains(word, "'")) ||
+			strings.Contains(word, ";") || isWithin(it.terms, n) {
+			continue
+		}
+		if costs[t.id] == 0 {
+			costs[t.id] = p.counter.Count(" " + word)
+		}
+		add(entry{item: i, start: t.start, end: t.end, phrase: strings.Contains(word, " "), cost: costs[t.id]}, t.kind.isFact())
+	}
+	return all
+}
+
+// isWithin tells whether the n-th term is a part of a longer fact. Terms stand
+// in the order of their ends, but for quoted strings, which come last.
+func isWithin(terms []term, n int) bool {
+	t := terms[n]
+	for _, other := range terms[max(0, n-8):] {
+		if other.kind.isFact() && other.start <= t.start && other.end >= t.end && other.end-other.start > t.end-t.start {
+			return true
+		}
+	}
+	return false
+}
+
+// news is what an entry has that nothing chosen has.
+func (p *picker) news(terms []term, e entry) (sum float64) {
+	for _, t := range terms {
+		if t.start >= e.start && t.end <= e.end && !p.covered[t.id] {
+			sum += p.weights[t.id]
+		}
+	}
+	return sum
+}
+
+func (p *picker) layOutIndex(chosen []entry) string {
+	chosen = slices.Clone(chosen)
+	slices.SortFunc(chosen, func(a, b entry) int { return cmp.Or(cmp.Compare(a.item, b.item), cmp.Compare(a.start, b.start)) })
+	var b strings.Builder
+	for i, e := range chosen {
+		it := &p.items[e.item]
+		if i > 0 {
+			last := chosen[i-1]
+			switch {
+			case p.items[last.item].message != it.message:
+				b.WriteString(indexGap)
+			case last.phrase || e.phrase:
+				b.WriteString(", ")
+			default:
+				b.WriteString(" ")
+			}
+		}
+		b.WriteString(it.piece()[e.start:e.end])
+	}
+	return b.String()
+}

@@ -1,0 +1,128 @@
+package summarize
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/prompt"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Folded is a history that no branch holds, with a summary in place of its older
+// part.
+type Folded struct {
+	Messages []json.RawMessage // what a model reads now: the leading instructions, the summary, and what stays verbatim
+	Summary  json.RawMessage   // the summary's message; nil where nothing was folded
+
+	Model                          string // that wrote the summary
+	PromptTokens, CompletionTokens int    // of all calls
+}
+
+// Fold gives a history with a summary in place of its older part, as a compaction
+// on demand does with a branch, and stores nothing of it. The history is that of
+// one client's request, as chat-completions messages. A summary's message that
+// stands in it is merged into the new one. Where nothing can be folded, it comes
+// back as it is.
+//
+// It takes as long as the summarizers do, and ends before a deadline of ctx. Where
+// none of them gives a summary, it is a fault.Model.
+func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window, d Demand) (f Folded, err error) {
+	defer fault.Wrap(&err, "summarize.Fold(%d messages)", len(history))
+	if err := d.check(); err != nil {
+		return f, err
+	}
+	settings, err := w.over(s.settings)
+	if err != nil {
+		return f, err
+	}
+	v, err := s.viewOf(history)
+	if err != nil {
+		return f, err
+	}
+	settings.Compaction = ModeAuto
+	plan, _ := MakePlan(v, settings, &d)
+	if plan == nil {
+		return Folded{Messages: history}, nil
+	}
+	l, o := look{view: v, settings: settings, plan: plan}, order{demand: &d}
+	if deadline, ok := ctx.Deadline(); ok && l.mayDigest(o) {
+		o.models = deadline.Add(-min(reserve, time.Until(deadline)/4))
+	}
+	text, err := s.foldText(ctx, l, o, &f)
+	if err != nil {
+		return f, err
+	}
+	folded := make(map[uuid.UUID]tree.Message, len(plan.Fold))
+	for _, m := range plan.Fold {
+		folded[m.ID] = m.Message
+	}
+	kept := make([]prompt.Kept, len(plan.Kept))
+	for i, k := range plan.Kept {
+		kept[i] = prompt.Kept{Message: folded[k.ID], Limit: k.Limit}
+	}
+	f.Summary, _ = prompt.Wrap(text, kept, s.count)
+	f.Messages = append(f.Messages, history[:len(v.Prefix)]...)
+	f.Messages = append(f.Messages, f.Summary)
+	f.Messages = append(f.Messages, history[len(history)-plan.Tail:]...)
+	return f, nil
+}
+
+// viewOf is a history as a branch that is nowhere stored. Its ids mean nothing.
+func (s *Service) viewOf(history []json.RawMessage) (v tree.View, err error) {
+	for i, body := range history {
+		m := tree.PathMessage{Message: tree.Message{ID: uuid.Must(uuid.NewV7()), Body: body, Role: chat.Read(body).Role, Depth: i}}
+		if m.Tokens, err = s.store.Cost(body); err != nil {
+			return v, err
+		}
+		m.Calls, m.Answers = chat.CallIDs(body)
+		if prompt.Wrapped(body) {
+			m.Role = tree.RoleAssistant // no words of the user's, which stay
+		}
+		if len(v.Tail) == 0 && (m.Role == tree.RoleSystem || m.Role == tree.RoleDeveloper) {
+			v.Prefix = append(v.Prefix, m)
+		} else {
+			v.Tail = append(v.Tail, m)
+		}
+	}
+	v.Tail = weigh(v.Tail, s.count)
+	return v, nil
+}
+
+// foldText has the fold of a look's plan summarized, in as many steps as it takes.
+func (s *Service) foldText(ctx context.Context, l look, o order, f *Folded) (string, error) {
+	models, cancel := o.forModels(ctx)
+	defer cancel()
+	in := prompt.Input{Nonce: prompt.Nonce(uuid.Must(uuid.NewV7())), TargetTokens: l.plan.Target, Instructions: instructions(l.settings, o.demand.Instructions)}
+	var rest []tree.PathMessage
+	for _, m := range l.plan.Fold {
+		if prompt.Wrapped(m.Body) {
+			in.Prior = prompt.Unwrap(m.Body)
+			continue
+		}
+		rest = append(rest, m)
+	}
+	for len(rest) > 0 {
+		in.PriorTokens, in.Fold = s.count.Count(in.Prior), nil
+		for _, m := range rest[:s.portion(models, &Plan{Fold: rest, Target: l.plan.Target}, o)] {
+			in.Fold = append(in.Fold, m.Message)
+		}
+		r, err := s.ask(ctx, models, in, l, o)
+		if err != nil {
+			return "", err
+		}
+		for _, a := range r.Attempts {
+			f.PromptTokens += a.PromptTokens
+			f.CompletionTokens += a.CompletionTokens
+		}
+		if r.Text == "" {
+			return "", fault.New(fault.Model, "model_unavailable", "", "%s Send the request again later.", whyNone(r.Attempts))
+		}
+		in.Prior, f.Model, rest = r.Text, r.Model, rest[r.Taken:]
+	}
+	return in.Prior, nil
+}

@@ -1,0 +1,279 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// madeByDigest tells of all summaries of a conversation which the offline digest
+// made, or were made of one that it made.
+func madeByDigest(summaries []tree.Summary) map[uuid.UUID]bool {
+	byID := make(map[uuid.UUID]*tree.Summary, len(summaries))
+	for i := range summaries {
+		byID[summaries[i].ID] = &summaries[i]
+	}
+	made := make(map[uuid.UUID]bool, len(summaries))
+	for i := range summaries {
+		var chain []*tree.Summary // the summary, the one that it merged, and so on
+		for at := &summaries[i]; at != nil && !slices.Contains(chain, at); at = byID[at.Range.PriorSummaryID] {
+			if _, known := made[at.ID]; known {
+				break
+			}
+			chain = append(chain, at)
+		}
+		for _, at := range slices.Backward(chain) {
+			made[at.ID] = at.Range.Model == digest.Name || made[at.Range.PriorSummaryID]
+		}
+	}
+	return made
+}
+
+// heals tells whether summaries of the digest are to be made again at all.
+func (s *Service) heals(settings Settings) bool {
+	return s.summarizer != nil && settings.Digest != DigestAlways && settings.Compaction == ModeAuto
+}
+
+// waiting tells whether a summary that applies to a branch waits to be made
+// again by a model.
+func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (bool, error) {
+	switch {
+	case v.Summary == nil || !s.heals(settings) || s.known.has(v.Summary.ID):
+		return false, nil
+	case v.Summary.Range.Model == digest.Name:
+		return true, nil
+	case v.Summary.Range.PriorSummaryID == uuid.Nil:
+		return false, nil
+	}
+	all, err := s.store.Summaries(ctx, v.ConversationID)
+	if err != nil || madeByDigest(all)[v.Summary.ID] {
+		return err == nil, err
+	}
+	s.known.add(v.Summary.ID)
+	return false, nil
+}
+
+// healPatience is how long a summary waits that a model answered for in vain,
+// twice as long after each time.
+const healPatience = time.Hour
+
+// patience tells whether a summary that waits may be tried now: where models have
+// answered in vain, with refusals say, the next attempt comes late.
+func (s *Service) patience(ctx context.Context, v tree.View) (ready bool, err error) {
+	times, last, err := s.store.VainHealing(ctx, v.ConversationID, v.Summary.ID)
+	return err == nil && (times == 0 || time.Since(last) > healPatience<<min(times-1, 10)), err
+}
+
+// Waits tells whether the summary that applies to a branch is to be made again by
+// a model, and may be tried now.
+func (s *Service) Waits(ctx context.Context, conversationID, headID uuid.UUID) (_ bool, err error) {
+	defer fault.Wrap(&err, "summarize.Waits(%s, head %s)", conversationID, headID)
+	summary, err := s.due(ctx, conversationID, headID)
+	return summary != nil, err
+}
+
+// due gives the summary that applies to a branch and is to be made again now; nil
+// for none.
+func (s *Service) due(ctx context.Context, conversationID, headID uuid.UUID) (*tree.Summary, error) {
+	if s.summarizer == nil {
+		return nil, nil
+	}
+	v, err := s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton())
+	if err != nil || v.Summary == nil {
+		return nil, err
+	}
+	settings, err := s.windowOf(v, Window{})
+	if err != nil {
+		return nil, err
+	}
+	ready, err := s.ready(ctx, v, settings)
+	if !ready {
+		return nil, err
+	}
+	return v.Summary, nil
+}
+
+// ready tells whether a view's summary waits, and may be tried now.
+func (s *Service) ready(ctx context.Context, v tree.View, settings Settings) (bool, error) {
+	if waits, err := s.waiting(ctx, v, settings); err != nil || !waits {
+		return false, err
+	}
+	return s.patience(ctx, v)
+}
+
+// Heal makes the summary that applies to a branch again from the messages, where
+// the offline digest made it, or it was made of one that the digest made. It is
+// built on the deepest summary before it that no digest went into, takes as many
+// steps as there is time for, and lands at the same anchor. The digest never
+// stands in. Its errors are those of CompactDue.
+func (s *Service) Heal(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
+	defer fault.Wrap(&err, "summarize.Heal(%s, head %s)", conversationID, headID)
+	summary, err := s.due(ctx, conversationID, headID)
+	if err != nil || summary == nil {
+		return p, err
+	}
+	if left := s.spares(); left > 0 {
+		return Progress{Failed: errNobodyAnswered, Away: left}, nil
+	}
+	r, err := s.remake(ctx, *summary, order{trigger: TriggerHealing, until: round.Until})
+	if err != nil {
+		return p, err
+	}
+	if r.last().Outcome == tree.OutcomeNothingToDo {
+		s.known.add(summary.ID)
+	}
+	if p.More = r.more; r.away > 0 {
+		p.Failed, p.Away = errNobodyAnswered, r.away
+	}
+	return p, nil
+}
+
+var errNobodyAnswered = errors.New("no model answered")
+
+// A RemakeDemand is what a summary is to be made again with.
+type RemakeDemand struct {
+	Instructions string // for the summarizer, besides the standing ones
+	Model        string // that writes it, one of those of the Service's Cascade; "" for all of them, in order
+}
+
+// Remake makes a summary again from the messages, with other instructions or by
+// another model. It does the work of that summary once more, on the deepest
+// summary before it that no digest went into, in as many steps as ctx leaves
+// time for, and lands at the same anchor, where it takes the place of that one;
+// deleting it brings that one back. The record is that of the last step.
+//
+// Only the summary that applies at its anchor can be made again; for another one
+// it is a fault.Conflict. The offline digest writes it only where the settings'
+// digest is always.
+func (s *Service) Remake(ctx context.Context, conversationID, summaryID uuid.UUID, d RemakeDemand) (_ tree.Compaction, err error) {
+	defer fault.Wrap(&err, "summarize.Remake(%s, %s)", conversationID, summaryID)
+	o := order{trigger: TriggerRequest, demand: &Demand{Instructions: d.Instructions}}
+	if err := o.demand.check(); err != nil {
+		return tree.Compaction{}, err
+	}
+	if d.Model != "" {
+		c, _ := s.summarizer.(Cascade)
+		if o.with, err = c.only(d.Model); err != nil {
+			return tree.Compaction{}, err
+		}
+	}
+	summary, err := s.store.Summary(ctx, conversationID, summaryID)
+	if err != nil {
+		return tree.Compaction{}, err
+	}
+	applies, err := s.store.ApplicableSummary(ctx, conversationID, summary.AnchorID)
+	if err != nil {
+		return tree.Compaction{}, err
+	}
+	if applies != summaryID {
+		return tree.Compaction{}, fault.New(fault.Conflict, "summary_replaced", "summary_id",
+			"At its anchor another summary applies by now, %s: make that one again, or delete it first.", applies)
+	}
+	r, err := s.remake(ctx, summary, o)
+	if err != nil {
+		return tree.Compaction{}, err
+	}
+	return r.record(), nil
+}
+
+// remake makes a summary again in steps, and lands the last of them at its anchor.
+func (s *Service) remake(ctx context.Context, summary tree.Summary, o order) (r result, err error) {
+	o = s.within(ctx, o)
+	all, err := s.store.Summaries(ctx, summary.ConversationID)
+	if err != nil {
+		return r, err
+	}
+	without := []uuid.UUID{summary.ID}
+	for id, made := range madeByDigest(all) {
+		if made && id != summary.ID {
+			without = append(without, id)
+		}
+	}
+	for {
+		k, goal, err := s.remakeStep(ctx, summary, without, o, &r)
+		if err != nil {
+			return r, err
+		}
+		r.steps = append(r.steps, k)
+		if k.Outcome != tree.OutcomeSaved || goal == uuid.Nil {
+			return r, nil
+		}
+		if !o.until.IsZero() && time.Now().After(o.until) {
+			r.more = true
+			return r, nil
+		}
+	}
+}
+
+func (s *Service) remakeStep(ctx context.Context, summary tree.Summary, without []uuid.UUID, o order, r *result) (k tree.Compaction, goal uuid.UUID, err error) {
+	ctx, end := s.begin(ctx, summary.ConversationID, summary.AnchorID, o.trigger)
+	defer func() { end(k, err) }()
+	start := time.Now()
+	l, err := s.lookAgain(ctx, summary, without)
+	if err != nil {
+		return k, goal, err
+	}
+	return s.carryOut(ctx, l, o, uuid.Nil, start, r)
+}
+
+// lookAgain plans what a summary did once more, as if it and others were not
+// there.
+func (s *Service) lookAgain(ctx context.Context, summary tree.Summary, without []uuid.UUID) (l look, err error) {
+	for {
+		if l.view, err = s.store.View(ctx, summary.ConversationID, summary.AnchorID, wholeBranch, tree.Skeleton(), tree.Without(without...)); err != nil {
+			return l, err
+		}
+		cutoff := slices.IndexFunc(l.view.Tail, func(m tree.PathMessage) bool { return m.ID == summary.Range.LastSummarizedID })
+		if cutoff < 0 && l.view.Summary != nil {
+			// One that folds no less, from an import say, is no step on the way.
+			without = append(slices.Clip(without), l.view.Summary.ID)
+			continue
+		}
+		if l.settings, err = s.windowOf(l.view, Window{}); err != nil {
+			return l, err
+		}
+		l.view.Tail = weigh(l.view.Tail, s.count)
+		if l.view, err = s.withTask(ctx, l.view, l.settings); err != nil {
+			return l, err
+		}
+		if l.over = &summary; cutoff < 0 {
+			return look{view: l.view, settings: l.settings, reason: ReasonNothingToRemake}, nil
+		}
+		l.plan = planTo(l.view, l.settings, cutoff+1, len(l.view.Tail)-1)
+		return l, nil
+	}
+}
+
+// knownWhole remembers summaries that need not be made again: no digest went into
+// them, and that doesn't change. It forgets the older half when it is full.
+type knownWhole struct {
+	mu       sync.Mutex
+	now, old map[uuid.UUID]struct{}
+}
+
+const knownWholeSize = 8192
+
+func (k *knownWhole) has(id uuid.UUID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, now := k.now[id]
+	_, old := k.old[id]
+	return now || old
+}
+
+func (k *knownWhole) add(id uuid.UUID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now == nil || len(k.now) >= knownWholeSize {
+		k.now, k.old = make(map[uuid.UUID]struct{}), k.now
+	}
+	k.now[id] = struct{}{}
+}

@@ -1,0 +1,379 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A moody model is a witness that a test has fail.
+type moody struct {
+	witness
+	name string
+	mood func(llm.Request) (llm.Response, error) // nil: it answers
+	got  []llm.Request
+}
+
+func (m *moody) Name() string {
+	if m.name == "" {
+		return m.witness.Name()
+	}
+	return m.name
+}
+
+func (m *moody) Complete(ctx context.Context, req llm.Request) (llm.Response, error) {
+	m.got = append(m.got, req)
+	if m.mood != nil {
+		return m.mood(req)
+	}
+	return m.witness.Complete(ctx, req)
+}
+
+func down(llm.Request) (llm.Response, error) { return llm.Response{}, errDown }
+
+// marked appends turns whose messages have marks.
+func marked(t testing.TB, s *tree.Store, id, parent uuid.UUID, from, turns int) (last tree.Message) {
+	t.Helper()
+	for i := range turns * 2 {
+		body := messageBody([]string{"user", "assistant"}[i%2], fmt.Sprintf("m%dm says what there is to say of the oaks and of the fence, at some length, and"+strings.Repeat(" so on and so forth, with more words than it needs,", 7), from+i))
+		m, _, err := s.Append(t.Context(), id, parent, tree.NewMessage{Body: body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, parent = m, m.ID
+	}
+	return last
+}
+
+// healing is a Service of a moody model without a breaker.
+func healing(t testing.TB, store *tree.Store, window int, models ...*moody) *Service {
+	t.Helper()
+	settings := smallSettings()
+	settings.MaxContextTokens = 6000
+	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{}})
+	c := Cascade{Counter: sparse{}}
+	for _, m := range models {
+		c.Models = append(c.Models, Model{Model: m, Window: window})
+	}
+	s.summarizer, s.settings.Digest = c, DigestWhenNeeded
+	return s
+}
+
+// anyTime is a round that has time for all steps.
+var anyTime = Round{Until: time.Now().Add(time.Hour)}
+
+func heal(t *testing.T, s *Service, id, head uuid.UUID) Progress {
+	t.Helper()
+	p, err := s.Heal(t.Context(), id, head, anyTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func waits(t *testing.T, s *Service, id, head uuid.UUID) (ids []uuid.UUID) {
+	t.Helper()
+	e, err := s.Explain(t.Context(), id, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, summary := range e.Summaries {
+		if summary.Waits {
+			ids = append(ids, summary.ID)
+		}
+	}
+	return ids
+}
+
+// What the digest made while the model was away is made again from the messages
+// once it answers: at the same anchor, with the same cutoff, and to be undone. So
+// is what a model made of the digest's.
+func TestHeal(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	model := &moody{mood: down}
+	s := healing(t, store, 100_000, model)
+	id := conversation(t, store)
+	head := marked(t, store, id, uuid.Nil, 0, 40)
+	first, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	if err != nil || first.Model != digest.Name {
+		t.Fatalf("%s by %q, %v", first.Outcome, first.Model, err)
+	}
+	if p := heal(t, s, id, head.ID); p.Failed == nil || p.Away == 0 {
+		t.Errorf("while the model is away: %+v", p)
+	}
+	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{first.SummaryID}) {
+		t.Errorf("%v wait", got)
+	}
+	model.mood = nil
+	head = marked(t, store, id, head.ID, 80, 25)
+	second, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	if err != nil || second.Model != "witness" || second.PriorSummaryID != first.SummaryID {
+		t.Fatalf("%s by %q, %v", second.Outcome, second.Model, err)
+	}
+	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID, first.SummaryID}) {
+		t.Errorf("after a merge %v wait", got)
+	}
+	before, _, err := s.Summary(t.Context(), id, second.SummaryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model.got = nil
+	if p := heal(t, s, id, head.ID); p != (Progress{}) {
+		t.Fatalf("%+v", p)
+	}
+	for _, req := range model.got {
+		for _, m := range req.Messages {
+			if strings.Contains(string(m), "Decisions and preferences") && !strings.Contains(string(m), "You write the summary") || strings.Contains(string(m), "coppice-prior") {
+				t.Errorf("the digest is shown to the model that is to do without it: %s", m)
+			}
+		}
+	}
+	c := contextOf(t, s, id, head.ID)
+	if c.Summary.ID == before.ID || c.Summary.ParentID != before.AnchorID || c.Summary.LastSummarizedID != before.Range.LastSummarizedID || c.Summary.Model != "witness" || !c.Complete {
+		t.Fatalf("%+v, was %+v", c.Summary, before)
+	}
+	_, text, err := s.Summary(t.Context(), id, c.Summary.ID)
+	if err != nil || len(marksIn([]byte(text))) < c.Counts.Folded {
+		t.Errorf("%d marks of %d messages: %s, %v", len(marksIn([]byte(text))), c.Counts.Folded, text, err)
+	}
+	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	if err != nil || ran.Data[0].RemadeID != second.SummaryID || ran.Data[0].Trigger != string(TriggerHealing) || ran.Data[0].PriorSummaryID != uuid.Nil || ran.Data[0].FoldedMessages != c.Counts.Folded {
+		t.Errorf("the record is %+v, %v", ran.Data[0], err)
+	}
+	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{first.SummaryID}) {
+		t.Errorf("after it %v wait", got) // that one applies to branches that fork above
+	}
+	if p, n := heal(t, s, id, head.ID), len(model.got); p != (Progress{}) || len(model.got) != n {
+		t.Errorf("a summary that is whole is made again: %+v", p)
+	}
+	if _, err := store.Prune(t.Context(), id, c.Summary.ID); err != nil {
+		t.Fatal(err)
+	}
+	if c := contextOf(t, s, id, head.ID); c.Summary == nil || c.Summary.ID != before.ID {
+		t.Errorf("after it is undone the summary is %+v", c.Summary)
+	}
+}
+
+// Where all of it is too much for one call, it is made in steps that stay, on top
+// of the last summary that no digest went into.
+func TestHealInSteps(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	model := &moody{}
+	s := healing(t, store, 10_000, model)
+	real := s.summarizer.(Cascade)
+	real.Counter = nil
+	s.summarizer = real
+	id := conversation(t, store)
+	head := marked(t, store, id, uuid.Nil, 0, 30)
+	whole, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	if err != nil || whole.Model != "witness" {
+		t.Fatalf("%s by %q, %v", whole.Outcome, whole.Model, err)
+	}
+	model.mood = down
+	head = marked(t, store, id, head.ID, 60, 100)
+	made, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	if err != nil || made.Model != digest.Name {
+		t.Fatalf("%s by %q, %v", made.Outcome, made.Model, err)
+	}
+	recorded, err := store.Compactions(t.Context(), id, tree.Paging{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(recorded.Data)
+	model.mood = nil
+	steps := 0
+	for {
+		p, err := s.Heal(t.Context(), id, head.ID, Round{Until: time.Now()}) // one step at a time
+		if err != nil || p.Failed != nil {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		if steps++; !p.More {
+			break
+		}
+	}
+	c := contextOf(t, s, id, head.ID)
+	if steps < 2 || c.Summary.Model != "witness" || c.Summary.ParentID != made.AnchorID || c.Summary.LastSummarizedID != made.CutoffID {
+		t.Errorf("after %d steps the summary is %+v", steps, c.Summary)
+	}
+	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	if err != nil || len(ran.Data) != steps+before {
+		t.Fatalf("%d records of %d steps, %v; the last is %s: %s", len(ran.Data), steps, err, ran.Data[0].Outcome, ran.Data[0].Reason)
+	}
+	for i, k := range ran.Data[:steps] { // newest first
+		if k.Outcome != tree.OutcomeSaved {
+			t.Errorf("step %d: %s: %s", steps-i, k.Outcome, k.Reason)
+		}
+		prior := whole.SummaryID
+		if i < steps-1 {
+			prior = ran.Data[i+1].SummaryID
+		}
+		if k.PriorSummaryID != prior || k.RemadeID != made.SummaryID {
+			t.Errorf("step %d merges %s, want %s", steps-i, k.PriorSummaryID, prior)
+		}
+	}
+}
+
+// What lands meanwhile isn't overwritten.
+func TestHealIsSuperseded(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	model := &moody{mood: down}
+	s := healing(t, store, 100_000, model)
+	id := conversation(t, store)
+	head := marked(t, store, id, uuid.Nil, 0, 40)
+	k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	if err != nil || k.Model != digest.Name {
+		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
+	}
+	model.mood = func(req llm.Request) (llm.Response, error) {
+		if _, err := store.Prune(t.Context(), id, k.SummaryID); err != nil {
+			t.Error(err)
+		}
+		return llmtest.Response(written), nil
+	}
+	heal(t, s, id, head.ID)
+	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	if err != nil || ran.Data[0].Outcome != tree.OutcomeSuperseded {
+		t.Errorf("%+v, %v", ran.Data[0], err)
+	}
+	if c, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000}); err != nil || c.Summary != nil {
+		t.Errorf("what was undone is back: %+v, %v", c.Summary, err)
+	}
+}
+
+// A model that answers and gives no summary isn't asked again and again.
+func TestHealInVain(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	model := &moody{mood: down}
+	s := healing(t, store, 100_000, model)
+	id := conversation(t, store)
+	head := marked(t, store, id, uuid.Nil, 0, 40)
+	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Model != digest.Name {
+		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
+	}
+	model.mood = func(llm.Request) (llm.Response, error) {
+		return llm.Response{Refusal: "No.", FinishReason: "stop"}, nil
+	}
+	model.got = nil
+	for range 3 {
+		if p := heal(t, s, id, head.ID); p.Failed != nil {
+			t.Errorf("%+v", p)
+		}
+	}
+	if len(model.got) != 1 {
+		t.Errorf("it is asked %d times", len(model.got))
+	}
+	if ready, err := s.Waits(t.Context(), id, head.ID); err != nil || ready {
+		t.Errorf("ready %v, %v", ready, err)
+	}
+	if c := contextOf(t, s, id, head.ID); c.Summary.Model != digest.Name || !c.Complete {
+		t.Errorf("%+v", c.Summary)
+	}
+}
+
+// Only a server that has models, and whose settings want them, makes summaries
+// again by itself.
+func TestHealsWhere(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	model := &moody{mood: down}
+	s := healing(t, store, 100_000, model)
+	id := conversation(t, store)
+	head := marked(t, store, id, uuid.Nil, 0, 40)
+	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Model != digest.Name {
+		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
+	}
+	model.mood = nil
+	for _, test := range []struct {
+		settings string
+		heals    bool
+	}{
+		{`{}`, true}, {`{"digest":"never"}`, true}, {`{"digest":"always"}`, false}, {`{"compaction":"manual"}`, false}, {`{"compaction":"off"}`, false},
+	} {
+		if _, err := store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(test.settings)}); err != nil {
+			t.Fatal(err)
+		}
+		if ready, err := s.Waits(t.Context(), id, head.ID); err != nil || ready != test.heals {
+			t.Errorf("%s: %v, want %v, %v", test.settings, ready, test.heals, err)
+		}
+		found, err := s.Check(t.Context(), store, id, head.ID)
+		if err != nil || found.Heal != test.heals || (len(waits(t, s, id, head.ID)) == 1) != test.heals {
+			t.Errorf("%s: %+v, %v", test.settings, found, err)
+		}
+	}
+	if ready, err := service(t, store, Config{}).Waits(t.Context(), id, head.ID); err != nil || ready {
+		t.Errorf("without a model: %v, %v", ready, err)
+	}
+}
+
+// On request any summary is made again, with other instructions or by another
+// model, as long as it is the one that applies at its anchor.
+func TestRemake(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	cheap, dear := &moody{name: "cheap"}, &moody{name: "dear"}
+	s := healing(t, store, 100_000, cheap, dear)
+	s.settings.Instructions = "Write in the present tense."
+	id := conversation(t, store)
+	head := marked(t, store, id, uuid.Nil, 0, 40)
+	first := compact(t, s, id, head.ID, Demand{})
+	head = marked(t, store, id, head.ID, 80, 25)
+	second := compact(t, s, id, head.ID, Demand{})
+	if first.Model != "cheap" || second.Model != "cheap" || second.PriorSummaryID != first.SummaryID {
+		t.Fatalf("%s, %s", first.Model, second.Model)
+	}
+	k, err := s.Remake(t.Context(), id, second.SummaryID, RemakeDemand{Instructions: "Keep the oaks.", Model: "dear"})
+	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != "dear" || k.RemadeID != second.SummaryID || k.PriorSummaryID != first.SummaryID ||
+		k.AnchorID != second.AnchorID || k.CutoffID != second.CutoffID || k.Instructions != "Keep the oaks." {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	asked := string(dear.got[0].Messages[len(dear.got[0].Messages)-1])
+	if !strings.Contains(asked, "Keep the oaks.") || !strings.Contains(asked, "Write in the present tense.") {
+		t.Errorf("asked with %s", asked)
+	}
+	r := replay(t, s, k, 100_000)
+	if len(r.Missing) > 0 || len(r.Steps) != 1 || !sameMessages(r.Steps[0], dear.got[0]) {
+		t.Errorf("its replay misses %v", r.Missing)
+	}
+	if c := contextOf(t, s, id, head.ID); c.Summary.ID != k.SummaryID || !c.Complete {
+		t.Errorf("%+v", c.Summary)
+	}
+	var wrong *fault.Error
+	if _, err := s.Remake(t.Context(), id, second.SummaryID, RemakeDemand{}); !errors.As(err, &wrong) || wrong.Code != "summary_replaced" || !strings.Contains(wrong.Detail, k.SummaryID.String()) {
+		t.Errorf("a summary that was replaced: %v", err)
+	}
+	if _, err := s.Remake(t.Context(), id, k.SummaryID, RemakeDemand{Model: "none"}); !errors.As(err, &wrong) || wrong.Field != "model" || !strings.Contains(wrong.Detail, "cheap, dear") {
+		t.Errorf("a model that is none: %v", err)
+	}
+	if _, err := s.Remake(t.Context(), id, k.SummaryID, RemakeDemand{Instructions: strings.Repeat("a", 5000)}); !errors.Is(err, fault.Invalid) {
+		t.Errorf("long instructions: %v", err)
+	}
+	if _, err := s.Remake(t.Context(), id, head.ID, RemakeDemand{}); !errors.Is(err, fault.NotFound) {
+		t.Errorf("a message: %v", err)
+	}
+	cheap.mood, dear.mood = down, down
+	if k, err := s.Remake(t.Context(), id, k.SummaryID, RemakeDemand{}); err != nil || k.Outcome != tree.OutcomeFailed {
+		t.Errorf("while no model answers: %s by %q, %v", k.Outcome, k.Model, err)
+	}
+	// The digest makes its own again where it is what there is.
+	alone := service(t, store, Config{})
+	if k, err := alone.Remake(t.Context(), id, k.SummaryID, RemakeDemand{}); err != nil || k.Outcome != tree.OutcomeSaved || k.Model != digest.Name {
+		t.Errorf("without a model: %s by %q: %s, %v", k.Outcome, k.Model, k.Reason, err)
+	}
+}

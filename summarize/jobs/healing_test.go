@@ -1,0 +1,134 @@
+package jobs
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// outage is a model that is down until it is told otherwise.
+func outage() (config summarize.Config, down *atomic.Bool) {
+	down = new(atomic.Bool)
+	down.Store(true)
+	model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		if down.Load() {
+			return llm.Response{}, &llm.Error{Kind: llm.ErrUnavailable, Model: "fake"}
+		}
+		return llmtest.Response(written), nil
+	}}
+	return summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}}, down
+}
+
+// A branch that outgrew its window while the model was down gets its digest at
+// once, and its summary by the model without anybody's doing once it is back. No
+// attempt is used up meanwhile.
+func TestHealingJob(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	cfg, down := outage()
+	store, _ := workerOn(t, pool, "one", cfg)
+	id := conversation(t, store)
+	plain := tree.New(pool)
+	head := talk(t, plain, id, uuid.Nil, 60)
+	head = talk(t, store, id, head.ID, 1)
+	made := func(by string) int {
+		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary' and model = $2", id, by)
+	}
+	eventually(t, "the digest", func() bool { return made(digest.Name) > 0 })
+	eventually(t, "a job that waits for the model", func() bool {
+		return count(t, pool, "select count(*) from river_job where kind = 'healing' and (metadata ->> 'snoozes')::integer > 0") == 1
+	})
+	if made("fake") > 0 {
+		t.Error("a model that is down wrote a summary")
+	}
+	down.Store(false)
+	eventually(t, "the model's summary", func() bool { return made("fake") > 0 })
+	eventually(t, "the jobs' end", func() bool { return count(t, pool, "select count(*) from river_job where finalized_at is null") == 0 })
+	if n := count(t, pool, "select count(*) from river_job where state <> 'completed'"); n > 0 {
+		t.Errorf("%d jobs failed", n)
+	}
+	s := service(t, store, cfg)
+	if c := contextOf(t, s, id, head.ID); c.Summary.Model != "fake" || !c.Complete {
+		t.Errorf("%+v", c.Summary)
+	}
+	if n := count(t, pool, "select count(*) from compactions where conversation_id = $1 and trigger = 'healing' and outcome <> 'saved'", id); n > 0 {
+		t.Errorf("%d records of attempts that nobody answered", n)
+	}
+}
+
+// A branch that fits stays as it is through an outage, and its job neither gives
+// up nor uses attempts up.
+func TestOutageIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	cfg, down := outage()
+	cfg.Settings = smallSettings()
+	cfg.Settings.MaxContextTokens = 3000
+	store, _ := workerOn(t, pool, "one", cfg)
+	id := conversation(t, store)
+	head := talk(t, tree.New(pool), id, uuid.Nil, 60)
+	head = talk(t, store, id, head.ID, 1)
+	eventually(t, "a job that waits", func() bool {
+		return count(t, pool, "select count(*) from river_job where kind = 'compaction' and (metadata ->> 'snoozes')::integer > 0") == 1
+	})
+	s := service(t, store, cfg)
+	if c := contextOf(t, s, id, head.ID); c.Summary != nil || !c.Complete {
+		t.Errorf("the outage changed the context: %+v", c.Summary)
+	}
+	down.Store(false)
+	eventually(t, "the job's end", func() bool { return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1 })
+	if n := count(t, pool, "select attempt from river_job"); n != 1 {
+		t.Errorf("the job ended at attempt %d", n)
+	}
+	if c := contextOf(t, s, id, head.ID); c.Summary == nil || c.Summary.Model != "fake" {
+		t.Errorf("%+v", c.Summary)
+	}
+}
+
+// An append to a branch whose summary waits queues a job that makes it again, one
+// for the conversation, which learns of its other branches.
+func TestAppendQueuesHealing(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	cfg, down := outage()
+	plain := tree.New(pool)
+	id := conversation(t, plain)
+	s := service(t, plain, cfg)
+	head := talk(t, plain, id, uuid.Nil, 60)
+	if k, err := s.Compact(t.Context(), id, head.ID, summarize.TriggerReply, nil); err != nil || k.Model != digest.Name {
+		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
+	}
+	w, err := New(pool, s, Config{ID: "queues only", Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := tree.New(pool, tree.WithAppendHook(w))
+	left := talk(t, store, id, head.ID, 1)
+	talk(t, store, id, left.ParentID, 1)
+	if n := count(t, pool, "select count(*) from river_job where kind = 'healing' and queue = 'healing'"); n != 1 {
+		t.Errorf("%d jobs", n)
+	}
+	if n := count(t, pool, "select count(*) from river_job where kind = 'compaction'"); n != 0 {
+		t.Errorf("%d compactions of a branch that is below its trigger", n)
+	}
+	if c, err := w.Count(t.Context()); err != nil || c.Healing != 1 || c.Queued != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	down.Store(false)
+	again, _ := workerOn(t, pool, "one", cfg)
+	eventually(t, "the summaries' making", func() bool {
+		return count(t, pool, "select count(*) from river_job where finalized_at is null") == 0
+	})
+	if c := contextOf(t, service(t, again, cfg), id, left.ID); c.Summary.Model != "fake" {
+		t.Errorf("%+v", c.Summary)
+	}
+}

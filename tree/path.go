@@ -1,0 +1,233 @@
+package tree
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// withPathHash gives a new root a path hash. What is appended below a message
+// that has one always gets one, whoever appends it.
+func withPathHash() AppendOption { return func(o *appendOptions) { o.hashed = true } }
+
+// A Path is a stored path from a root to a head.
+type Path struct {
+	HeadID uuid.UUID
+	Tokens int64 // of all its messages
+	Known  int   // its first so many messages were there
+}
+
+// AppendPath stores a whole path, root first, of a client that keeps no ids. The
+// longest beginning of it that is there already is found by what the messages
+// mean (chat.PathHash), and only the rest is stored, as Append and AppendChain
+// do: a changed message begins a branch. Only paths that AppendPath began are
+// found, with all that anybody appended below their messages. A conversation
+// that isn't there is made.
+//
+// The ids of what is stored derive from the path. So of two calls at a time each
+// message is stored once. An error's field begins with "messages[i]".
+//
+// One round trip where all is known, and one more for up to MaxChain messages
+// that are not.
+func (s *Store) AppendPath(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, opts ...AppendOption) (p Path, err error) {
+	defer db.Wrap(&err, "tree.AppendPath(%s, %d messages)", conversationID, len(path))
+	if len(path) == 0 {
+		return p, fault.New(fault.Invalid, "empty_chain", "messages", "The path is empty. Send one message or more.")
+	}
+	hashes := HashPath(path)
+	const tries = 5 // against others that append the same, or prune what was found
+	for range tries {
+		if p, err = s.appendPath(ctx, conversationID, path, hashes, opts); !changedMeanwhile(err) {
+			break
+		}
+	}
+	return p, err
+}
+
+// Brought tells whether AppendPath stored a message: its id derives.
+func Brought(m Message) bool { return m.ID.Version() == 8 }
+
+func changedMeanwhile(err error) bool {
+	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) && fault.Of(err).Code == "parent_not_found"
+}
+
+// HashPath gives the path hash of each message of a path, root first.
+func HashPath(path []*chat.Message) []chat.PathHash {
+	hashes := make([]chat.PathHash, len(path))
+	var above chat.PathHash
+	for i, m := range path {
+		above = above.Child(m)
+		hashes[i] = above
+	}
+	return hashes
+}
+
+func (s *Store) appendPath(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash, opts []AppendOption) (Path, error) {
+	p, err := s.FindPath(ctx, conversationID, hashes)
+	if errors.Is(err, fault.NotFound) { // both the conversation and what is in it, or neither
+		err = s.inTx(ctx, func(s *Store) error {
+			if _, _, err := s.CreateConversation(ctx, NewConversation{ID: conversationID}); err != nil {
+				return err
+			}
+			p, err = s.appendRest(ctx, conversationID, path, hashes, Path{}, opts)
+			return err
+		})
+		return p, err
+	}
+	if err != nil {
+		return p, err
+	}
+	return s.appendRest(ctx, conversationID, path, hashes, p, opts)
+}
+
+// appendRest stores what of a path isn't known.
+func (s *Store) appendRest(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash, p Path, opts []AppendOption) (_ Path, err error) {
+	opts = append(opts[:len(opts):len(opts)], withPathHash())
+	for done := p.Known; done < len(path); {
+		chain := make([]NewMessage, min(len(path)-done, MaxChain))
+		for i := range chain {
+			chain[i].Body = path[done+i].Raw
+			if chain[i].ID, err = s.DeriveID(ctx, "path", conversationID.String()+hex.EncodeToString(hashes[done+i][:])); err != nil {
+				return p, err
+			}
+		}
+		var last Message
+		if len(chain) == 1 {
+			last, _, err = s.Append(ctx, conversationID, p.HeadID, chain[0], opts...)
+			err = fault.At(err, "messages[0]")
+		} else {
+			var all []Message
+			if all, _, err = s.AppendChain(ctx, conversationID, p.HeadID, chain, opts...); err == nil {
+				last = all[len(all)-1]
+			}
+		}
+		if err != nil {
+			return p, inPath(err, done)
+		}
+		p.HeadID, p.Tokens = last.ID, last.PathTokens
+		done += len(chain)
+	}
+	return p, nil
+}
+
+// inPath moves the field of an error of a chain to where the path has it.
+func inPath(err error, before int) error {
+	e := *fault.Of(err)
+	var i int
+	if n, _ := fmt.Sscanf(e.Field, "messages[%d]", &i); n != 1 || !fault.Refused(err) {
+		return err
+	}
+	_, member, _ := strings.Cut(e.Field, "]")
+	e.Field = fmt.Sprintf("messages[%d]%s", before+i, member)
+	return &e
+}
+
+// FindPath finds the deepest message that a chain of path hashes leads to, root
+// first. Where there is none, Known is 0. It is one query, which looks hashes up
+// from the last one on until one is there.
+func (s *Store) FindPath(ctx context.Context, conversationID uuid.UUID, hashes []chat.PathHash) (p Path, err error) {
+	defer db.Wrap(&err, "tree.FindPath(%s, %d hashes)", conversationID, len(hashes))
+	raw := make([][]byte, len(hashes))
+	for i := range hashes {
+		raw[i] = hashes[i][:]
+	}
+	row, err := s.q.FindPath(ctx, db.FindPathParams{Hashes: raw, ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	if err != nil {
+		return p, orMissing(err, errConversationNotFound)
+	}
+	return Path{HeadID: uuid.UUID(row.ID.Bytes), Tokens: row.PathTokens, Known: int(row.Position)}, nil
+}
+
+// RecognizedAnswers lists the tenant's answers on paths that AppendPath began,
+// up to limit of them from after one; uuid.Nil for the first. Those of one
+// conversation stand beside each other: conversations are ordered by when they
+// were made, and the answers of each by when they were given.
+func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending bool, limit int) (_ []Message, err error) {
+	defer db.Wrap(&err, "tree.RecognizedAnswers")
+	params := db.ListRecognizedAnswersParams{TenantID: s.tenant, Descending: descending, RowLimit: int32(limit)}
+	if after.ID != uuid.Nil {
+		c, err := s.Conversation(ctx, after.ConversationID)
+		if err != nil {
+			return nil, err
+		}
+		params.AfterID, params.AfterAt = toUUID(after.ID), after.CreatedAt
+		params.AfterConversationID, params.AfterConversationAt = toUUID(c.ID), c.CreatedAt
+	}
+	rows, err := s.q.ListRecognizedAnswers(ctx, params)
+	out := make([]Message, len(rows))
+	for i, row := range rows {
+		out[i] = fromMessage(row.Node, 0)
+		out[i].Siblings = Siblings{}
+	}
+	return out, err
+}
+
+// ChangeMetadata gives a message the metadata that change makes of those it has,
+// which may be nil. Nothing else of a message ever changes.
+func (s *Store) ChangeMetadata(ctx context.Context, conversationID, id uuid.UUID, change func(json.RawMessage) json.RawMessage) (err error) {
+	defer db.Wrap(&err, "tree.ChangeMetadata(%s, %s)", conversationID, id)
+	return s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, conversationID); err != nil {
+			return err
+		}
+		m, err := s.Message(ctx, conversationID, id)
+		if err != nil {
+			return err
+		}
+		metadata, err := checkExtra(change(m.Metadata), "metadata")
+		if err != nil {
+			return err
+		}
+		return s.q.SetMetadata(ctx, db.SetMetadataParams{ConversationID: toUUID(conversationID), ID: toUUID(id), Metadata: metadata})
+	})
+}
+
+// PruneEnd prunes a message that has none below it, and with it the messages above
+// that lead to no other one, up to the first of which goes says no. Where that is
+// all of a tree, the conversation goes, too. Where messages lie below, nothing
+// changes and pruned is false.
+func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes func(Message) bool) (pruned bool, err error) {
+	defer db.Wrap(&err, "tree.PruneEnd(%s, %s)", conversationID, id)
+	err = s.inTx(ctx, func(s *Store) error {
+		c, err := s.lock(ctx, conversationID)
+		if err != nil {
+			return err
+		}
+		m, err := s.Message(ctx, conversationID, id)
+		if err != nil {
+			return err
+		}
+		below, err := s.q.CountSiblings(ctx, db.CountSiblingsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id)})
+		if err != nil || below > 0 {
+			return err
+		}
+		for m.Siblings.Count == 1 && m.ParentID != uuid.Nil {
+			above, err := s.Message(ctx, conversationID, m.ParentID)
+			if err != nil {
+				return err
+			}
+			if !goes(above) {
+				break
+			}
+			m = above
+		}
+		pruned = true
+		if m.ParentID == uuid.Nil && m.Siblings.Count == 1 {
+			return s.DeleteConversation(ctx, conversationID)
+		}
+		return s.patiently(ctx, func() error {
+			_, err := s.prune(ctx, c, m.ID)
+			return err
+		})
+	})
+	return pruned && err == nil, err
+}

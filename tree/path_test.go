@@ -1,0 +1,353 @@
+package tree_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// path makes a path of messages: u is the user's, a the assistant's, s the
+// system's.
+func path(texts ...string) (all []*chat.Message) {
+	roles := map[byte]string{'u': "user", 'a': "assistant", 's': "system"}
+	for _, text := range texts {
+		all = append(all, chat.Read(fmt.Appendf(nil, `{"role":%q,"content":%q}`, roles[text[0]], text)))
+	}
+	return all
+}
+
+func appendPath(t testing.TB, s *tree.Store, conversation uuid.UUID, all []*chat.Message) tree.Path {
+	t.Helper()
+	p, err := s.AppendPath(t.Context(), conversation, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// count is how many messages a conversation has, over all branches.
+func count(t testing.TB, s *tree.Store, conversation uuid.UUID) (n int) {
+	t.Helper()
+	for _, err := range s.Tree(t.Context(), conversation, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+func TestAppendPath(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := uuid.New()
+	first := appendPath(t, s, c, path("s", "u1"))
+	if first.Known != 0 || first.Tokens == 0 {
+		t.Errorf("%+v", first)
+	}
+	if again := appendPath(t, s, c, path("s", "u1")); again.Known != 2 || again.HeadID != first.HeadID || again.Tokens != first.Tokens {
+		t.Errorf("the same path again is %+v, was %+v", again, first)
+	}
+	// What anybody appends below is found, too.
+	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Body: []byte(`{"role":"assistant","content":[{"type":"text","text":"a1"}],"refusal":null}`)})
+	second := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
+	if m, err := s.Message(t.Context(), c, second.HeadID); err != nil || m.ParentID != answer.ID || second.Known != 3 || m.PathTokens != second.Tokens {
+		t.Errorf("%+v, %v: %+v; want it below %s", second, err, m, answer.ID)
+	}
+	chain, _, err := s.AppendChain(t.Context(), c, second.HeadID, []tree.NewMessage{user("x"), user("y")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := appendPath(t, s, c, slices.Concat([]*chat.Message{chat.Read([]byte(`{"role":"developer","content":"s"}`))}, path("u1", "a1", "u2"),
+		[]*chat.Message{chat.Read(chain[0].Body), chat.Read(chain[1].Body)})); p.Known != 6 || p.HeadID != chain[1].ID {
+		t.Errorf("below a chain: %+v", p)
+	}
+	// An edit is a sibling, a changed system prompt a root beside the first.
+	edited := appendPath(t, s, c, path("s", "u1", "a1", "u2 edited"))
+	if m, err := s.Message(t.Context(), c, edited.HeadID); err != nil || m.Siblings != (tree.Siblings{Index: 2, Count: 2}) || m.ParentID != answer.ID {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if p := appendPath(t, s, c, path("s2", "u1")); p.Known != 0 {
+		t.Errorf("%+v", p)
+	}
+	if n := count(t, s, c); n != 9 {
+		t.Errorf("there are %d messages, want 9", n)
+	}
+	// A conversation that nobody began so has no paths.
+	plain := newConversation(t, s)
+	mustAppend(t, s, plain.ID, uuid.Nil, tree.NewMessage{Body: path("u1")[0].Raw})
+	if p := appendPath(t, s, plain.ID, path("u1")); p.Known != 0 {
+		t.Errorf("%+v", p)
+	}
+	if fork, _, err := s.Fork(t.Context(), c, second.HeadID, tree.NewConversation{}); err != nil {
+		t.Fatal(err)
+	} else if p, err := s.FindPath(t.Context(), fork.ID, tree.HashPath(path("s"))); err != nil || p.Known != 0 {
+		t.Errorf("in a fork: %+v, %v", p, err)
+	}
+	if _, err := s.ForTenant("other").FindPath(t.Context(), c, tree.HashPath(path("s"))); !errors.Is(err, fault.NotFound) {
+		t.Errorf("another tenant finds it: %v", err)
+	}
+	if p, err := s.ForTenant("other").AppendPath(t.Context(), c, path("s", "u1")); !errors.Is(err, fault.Conflict) {
+		t.Errorf("another tenant appends to it: %+v, %v", p, err)
+	}
+}
+
+// TestAppendPathRefuses holds that an error names the message by its place in the
+// whole path.
+func TestAppendPathRefuses(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c, absent := uuid.New(), uuid.New()
+	appendPath(t, s, c, path("u1", "a1"))
+	orphan := chat.Read([]byte(`{"role":"tool","tool_call_id":"1","content":"x"}`))
+	large := chat.Read([]byte(`{"role":"user","content":"` + strings.Repeat("x", tree.MaxBodyBytes) + `"}`))
+	for _, test := range []struct {
+		path  []*chat.Message
+		field string
+	}{
+		{append(path("u1", "a1"), orphan), "messages[2].tool_call_id"},
+		{append(path("u1", "a1", "u2"), orphan), "messages[3].tool_call_id"},
+		{append(path("u1", "a1"), large), "messages[2]"},
+		{append(path("u1", "a1", "u2"), large), "messages[3]"},
+		{nil, "messages"},
+	} {
+		for _, c := range []uuid.UUID{c, absent} {
+			if _, err := s.AppendPath(t.Context(), c, test.path); fault.Of(err) == nil || fault.Of(err).Field != test.field {
+				t.Errorf("%d messages: %v, want field %s", len(test.path), err, test.field)
+			}
+		}
+	}
+	if c, err := s.Conversation(t.Context(), absent); !errors.Is(err, fault.NotFound) {
+		t.Errorf("refused paths made %+v, %v", c, err)
+	}
+	if n := count(t, s, c); n != 2 {
+		t.Errorf("refused paths left %d messages, want 2", n)
+	}
+}
+
+// TestAppendPathConcurrently holds that each message is stored once, whoever
+// appends it at the same time and however it is written.
+func TestAppendPathConcurrently(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := uuid.New()
+	heads := make([]uuid.UUID, 12)
+	var wg sync.WaitGroup
+	for i := range heads {
+		wg.Go(func() {
+			all := path("s", "u1", "a1", fmt.Sprint("u2 ", i%3))
+			if i%2 == 1 {
+				all[1] = chat.Read([]byte(`{"content":[{"type":"text","text":"u1"}],"role":"user"}`))
+			}
+			p, err := s.AppendPath(t.Context(), c, all[:len(all)-i%2])
+			if err == nil {
+				p, err = s.AppendPath(t.Context(), c, all)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			heads[i] = p.HeadID
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(heads, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+	if n, different := count(t, s, c), len(slices.Compact(heads)); n != 6 || different != 3 {
+		t.Errorf("%d messages and %d heads, want 6 and 3", n, different)
+	}
+}
+
+// TestLongPath holds that a path of any length is stored, and that looking it up
+// is one query.
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := uuid.New()
+	all := long(2*tree.MaxChain + 10)
+	p := appendPath(t, s, c, all)
+	if m, err := s.Message(t.Context(), c, p.HeadID); err != nil || m.Depth != len(all)-1 || m.PathTokens != p.Tokens {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, known := range []int{0, 1, tree.MaxChain, len(all)} {
+		hashes := tree.HashPath(slices.Concat(all[:known], path("u of another path", "a")))
+		if p, err := s.FindPath(t.Context(), c, hashes); err != nil || p.Known != known {
+			t.Errorf("%d known ones: %+v, %v", known, p, err)
+		}
+	}
+}
+
+func long(n int) []*chat.Message {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("%c message %d of a long path, which says neither much nor little, as messages do", "ua"[i%2], i)
+	}
+	return path(texts...)
+}
+
+// BenchmarkFindPath looks up a path of 1,000 messages of which all but the last
+// is known, or none.
+func BenchmarkFindPath(b *testing.B) {
+	pool := dbtest.New(b)
+	s := tree.New(pool)
+	c := uuid.New()
+	all := long(1000)
+	appendPath(b, s, c, all)
+	if _, err := pool.Exec(b.Context(), "analyze nodes"); err != nil {
+		b.Fatal(err)
+	}
+	for name, asked := range map[string][]*chat.Message{
+		"known":   append(all[:999:999], path("u new")...),
+		"unknown": append(path("s"), all[1:]...),
+	} {
+		b.Run(name, func(b *testing.B) {
+			var times []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				if _, err := s.FindPath(b.Context(), c, tree.HashPath(asked)); err != nil {
+					b.Fatal(err)
+				}
+				times = append(times, time.Since(start))
+			}
+			slices.Sort(times)
+			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
+
+func TestRecognizedAnswers(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	var want []uuid.UUID
+	for range 3 {
+		c := uuid.New()
+		p := appendPath(t, s, c, path("s", "u1"))
+		for i := range 2 {
+			want = append(want, mustAppend(t, s, c, p.HeadID, tree.NewMessage{Body: path(fmt.Sprint("a", i))[0].Raw}).ID)
+		}
+	}
+	plain := newConversation(t, s)
+	q := mustAppend(t, s, plain.ID, uuid.Nil, user("hi"))
+	mustAppend(t, s, plain.ID, q.ID, tree.NewMessage{Body: path("a")[0].Raw})
+	for _, descending := range []bool{false, true} {
+		var got []uuid.UUID
+		for after := (tree.Message{}); ; {
+			page, err := s.RecognizedAnswers(t.Context(), after, descending, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			for _, m := range page {
+				got = append(got, m.ID)
+			}
+			after = page[len(page)-1]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("descending %v: %v, want %v", descending, got, want)
+		}
+		slices.Reverse(want)
+	}
+	if got, err := s.ForTenant("other").RecognizedAnswers(t.Context(), tree.Message{}, false, 10); err != nil || len(got) != 0 {
+		t.Errorf("another tenant has %v, %v", got, err)
+	}
+}
+
+func TestChangeMetadata(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	m := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
+	for _, metadata := range []string{`{"a": 1}`, ``} {
+		to := func(json.RawMessage) json.RawMessage { return json.RawMessage(metadata) }
+		if err := s.ChangeMetadata(t.Context(), c.ID, m.ID, to); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Message(t.Context(), c.ID, m.ID); err != nil || string(got.Metadata) != metadata || string(got.Body) != string(m.Body) {
+			t.Errorf("%s: %+v, %v", metadata, got, err)
+		}
+	}
+	if err := s.ChangeMetadata(t.Context(), c.ID, m.ID, func(json.RawMessage) json.RawMessage { return json.RawMessage(`[]`) }); !errors.Is(err, fault.Invalid) {
+		t.Error(err)
+	}
+	same := func(was json.RawMessage) json.RawMessage { return was }
+	for _, err := range []error{s.ForTenant("other").ChangeMetadata(t.Context(), c.ID, m.ID, same), s.ChangeMetadata(t.Context(), c.ID, c.ID, same)} {
+		if !errors.Is(err, fault.NotFound) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestPruneEnd(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := uuid.New()
+	first := appendPath(t, s, c, path("s", "u1"))
+	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Body: path("a1")[0].Raw})
+	second := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
+	last := mustAppend(t, s, c, second.HeadID, tree.NewMessage{Body: path("a2")[0].Raw})
+	brought := func(m tree.Message) bool { return m.Role != tree.RoleAssistant }
+	for _, test := range []struct {
+		id     uuid.UUID
+		pruned bool
+		left   int
+	}{{answer.ID, false, 5}, {last.ID, true, 3}} {
+		if pruned, err := s.PruneEnd(t.Context(), c, test.id, brought); err != nil || pruned != test.pruned || count(t, s, c) != test.left {
+			t.Errorf("%v, %v, %d messages are left, want %+v", pruned, err, count(t, s, c), test)
+		}
+	}
+	for _, s := range []*tree.Store{s.ForTenant("other"), s} {
+		_, err := s.PruneEnd(t.Context(), c, answer.ID, brought)
+		if other := s.TenantID() == "other"; other != errors.Is(err, fault.NotFound) {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Conversation(t.Context(), c); !errors.Is(err, fault.NotFound) {
+		t.Errorf("the empty conversation: %v", err)
+	}
+}
+
+// TestEverythingBelowAPathIsKnown holds that what an import adds below a path, and
+// what is left of a killed server's answer, is recognized as an append is.
+func TestEverythingBelowAPathIsKnown(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := uuid.New()
+	first := appendPath(t, s, c, path("s", "u1"))
+	saved := tree.Checkpoint{ConversationID: c, MessageID: uuid.New(), ParentID: first.HeadID, ServerID: "a", Model: "m", Content: "a1"}
+	if err := s.SaveCheckpoint(t.Context(), saved); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := s.Checkpoints(t.Context())
+	if err != nil || len(listed) != 1 {
+		t.Fatal(listed, err)
+	}
+	if _, stored, err := s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint) tree.NewMessage {
+		return tree.NewMessage{ID: c.MessageID, Body: path(c.Content)[0].Raw}
+	}); err != nil || !stored {
+		t.Fatal(stored, err)
+	}
+	imported := uuid.New()
+	if _, err := s.Import(t.Context(), tree.Bundle{
+		Conversation: tree.NewConversation{ID: c},
+		Nodes:        []tree.BundleNode{{ID: imported, ParentID: saved.MessageID, Body: path("u2")[0].Raw}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.FindPath(t.Context(), c, tree.HashPath(path("s", "u1", "a1", "u2", "a2"))); err != nil || p.Known != 4 || p.HeadID != imported {
+		t.Errorf("%+v, %v, want the imported message %s", p, err, imported)
+	}
+}

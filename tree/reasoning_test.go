@@ -1,0 +1,155 @@
+package tree_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func thought(text, answer string) tree.NewMessage {
+	return tree.NewMessage{ID: uuid.New(), Body: said(tree.RoleAssistant, answer), Reasoning: text}
+}
+
+// Reasoning is read wherever its message is, goes along into forks and exports,
+// and is found nowhere else: not in a context, not by a search, not among tokens.
+func TestReasoning(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	const hm = "They greet me, <zebra> & \"all\"."
+	question := mustAppend(t, s, c.ID, uuid.Nil, user("Hello?"))
+	asked := thought(hm, "Hello.")
+	answer := mustAppend(t, s, c.ID, question.ID, asked)
+	plain := mustAppend(t, s, c.ID, question.ID, thought("", "Hello."))
+	chain, _, err := s.AppendChain(t.Context(), c.ID, answer.ID, []tree.NewMessage{user("More?"), thought("More zebras.", "No.")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := chain[1].ID
+	if answer.Reasoning != hm || chain[1].Reasoning != "More zebras." || answer.Tokens != plain.Tokens {
+		t.Errorf("appended %+v, %+v", answer, chain[1])
+	}
+	want := []string{"", hm, "", "More zebras."}
+	check := func(what string, all []tree.Message, err error) {
+		t.Helper()
+		var got []string
+		for _, m := range all {
+			got = append(got, m.Reasoning)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v; want %q", what, got, err, want)
+		}
+	}
+	page, err := s.Transcript(t.Context(), c.ID, head, tree.Paging{})
+	check("transcript", page.Data, err)
+	var branch []tree.Message
+	for m, err := range s.Branch(t.Context(), c.ID, head, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		branch = append(branch, m)
+	}
+	check("branch", branch, nil)
+	ids := []uuid.UUID{question.ID, answer.ID, chain[0].ID, head}
+	all, err := s.Messages(t.Context(), c.ID, ids)
+	check("messages", all, err)
+	fork, _, err := s.Fork(t.Context(), c.ID, head, tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err = s.Transcript(t.Context(), fork.ID, fork.HeadID, tree.Paging{})
+	check("fork", page.Data, err)
+	found, err := s.Reasoning(t.Context(), c.ID, append(ids, plain.ID, uuid.New()))
+	if err != nil || len(found) != 2 || found[answer.ID] != hm || found[head] != "More zebras." {
+		t.Errorf("reasoning: %q, %v", found, err)
+	}
+	if other, err := s.ForTenant("other").Reasoning(t.Context(), c.ID, ids); err != nil || len(other) != 0 {
+		t.Errorf("another tenant reads %q, %v", other, err)
+	}
+
+	// Nowhere else.
+	if hits, err := s.Search(t.Context(), "zebra", uuid.Nil, tree.Paging{}); err != nil || len(hits.Data) != 0 {
+		t.Errorf("a search finds %d messages, %v", len(hits.Data), err)
+	}
+	contexts, err := summarize.New(s, summarize.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := contexts.Context(t.Context(), c.ID, head, summarize.Window{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range read.Messages {
+		if strings.Contains(string(m), "zebra") {
+			t.Errorf("a context has %s", m)
+		}
+	}
+	if json := string(answer.AppendJSON(nil)); !strings.Contains(json, `,"reasoning":"They greet me, \u003czebra\u003e \u0026 \"all\".","pinned"`) {
+		t.Errorf("as JSON: %s", json)
+	}
+	if json := string(plain.AppendJSON(nil)); strings.Contains(json, "reasoning") {
+		t.Errorf("as JSON: %s", json)
+	}
+
+	// The same message sent again, and another one under its id.
+	if m, created, err := s.Append(t.Context(), c.ID, question.ID, asked); err != nil || created || m.Reasoning != hm {
+		t.Errorf("again: created %t, %v", created, err)
+	}
+	asked.Reasoning = "Something else."
+	if _, _, err := s.Append(t.Context(), c.ID, question.ID, asked); !errors.Is(err, fault.Conflict) {
+		t.Errorf("with other reasoning: %v", err)
+	}
+
+	// Out of the store and into another one.
+	exported, nodes, err := s.Export(t.Context(), c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: exported.ID}, HeadID: head}
+	for n, err := range nodes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle.Nodes = append(bundle.Nodes, n)
+	}
+	to := tree.New(dbtest.New(t))
+	if _, err := to.Import(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	page, err = to.Transcript(t.Context(), c.ID, head, tree.Paging{})
+	check("import", page.Data, err)
+}
+
+func TestReasoningIsChecked(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	for name, test := range map[string]struct {
+		m    tree.NewMessage
+		kind error
+		code string
+	}{
+		"of a user":          {tree.NewMessage{Body: said(tree.RoleUser, "x"), Reasoning: "x"}, fault.Invalid, "unexpected_reasoning"},
+		"too long":           {thought(strings.Repeat("x", tree.MaxReasoning+1), "x"), fault.TooLarge, "message_too_large"},
+		"no UTF-8":           {thought("\xff", "x"), fault.Invalid, "invalid_utf8"},
+		"NUL":                {thought("\x00", "x"), fault.Invalid, "invalid_character"},
+		"twice in a message": {tree.NewMessage{Body: raw(`{"role":"assistant","content":"x","reasoning":"y"}`).Body, Reasoning: "x"}, fault.Invalid, "reserved_member"},
+	} {
+		_, _, err := s.Append(t.Context(), c.ID, uuid.Nil, test.m)
+		if e := fault.Of(err); !errors.Is(err, test.kind) || e.Code != test.code || e.Field != "reasoning" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	longest := thought(strings.Repeat("x", tree.MaxReasoning), "x")
+	if m := mustAppend(t, s, c.ID, uuid.Nil, longest); m.Reasoning != longest.Reasoning {
+		t.Error("the longest reasoning came back otherwise")
+	}
+}

@@ -1,0 +1,41 @@
+package tree
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// A ModelUsage is what calls of a model cost in tokens, as its provider counted.
+type ModelUsage struct {
+	Model                          string
+	Calls                          int
+	PromptTokens, CompletionTokens int
+}
+
+// Usage gives what replies and compactions of a conversation cost, by model. What
+// replies cost stands in the metadata of their messages, so a fork counts those
+// that it copied, and a pruned reply counts nowhere. It reads the conversation.
+func (s *Store) Usage(ctx context.Context, conversationID uuid.UUID) (replies, compactions []ModelUsage, err error) {
+	defer db.Wrap(&err, "tree.Usage(%s)", conversationID)
+	if _, err := s.Conversation(ctx, conversationID); err != nil {
+		return nil, nil, err
+	}
+	said, err := s.q.ListReplyUsage(ctx, db.ListReplyUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	if err != nil {
+		return nil, nil, err
+	}
+	ran, err := s.q.ListCompactionUsage(ctx, db.ListCompactionUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range said {
+		replies = append(replies, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens)})
+	}
+	for _, r := range ran {
+		compactions = append(compactions, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens)})
+	}
+	return replies, compactions, nil
+}

@@ -29,12 +29,13 @@ test('two responses after the same one are siblings', async () => {
   const first = await ai.responses.create({ model, input: 'One [m:a]', instructions: 'Be brief [m:i]' })
   assert.equal(first.output_text, 'Saw [m:i] [m:a].')
   const [left, right] = await Promise.all(['left', 'right'].map(m => ai.responses.create({ model, previous_response_id: first.id, input: `Two [m:${m}]` })))
-  assert.equal(left.output_text, 'Saw [m:a] [m:left].')
-  assert.equal(right.output_text, 'Saw [m:a] [m:right].')
+  // [m:i] stands in the first answer's text alone: instructions aren't inherited.
+  assert.equal(left.output_text, 'Saw [m:a] [m:i] [m:left].')
+  assert.equal(right.output_text, 'Saw [m:a] [m:i] [m:right].')
   const branches = await t.branches()
   assert.deepEqual(branches.map(b => b.length), [4, 4])
   for (const m of ['left', 'right']) {
-    assert(branches.some(b => b[2] === `user: Two [m:${m}]` && b[3] === saw('a', m)))
+    assert(branches.some(b => b[2] === `user: Two [m:${m}]` && b[3] === saw('a', 'i', m)))
   }
 })
 

@@ -15,9 +15,9 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// withPathHash gives a new root a path hash. What is appended below a message
-// that has one always gets one, whoever appends it.
-func withPathHash() AppendOption { return func(o *appendOptions) { o.hashed = true } }
+// WithPathHash gives a new root a path hash, so that FindPath finds the messages
+// below it. A message below one that has a path hash always gets one.
+func WithPathHash() AppendOption { return func(o *appendOptions) { o.hashed = true } }
 
 // A Path is a stored path from a root to a head.
 type Path struct {
@@ -29,8 +29,8 @@ type Path struct {
 // AppendPath stores a whole path, root first, of a client that keeps no ids. The
 // longest beginning of it that is there already is found by what the messages
 // mean (chat.PathHash), and only the rest is stored, as Append and AppendChain
-// do: a changed message begins a branch. Only paths that AppendPath began are
-// found, with all that anybody appended below their messages. A conversation
+// do: a changed message begins a branch. Only paths are found whose root has a
+// path hash, with all that anybody appended below their messages. A conversation
 // that isn't there is made.
 //
 // The ids of what is stored derive from the path. So of two calls at a time each
@@ -91,7 +91,7 @@ func (s *Store) appendPath(ctx context.Context, conversationID uuid.UUID, path [
 
 // appendRest stores what of a path isn't known.
 func (s *Store) appendRest(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash, p Path, opts []AppendOption) (_ Path, err error) {
-	opts = append(opts[:len(opts):len(opts)], withPathHash())
+	opts = append(opts[:len(opts):len(opts)], WithPathHash())
 	for done := p.Known; done < len(path); {
 		chain := make([]NewMessage, min(len(path)-done, MaxChain))
 		for i := range chain {
@@ -147,7 +147,7 @@ func (s *Store) FindPath(ctx context.Context, conversationID uuid.UUID, hashes [
 	return Path{HeadID: uuid.UUID(row.ID.Bytes), Tokens: row.PathTokens, Known: int(row.Position)}, nil
 }
 
-// RecognizedAnswers lists the tenant's answers on paths that AppendPath began,
+// RecognizedAnswers lists the tenant's answers on paths with path hashes,
 // up to limit of them from after one; uuid.Nil for the first. Those of one
 // conversation stand beside each other: conversations are ordered by when they
 // were made, and the answers of each by when they were given.

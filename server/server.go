@@ -51,6 +51,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -95,6 +96,10 @@ type Config struct {
 	// Replies answers branches, over the same database as Store. nil is one with
 	// the offline model. Who brings one closes it after the last request.
 	Replies *reply.Service
+
+	// Recall answers questions about branches. nil is one with the default bound on
+	// its memory.
+	Recall *recall.Service
 
 	// Surfaces stand beside the native one, each below a prefix of its own.
 	Surfaces []Surface
@@ -155,6 +160,9 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	if err := cfg.defaultLimits(); err != nil {
 		return nil, err
+	}
+	if cfg.Recall == nil {
+		cfg.Recall = recall.New(0)
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping

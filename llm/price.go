@@ -14,7 +14,8 @@ type Price struct {
 // Prices are the prices of models, by the beginnings of their names.
 type Prices map[string]Price
 
-// Check returns an error for a price that can't be.
+// Check returns an error if a price has no model's name, or an amount that is
+// negative, infinite or not a number.
 func (p Prices) Check() error {
 	for name, price := range p {
 		for _, n := range []float64{price.Prompt, price.Completion} {

@@ -69,8 +69,8 @@ type Response struct {
 	Message json.RawMessage
 
 	Text      string // the message's content; "" for none
-	Reasoning string // what the model thought before; "" for none. It is not in the message: models don't want it back, but see Family
-	Refusal   string // what the model said instead of answering; "" for none
+	Reasoning string // the model's reasoning before the answer; "" for none. It is not in the message, because most models don't want it back: see Family
+	Refusal   string // the text by which the model refused to answer; "" for none
 
 	// FinishReason is the provider's word: "stop", "tool_calls", "length" if
 	// the answer is cut off, or "content_filter". It is "" if the provider gave
@@ -82,8 +82,8 @@ type Response struct {
 	// PromptTokens and CompletionTokens are the provider's counts. They are 0
 	// if the provider gave none.
 	PromptTokens, CompletionTokens int
-	CachedTokens                   int // of PromptTokens, those that its prompt cache had
-	ReasoningTokens                int // of CompletionTokens, those that were hidden reasoning
+	CachedTokens                   int // the part of PromptTokens that came from the prompt cache
+	ReasoningTokens                int // the part of CompletionTokens that was hidden reasoning
 }
 
 // A Delta is a piece of an answer that is still streaming.

@@ -20,7 +20,7 @@ type Options struct {
 	ParallelToolCalls *bool           // parallel_tool_calls
 	ReasoningEffort   string          // reasoning_effort: a word of the provider's, such as low
 	ServiceTier       string          // service_tier: the same
-	User              string          // user: the provider's name for who asks
+	User              string          // user: the name of the asking user for the provider
 }
 
 // MaxStops is how many texts Options.Stop may have. OpenAI has the same limit.

@@ -30,9 +30,9 @@ type Event struct {
 type Started struct {
 	MessageID uuid.UUID         // that the answer will have
 	ParentID  uuid.UUID         // the head that is answered
-	Messages  []tree.Message    // that the request brought, of which the last is the head
+	Messages  []tree.Message    // that the request brought; the last one is the head
 	Model     string            // as configured
-	Context   summarize.Context // what the model reads of the branch, without the messages
+	Context   summarize.Context // the context that the model reads, without the messages
 	Compacted *Compacted        // nil where the request asked for no compaction, or none came of it
 }
 
@@ -64,10 +64,10 @@ const (
 // An End says how a reply ended.
 type End struct {
 	Status       Status
-	Message      *tree.Message // what is stored; nil where nothing is
+	Message      *tree.Message // the stored answer; nil if nothing is stored
 	Usage        Usage
 	FinishReason string // the provider's word; "" for none
-	Err          error  // why it failed: a *fault.Error with a code, or what the log must tell
+	Err          error  // why it failed: a *fault.Error with a code, or an error for the log
 	Compacted    *Compacted
 }
 

@@ -19,7 +19,7 @@ import (
 type Prompt struct {
 	Messages []json.RawMessage // chat-completions messages, sent byte for byte
 	Tokens   int64             // of all of them; 0 where the caller didn't count
-	Exact    bool              // for Ask: the model gets all of it, unread, and refuses what it can't answer
+	Exact    bool              // for Ask: the model gets the whole prompt unread, and refuses a prompt that it can't answer
 }
 
 // Ask answers Request.Prompt, which belongs to no conversation. Neither the

@@ -72,9 +72,9 @@ type Config struct {
 	MaxRunning        int           // replies at a time; 0 is DefaultMaxRunning
 	MaxPerTenant      int           // and of one tenant's; 0 is DefaultMaxPerTenant
 
-	ServerID        string        // names this server among those on the database, the same at each start; "" is a new name. No two that run at once may have the same
-	CheckpointEvery time.Duration // how often what came of an answer is saved while it streams; 0 is DefaultCheckpointEvery
-	Lease           time.Duration // after how long without a save another server stores what came; 0 is DefaultLease
+	ServerID        string        // names this server among those on the database, the same at each start; "" is a new name. No two running servers may have the same name
+	CheckpointEvery time.Duration // how often the text of a streaming answer is saved; 0 is DefaultCheckpointEvery
+	Lease           time.Duration // after how long without a save another server stores the saved text; 0 is DefaultLease
 
 	Logger  *slog.Logger         // nil: none. Records hold ids and counts, never text
 	Tracing trace.TracerProvider // makes a span of each reply, below that of its request; nil for none. Spans hold ids and counts, never text

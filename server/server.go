@@ -129,10 +129,10 @@ type Config struct {
 	RateBurst             int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
 
 	Ready    func(context.Context) error // whether the database answers as it should; nil asks the store
-	Registry *prometheus.Registry        // what /metrics shows; nil is a new one
+	Registry *prometheus.Registry        // the metrics that /metrics shows; nil is a new registry
 	Tracing  trace.TracerProvider        // makes a span of each request, below the caller's own; nil for none, which costs nothing
 	Logger   *slog.Logger                // nil discards
-	Version  string                      // of the program, as /healthz tells it
+	Version  string                      // of the program, shown by /healthz
 }
 
 // A Server is the HTTP API. It is an http.Handler.

@@ -53,12 +53,12 @@ const (
 	Opens                           // a page of another origin may link to it
 	Streams                         // its request or answer is of any size, and takes any time
 	Uploads                         // the request's body is a file, which the handler reads as it comes
-	Follows                         // it reads a reply or waits for one, which a key may do so many times at once
+	Follows                         // it reads a reply or waits for one; the number at once is limited for each key
 	Waits                           // it waits for a model, and so has CompactionTimeout
 	Reads                           // it takes turns with others that read whole conversations
 	Imports                         // it takes turns with imports
 	Searches                        // it takes turns with searches
-	SearchesByQuery                 // it does where the request has a query
+	SearchesByQuery                 // it takes turns with searches if the request has a query
 )
 
 func (m May) has(what May) bool { return m&what != 0 }

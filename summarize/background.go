@@ -15,7 +15,7 @@ import (
 type Check struct {
 	Due  bool        // the settings ask for a compaction
 	Heal bool        // its summary is to be made again; see Heal
-	Room Room        // what may be added before the next look; where it is due, while a job is queued for it
+	Room Room        // the room before the next look; if a compaction is due, the room while its job is queued
 	Tail []uuid.UUID // the branch's messages that aren't folded, oldest first
 }
 
@@ -39,15 +39,15 @@ func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, 
 
 // A Round limits one turn of background work on a branch.
 type Round struct {
-	Until   time.Time // when no more steps begin
-	Insists bool      // work though the branch waits: a next attempt has waited already
+	Until   time.Time // no step begins after this time
+	Insists bool      // work even if the branch waits, because a repeated attempt has waited already
 }
 
 // Progress is the result of a Round.
 type Progress struct {
-	Room   Room          // that the branch has now
-	More   bool          // the time was over before all was folded
-	Failed error         // why the last step failed, where the same again may go well; nil otherwise
+	Room   Room          // of the branch now
+	More   bool          // the time ended before everything was folded
+	Failed error         // why the last step failed, if another try may succeed; nil otherwise
 	Away   time.Duration // with Failed: no provider answered, and one may be asked again after this time
 }
 

@@ -16,7 +16,7 @@ import (
 // A Folded is a history that no branch holds, with a summary in place of its
 // older part.
 type Folded struct {
-	Messages []json.RawMessage // what a model reads now: the leading instructions, the summary, and what stays verbatim
+	Messages []json.RawMessage // the model's input: the leading instructions, the summary, and the messages that stay verbatim
 	Summary  json.RawMessage   // the summary's message; nil where nothing was folded
 
 	Model                          string // that wrote the summary

@@ -140,8 +140,8 @@ var errNobodyAnswered = errors.New("no model answered")
 
 // A RemakeDemand says how a summary is to be made again.
 type RemakeDemand struct {
-	Instructions string // for the summarizer, besides the standing ones
-	Model        string // that writes it, one of those of the Service's Cascade; "" for all of them, in order
+	Instructions string // for the summarizer, in addition to the standing ones
+	Model        string // the model of the Service's Cascade that writes the summary; "" for all of them, in order
 }
 
 // Remake makes a summary again from the messages, with other instructions or by

@@ -106,7 +106,7 @@ type Trouble int
 const (
 	TroubleNone    Trouble = iota
 	TroubleGone            // the branch is no longer there
-	TroubleRefused         // what was to be stored can't be, and never will
+	TroubleRefused         // the result can't be stored, and never will be
 	TroubleEnded           // the caller's time is over, or it went away
 	TroubleAway            // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
 )

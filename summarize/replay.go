@@ -20,12 +20,12 @@ import (
 // the prompt is in the record. This version of the program rebuilds the prompt,
 // so the words may differ from the prompt of an earlier version.
 type Replayed struct {
-	Input      prompt.Input   // what was to be summarized
+	Input      prompt.Input   // the messages to summarize
 	Transcript string         // the messages of Input as the prompt shows them: what is folded, and after a blank line the look-ahead
 	Steps      []ReplayedStep // calls of a model, several where its window was too small for one
 	Summary    string         // text that was saved; "" where none was, or it was deleted
 	LeakedTags []string       // of the prompt or of contexts, in Summary: none, if all is well
-	Missing    []string       // what can't be had any more, each a sentence; empty where the replay is whole
+	Missing    []string       // the parts that are gone, one sentence each; empty if the replay is whole
 }
 
 // A ReplayedStep is one call of a model.

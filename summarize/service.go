@@ -100,7 +100,7 @@ func (s *Service) over(store *tree.Store) *Service {
 type Window struct {
 	MaxContextTokens int  // 0: as the settings say
 	ReservedTokens   *int // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
-	BesideTokens     int  // reserved besides, for what the model reads beside the context
+	BesideTokens     int  // reserved in addition, for input of the model beside the context
 }
 
 func (w Window) over(s Settings) (Settings, error) {

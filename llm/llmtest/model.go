@@ -14,7 +14,7 @@ import (
 // A Model is an llm.Model whose answers a function makes. The zero value
 // answers "ok" to everything.
 type Model struct {
-	ModelName string // what Name returns; "" is "fake"
+	ModelName string // the result of Name; "" is "fake"
 
 	// Answer makes the answer; nil answers "ok". Several goroutines may call it
 	// at once. A function that waits should watch ctx, unless the test needs

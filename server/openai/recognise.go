@@ -21,7 +21,7 @@ import (
 // keep their history themselves.
 type Recognition struct {
 	Record  bool // record the requests that don't say store, too
-	Managed bool // the model reads the branch's context, with its summaries, in place of what the client sent
+	Managed bool // the model reads the branch's context, with its summaries, in place of the client's messages
 
 	// Side requests, for titles and tags, belong to no conversation. A side
 	// request asks for a model of one of these names, as the client writes

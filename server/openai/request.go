@@ -23,7 +23,7 @@ type Request struct {
 	Stream, Usage bool // answer with events; with a chunk of the usage at the end
 	Store         bool
 	Background    bool
-	Truncate      bool     // fold or leave out what doesn't fit, in place of refusing the request
+	Truncate      bool     // fold or leave out messages that don't fit, in place of refusing the request
 	Compact       *Compact // when to compact the branch; nil for never
 
 	// Temperature, MaxOutputTokens and Extra are for the model. Extra are
@@ -32,7 +32,7 @@ type Request struct {
 	MaxOutputTokens int
 	Extra           map[string]json.RawMessage
 
-	Echo Echo // what a Response repeats of its request: hints of the client's session among it
+	Echo Echo // the part of the request that a Response repeats, with hints of the client's session
 }
 
 // A Compact asks for a compaction of the branch before the answer.

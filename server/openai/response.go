@@ -177,7 +177,7 @@ const (
 type End struct {
 	Status       Status        // Completed, Failed or Cancelled
 	At           time.Time     // when
-	Message      *chat.Message // what is stored; nil for nothing
+	Message      *chat.Message // the stored answer; nil for none
 	FinishReason string        // the model's: stop, length, tool_calls, content_filter, or another word
 	Usage        *Usage        // nil where nobody counted
 	Err          error         // why it failed

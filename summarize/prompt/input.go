@@ -32,7 +32,7 @@ func Nonce(compactionID uuid.UUID) string {
 type Result struct {
 	Text     string
 	Model    string    // that wrote it
-	Taken    int       // messages of the fold that the text tells of, the oldest ones
+	Taken    int       // how many of the oldest messages of the fold the text covers
 	Attempts []Attempt // also of a summarizer that gives no summary
 }
 

@@ -23,9 +23,10 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here;
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "reply", "server", "server/openai", "summarize", "summarize/jobs", "tree"},
-	"internal/telemetry": {"llm", "reply", "tree"},
-	"server":             {"chat", "fault", "internal/telemetry", "keys", "reply", "summarize", "transfer", "tree", "web"},
+	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "recall", "reply", "server", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree"},
+	"internal/telemetry": {"llm", "recall", "reply", "tree"},
+	"server":             {"chat", "fault", "internal/telemetry", "keys", "recall", "reply", "summarize", "transfer", "tree", "web"},
+	"server/mcp":         {"chat", "fault", "recall", "server", "summarize", "tree"},
 	"server/openai":      {"chat", "fault", "reply", "server", "summarize", "tree"},
 	"web":                {},
 	"chat":               {"fault"},
@@ -67,21 +68,23 @@ const lab = "lab"
 // owners says which packages besides cmd/ may import a foreign package, or one
 // below it.
 var owners = map[string][]string{
-	"flag":                        {}, // settings come from cmd/ as values
-	"github.com/alecthomas/kong":  {},
-	"github.com/jackc/pgx":        {"app", "db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "summarize/jobs", "tree"},
-	"github.com/labstack/echo":    {"server"},
-	"github.com/openai/openai-go": {"llm"},
-	"github.com/pressly/goose":    {"db/migrate"},
-	"github.com/riverqueue/river": {"db/migrate", "summarize/jobs"},
-	"github.com/tiktoken-go":      {},
-	"testing":                     {},
-	"github.com/testcontainers":   {},
-	"github.com/moby":             {},
-	"pgregory.net/rapid":          {},
-	"go.uber.org/goleak":          {},
-	"github.com/stretchr/testify": {},
-	"net/http/httptest":           {},
+	"flag":                            {}, // settings come from cmd/ as values
+	"github.com/alecthomas/kong":      {},
+	"github.com/jackc/pgx":            {"app", "db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "summarize/jobs", "tree"},
+	"github.com/labstack/echo":        {"server"},
+	"github.com/openai/openai-go":     {"llm"},
+	"github.com/modelcontextprotocol": {"server/mcp"},
+	"github.com/google/jsonschema-go": {"server/mcp"},
+	"github.com/pressly/goose":        {"db/migrate"},
+	"github.com/riverqueue/river":     {"db/migrate", "summarize/jobs"},
+	"github.com/tiktoken-go":          {},
+	"testing":                         {},
+	"github.com/testcontainers":       {},
+	"github.com/moby":                 {},
+	"pgregory.net/rapid":              {},
+	"go.uber.org/goleak":              {},
+	"github.com/stretchr/testify":     {},
+	"net/http/httptest":               {},
 }
 
 // onlyFiles says which file alone names a foreign package, so that its successor

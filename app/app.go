@@ -13,8 +13,8 @@
 //	}
 //	mux.Handle("/", c)
 //
-// The parts can be reached without HTTP as well: Store, Contexts, Replies and
-// Keys are the same that requests use.
+// The parts can be reached without HTTP as well: Store, Contexts, Replies, Recall
+// and Keys are the same that requests use.
 //
 // The package reads no flag and no environment, and listens on no address of its
 // own accord.
@@ -35,8 +35,10 @@ import (
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/mcp"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/jobs"
@@ -73,6 +75,8 @@ type Config struct {
 	Server  server.Config
 	OpenAI  openai.Recognition // what becomes of the requests of clients that keep their history themselves
 
+	RecallBytes int64 // of memory for the indexes of recall; 0 is recall.DefaultMaxBytes
+
 	Registry *prometheus.Registry // takes the figures; nil is a new one, with those of the process
 	Tracing  trace.TracerProvider // makes spans; nil for none, which costs nothing
 	Logger   *slog.Logger         // nil discards
@@ -87,6 +91,7 @@ type Coppice struct {
 	keys     *keys.Keys
 	contexts *summarize.Service
 	replies  *reply.Service
+	recall   *recall.Service
 	worker   *jobs.Worker
 	server   *server.Server
 	log      *slog.Logger
@@ -217,10 +222,15 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 		return err
 	}
 
+	c.recall = recall.New(cfg.RecallBytes)
+	if err := t.Recall(c.recall); err != nil {
+		return err
+	}
+
 	s := cfg.Server
-	s.Store, s.Keys, s.Contexts, s.Replies = c.store, c.keys, c.contexts, c.replies
+	s.Store, s.Keys, s.Contexts, s.Replies, s.Recall = c.store, c.keys, c.contexts, c.replies, c.recall
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
-	s.Surfaces = append([]server.Surface{cfg.OpenAI.Surface()}, s.Surfaces...)
+	s.Surfaces = append([]server.Surface{cfg.OpenAI.Surface(), mcp.Surface(cfg.Version)}, s.Surfaces...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)
 	if s.MaxReads == 0 {
@@ -250,6 +260,9 @@ func (c *Coppice) Contexts() *summarize.Service { return c.contexts }
 
 // Replies returns the service that answers branches, for every tenant.
 func (c *Coppice) Replies() *reply.Service { return c.replies }
+
+// Recall returns the service that answers questions about what Store returns.
+func (c *Coppice) Recall() *recall.Service { return c.recall }
 
 // Keys returns the API keys.
 func (c *Coppice) Keys() *keys.Keys { return c.keys }

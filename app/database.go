@@ -18,6 +18,8 @@ import (
 	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -206,6 +208,17 @@ func (d *Database) Migrated() (before, after int64) { return d.before, d.after }
 
 // Store returns a tenant's conversations.
 func (d *Database) Store(tenantID string) *tree.Store { return tree.New(d.pool).ForTenant(tenantID) }
+
+// QueueingStore returns a tenant's conversations for a program that goes on
+// appending: its appends queue compactions, which the servers on the database carry
+// out.
+func (d *Database) QueueingStore(tenantID string, contexts *summarize.Service) (*tree.Store, error) {
+	queue, err := jobs.New(d.pool, contexts, jobs.Config{Concurrency: -1, PollOnly: true, Logger: d.log})
+	if err != nil {
+		return nil, err
+	}
+	return tree.New(d.pool, tree.WithAppendHook(queue)).ForTenant(tenantID).CheckingSettings(contexts.CheckSettings), nil
+}
 
 // Keys returns the API keys.
 func (d *Database) Keys() *keys.Keys { return keys.New(d.pool) }

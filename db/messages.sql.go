@@ -466,27 +466,32 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 }
 
 const listMessages = `-- name: ListMessages :many
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning,
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
+       end, 0)::integer as sibling_count
 from conversations c
-cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
-where c.id = $2 and c.tenant_id = $3
+cross join unnest($2::uuid[]) with ordinality as wanted (id, position)
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+where c.id = $1 and c.tenant_id = $3
 order by wanted.position
 `
 
 type ListMessagesParams struct {
-	Ids            []pgtype.UUID
 	ConversationID pgtype.UUID
+	Ids            []pgtype.UUID
 	TenantID       string
 }
 
 type ListMessagesRow struct {
-	Node Node
+	Node         Node
+	SiblingCount int32
 }
 
 // In the order of @ids.
 func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {
-	rows, err := q.db.Query(ctx, listMessages, arg.Ids, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listMessages, arg.ConversationID, arg.Ids, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -518,6 +523,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
+			&i.SiblingCount,
 		); err != nil {
 			return nil, err
 		}

@@ -11,9 +11,10 @@ import (
 
 // wholeTenant names the queries that may read nodes of any conversation.
 var wholeTenant = map[string]string{
-	"FindConversations": "finds conversations by what their messages say, so it can't name one",
-	"SearchNewest":      "looks at the newest messages of a tenant, so it can't name one",
-	"SearchTenant":      "finds messages by their words in all conversations of a tenant, so it can't name one",
+	"FindConversations":         "finds conversations by what their messages say, so it can't name one",
+	"SearchNewest":              "looks at the newest messages of a tenant, so it can't name one",
+	"SearchTenant":              "finds messages by their words in all conversations of a tenant, so it can't name one",
+	"ListConversationsWithWord": "finds conversations by a word of their messages, so it can't name one",
 }
 
 // Every term of every query that reads nodes names conversation_id: a plan then

@@ -14,9 +14,9 @@ import (
 
 const getRecallBranch = `-- name: GetRecallBranch :one
 
-select n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
+select n.id as head_id, n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
 from conversations c
-join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
 where c.id = $1 and c.tenant_id = $3
 `
 
@@ -27,6 +27,7 @@ type GetRecallBranchParams struct {
 }
 
 type GetRecallBranchRow struct {
+	HeadID       pgtype.UUID
 	Version      string
 	PrefixID     pgtype.UUID
 	MessageCount int32
@@ -40,16 +41,59 @@ type GetRecallBranchRow struct {
 // stored again under its old id has another one. No message can be pruned
 // without those below it, so a head whose version is known vouches for its whole
 // path. A sibling's prune changes it too, which only costs a second reading.
+// No @head_id stands for the active head.
 func (q *Queries) GetRecallBranch(ctx context.Context, arg GetRecallBranchParams) (GetRecallBranchRow, error) {
 	row := q.db.QueryRow(ctx, getRecallBranch, arg.ConversationID, arg.HeadID, arg.TenantID)
 	var i GetRecallBranchRow
 	err := row.Scan(
+		&i.HeadID,
 		&i.Version,
 		&i.PrefixID,
 		&i.MessageCount,
 		&i.UpdatedAt,
 	)
 	return i, err
+}
+
+const listConversationsWithWord = `-- name: ListConversationsWithWord :many
+select n.conversation_id
+from (
+    select n.conversation_id, coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+    where n.kind = 'message'
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($1::text)::tsquery
+    limit $2) n
+where strpos((ts_lexize('simple', n.text))[1], $3::text) > 0
+`
+
+type ListConversationsWithWordParams struct {
+	Entries  string
+	RowLimit int32
+	Term     string
+}
+
+// The conversations of messages that have a word, also as a part of another one,
+// in the transaction that BeginSearch begins. Of those under the word's entries in
+// the index, @row_limit are looked at, whichever they are: nothing is sorted, so
+// that a common word costs its entries in the index and that many texts. The key in
+// an entry is a hash, so a message may be another tenant's: ListTenantsOwn tells.
+func (q *Queries) ListConversationsWithWord(ctx context.Context, arg ListConversationsWithWordParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listConversationsWithWord, arg.Entries, arg.RowLimit, arg.Term)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var conversation_id pgtype.UUID
+		if err := rows.Scan(&conversation_id); err != nil {
+			return nil, err
+		}
+		items = append(items, conversation_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listFolds = `-- name: ListFolds :many
@@ -83,6 +127,43 @@ func (q *Queries) ListFolds(ctx context.Context, arg ListFoldsParams) ([]ListFol
 	for rows.Next() {
 		var i ListFoldsRow
 		if err := rows.Scan(&i.ID, &i.AnchorID, &i.CutoffID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listTenantsOwn = `-- name: ListTenantsOwn :many
+select c.id, c.message_count
+from unnest($1::uuid[]) wanted (id)
+join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c where c.id = wanted.id and c.tenant_id = $2 and c.head_id is not null offset 0) c on true
+`
+
+type ListTenantsOwnParams struct {
+	Ids      []pgtype.UUID
+	TenantID string
+}
+
+type ListTenantsOwnRow struct {
+	ID           pgtype.UUID
+	MessageCount int32
+}
+
+// Of the conversations @ids, those that are the tenant's and have a message.
+func (q *Queries) ListTenantsOwn(ctx context.Context, arg ListTenantsOwnParams) ([]ListTenantsOwnRow, error) {
+	rows, err := q.db.Query(ctx, listTenantsOwn, arg.Ids, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTenantsOwnRow
+	for rows.Next() {
+		var i ListTenantsOwnRow
+		if err := rows.Scan(&i.ID, &i.MessageCount); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

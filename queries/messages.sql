@@ -145,7 +145,11 @@ where n.conversation_id = @conversation_id and n.id = any (@ids::uuid[]);
 
 -- name: ListMessages :many
 -- In the order of @ids.
-select sqlc.embed(nodes)
+select sqlc.embed(nodes),
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
+       end, 0)::integer as sibling_count
 from conversations c
 cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true

@@ -7,9 +7,10 @@
 -- path. A sibling's prune changes it too, which only costs a second reading.
 
 -- name: GetRecallBranch :one
-select n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
+-- No @head_id stands for the active head.
+select n.id as head_id, n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
 from conversations c
-join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
+join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
 where c.id = @conversation_id and c.tenant_id = @tenant_id;
 
 -- name: ListFolds :many
@@ -54,3 +55,23 @@ cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.*, n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by wanted.position;
+
+-- name: ListConversationsWithWord :many
+-- The conversations of messages that have a word, also as a part of another one,
+-- in the transaction that BeginSearch begins. Of those under the word's entries in
+-- the index, @row_limit are looked at, whichever they are: nothing is sorted, so
+-- that a common word costs its entries in the index and that many texts. The key in
+-- an entry is a hash, so a message may be another tenant's: ListTenantsOwn tells.
+select n.conversation_id
+from (
+    select n.conversation_id, coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+    where n.kind = 'message'
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
+    limit @row_limit) n
+where strpos((ts_lexize('simple', n.text))[1], @term::text) > 0;
+
+-- name: ListTenantsOwn :many
+-- Of the conversations @ids, those that are the tenant's and have a message.
+select c.id, c.message_count
+from unnest(@ids::uuid[]) wanted (id)
+join lateral (select c.* from conversations c where c.id = wanted.id and c.tenant_id = @tenant_id and c.head_id is not null offset 0) c on true;

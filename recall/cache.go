@@ -61,6 +61,12 @@ func (c *cache) used(conv *conversation) {
 	}
 }
 
+func (c *cache) stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Stats{Conversations: c.recent.Len(), Bytes: c.bytes}
+}
+
 func (c *cache) drop(e *list.Element) {
 	conv := c.recent.Remove(e).(*conversation)
 	delete(c.byKey, conv.key)

@@ -57,22 +57,13 @@ func (c *conversation) reset() {
 	c.index, c.whole = newIndex(), wholeness{}
 }
 
-// answer asks once.
-func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uuid.UUID, q Question) (Answer, error) {
-	state, err := store.BranchState(ctx, c.key.id, headID)
-	if err != nil {
-		return Answer{}, err
-	}
-	found, err := c.search(state, headID, q)
-	if errors.Is(err, errUnread) {
-		if err := c.load(ctx, store, headID, state, q.Scope); err != nil {
-			return Answer{}, err
-		}
-		found, err = c.search(state, headID, q)
-	}
-	if errors.Is(err, errUnread) {
-		return Answer{}, errChanged // another question saw a prune meanwhile
-	}
+// answer asks once. The statistics are those of a wider scope; nil for the
+// question's own.
+func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uuid.UUID, q Question, of *statistics) (Answer, error) {
+	var found found
+	state, err := c.search(ctx, store, headID, q.Scope, func(x *index, path []int32, state tree.BranchState) {
+		found = x.find(path, state, q, of)
+	})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -80,8 +71,9 @@ func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uui
 	if err != nil {
 		return Answer{}, err
 	}
+	answer.ConversationID, answer.HeadID, answer.Scope = c.key.id, state.HeadID, q.Scope
 	// What was read between two looks at the same version of the head is of its path.
-	again, err := store.BranchState(ctx, c.key.id, headID)
+	again, err := store.BranchState(ctx, c.key.id, state.HeadID)
 	if err == nil && again.Version != state.Version {
 		err = errChanged
 	}
@@ -91,28 +83,48 @@ func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uui
 // errUnread says that the index lacks some of the scope.
 var errUnread = errors.New("not read yet")
 
-// search ranks what the index has. All that it takes from it is copied.
-func (c *conversation) search(state tree.BranchState, headID uuid.UUID, q Question) (found, error) {
+// search calls f with the index when that has all of a scope, and the path to the
+// head. All that f takes from the index it has to copy.
+func (c *conversation) search(ctx context.Context, store *tree.Store, headID uuid.UUID, scope Scope, f func(*index, []int32, tree.BranchState)) (tree.BranchState, error) {
+	state, err := store.BranchState(ctx, c.key.id, headID)
+	if err != nil {
+		return state, err
+	}
+	err = c.look(state, scope, f)
+	if errors.Is(err, errUnread) {
+		if err := c.load(ctx, store, state, scope); err != nil {
+			return state, err
+		}
+		err = c.look(state, scope, f)
+	}
+	if errors.Is(err, errUnread) {
+		err = errChanged // another question saw a prune meanwhile
+	}
+	return state, err
+}
+
+func (c *conversation) look(state tree.BranchState, scope Scope, f func(*index, []int32, tree.BranchState)) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	x := c.index
-	head, known := x.byID[headID]
+	head, known := x.byID[state.HeadID]
 	if !known || x.entries[head].version != state.Version {
-		return found{}, errUnread
+		return errUnread
 	}
 	path, _, whole := x.path(head)
 	if !whole {
-		return found{}, errUnread
+		return errUnread
 	}
-	if q.Scope == ScopeConversation && c.whole != (wholeness{state.Messages, state.UpdatedAt}) {
-		return found{}, errUnread
+	if scope.whole() && c.whole != (wholeness{state.Messages, state.UpdatedAt}) {
+		return errUnread
 	}
-	return x.find(path, state, q), nil
+	f(x, path, state)
+	return nil
 }
 
 // load reads what the index lacks. Of several questions one reads, and the
 // others wait for it.
-func (c *conversation) load(ctx context.Context, store *tree.Store, headID uuid.UUID, state tree.BranchState, scope Scope) error {
+func (c *conversation) load(ctx context.Context, store *tree.Store, state tree.BranchState, scope Scope) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -122,23 +134,23 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, headID uuid.
 		c.forgetWords()
 		c.loading <- struct{}{}
 	}()
-	next := headID
-	switch version, known := c.version(headID); {
+	next := state.HeadID
+	switch version, known := c.version(next); {
 	case known && version == state.Version:
-		next = c.unreadAbove(headID)
+		next = c.unreadAbove(next)
 	case known:
 		c.reset()
 	}
 	if err := c.loadPath(ctx, store, next); err != nil {
 		return err
 	}
-	if scope == ScopeConversation {
+	if scope.whole() {
 		if err := c.loadRest(ctx, store); err != nil {
 			return err
 		}
 	}
 	// Between two looks at the same version of the head, its path was the same.
-	again, err := store.BranchState(ctx, c.key.id, headID)
+	again, err := store.BranchState(ctx, c.key.id, state.HeadID)
 	if err != nil || again.Version != state.Version {
 		c.reset()
 		if err == nil {
@@ -146,7 +158,7 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, headID uuid.
 		}
 		return err
 	}
-	if scope == ScopeConversation { // with all that was there when state was read, and perhaps more
+	if scope.whole() { // with all that was there when state was read, and perhaps more
 		c.mu.Lock()
 		c.whole = wholeness{state.Messages, state.UpdatedAt}
 		c.mu.Unlock()

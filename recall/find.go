@@ -29,27 +29,26 @@ type found struct {
 type foundHit struct {
 	id            uuid.UUID
 	score         float64
+	onBranch      bool
 	folded, whole bool        // whole: its body is shown
 	before, after []uuid.UUID // oldest first
 }
 
 // find searches the scope of a question on a path, and chooses what there is
 // room for.
-func (x *index) find(path []int32, state tree.BranchState, q Question) found {
+func (x *index) find(path []int32, state tree.BranchState, q Question, of *statistics) found {
 	first, end := x.folds(path, state)
-	members := path
-	switch q.Scope {
-	case ScopeFolded:
-		members = path[first:end]
-	case ScopeConversation:
-		members = make([]int32, len(x.entries))
-		for i := range members {
-			members[i] = int32(i)
-		}
+	var s *scope
+	switch {
+	case q.Scope == ScopeFolded:
+		s = x.newScope(path[first:end])
+	case q.Scope.whole():
+		s = x.everything()
+	default:
+		s = x.newScope(path)
 	}
-	s := x.newScope(members)
-	hits, sought := x.rank(s, q.Query, q.Limit)
-	f := found{searched: len(members), sought: sought}
+	hits, sought := x.rank(s, q.Query, q.Limit, of)
+	f := found{searched: len(s.members), sought: sought}
 	room := q.MaxTokens
 	shown := map[int32]bool{}
 	var numbers []int32
@@ -66,11 +65,12 @@ func (x *index) find(path []int32, state tree.BranchState, q Question) found {
 		}
 		room -= cost
 		depth := int(e.depth)
+		onBranch := depth < len(path) && path[depth] == hit.number
 		shown[hit.number] = true
 		numbers = append(numbers, hit.number)
 		f.hits = append(f.hits, foundHit{
 			id: e.id, score: hit.score, whole: whole,
-			folded: depth >= first && depth < end && path[depth] == hit.number,
+			onBranch: onBranch, folded: onBranch && depth >= first && depth < end,
 		})
 	}
 	x.surround(s, f.hits, numbers, shown, room)
@@ -164,7 +164,7 @@ func (f found) read(ctx context.Context, store *tree.Store, conversationID uuid.
 	stems := newStemmer()
 	for _, h := range f.hits {
 		n, m := len(h.before), len(h.after)
-		hit := Hit{Message: messages[n], Score: h.score, Folded: h.folded, Before: messages[:n:n], After: messages[n+1 : n+1+m : n+1+m]}
+		hit := Hit{Message: messages[n], Score: h.score, OnBranch: h.onBranch, Folded: h.folded, Before: messages[:n:n], After: messages[n+1 : n+1+m : n+1+m]}
 		messages = messages[n+1+m:]
 		hit.Excerpt = excerpt(stems, said(chat.Read(hit.Message.Body)), f.sought)
 		if !h.whole {

@@ -67,32 +67,77 @@ func (x *index) newScope(members []int32) *scope {
 	return s
 }
 
+// everything is the scope of all entries.
+func (x *index) everything() *scope {
+	members := make([]int32, len(x.entries))
+	for i := range members {
+		members[i] = int32(i)
+	}
+	return x.newScope(members)
+}
+
 // A ranked entry is one that answers a question, with its score.
 type ranked struct {
 	number int32
 	score  float64
 }
 
-// A question's word stands for the terms that it has in the languages of the
-// scope.
-type alternatives []term
+// alternatives are the terms that a word of a question has in the languages of
+// the scope.
+type alternatives struct {
+	word  string
+	terms []term
+}
 
-// rank gives the entries of a scope that answer a question best, best first,
-// and the terms that they were found by.
-func (x *index) rank(s *scope, question string, limit int) ([]ranked, map[term]bool) {
-	words := x.alternatives(s, question)
-	sought := map[term]bool{}
-	for _, w := range words {
-		for _, t := range w {
-			sought[t] = true
+// statistics are what the weight of a word depends on: those of the scope that is
+// searched, or of several conversations together, so that scores in one compare
+// with scores in another.
+type statistics struct {
+	messages, words float64
+	having          map[string]float64 // by a question's word: messages that have it
+}
+
+// count adds a scope's to the statistics.
+func (of *statistics) count(x *index, s *scope, question string) {
+	of.messages += float64(len(s.members))
+	of.words += x.wordsIn(s)
+	counted := make([]bool, len(x.entries))
+	for _, w := range x.alternatives(s, question) {
+		clear(counted)
+		for _, t := range w.terms {
+			for n := range x.postings[t].all() {
+				if s.inside[n] && !counted[n] {
+					counted[n] = true
+					of.having[w.word]++
+				}
+			}
 		}
 	}
-	total := 0.0
+}
+
+func (x *index) wordsIn(s *scope) (total float64) {
 	for _, m := range s.members {
 		total += float64(x.entries[m].words)
 	}
+	return total
+}
+
+// rank gives the entries of a scope that answer a question best, best first,
+// and the terms that they were found by. The statistics are nil where they are
+// those of the scope.
+func (x *index) rank(s *scope, question string, limit int, of *statistics) ([]ranked, map[term]bool) {
+	words := x.alternatives(s, question)
+	sought := map[term]bool{}
+	for _, w := range words {
+		for _, t := range w.terms {
+			sought[t] = true
+		}
+	}
+	if of == nil {
+		of = &statistics{messages: float64(len(s.members)), words: x.wordsIn(s)}
+	}
 	scorer := scorer{
-		x: x, scope: s, average: max(1, total/float64(max(1, len(s.members)))),
+		x: x, scope: s, of: of,
 		counts: make([]float32, len(x.entries)), passed: make([]float32, len(x.entries)), scores: make([]float64, len(x.entries)),
 	}
 	for _, w := range words {
@@ -136,7 +181,7 @@ func (x *index) alternatives(s *scope, question string) (words []alternatives) {
 			continue
 		}
 		seen[w.text] = true
-		var terms alternatives
+		var terms []term
 		for _, l := range present {
 			if t, ok := stems.termIn(w, l); ok && !slices.Contains(terms, t) {
 				terms = append(terms, t)
@@ -144,7 +189,7 @@ func (x *index) alternatives(s *scope, question string) (words []alternatives) {
 		}
 		if len(terms) > 0 && !same[terms[0]] {
 			same[terms[0]] = true
-			words = append(words, terms)
+			words = append(words, alternatives{w.text, terms})
 		}
 	}
 	if len(words) > maxTerms {
@@ -175,7 +220,7 @@ func (x *index) rarest(s *scope, words []alternatives) []alternatives {
 	var places []place
 	for i, w := range words {
 		count := 0
-		for _, t := range w {
+		for _, t := range w.terms {
 			for n := range x.postings[t].all() {
 				if s.inside[n] {
 					count++
@@ -198,12 +243,12 @@ func (x *index) rarest(s *scope, words []alternatives) []alternatives {
 
 // A scorer adds up the scores of a question's words. Its slices are by number.
 type scorer struct {
-	x       *index
-	scope   *scope
-	average float64 // words of a message
-	counts  []float32
-	passed  []float32 // the best score for the word at hand, of an entry's own and what is passed on to it
-	scores  []float64
+	x      *index
+	scope  *scope
+	of     *statistics
+	counts []float32
+	passed []float32 // the best score for the word at hand, of an entry's own and what is passed on to it
+	scores []float64
 
 	having  []int32 // entries that have the word at hand
 	reached []int32 // entries with something in passed
@@ -211,7 +256,7 @@ type scorer struct {
 
 func (c *scorer) add(word alternatives) {
 	c.having, c.reached = c.having[:0], c.reached[:0]
-	for _, t := range word {
+	for _, t := range word.terms {
 		for n, count := range c.x.postings[t].all() {
 			if !c.scope.inside[n] {
 				continue
@@ -222,13 +267,15 @@ func (c *scorer) add(word alternatives) {
 			c.counts[n] += float32(count)
 		}
 	}
-	all, having := float64(len(c.scope.members)), float64(len(c.having))
+	all, having := c.of.messages, float64(len(c.having))
+	having = max(having, c.of.having[word.word])
+	average := max(1, c.of.words/max(1, all))
 	rarity := math.Log(1 + (all-having+0.5)/(having+0.5))
 	for _, n := range c.having {
 		e := &c.x.entries[n]
 		count := float64(c.counts[n])
 		c.counts[n] = 0
-		score := float32(rarity * count * (k1 + 1) / (count + k1*(1-b+b*float64(e.words)/c.average)))
+		score := float32(rarity * count * (k1 + 1) / (count + k1*(1-b+b*float64(e.words)/average)))
 		c.pass(n, score)
 		c.up(n, score*e.reach*before)
 		c.down(n, score*e.reach*after, steps)

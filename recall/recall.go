@@ -18,7 +18,11 @@ const (
 	ScopeFolded       Scope = "folded"       // messages of the branch that its applicable summary replaces
 	ScopeBranch       Scope = "branch"       // all messages of the branch
 	ScopeConversation Scope = "conversation" // all messages of the conversation
+	ScopeTenant       Scope = "tenant"       // the tenant's conversations that have most of the question's words; see RecallTenant
 )
+
+// whole tells whether a scope has messages of other branches.
+func (s Scope) whole() bool { return s == ScopeConversation || s == ScopeTenant }
 
 // Limits of a question.
 const (
@@ -39,21 +43,24 @@ type Question struct {
 
 // An Answer has the messages that were found, the best first.
 type Answer struct {
-	Hits     []Hit
-	Searched int // messages in the scope
-	Omitted  int // hits for which MaxTokens had no room
+	ConversationID, HeadID uuid.UUID // of the branch that was asked about; uuid.Nil where a tenant was
+	Scope                  Scope
+	Hits                   []Hit
+	Searched               int // messages in the scope
+	Omitted                int // hits for which MaxTokens had no room
 }
 
 // A Hit is a message that answers a question. Before and After are the messages
 // around it on the branch, oldest first, as far as there was room. No message
 // occurs twice in an answer.
 type Hit struct {
-	Message tree.Message // its Body is nil where there was no room for it
-	Excerpt string       // the part of its text where most of the question's words stand
-	Score   float64      // comparable within one answer only
-	Folded  bool         // the branch's applicable summary replaces it
-	Before  []tree.Message
-	After   []tree.Message
+	Message  tree.Message // its Body is nil where there was no room for it
+	Excerpt  string       // the part of its text where most of the question's words stand
+	Score    float64      // comparable within one answer only
+	OnBranch bool         // it lies on the branch that was asked about; in scope tenant, on the active one of its conversation
+	Folded   bool         // the applicable summary of that branch replaces it
+	Before   []tree.Message
+	After    []tree.Message
 }
 
 // A Service answers questions about conversations. Several goroutines may use
@@ -74,31 +81,59 @@ func New(maxBytes int64) *Service {
 	return &Service{newCache(maxBytes)}
 }
 
-// tries is how often a question is asked again because something was pruned
-// while it was answered.
-const tries = 3
+// Stats are figures of a Service.
+type Stats struct {
+	Conversations int   // whose indexes are in memory
+	Bytes         int64 // that they take, about
+}
+
+// Stats returns the figures as they are now.
+func (s *Service) Stats() Stats { return s.cache.stats() }
 
 // Recall returns the messages that answer a question on the branch that ends in
-// headID. All of them are on that branch, or in the conversation if that is the
-// scope. A message that was pruned before the call is not among them.
+// headID, or in the active head where headID is uuid.Nil. All of them are on
+// that branch, or in the conversation or the tenant if that is the scope. A
+// message that was pruned before the call is not among them.
 //
 // The first question about a conversation reads the branch, at 6,000 to 60,000
 // messages a second, depending on their length. A later question reads the
 // messages that were appended since.
-func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, q Question) (_ Answer, err error) {
+func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, q Question) (answer Answer, err error) {
 	defer fault.Wrap(&err, "recall.Recall(%s, head %s)", conversationID, headID)
 	if q, err = q.checked(); err != nil {
 		return Answer{}, err
 	}
+	if q.Scope == ScopeTenant {
+		state, err := store.BranchState(ctx, conversationID, headID)
+		if err != nil {
+			return Answer{}, err
+		}
+		answer, err = s.tenant(ctx, store, q)
+		answer.ConversationID, answer.HeadID = conversationID, state.HeadID
+		return answer, err
+	}
+	err = s.ask(store, conversationID, func(c *conversation) (err error) {
+		answer, err = c.answer(ctx, store, headID, q, nil)
+		return err
+	})
+	return answer, err
+}
+
+// tries is how often a question is asked again because something was pruned
+// while it was answered.
+const tries = 3
+
+// ask calls f with what is known of a conversation, and again where something was
+// pruned meanwhile.
+func (s *Service) ask(store *tree.Store, conversationID uuid.UUID, f func(*conversation) error) error {
 	c := s.cache.get(key{store.TenantID(), conversationID})
 	defer s.cache.used(c)
 	for range tries {
-		answer, err := c.answer(ctx, store, headID, q)
-		if err == nil || !errors.Is(err, errChanged) {
-			return answer, err
+		if err := f(c); !errors.Is(err, errChanged) {
+			return err
 		}
 	}
-	return Answer{}, fault.New(fault.Conflict, "conversation_changed", "",
+	return fault.New(fault.Conflict, "changed_meanwhile", "",
 		"The conversation was pruned again and again while the question was answered. Ask again.")
 }
 
@@ -108,19 +143,19 @@ var errChanged = errors.New("the branch changed")
 func (q Question) checked() (Question, error) {
 	switch {
 	case len(q.Query) > MaxQueryBytes:
-		return q, fault.New(fault.Invalid, "query_too_long", "query", "The question has %d bytes, and %d is the most. Ask in fewer words.", len(q.Query), MaxQueryBytes)
+		return q, fault.New(fault.TooLarge, "query_too_large", "query", "The question has %d bytes, and %d is the most. Ask in fewer words.", len(q.Query), MaxQueryBytes)
 	case len(wordsOf(q.Query)) == 0:
 		return q, fault.New(fault.Invalid, "empty_query", "query", "Say in words what to look for.")
 	case q.Limit < 0 || q.Limit > MaxLimit:
 		return q, fault.New(fault.Invalid, "invalid_limit", "limit", "Ask for 1 to %d messages.", MaxLimit)
 	case q.MaxTokens < 0 || q.MaxTokens > MaxMaxTokens:
-		return q, fault.New(fault.Invalid, "invalid_max_tokens", "max_tokens", "Ask for 1 to %d tokens.", MaxMaxTokens)
+		return q, fault.New(fault.Invalid, "invalid_parameter", "max_tokens", "Ask for 1 to %d tokens.", MaxMaxTokens)
 	}
 	if q.Scope == "" {
 		q.Scope = ScopeFolded
 	}
-	if !slices.Contains([]Scope{ScopeFolded, ScopeBranch, ScopeConversation}, q.Scope) {
-		return q, fault.New(fault.Invalid, "invalid_scope", "scope", "The scope is %s, %s or %s.", ScopeFolded, ScopeBranch, ScopeConversation)
+	if !slices.Contains([]Scope{ScopeFolded, ScopeBranch, ScopeConversation, ScopeTenant}, q.Scope) {
+		return q, fault.New(fault.Invalid, "invalid_parameter", "scope", "The scope is %s, %s, %s or %s.", ScopeFolded, ScopeBranch, ScopeConversation, ScopeTenant)
 	}
 	if q.Limit == 0 {
 		q.Limit = DefaultLimit

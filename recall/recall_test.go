@@ -49,11 +49,11 @@ func TestBadQuestions(t *testing.T) {
 	}{
 		{recall.Question{}, "empty_query", id, head},
 		{recall.Question{Query: " ?! 🙂 "}, "empty_query", id, head},
-		{recall.Question{Query: strings.Repeat("a ", recall.MaxQueryBytes)}, "query_too_long", id, head},
+		{recall.Question{Query: strings.Repeat("a ", recall.MaxQueryBytes)}, "query_too_large", id, head},
 		{recall.Question{Query: "a", Limit: -1}, "invalid_limit", id, head},
 		{recall.Question{Query: "a", Limit: recall.MaxLimit + 1}, "invalid_limit", id, head},
-		{recall.Question{Query: "a", MaxTokens: recall.MaxMaxTokens + 1}, "invalid_max_tokens", id, head},
-		{recall.Question{Query: "a", Scope: "all"}, "invalid_scope", id, head},
+		{recall.Question{Query: "a", MaxTokens: recall.MaxMaxTokens + 1}, "invalid_parameter", id, head},
+		{recall.Question{Query: "a", Scope: "all"}, "invalid_parameter", id, head},
 		{recall.Question{Query: "a"}, "conversation_not_found", uuid.New(), head},
 		{recall.Question{Query: "a"}, "message_not_found", id, uuid.New()},
 	} {

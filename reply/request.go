@@ -40,6 +40,8 @@ type Request struct {
 	// Messages becomes the active head, and then the answer when it is stored,
 	// unless another branch was made active meanwhile.
 	KeepHead bool
+	// PathHash gives a new root a path hash, as tree.WithPathHash does.
+	PathHash bool
 	// HeadAtEnd leaves the active head where it is until the answer is stored,
 	// and moves it then, unless another branch was made active meanwhile. So
 	// replies that run at the same time begin at the same head and become
@@ -345,6 +347,9 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 	var options []tree.AppendOption
 	if a.request.KeepHead || a.request.HeadAtEnd {
 		options = append(options, tree.KeepHead())
+	}
+	if a.request.PathHash {
+		options = append(options, tree.WithPathHash())
 	}
 	if len(given) == 1 {
 		a.messages = make([]tree.Message, 1)

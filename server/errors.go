@@ -85,6 +85,10 @@ var answers = map[fault.Kind]struct {
 	unsupportedMedia: {status: http.StatusUnsupportedMediaType},
 }
 
+// ProblemOf returns what a client is told of an error. It is for surfaces whose good
+// answers may tell of one.
+func ProblemOf(err error) Problem { return toProblem(err) }
+
 // toProblem is the one place where errors become answers. An error of no kind
 // in the table, or without a code, is an internal error, whose cause only the
 // log tells.

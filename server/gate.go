@@ -92,6 +92,15 @@ func (g *gate) full(ctx context.Context) error {
 	return problemf(CodeTooManyStreams, "", "As many %s are under way as may be, and none ended in time. Send the request again.", g.what)
 }
 
+// Search waits for a turn among searches, for a route whose requests may search but
+// mostly don't. Whoever got one leaves.
+func (r *Request) Search(ctx context.Context) (leave func(), err error) {
+	return r.server.searches.enter(ctx, r.tenant, r.server.cfg.RequestTimeout)
+}
+
+// Patience is how long an answer may take that waits for no model.
+func (r *Request) Patience() time.Duration { return r.server.cfg.RequestTimeout }
+
 // takeTurns has requests wait that hold on to something for as long as their
 // client makes them: a tree or an export to a connection of the database while
 // it is read, an import to memory while it is written, a search to a connection

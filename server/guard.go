@@ -56,7 +56,7 @@ func (r *Request) fromOrigin(origin string) (done bool) {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-Request-Id")
 	h.Set("Access-Control-Max-Age", "600")
 	r.answer.WriteHeader(http.StatusNoContent)
 	return true

@@ -23,6 +23,9 @@ func (r *Request) note(err error, p Problem) {
 	}
 }
 
+// Note has the log tell of an error that a good answer holds.
+func (r *Request) Note(err error) { r.note(err, toProblem(err)) }
+
 // maxRequestID bounds what a client may call its request.
 const maxRequestID = 128
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -50,6 +51,9 @@ func (r *Request) Contexts() *summarize.Service { return r.server.cfg.Contexts.F
 
 // Replies returns the service of replies for the request's tenant.
 func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }
+
+// Recall returns the service that answers questions about the branches of Store.
+func (r *Request) Recall() *recall.Service { return r.server.cfg.Recall }
 
 // Value returns the value of a parameter in the pattern, unescaped.
 func (r *Request) Value(name string) string {

@@ -56,6 +56,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -102,6 +103,10 @@ type Config struct {
 	// service with the offline model. A program that sets Replies closes it
 	// after the last request.
 	Replies *reply.Service
+
+	// Recall answers questions about branches. nil is a service with the
+	// default bound on its memory.
+	Recall *recall.Service
 
 	// Surfaces are served beside the native one, each below a prefix of its
 	// own.
@@ -163,6 +168,9 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	if err := cfg.defaultLimits(); err != nil {
 		return nil, err
+	}
+	if cfg.Recall == nil {
+		cfg.Recall = recall.New(0)
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping

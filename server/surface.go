@@ -11,7 +11,7 @@ import (
 // routes below a prefix, handlers that answer in its form, and a form of
 // errors. The layers before the handlers are the same for every surface.
 type Surface struct {
-	Prefix   string // of the paths of its routes, such as /openai/v1/
+	Prefix   string // of the paths of its routes, such as /openai/v1/; the path before the last slash is one, too
 	Routes   []Route
 	MaxBody  int64 // bytes of a request's body; 0 is Config.MaxBodyBytes
 	AnyQuery bool  // take query parameters that the route doesn't have, or that stand twice
@@ -91,11 +91,16 @@ func (r *route) refused() *route {
 // made-up paths make no figures of their own.
 const nowhere = "none"
 
+// has tells whether a path is the surface's.
+func (s *Surface) has(path string) bool {
+	return strings.HasPrefix(path, s.Prefix) || path+"/" == s.Prefix
+}
+
 // surfaceOf finds the surface that a path belongs to. The first one, which is
 // the native one, has all that is no other's.
 func (s *Server) surfaceOf(path string) *Surface {
 	for _, surface := range s.surfaces[1:] {
-		if strings.HasPrefix(path, surface.Prefix) {
+		if surface.has(path) {
 			return surface
 		}
 	}
@@ -124,7 +129,7 @@ func (s *Server) check(surface *Surface) error {
 		switch {
 		case r.Handle == nil || r.Method == "":
 			return wrong("%s %s has no Method or no Handle", r.Method, r.Pattern)
-		case !strings.HasPrefix(r.Pattern, surface.Prefix):
+		case !surface.has(r.Pattern):
 			return wrong("%s %s is not below it", r.Method, r.Pattern)
 		case strings.Count(r.Pattern, "{") > maxIDs:
 			return wrong("%s has over %d parameters", r.Pattern, maxIDs)
@@ -150,7 +155,7 @@ func (s *Server) mount(surface Surface) {
 
 // serves tells whether a path is below a surface's prefix: it is then about
 // conversations, not about the server's operation.
-func (s *Server) serves(path string) bool { return strings.HasPrefix(path, s.surfaceOf(path).Prefix) }
+func (s *Server) serves(path string) bool { return s.surfaceOf(path).has(path) }
 
 // refuseNatively is the native surface's Refuse.
 func refuseNatively(p Problem, h http.Header) (status int, body []byte) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Messages reads messages by their ids, in the order of the ids. An id may occur
-// twice. An absent message is a fault.NotFound. The messages have no Siblings.
+// twice. An absent message is a fault.NotFound.
 func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ []Message, err error) {
 	defer db.Wrap(&err, "tree.Messages(%s, %d ids)", conversationID, len(ids))
 	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
@@ -22,8 +22,7 @@ func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uu
 	}
 	out := make([]Message, len(rows))
 	for i, row := range rows {
-		out[i] = fromMessage(row.Node, 0)
-		out[i].Siblings = Siblings{}
+		out[i] = fromMessage(row.Node, row.SiblingCount)
 	}
 	return out, nil
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// withPathHash gives a new root a path hash. What is appended below a message
-// that has one always gets one, whoever appends it.
-func withPathHash() AppendOption { return func(o *appendOptions) { o.hashed = true } }
+// WithPathHash gives a new root a path hash, so that FindPath finds the messages
+// below it. A message below one that has a path hash always gets one.
+func WithPathHash() AppendOption { return func(o *appendOptions) { o.hashed = true } }
 
 // A Path is a stored path from a root to a head.
 type Path struct {
@@ -29,9 +29,9 @@ type Path struct {
 // AppendPath stores a whole path, root first, of a client that keeps no ids. It
 // finds the longest beginning of the path that is stored already, by what the
 // messages mean (chat.PathHash). It stores the rest as Append and AppendChain
-// do, so a changed message begins a branch. It finds only paths that AppendPath
-// began, together with everything that was appended below their messages. It
-// makes the conversation if there is none.
+// do, so a changed message begins a branch. It finds only paths whose root has
+// a path hash, together with everything that was appended below their messages.
+// It makes the conversation if there is none.
 //
 // The ids of the stored messages derive from the path, so two calls at the same
 // time store each message once. An error's field begins with "messages[i]".
@@ -92,7 +92,7 @@ func (s *Store) appendPath(ctx context.Context, conversationID uuid.UUID, path [
 
 // appendRest stores what of a path isn't known.
 func (s *Store) appendRest(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash, p Path, opts []AppendOption) (_ Path, err error) {
-	opts = append(opts[:len(opts):len(opts)], withPathHash())
+	opts = append(opts[:len(opts):len(opts)], WithPathHash())
 	for done := p.Known; done < len(path); {
 		chain := make([]NewMessage, min(len(path)-done, MaxChain))
 		for i := range chain {
@@ -149,7 +149,7 @@ func (s *Store) FindPath(ctx context.Context, conversationID uuid.UUID, hashes [
 }
 
 // RecognizedAnswers returns up to limit of the tenant's answers on paths that
-// AppendPath began. It begins behind the answer after, or with the first one if
+// have path hashes. It begins behind the answer after, or with the first one if
 // after has no ID. The answers of one conversation stand together.
 // Conversations are ordered by the time at which they were made, and answers by
 // the time at which they were given.

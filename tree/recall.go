@@ -22,6 +22,7 @@ type Version uint32
 // A BranchState lets a reader that remembers a branch see whether the branch
 // still stands.
 type BranchState struct {
+	HeadID    uuid.UUID // the active one, where that was asked for
 	Version   Version   // of the head
 	PrefixID  uuid.UUID // last of the leading system and developer messages; uuid.Nil for none
 	Messages  int       // of the whole conversation
@@ -48,8 +49,9 @@ type Text struct {
 }
 
 // BranchState reads the state of the branch that ends in headID, in two short
-// queries. The cost grows with the number of the conversation's summaries, and
-// not with the branch.
+// BranchState reads the state of the branch that ends in headID, in two short
+// queries. uuid.Nil stands for the active head. The cost grows with the number of
+// the conversation's summaries, and not with the branch.
 func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
 	defer fault.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
 	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})
@@ -63,7 +65,7 @@ func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 	if err != nil {
 		return BranchState{}, err
 	}
-	state := BranchState{Version: version, PrefixID: uuid.UUID(row.PrefixID.Bytes), Messages: int(row.MessageCount), UpdatedAt: row.UpdatedAt.UTC()}
+	state := BranchState{HeadID: uuid.UUID(row.HeadID.Bytes), Version: version, PrefixID: uuid.UUID(row.PrefixID.Bytes), Messages: int(row.MessageCount), UpdatedAt: row.UpdatedAt.UTC()}
 	folds, err := s.q.ListFolds(ctx, db.ListFoldsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
 	for _, f := range folds {
 		state.Folds = append(state.Folds, Fold{uuid.UUID(f.ID.Bytes), uuid.UUID(f.AnchorID.Bytes), uuid.UUID(f.CutoffID.Bytes)})

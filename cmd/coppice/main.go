@@ -42,6 +42,8 @@ type commands struct {
 	Replay      replayCommand      `cmd:"" help:"Write what the models that compacted were given, and gave."`
 	Prune       pruneCommand       `cmd:"" help:"Delete a message with all below it, or undo a summary."`
 	Search      searchCommand      `cmd:"" help:"Search the text of messages."`
+	Recall      recallCommand      `cmd:"" help:"Find the messages that answer a question."`
+	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve an agent over standard input and output (Model Context Protocol)."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

@@ -46,6 +46,7 @@ type serveCommand struct {
 	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
 	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of such a file may have (${default}). It is held in memory several times over."`
 	ImportSummaries   string        `enum:"keep, drop" default:"keep" placeholder:"keep|drop" group:"Limits" help:"What to do with the summaries of files imported over REST, which nobody has checked: keep them, marked as imported, or drop them (${default})."`
+	MaxRecallBytes    int64         `default:"268435456" placeholder:"BYTES" group:"Limits" help:"Memory for the words of conversations that were asked about by recall lately (${default})."`
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`
 }
 
@@ -129,6 +130,9 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 		return config, err
 	}
 	config.OpenAI = cmd.recognition()
+	if config.RecallBytes = cmd.MaxRecallBytes; config.RecallBytes <= 0 {
+		return config, usagef("--max-recall-bytes must be 1 or more")
+	}
 	config.Server = server.Config{
 		AllowedHosts:          cmd.AllowHost,
 		AllowedOrigins:        cmd.AllowOrigin,

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -58,6 +59,11 @@ func (t *Telemetry) Model(m llm.Model) llm.Model {
 // Replies adds the figures of replies.
 func (t *Telemetry) Replies(s *reply.Service) error {
 	return t.register(replyCollector{s})
+}
+
+// Recall adds the figures of recall.
+func (t *Telemetry) Recall(s *recall.Service) error {
+	return t.register(recallCollector{s})
 }
 
 // newBuildInfo is always 1, and tells by its labels which program runs.

@@ -155,17 +155,31 @@ func start(r *server.Request, req *Request, t target) (*reply.Reply, error) {
 	ask.Metadata["openai"] = marshal(noted{Echo: &req.Echo, Brought: len(t.said)})
 	fresh := t.conversation == uuid.Nil
 	if fresh {
-		c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: ask.Title})
+		c, err := ownConversation(r, req, t, ask.Title)
 		if err != nil {
 			return nil, err
 		}
-		ask.ConversationID = c.ID
+		ask.ConversationID, ask.PathHash = c.ID, true
 	}
 	rep, _, err := r.Replies().Start(r.Context(), ask)
 	if fresh && err != nil {
 		_ = r.Store().DeleteConversation(r.Context(), ask.ConversationID) // it is empty, and what is told is why
 	}
 	return rep, err
+}
+
+// ownConversation makes the conversation of a request that continues nothing. The first one
+// of an opening has an id that derives from it, by which recognized finds it.
+func ownConversation(r *server.Request, req *Request, t target, title string) (tree.Conversation, error) {
+	id, err := idOf(r, openingKind, openingOf(plain(t.said)), &req.Echo)
+	if err != nil {
+		return tree.Conversation{}, err
+	}
+	c, made, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{ID: id, Title: title})
+	if err == nil && !made || errors.Is(err, fault.Conflict) {
+		c, _, err = r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: title})
+	}
+	return c, err
 }
 
 // inInput names the parameter of this API that a refusal of the tree's or of the

@@ -37,7 +37,9 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 		}
 		t.said, err = opened(r, entries)
 	default:
-		at, t.said, err = resume(r, entries)
+		if at, t.said, err = resume(r, entries); err == nil && at == nil {
+			at, t.said, err = recognized(r, req, t.said)
+		}
 	}
 	if err != nil {
 		return t, err
@@ -50,6 +52,35 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 		}
 	}
 	return t, CheckCalls(pending, plain(t.said))
+}
+
+// openingKind is of the ids of conversations that begin with a response. They are
+// kept apart from those of chat completions, which all chats of one opening share.
+const openingKind = "response opening"
+
+// recognized finds the branch that a history continues of which no item has an
+// id, as a client sends it that answers a call at once. The first conversation of
+// its opening is looked at, and only more than the opening is recognized: two chats
+// that begin alike stay two conversations. at is nil where nothing is known.
+func recognized(r *server.Request, req *Request, all []said) (at *tree.Message, rest []said, err error) {
+	path := plain(all)
+	opening := openingOf(path)
+	if len(opening) == len(path) {
+		return nil, all, nil
+	}
+	id, err := idOf(r, openingKind, opening, &req.Echo)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, err := r.Store().FindPath(r.Context(), id, tree.HashPath(path))
+	if errors.Is(err, fault.NotFound) || err == nil && known.Known <= len(opening) {
+		return nil, all, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := r.Store().Message(r.Context(), id, known.HeadID)
+	return &m, all[known.Known:], err
 }
 
 // previous reads the answer that a request names as the one to go on from.

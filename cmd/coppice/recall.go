@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type recallCommand struct {
+	dataFlags
+	outputFlags
+	Limit     int      `default:"10" placeholder:"N" help:"Messages that answer, at most (${default})."`
+	MaxTokens int      `default:"4000" placeholder:"N" help:"Tokens of all messages that are shown, those around the answers included (${default})."`
+	Scope     string   `placeholder:"SCOPE" help:"Where to look: folded, branch, conversation or tenant. Without it, branch."`
+	Head      string   `default:"active" placeholder:"MESSAGE" help:"Message that the branch ends in: its id, the start of its id, or active."`
+	Words     []string `arg:"" name:"[conversation] question" help:"The conversation, by its id, the start of its id, or its title, and the question after it. Of one argument alone, all of the tenant's conversations are asked."`
+}
+
+func (cmd *recallCommand) Help() string {
+	return `Finds the messages of a branch that answer a question in plain words, best first, also those that a summary folded. Put the question in quotes: with one argument, the question is asked of all conversations.`
+}
+
+func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	q := recall.Question{Query: strings.Join(cmd.Words[len(cmd.Words)-1:], " "), Scope: recall.Scope(cmd.Scope), Limit: cmd.Limit, MaxTokens: cmd.MaxTokens}
+	switch {
+	case len(cmd.Words) > 2:
+		return usagef("there are %d arguments: give the conversation and the question, each in quotes where it has several words", len(cmd.Words))
+	case cmd.Limit == 0:
+		return usagef("--limit must be 1 or more")
+	case cmd.MaxTokens == 0:
+		return usagef("--max-tokens must be 1 or more")
+	case len(cmd.Words) == 1 && (cmd.Head != "active" || cmd.Scope != "" && q.Scope != recall.ScopeTenant):
+		return usagef("--head and --scope need a conversation before the question")
+	case q.Scope == "":
+		q.Scope = recall.ScopeBranch
+	}
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+		store := d.Store(cmd.Tenant)
+		answer, err := cmd.ask(ctx, store, q)
+		if err != nil {
+			return recallUsage(err)
+		}
+		if cmd.JSON {
+			return writeJSON(out, answer.AppendJSON(nil))
+		}
+		return writeRecalled(ctx, out, store, answer)
+	})
+}
+
+func (cmd *recallCommand) ask(ctx context.Context, store *tree.Store, q recall.Question) (recall.Answer, error) {
+	service := recall.New(0)
+	if len(cmd.Words) == 1 {
+		return service.RecallTenant(ctx, store, q)
+	}
+	c, err := findConversation(ctx, store, cmd.Words[0])
+	if err != nil {
+		return recall.Answer{}, err
+	}
+	head, err := findHead(ctx, store, c.ID, cmd.Head)
+	if err != nil {
+		return recall.Answer{}, err
+	}
+	return service.Recall(ctx, store, c.ID, head, q)
+}
+
+// recallUsage names the flag that a question is wrong by.
+func recallUsage(err error) error {
+	var wrong *fault.Error
+	if !errors.As(err, &wrong) || wrong.Kind != fault.Invalid && wrong.Kind != fault.TooLarge {
+		return err
+	}
+	flags := map[string]string{"limit": "--limit", "max_tokens": "--max-tokens", "scope": "--scope", "query": "the question"}
+	if flag, ok := flags[wrong.Field]; ok {
+		return usagef("%s: %s", flag, wrong.Detail)
+	}
+	return err
+}
+
+// writeRecalled prints each hit under a line that says where it stands, with the
+// messages around it as single lines.
+func writeRecalled(ctx context.Context, out *terminal.Console, store *tree.Store, a recall.Answer) error {
+	if len(a.Hits) == 0 {
+		out.Remark("Nothing found in %s.", terminal.Count(a.Searched, "message"))
+		return nil
+	}
+	titles := map[uuid.UUID]string{}
+	for i, h := range a.Hits {
+		if i > 0 {
+			out.Line("")
+		}
+		id := h.Message.ConversationID
+		if _, known := titles[id]; !known {
+			c, err := store.Conversation(ctx, id)
+			if err != nil {
+				return err
+			}
+			titles[id] = title(c)
+		}
+		place := terminal.Count(h.Message.Depth, "message") + " above"
+		switch {
+		case h.Folded:
+			place += ", folded"
+		case !h.OnBranch:
+			place += ", on another branch"
+		}
+		head := string(h.Message.Role) + ", " + clock(h.Message.CreatedAt) + ", " + place
+		out.Line("%s  %s", out.Bold(terminal.OneLine(titles[id], max(20, out.Width-len(head)-2))), out.Dim(head))
+		around := func(messages []tree.Message) {
+			for _, m := range messages {
+				out.Line("%s", out.Dim("  "+terminal.OneLine(string(m.Role)+": "+strings.Join(linesOf(chat.Read(m.Body)), " "), out.Width-2)))
+			}
+		}
+		around(h.Before)
+		out.Line("  %s", terminal.OneLine(h.Excerpt, out.Width-2))
+		around(h.After)
+		out.Line("%s", out.Dim("  coppice show "+id.String()+" "+h.Message.ID.String()))
+	}
+	if a.Omitted > 0 {
+		out.Remark("%s left out, for which --max-tokens has no room.", terminal.Count(a.Omitted, "message"))
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package recall
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// AppendJSON appends the answer as the REST API has it. A message for which there
+// was no room has its content null.
+func (a Answer) AppendJSON(dst []byte) []byte {
+	dst = appendID(dst, `{"conversation_id":`, a.ConversationID)
+	dst = appendID(dst, `,"head_id":`, a.HeadID)
+	dst = strconv.AppendQuote(append(dst, `,"scope":`...), string(a.Scope))
+	dst = strconv.AppendInt(append(dst, `,"searched":`...), int64(a.Searched), 10)
+	dst = strconv.AppendInt(append(dst, `,"omitted":`...), int64(a.Omitted), 10)
+	dst = append(dst, `,"data":[`...)
+	for i, h := range a.Hits {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = h.appendJSON(dst)
+	}
+	return append(dst, `]}`...)
+}
+
+// MarshalJSON is AppendJSON.
+func (a Answer) MarshalJSON() ([]byte, error) { return a.AppendJSON(nil), nil }
+
+func (h Hit) appendJSON(dst []byte) []byte {
+	m := h.Message
+	if m.Body == nil {
+		m.Body, _ = json.Marshal(map[string]any{"role": m.Role, "content": nil})
+	}
+	dst = m.AppendJSON(append(dst, `{"message":`...))
+	dst = appendString(append(dst, `,"excerpt":`...), h.Excerpt)
+	dst = strconv.AppendFloat(append(dst, `,"score":`...), h.Score, 'f', 4, 64)
+	dst = strconv.AppendBool(append(dst, `,"on_branch":`...), h.OnBranch)
+	dst = strconv.AppendBool(append(dst, `,"folded":`...), h.Folded)
+	dst = appendMessages(dst, `,"before":[`, h.Before)
+	dst = appendMessages(dst, `,"after":[`, h.After)
+	return append(dst, '}')
+}
+
+func appendMessages(dst []byte, name string, messages []tree.Message) []byte {
+	dst = append(dst, name...)
+	for i, m := range messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = m.AppendJSON(dst)
+	}
+	return append(dst, ']')
+}
+
+// appendString appends a string as JSON that leaves &, < and > as they are.
+func appendString(dst []byte, text string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a string has no error
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+}
+
+func appendID(dst []byte, name string, id uuid.UUID) []byte {
+	if dst = append(dst, name...); id == uuid.Nil {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendQuote(dst, id.String())
+}

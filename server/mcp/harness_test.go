@@ -1,0 +1,235 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/mcp"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// An api is a server with the surface.
+type api struct {
+	t        *testing.T
+	pool     *pgxpool.Pool
+	url      string
+	store    *tree.Store
+	contexts *summarize.Service
+	keys     *keys.Keys
+	log      *lockedBuffer
+}
+
+func newAPI(t *testing.T, changes ...func(*server.Config)) *api {
+	t.Helper()
+	pool := dbtest.New(t)
+	a := &api{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(lockedBuffer)}
+	settings := summarize.Defaults()
+	settings.MinFoldTokens, settings.SummaryTargetTokens, settings.KeepUserCapTokens = 50, 300, 100
+	var err error
+	if a.contexts, err = summarize.New(a.store, summarize.Config{Settings: settings}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := server.Config{
+		Store: a.store, Keys: a.keys, Loopback: true, Contexts: a.contexts, Surfaces: []server.Surface{mcp.Surface("test")},
+		Logger: slog.New(slog.NewJSONHandler(a.log, nil)),
+	}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	a.url = web.URL
+	return a
+}
+
+// key makes a key of a tenant.
+func (a *api) key(tenant string) string {
+	a.t.Helper()
+	_, secret, err := a.keys.Create(a.t.Context(), tenant, "")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return secret
+}
+
+// over connects a client over HTTP, with a key or with none.
+func (a *api) over(secret string) *client {
+	a.t.Helper()
+	return a.connect(&sdk.StreamableClientTransport{
+		Endpoint: a.url + mcp.Path, HTTPClient: &http.Client{Transport: keyed{secret}}, DisableStandaloneSSE: true,
+	})
+}
+
+// piped connects a client over pipes.
+func (a *api) piped(tenant string) *client {
+	a.t.Helper()
+	fromClient, toServer := io.Pipe()
+	fromServer, toClient := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- mcp.Run(context.WithoutCancel(a.t.Context()), mcp.Services{
+			Store: a.store.ForTenant(tenant), Contexts: a.contexts.ForTenant(tenant), Recall: recall.New(0), Version: "test",
+		}, fromClient, toClient)
+		toClient.Close()
+	}()
+	c := a.connect(&sdk.IOTransport{Reader: fromServer, Writer: toServer})
+	a.t.Cleanup(func() {
+		toServer.Close()
+		if err := <-ended; err != nil {
+			a.t.Errorf("the server ended: %v", err)
+		}
+	})
+	return c
+}
+
+func (a *api) connect(transport sdk.Transport) *client {
+	a.t.Helper()
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(a.t.Context(), transport, nil)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { session.Close() })
+	return &client{a.t, session}
+}
+
+type keyed struct{ secret string }
+
+func (k keyed) RoundTrip(req *http.Request) (*http.Response, error) {
+	if k.secret != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Authorization", "Bearer "+k.secret)
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+type client struct {
+	t       testing.TB
+	session *sdk.ClientSession
+}
+
+// send calls a tool.
+func (c *client) send(tool string, arguments any) *sdk.CallToolResult {
+	c.t.Helper()
+	res, err := c.session.CallTool(c.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		c.t.Fatalf("%s: %v", tool, err)
+	}
+	return res
+}
+
+// call calls a tool that should give an answer.
+func (c *client) call(tool string, arguments, out any) {
+	c.t.Helper()
+	res := c.send(tool, arguments)
+	if res.IsError {
+		c.t.Fatalf("%s: %s", tool, textOf(res))
+	}
+	structured, err := json.Marshal(res.StructuredContent)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var x, y any
+	if json.Unmarshal(structured, &x) != nil || json.Unmarshal([]byte(textOf(res)), &y) != nil || !sameJSON(x, y) {
+		c.t.Errorf("%s: the text is not the structured content:\n%s\n%s", tool, textOf(res), structured)
+	}
+	if out != nil {
+		if err := json.Unmarshal(structured, out); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// refused calls a tool that should refuse, with this code.
+func (c *client) refused(tool, code string, arguments any) string {
+	c.t.Helper()
+	res := c.send(tool, arguments)
+	text := textOf(res)
+	if !res.IsError || !strings.HasPrefix(text, code) {
+		c.t.Errorf("%s %v: %q, want the error %s", tool, arguments, text, code)
+	}
+	return text
+}
+
+func sameJSON(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+func textOf(res *sdk.CallToolResult) string {
+	if len(res.Content) == 0 {
+		return ""
+	}
+	text, _ := res.Content[0].(*sdk.TextContent)
+	return text.Text
+}
+
+// plant stores a conversation: question ┬ answer ─ thanks, and ─ other.
+func plant(t testing.TB, store *tree.Store, words string) (conversation uuid.UUID, ids []uuid.UUID) {
+	t.Helper()
+	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Title: "About " + words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(parent uuid.UUID, role, text string) {
+		body, _ := json.Marshal(map[string]string{"role": role, "content": text})
+		m, _, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, m.ID)
+	}
+	say(uuid.Nil, "user", "What is "+words+"?")
+	say(ids[0], "assistant", "A wood of "+words+" that is cut so that it grows again.")
+	say(ids[0], "assistant", "Another answer about "+words+".")
+	say(ids[1], "user", "Thank you for "+words+".")
+	return c.ID, ids
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (a *api) state() (digest string) {
+	a.t.Helper()
+	const query = `select md5(concat(
+		(select string_agg(c::text, '|' order by c.id) from conversations c), '#',
+		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n)))`
+	if err := a.pool.QueryRow(a.t.Context(), query).Scan(&digest); err != nil {
+		a.t.Fatal(err)
+	}
+	return digest
+}

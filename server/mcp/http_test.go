@@ -1,0 +1,149 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/mcp"
+)
+
+// post sends what no client of the SDK would.
+func (a *api) post(t testing.TB, body string, header map[string]string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", a.url+mcp.Path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for name, value := range header {
+		req.Header.Set(name, value)
+		if name == "Host" {
+			req.Host = value
+		}
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	out, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(out)
+}
+
+const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// The layers before the handler hold here as for every route, and say so in the
+// protocol's envelope of errors.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *server.Config) { c.MaxBodyBytes = 10_000 })
+	for name, test := range map[string]struct {
+		body   string
+		header map[string]string
+		status int
+		code   string
+	}{
+		"good":               {ping, nil, 200, ""},
+		"a batch":            {" [" + ping + "]", nil, 400, "invalid_json"},
+		"not UTF-8":          {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", nil, 400, "invalid_utf8"},
+		"too large":          {strings.Repeat(" ", 20_000) + ping, nil, 413, "body_too_large"},
+		"not JSON's type":    {ping, map[string]string{"Content-Type": "text/plain"}, 415, "unsupported_media_type"},
+		"another host":       {ping, map[string]string{"Host": "evil.example"}, 403, "forbidden_host"},
+		"another origin":     {ping, map[string]string{"Origin": "https://evil.example"}, 403, "cross_origin"},
+		"no JSON":            {`{"jsonrpc"`, nil, 400, ""},
+		"nothing":            {"", nil, 400, ""},
+		"an unknown method":  {`{"jsonrpc":"2.0","id":1,"method":"chop"}`, nil, 400, ""},
+		"an unknown version": {ping, map[string]string{"MCP-Protocol-Version": "1999-01-01"}, 400, ""},
+	} {
+		res, body := a.post(t, test.body, test.header)
+		if res.StatusCode != test.status || test.code != "" && !strings.Contains(body, `"data":{"code":"`+test.code+`"}`) {
+			t.Errorf("%s: %d %s", name, res.StatusCode, body)
+		}
+		if test.code != "" && !json.Valid([]byte(body)) {
+			t.Errorf("%s: no JSON: %s", name, body)
+		}
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		req, _ := http.NewRequestWithContext(t.Context(), method, a.url+mcp.Path, nil)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 405 || !strings.Contains(res.Header.Get("Allow"), "POST") {
+			t.Errorf("%s: %d, Allow %q", method, res.StatusCode, res.Header.Get("Allow"))
+		}
+	}
+	a.key("own") // from here on a key is needed
+	for name, header := range map[string]map[string]string{"no key": nil, "a wrong key": {"Authorization": "Bearer cop_nonsense"}} {
+		if res, body := a.post(t, ping, header); res.StatusCode != 401 || res.Header.Get("WWW-Authenticate") == "" || !strings.Contains(body, `"jsonrpc":"2.0"`) {
+			t.Errorf("%s: %d %s", name, res.StatusCode, body)
+		}
+	}
+}
+
+// The versions of the protocol that clients speak today, without sessions.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		res, body := a.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, version), nil)
+		if res.StatusCode != 200 || !strings.Contains(body, `"protocolVersion":"`+version+`"`) || res.Header.Get("Mcp-Session-Id") != "" {
+			t.Errorf("%s: %d %s", version, res.StatusCode, body)
+		}
+		if strings.Contains(body, "listChanged") || strings.Contains(body, "logging") {
+			t.Errorf("%s promises news: %s", version, body)
+		}
+	}
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}`
+	for method, want := range map[string]string{"server/discover": `"supportedVersions":["2026-07-28"`, "tools/list": `"cacheScope":"private"`, "subscriptions/listen": `"resultType":"complete"`} {
+		res, body := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"notifications":{"toolsListChanged":true},`+meta+`}}`, map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method})
+		if !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", method, res.StatusCode, body)
+		}
+	}
+}
+
+// Whatever is sent, the server lives, answers, and breaks nothing.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "hazel")
+	before := a.state()
+	value := rapid.SampledFrom([]string{`null`, `true`, `-1`, `1e400`, `""`, `"\u0000"`, `"\ud800"`, `"active"`, `[]`, `{}`, `[[[[[[[[]]]]]]]]`, strings.Repeat("[", 20_000), `"` + strings.Repeat("x", 5000) + `"`,
+		`"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa"`, `{"a":{"a":{"a":1}}}`, `99999999999999999999`, `"'; drop table nodes; --"`})
+	name := rapid.SampledFrom([]string{"conversation_id", "head_id", "query", "question", "id", "parent_id", "limit", "cursor", "max_tokens", "scope", "budget_tokens", "keep_messages", "__proto__", ""})
+	rapid.Check(t, func(rt *rapid.T) {
+		var members []string
+		for range rapid.IntRange(0, 4).Draw(rt, "members") {
+			members = append(members, fmt.Sprintf("%q:%s", name.Draw(rt, "name"), value.Draw(rt, "value")))
+		}
+		tool := rapid.SampledFrom([]string{"search", "fetch", "recall", "list_conversations", "list_branches", "read_branch", "explain_context", "append_messages", "fork_branch", "compact_branch", "drop"}).Draw(rt, "tool")
+		method := rapid.SampledFrom([]string{"tools/call", "tools/call", "resources/read", "initialize", "completion/complete", "tools/list"}).Draw(rt, "method")
+		params := fmt.Sprintf(`{"name":%q,"arguments":{%s}}`, tool, strings.Join(members, ","))
+		if rapid.IntRange(0, 5).Draw(rt, "odd") == 0 {
+			params = value.Draw(rt, "params")
+		}
+		res, body := a.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, rapid.SampledFrom([]string{"1", `"a"`}).Draw(rt, "id"), method, params), nil)
+		if res.StatusCode >= 500 || strings.Contains(body, "internal_error") {
+			rt.Fatalf("%s %s: %d %s", method, params, res.StatusCode, body)
+		}
+	})
+	if a.state() != before {
+		t.Error("something was changed")
+	}
+	if strings.Contains(a.log.String(), "panic") {
+		t.Errorf("something panicked: %s", a.log)
+	}
+}

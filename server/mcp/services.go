@@ -1,0 +1,138 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Services are what calls may use: those of one tenant.
+type Services struct {
+	Store    *tree.Store
+	Contexts *summarize.Service
+	Recall   *recall.Service
+	Version  string // of the program, for clients
+	Logger   *slog.Logger
+}
+
+// Run serves one client that writes to in and reads from out, until the client
+// closes in or ctx is done.
+func Run(ctx context.Context, s Services, in io.ReadCloser, out io.WriteCloser) error {
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &call{Services: s, failed: func(err error) {
+		if p := server.ProblemOf(err); p.Status >= 500 {
+			s.Logger.Error("a call failed", "code", p.Code, "error", err)
+		}
+	}}
+	err := New(s.Version).Run(c.in(ctx), &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine})
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// maxLine is how many bytes a message from a pipe has at most.
+const maxLine = 32 << 20
+
+// A call is the Services with what one request, or one client, brings besides.
+type call struct {
+	Services
+	request  context.Context                                 // that ends with the request; nil for none
+	patience time.Duration                                   // of work that waits for no model; 0 is any
+	search   func(context.Context) (leave func(), err error) // waits for a turn; nil for none
+	failed   func(error)                                     // is told of errors, maybe by several goroutines
+}
+
+type callKey struct{}
+
+func (c *call) in(ctx context.Context) context.Context { return context.WithValue(ctx, callKey{}, c) }
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// while gives a context for a call's work: it ends with the call and with the
+// request, and in time unless the work waits for a model.
+func (c *call) while(ctx context.Context, waits bool) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return true }
+	if c.request != nil {
+		stop = context.AfterFunc(c.request, func() { cancel(context.Cause(c.request)) })
+	}
+	bound, release := ctx, context.CancelFunc(func() {})
+	if c.patience > 0 && !waits {
+		bound, release = context.WithTimeout(ctx, c.patience)
+	}
+	return bound, func() {
+		release()
+		stop()
+		cancel(nil)
+	}
+}
+
+// do runs f, and gives its error as a client is told of it. A panic is an error,
+// as f runs in a goroutine of the SDK, where it would end the program.
+func do[Out any](ctx context.Context, waits bool, f func(context.Context, *call) (Out, error)) (out Out, err error) {
+	c := callOf(ctx)
+	ctx, cancel := c.while(ctx, waits)
+	defer cancel()
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+		if err != nil {
+			var none Out
+			c.failed(err)
+			out, err = none, refused{server.ProblemOf(err)}
+		}
+	}()
+	return f(ctx, c)
+}
+
+// turn waits for a turn among searches.
+func (c *call) turn(ctx context.Context) (leave func(), err error) {
+	if c.search == nil {
+		return func() {}, nil
+	}
+	return c.search(ctx)
+}
+
+// refused is an error as a client is told of it.
+type refused struct{ server.Problem }
+
+func (r refused) Error() string {
+	if r.Field != nil {
+		return fmt.Sprintf("%s (%s): %s", r.Code, *r.Field, r.Detail)
+	}
+	return fmt.Sprintf("%s: %s", r.Code, r.Detail)
+}
+
+// lastError keeps the last error that it is told of.
+type lastError struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (l *lastError) set(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
+func (l *lastError) get() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}

@@ -1,0 +1,76 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/server"
+)
+
+// A panic in a tool ends the call and not the program, and its client learns
+// nothing of it.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	var failed error
+	ctx := (&call{failed: func(err error) { failed = err }}).in(t.Context())
+	_, err := do(ctx, false, func(context.Context, *call) (int, error) { panic("quagga") })
+	var r refused
+	if !errors.As(err, &r) || r.Code != server.CodeInternalError || strings.Contains(err.Error(), "quagga") {
+		t.Errorf("%v", err)
+	}
+	if failed == nil || !strings.Contains(failed.Error(), "quagga") {
+		t.Errorf("the log is told %v", failed)
+	}
+}
+
+// A call ends with its request, and, unless it waits for a model, in time.
+func TestCallEnds(t *testing.T) {
+	t.Parallel()
+	until := func(c *call, waits bool) error {
+		c.failed = func(error) {}
+		_, err := do(c.in(t.Context()), waits, func(ctx context.Context, _ *call) (int, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+		return err
+	}
+	request, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, waits := range []bool{false, true} {
+		var r refused
+		if err := until(&call{request: request}, waits); !errors.As(err, &r) || r.Code != server.CodeRequestCanceled {
+			t.Errorf("a client that left: %v", err)
+		}
+	}
+	var r refused
+	if err := until(&call{patience: time.Millisecond}, false); !errors.As(err, &r) || r.Code != server.CodeTimeout {
+		t.Errorf("a call that takes too long: %v", err)
+	}
+	c := &call{patience: time.Nanosecond, failed: func(error) {}}
+	if _, err := do(c.in(t.Context()), true, func(ctx context.Context, _ *call) (int, error) { return 1, ctx.Err() }); err != nil {
+		t.Errorf("a call that waits for a model: %v", err)
+	}
+}
+
+// Of searches, some are under way at a time.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	full := fault.New(fault.TooMany, "too_many_streams", "", "Later.")
+	c := &call{search: func(context.Context) (func(), error) { return nil, full }, failed: func(error) {}}
+	for _, f := range []func() error{
+		func() error { _, err := search(t.Context(), c, SearchArguments{Query: "a"}); return err },
+		func() error { _, err := recallMessages(t.Context(), c, RecallArguments{Question: "a"}); return err },
+		func() error {
+			_, err := listConversations(t.Context(), c, ListConversationsArguments{Query: "a"})
+			return err
+		},
+	} {
+		if err := f(); !errors.Is(err, full) {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,342 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coppice-chat/coppice/server/mcp"
+)
+
+var update = flag.Bool("update", false, "write what the tests got to testdata")
+
+type m = map[string]any
+
+// What clients are told of the tools is in testdata/tools.json: a change of it is
+// a change of what models see.
+func TestTools(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	c := a.piped("default")
+	res, err := c.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.MarshalIndent(res.Tools, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "testdata/tools.json"
+	if *update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != string(got)+"\n" {
+		t.Errorf("the tools are not those of %s (run with -update if that is right): %v\n%s", file, err, got)
+	}
+	if strings.Contains(string(got), `"null"`) {
+		t.Error("a schema has a null")
+	}
+	for _, tool := range res.Tools {
+		h := tool.Annotations
+		if writes := slices.Contains([]string{"create_conversation", "append_messages", "fork_branch", "compact_branch"}, tool.Name); h.ReadOnlyHint == writes ||
+			h.DestructiveHint == nil || *h.DestructiveHint || h.OpenWorldHint == nil || *h.OpenWorldHint || tool.OutputSchema == nil || tool.Title == "" {
+			t.Errorf("%s: %+v", tool.Name, h)
+		}
+	}
+	if info := c.session.InitializeResult(); !strings.Contains(info.Instructions, "branch") || info.ServerInfo.Name != "coppice" || info.ServerInfo.Version != "test" {
+		t.Errorf("%+v", info)
+	}
+}
+
+// An agent's way through all tools, over both transports, with a key and without.
+func TestAgent(t *testing.T) {
+	t.Parallel()
+	open, closed := newAPI(t), newAPI(t)
+	for name, c := range map[string]*client{
+		"pipes": open.piped("piped"), "HTTP without a key": open.over(""), "HTTP with a key": closed.over(closed.key("keyed")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			(&client{t, c.session}).agent()
+		})
+	}
+}
+
+func (c *client) agent() {
+	t := c.t
+	t.Helper()
+	var made mcp.Conversation
+	id := uuid.NewString()
+	c.call("create_conversation", m{"id": id, "title": "Woods"}, &made)
+	c.call("create_conversation", m{"id": id, "title": "Woods"}, &made) // again
+	if made.ConversationID != id || made.Title != "Woods" || made.HeadID != "" {
+		t.Fatalf("created %+v", made)
+	}
+	var first, second mcp.Appended
+	messages := []m{
+		{"role": "user", "content": "Which shrub grows in the shade of the house?"},
+		{"role": "assistant", "content": "Hazel <and> dogwood & maple do.", "tool_calls": []m{{"id": "a", "type": "function", "function": m{"name": "look_up", "arguments": `{"word":"hazel"}`}}}},
+		{"role": "tool", "tool_call_id": "a", "content": []m{{"type": "text", "text": "Hazel: half shade."}}},
+	}
+	c.call("append_messages", m{"conversation_id": id, "parent_id": "active", "messages": messages}, &first)
+	if len(first.Messages) != 3 || first.HeadID != first.Messages[2] || !first.Created {
+		t.Fatalf("appended %+v", first)
+	}
+	own := uuid.NewString()
+	edit := m{"conversation_id": id, "parent_id": first.Messages[0], "messages": []m{{"id": own, "role": "assistant", "content": "Willow needs the sun."}}}
+	c.call("append_messages", edit, &second)
+	c.call("append_messages", edit, &second) // again
+	if second.Created || second.HeadID != own {
+		t.Fatalf("appended again %+v", second)
+	}
+
+	var branches mcp.Branches
+	c.call("list_branches", m{"conversation_id": id}, &branches)
+	if len(branches.Branches) != 2 || branches.Branches[0].HeadID != own || !branches.Branches[0].Active || branches.Branches[1].Messages != 3 {
+		t.Fatalf("branches %+v", branches)
+	}
+	var list mcp.Conversations
+	c.call("list_conversations", m{}, &list)
+	if len(list.Conversations) != 1 || list.Conversations[0].HeadID != own {
+		t.Fatalf("conversations %+v", list)
+	}
+
+	var read mcp.ReadBranch
+	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID}, &read)
+	if len(read.Messages) != 3 || !read.Complete || read.OlderHeadID != "" || read.Messages[1].Text != "Hazel <and> dogwood & maple do." ||
+		read.Messages[1].ToolCalls[0].Name != "look_up" || read.Messages[2].ToolCallID != "a" || read.Messages[2].Text != "Hazel: half shade." {
+		t.Fatalf("read %+v", read)
+	}
+	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID, "budget_tokens": read.Messages[2].Tokens + 1}, &read)
+	if len(read.Messages) != 1 || read.Complete || read.OlderHeadID != first.Messages[1] {
+		t.Fatalf("read a part %+v", read)
+	}
+	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID, "budget_tokens": 2}, &read)
+	if len(read.Messages) != 1 || !read.Messages[0].CutOff || read.Complete {
+		t.Fatalf("read what is too long %+v", read)
+	}
+	read = mcp.ReadBranch{}
+	c.call("read_branch", m{"conversation_id": id, "as_context": true}, &read)
+	if len(read.Messages) != 2 || !read.Complete || !strings.Contains(read.Status, "Token usage") || read.Messages[1].MessageID != own {
+		t.Fatalf("context %+v", read)
+	}
+
+	var recalled mcp.Recalled
+	c.call("recall", m{"question": "What about willows?", "conversation_id": id}, &recalled)
+	if len(recalled.Hits) != 2 || !slices.ContainsFunc(recalled.Hits, func(h mcp.RecalledHit) bool { return h.Message.MessageID == own && h.Score > 0 }) || recalled.Scope != "branch" || recalled.Searched != 2 {
+		t.Fatalf("recalled %+v", recalled)
+	}
+	c.call("recall", m{"question": "hazel", "conversation_id": id}, &recalled)
+	if len(recalled.Hits) != 0 {
+		t.Fatalf("recalled from another branch: %+v", recalled)
+	}
+	c.call("recall", m{"question": "Who likes hazels?"}, &recalled)
+	if len(recalled.Hits) == 0 || recalled.Scope != "tenant" {
+		t.Fatalf("recalled from all %+v", recalled)
+	}
+	var found mcp.SearchResults
+	c.call("search", m{"query": "willow sun"}, &found)
+	if len(found.Results) != 1 || found.Results[0].ID != id+"/"+own || found.Results[0].Title != "Woods" || found.Results[0].URL != "coppice://conversations/"+id+"/branches/"+own {
+		t.Fatalf("found %+v", found)
+	}
+	c.call("search", m{"query": "which of the shrubs would grow best in shade, and why do they?"}, &found) // no message has all of these
+	if len(found.Results) == 0 {
+		t.Fatal("a question finds nothing")
+	}
+	var fetched mcp.Fetched
+	c.call("fetch", m{"id": id + "/" + own}, &fetched)
+	if fetched.Text != "Willow needs the sun." || len(fetched.Before) != 1 || fetched.Metadata["role"] != "assistant" || fetched.Title != "Woods" {
+		t.Fatalf("fetched %+v", fetched)
+	}
+
+	var fork mcp.Conversation
+	c.call("fork_branch", m{"conversation_id": id, "message_id": "active", "title": "Fork"}, &fork)
+	if fork.ConversationID == id || fork.Title != "Fork" || fork.HeadID == "" {
+		t.Fatalf("forked %+v", fork)
+	}
+	c.compact(id)
+
+	for uri, want := range map[string]string{"coppice://conversations/" + id: `"title":"Woods"`, "coppice://conversations/" + id + "/branches/" + own: "Willow needs the sun.", "coppice://conversations/" + id + "/branches/active": id} {
+		res, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+		if err != nil || len(res.Contents) != 1 || !strings.Contains(res.Contents[0].Text, want) || res.CacheScope == "public" {
+			t.Errorf("%s: %+v, %v", uri, res, err)
+		}
+	}
+	for _, uri := range []string{"coppice://conversations/" + uuid.NewString(), "coppice://conversations/nonsense", "coppice://conversations/" + id + "/branches/" + uuid.NewString(), "file:///etc/passwd"} {
+		_, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+		var wire *jsonrpc.Error
+		if !errors.As(err, &wire) || !strings.Contains(strings.ToLower(wire.Message), "not found") {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+	templates, err := c.session.ListResourceTemplates(t.Context(), nil)
+	if err != nil || len(templates.ResourceTemplates) != 2 {
+		t.Errorf("%+v, %v", templates, err)
+	}
+}
+
+// compact grows a conversation, folds it, and asks for what was folded.
+func (c *client) compact(id string) {
+	t := c.t
+	t.Helper()
+	var chain []m
+	for i := range 30 {
+		chain = append(chain, m{"role": "user", "content": fmt.Sprintf("Tell me of tree number %d, which stands by the river and has grown for many years.", i)},
+			m{"role": "assistant", "content": fmt.Sprintf("Tree %d is an alder, and its code name is quagga%d. It has grown well in the wet ground since it was planted there.", i, i)})
+	}
+	var grown mcp.Appended
+	c.call("append_messages", m{"conversation_id": id, "parent_id": "active", "messages": chain}, &grown)
+	var explained mcp.Explained
+	c.call("explain_context", m{"conversation_id": id}, &explained)
+	if explained.HeadID != grown.HeadID || explained.ContextTokens == 0 || len(explained.Summaries) != 0 {
+		t.Fatalf("explained %+v", explained)
+	}
+	var done mcp.Compacted
+	c.call("compact_branch", m{"conversation_id": id, "keep_messages": 6, "instructions": "Keep the numbers."}, &done)
+	if done.Outcome != "saved" || done.FoldedMessages < 20 || done.SavedTokens <= 0 || done.SavedMessages < 20 || done.ContextTokens+done.SavedTokens != explained.ContextTokens || done.SummaryID == "" {
+		t.Fatalf("compacted %+v of %+v", done, explained)
+	}
+	c.call("explain_context", m{"conversation_id": id}, &explained)
+	if len(explained.Summaries) != 1 || !explained.Summaries[0].Applies {
+		t.Fatalf("explained after it %+v", explained)
+	}
+	var recalled mcp.Recalled
+	c.call("recall", m{"question": "Which tree is quagga3?", "conversation_id": id, "scope": "folded", "max_tokens": 200}, &recalled)
+	if !slices.ContainsFunc(recalled.Hits, func(h mcp.RecalledHit) bool { return h.Folded && strings.Contains(h.Message.Text, "quagga3.") }) {
+		t.Fatalf("recalled %+v", recalled)
+	}
+}
+
+// What can't be done says how to mend it, and changes nothing.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	id, ids := plant(t, a.store, "hazel")
+	before := a.state()
+	c := a.over("")
+	absent := uuid.NewString()
+	message := func(more m) m {
+		out := m{"role": "user", "content": "x"}
+		for name, value := range more {
+			out[name] = value
+		}
+		return m{"conversation_id": id.String(), "parent_id": ids[0].String(), "messages": []m{out}}
+	}
+	for _, test := range []struct {
+		tool, code string
+		arguments  m
+	}{
+		{"search", "empty_query", m{"query": ""}},
+		{"search", "invalid_limit", m{"query": "a", "limit": 51}},
+		{"search", "query_too_large", m{"query": strings.Repeat("a ", 40_000)}},
+		{"fetch", "invalid_id", m{"id": id.String()}},
+		{"fetch", "invalid_id", m{"id": "hazel/hazel"}},
+		{"fetch", "conversation_not_found", m{"id": absent + "/" + ids[0].String()}},
+		{"fetch", "message_not_found", m{"id": id.String() + "/" + absent}},
+		{"recall", "empty_query", m{"question": "?!"}},
+		{"recall", "invalid_parameter", m{"question": "a", "scope": "branch"}},
+		{"recall", "invalid_parameter", m{"question": "a", "scope": "all", "conversation_id": id.String()}},
+		{"recall", "invalid_limit", m{"question": "a", "limit": -1}},
+		{"recall", "message_not_found", m{"question": "a", "conversation_id": id.String(), "head_id": absent}},
+		{"list_conversations", "invalid_cursor", m{"cursor": "nonsense"}},
+		{"list_conversations", "invalid_limit", m{"limit": 101}},
+		{"list_branches", "conversation_not_found", m{"conversation_id": absent}},
+		{"read_branch", "invalid_id", m{"conversation_id": "hazel"}},
+		{"read_branch", "invalid_parameter", m{"conversation_id": id.String(), "budget_tokens": 100_001}},
+		{"read_branch", "message_not_found", m{"conversation_id": id.String(), "head_id": absent}},
+		{"explain_context", "conversation_not_found", m{"conversation_id": absent}},
+		{"create_conversation", "invalid_id", m{"id": "hazel"}},
+		{"create_conversation", "id_conflict", m{"id": id.String()}},
+		{"create_conversation", "title_too_large", m{"title": strings.Repeat("a", 10_000)}},
+		{"append_messages", "parent_not_found", m{"conversation_id": id.String(), "parent_id": absent, "messages": []m{{"role": "user", "content": "x"}}}},
+		{"append_messages", "empty_chain", m{"conversation_id": id.String(), "parent_id": ids[0].String(), "messages": []m{}}},
+		{"append_messages", "invalid_role", message(m{"role": "king"})},
+		{"append_messages", "validating", message(m{"content": 5})},
+		{"append_messages", "validating", message(m{"content": []any{5}})},
+		{"append_messages", "invalid_content", message(m{"content": []m{{"type": 5}}})},
+		{"append_messages", "invalid_id", message(m{"id": "x"})},
+		{"append_messages", "validating", message(m{"pinned": true})},
+		{"append_messages", "tool_call_not_found", message(m{"role": "tool", "tool_call_id": "a"})},
+		{"fork_branch", "message_not_found", m{"conversation_id": id.String(), "message_id": absent}},
+		{"compact_branch", "invalid_demand", m{"conversation_id": id.String(), "keep_messages": -1}},
+		{"compact_branch", "conversation_not_found", m{"conversation_id": absent}},
+		{"search", "validating", m{}},
+		{"search", "validating", m{"query": 5}},
+		{"search", "validating", m{"query": "a", "scope": "all"}},
+	} {
+		c.refused(test.tool, test.code, test.arguments)
+	}
+	if a.state() != before {
+		t.Error("a refused call changed something")
+	}
+	if log := a.log.String(); strings.Contains(log, "panic") || strings.Contains(log, `"level":"ERROR"`) {
+		t.Errorf("the log has an error: %s", log)
+	}
+}
+
+// Another tenant's ids answer as ids that don't exist, byte for byte, and no list
+// or search has anything of another tenant.
+func TestTenants(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	own, ownIDs := plant(t, a.store.ForTenant("own"), "hazel")
+	other, otherIDs := plant(t, a.store.ForTenant("other"), "hazel")
+	before := a.state()
+	calls := func(conversation, message string) map[string]m {
+		return map[string]m{
+			"fetch":           {"id": conversation + "/" + message},
+			"recall":          {"question": "hazel", "conversation_id": conversation, "head_id": message, "scope": "conversation"},
+			"list_branches":   {"conversation_id": conversation},
+			"read_branch":     {"conversation_id": conversation, "head_id": message},
+			"explain_context": {"conversation_id": conversation, "head_id": message},
+			"append_messages": {"conversation_id": conversation, "parent_id": message, "messages": []m{{"role": "user", "content": "x"}}},
+			"fork_branch":     {"conversation_id": conversation, "message_id": message},
+			"compact_branch":  {"conversation_id": conversation, "head_id": message},
+		}
+	}
+	for name, c := range map[string]*client{"HTTP": a.over(a.key("own")), "pipes": a.piped("own")} {
+		absent, absentID := uuid.NewString(), uuid.NewString()
+		for _, pair := range [][4]string{
+			{other.String(), otherIDs[0].String(), absent, absentID},
+			{own.String(), otherIDs[0].String(), own.String(), absentID},
+			{other.String(), ownIDs[0].String(), absent, ownIDs[0].String()},
+		} {
+			theirs, nobodys := calls(pair[0], pair[1]), calls(pair[2], pair[3])
+			for tool := range theirs {
+				if tool == "list_branches" && pair[0] == own.String() {
+					continue
+				}
+				x, y := c.send(tool, theirs[tool]), c.send(tool, nobodys[tool])
+				if !x.IsError || textOf(x) != textOf(y) {
+					t.Errorf("%s, %s: another's answers %q, and nobody's %q", name, tool, textOf(x), textOf(y))
+				}
+			}
+		}
+		for tool, arguments := range map[string]m{
+			"search": {"query": "hazel"}, "recall": {"question": "What is hazel?"}, "list_conversations": {"query": "hazel"},
+		} {
+			res := c.send(tool, arguments)
+			if res.IsError || strings.Contains(textOf(res), other.String()) || !strings.Contains(textOf(res), own.String()) {
+				t.Errorf("%s, %s: %s", name, tool, textOf(res))
+			}
+		}
+		if _, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "coppice://conversations/" + other.String()}); err == nil {
+			t.Errorf("%s: another's resource is read", name)
+		}
+	}
+	if a.state() != before {
+		t.Error("a call for another's changed something")
+	}
+}

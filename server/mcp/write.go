@@ -1,0 +1,212 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func addWrites(s *sdk.Server) {
+	add(s, tool{name: "create_conversation", title: "Create a conversation", writes: true,
+		description: "Makes a conversation without messages. With an id of your own the same call again gives the same conversation.",
+	}, createConversation)
+	add(s, tool{name: "append_messages", title: "Append messages", writes: true,
+		description: "Appends messages below a message, each below the one before, and makes the last one the active head. Below a message that has others below it, that begins another branch; nothing is overwritten. With ids of your own the same call again adds nothing.",
+	}, appendMessages)
+	add(s, tool{name: "fork_branch", title: "Fork a branch", writes: true,
+		description: "Copies the messages up to one, and the summaries that hold for them, into a new conversation.",
+	}, forkBranch)
+	add(s, tool{name: "compact_branch", title: "Compact a branch", writes: true, waits: true,
+		description: "Folds the older part of a branch into a summary, so that its context takes fewer tokens, and tells how many messages and tokens that saved. No message is lost: recall and read_branch still find them. It may take as long as the model that writes the summary.",
+	}, compactBranch)
+}
+
+type CreateConversationArguments struct {
+	ID    string `json:"id,omitempty" jsonschema:"a UUID of your own"`
+	Title string `json:"title,omitempty"`
+}
+
+func createConversation(ctx context.Context, c *call, in CreateConversationArguments) (out Conversation, err error) {
+	id, err := parseOptional(in.ID, "id")
+	if err != nil {
+		return out, err
+	}
+	conversation, _, err := c.Store.CreateConversation(ctx, tree.NewConversation{ID: id, Title: in.Title})
+	if err != nil {
+		return out, err
+	}
+	return conversationOf(conversation), nil
+}
+
+type AppendArguments struct {
+	ConversationID string       `json:"conversation_id" jsonschema:"id of the conversation"`
+	ParentID       string       `json:"parent_id" jsonschema:"id of the message to append below; active for the head of the active branch; root to begin the conversation, or another beginning of it"`
+	Messages       []NewMessage `json:"messages" jsonschema:"in their order, at most 1,000"`
+}
+
+// A NewMessage is a chat-completions message to append.
+type NewMessage struct {
+	ID         string  `json:"id,omitempty" jsonschema:"a UUID of your own"`
+	Role       string  `json:"role" jsonschema:"system, developer, user, assistant or tool"`
+	Content    Content `json:"content,omitzero" jsonschema:"text, or a list of parts as in chat completions"`
+	Name       string  `json:"name,omitempty" jsonschema:"tells speakers of one role apart"`
+	ToolCalls  Calls   `json:"tool_calls,omitzero" jsonschema:"of an assistant's message, as in chat completions"`
+	ToolCallID string  `json:"tool_call_id,omitempty" jsonschema:"the call that a tool's message answers"`
+}
+
+// Content and Calls are JSON that package chat reads.
+type (
+	Content struct{ json.RawMessage }
+	Calls   struct{ json.RawMessage }
+)
+
+// message gives the message to append.
+func (m NewMessage) message(path string) (n tree.NewMessage, err error) {
+	if n.ID, err = parseOptional(m.ID, path+".id"); err != nil {
+		return n, err
+	}
+	n.Body = chat.AppendObject(nil, []chat.Member{
+		{Name: "role", Value: quoted(m.Role)}, {Name: "content", Value: m.Content.RawMessage}, {Name: "tool_calls", Value: m.ToolCalls.RawMessage},
+		{Name: "tool_call_id", Value: quoted(m.ToolCallID)}, {Name: "name", Value: quoted(m.Name)},
+	})
+	return n, nil
+}
+
+// quoted gives text as JSON, and nothing for none.
+func quoted(text string) json.RawMessage {
+	if text == "" {
+		return nil
+	}
+	out, _ := json.Marshal(text) // a string has no error
+	return out
+}
+
+type Appended struct {
+	HeadID   string   `json:"head_id" jsonschema:"the last message, which names the branch"`
+	Created  bool     `json:"created" jsonschema:"false where all of it was there already"`
+	Messages []string `json:"messages" jsonschema:"ids of the messages, in their order"`
+	Tokens   int64    `json:"tokens" jsonschema:"of the whole branch"`
+}
+
+func appendMessages(ctx context.Context, c *call, in AppendArguments) (out Appended, err error) {
+	id, err := parseID(in.ConversationID, "conversation_id")
+	if err != nil {
+		return out, err
+	}
+	var chain []tree.NewMessage
+	for i, m := range in.Messages {
+		n, err := m.message(fmt.Sprintf("messages[%d]", i))
+		if err != nil {
+			return out, err
+		}
+		chain = append(chain, n)
+	}
+	parent, err := c.parent(ctx, id, in.ParentID)
+	if err != nil {
+		return out, err
+	}
+	stored, created, err := c.Store.AppendChain(ctx, id, parent, chain)
+	if err != nil {
+		return out, err
+	}
+	last := stored[len(stored)-1]
+	out = Appended{HeadID: last.ID.String(), Created: created, Messages: []string{}, Tokens: last.PathTokens}
+	for _, m := range stored {
+		out.Messages = append(out.Messages, m.ID.String())
+	}
+	return out, nil
+}
+
+// parent finds the message to append below; uuid.Nil is none.
+func (c *call) parent(ctx context.Context, conversationID uuid.UUID, name string) (uuid.UUID, error) {
+	switch name {
+	case "root":
+		return uuid.Nil, nil
+	case "active":
+		head, err := c.Store.Head(ctx, conversationID)
+		var wrong *fault.Error
+		if errors.As(err, &wrong) && wrong.Code == "no_active_head" { // there is no message yet
+			return uuid.Nil, nil
+		}
+		return head, err
+	}
+	return parseID(name, "parent_id")
+}
+
+type ForkArguments struct {
+	ConversationID string `json:"conversation_id" jsonschema:"id of the conversation"`
+	MessageID      string `json:"message_id" jsonschema:"the last message to copy; active for the head of the active branch"`
+	Title          string `json:"title,omitempty" jsonschema:"of the new conversation; that of the source where it is left out"`
+}
+
+func forkBranch(ctx context.Context, c *call, in ForkArguments) (out Conversation, err error) {
+	id, err := parseID(in.ConversationID, "conversation_id")
+	if err != nil {
+		return out, err
+	}
+	var message uuid.UUID
+	if in.MessageID == "active" {
+		message, err = c.Store.Head(ctx, id)
+	} else {
+		message, err = parseID(in.MessageID, "message_id")
+	}
+	if err != nil {
+		return out, err
+	}
+	fork, _, err := c.Store.Fork(ctx, id, message, tree.NewConversation{Title: in.Title})
+	if err != nil {
+		return out, err
+	}
+	return conversationOf(fork), nil
+}
+
+type CompactArguments struct {
+	Branch
+	Instructions string `json:"instructions,omitempty" jsonschema:"what the summary should take care of"`
+	KeepMessages *int   `json:"keep_messages,omitempty" jsonschema:"newest messages that stay verbatim, at least"`
+}
+
+type Compacted struct {
+	Outcome        string `json:"outcome" jsonschema:"saved, nothing_to_do, no_gain, superseded, stale or failed"`
+	Reason         string `json:"reason"`
+	SummaryID      string `json:"summary_id,omitempty"`
+	Model          string `json:"model,omitempty" jsonschema:"what wrote the summary"`
+	FoldedMessages int    `json:"folded_messages" jsonschema:"that the summary newly replaces"`
+	SavedMessages  int    `json:"saved_messages" jsonschema:"by which the context became shorter"`
+	SavedTokens    int    `json:"saved_tokens"`
+	ContextTokens  int    `json:"context_tokens" jsonschema:"of the branch's context now"`
+}
+
+func compactBranch(ctx context.Context, c *call, in CompactArguments) (out Compacted, err error) {
+	id, head, err := in.parse()
+	if err != nil {
+		return out, err
+	}
+	instructions := &in.Instructions
+	if in.Instructions == "" {
+		instructions = nil
+	}
+	demand, err := summarize.NewDemand(in.KeepMessages, instructions, nil)
+	if err != nil {
+		return out, err
+	}
+	k, err := c.Contexts.Compact(ctx, id, head, summarize.TriggerRequest, demand)
+	if err != nil {
+		return out, err
+	}
+	out = Compacted{Outcome: string(k.Outcome), Reason: k.Reason, ContextTokens: k.TokensBefore}
+	if k.Outcome == tree.OutcomeSaved {
+		out.SummaryID, out.Model, out.FoldedMessages, out.ContextTokens = k.SummaryID.String(), k.Model, k.FoldedMessages, k.TokensAfter
+		out.SavedMessages, out.SavedTokens = k.MessagesBefore-k.MessagesAfter, k.TokensBefore-k.TokensAfter
+	}
+	return out, nil
+}

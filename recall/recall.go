@@ -87,7 +87,7 @@ type Stats struct {
 	Bytes         int64 // that they take, about
 }
 
-// Stats returns the figures as they are now.
+// Stats returns the present figures.
 func (s *Service) Stats() Stats { return s.cache.stats() }
 
 // Recall returns the messages that answer a question on the branch that ends in

@@ -31,22 +31,22 @@ type Path struct {
 // messages mean (chat.PathHash). It stores the rest as Append and AppendChain
 // do, so a changed message begins a branch. It finds only paths whose root has
 // a path hash, together with everything that was appended below their messages.
-// It makes the conversation if there is none.
+// It makes the conversation of in if there is none.
 //
 // The ids of the stored messages derive from the path, so two calls at the same
 // time store each message once. An error's field begins with "messages[i]".
 //
 // A path that is stored already takes one round trip. Up to MaxChain new
 // messages take one more.
-func (s *Store) AppendPath(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, opts ...AppendOption) (p Path, err error) {
-	defer db.Wrap(&err, "tree.AppendPath(%s, %d messages)", conversationID, len(path))
+func (s *Store) AppendPath(ctx context.Context, in NewConversation, path []*chat.Message, opts ...AppendOption) (p Path, err error) {
+	defer db.Wrap(&err, "tree.AppendPath(%s, %d messages)", in.ID, len(path))
 	if len(path) == 0 {
 		return p, fault.New(fault.Invalid, "empty_chain", "messages", "The path is empty. Send one message or more.")
 	}
 	hashes := HashPath(path)
 	const tries = 5 // against others that append the same, or prune what was found
 	for range tries {
-		if p, err = s.appendPath(ctx, conversationID, path, hashes, opts); !changedMeanwhile(err) {
+		if p, err = s.appendPath(ctx, in, path, hashes, opts); !changedMeanwhile(err) {
 			break
 		}
 	}
@@ -72,14 +72,14 @@ func HashPath(path []*chat.Message) []chat.PathHash {
 	return hashes
 }
 
-func (s *Store) appendPath(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash, opts []AppendOption) (Path, error) {
-	p, err := s.FindPath(ctx, conversationID, hashes)
+func (s *Store) appendPath(ctx context.Context, in NewConversation, path []*chat.Message, hashes []chat.PathHash, opts []AppendOption) (Path, error) {
+	p, err := s.FindPath(ctx, in.ID, hashes)
 	if errors.Is(err, fault.NotFound) { // both the conversation and what is in it, or neither
 		err = s.inTx(ctx, func(s *Store) error {
-			if _, _, err := s.CreateConversation(ctx, NewConversation{ID: conversationID}); err != nil {
+			if _, _, err := s.CreateConversation(ctx, in); err != nil {
 				return err
 			}
-			p, err = s.appendRest(ctx, conversationID, path, hashes, Path{}, opts)
+			p, err = s.appendRest(ctx, in.ID, path, hashes, Path{}, opts)
 			return err
 		})
 		return p, err
@@ -87,7 +87,7 @@ func (s *Store) appendPath(ctx context.Context, conversationID uuid.UUID, path [
 	if err != nil {
 		return p, err
 	}
-	return s.appendRest(ctx, conversationID, path, hashes, p, opts)
+	return s.appendRest(ctx, in.ID, path, hashes, p, opts)
 }
 
 // appendRest stores what of a path isn't known.

@@ -21,8 +21,8 @@ var (
 	ErrAnswerTooLong = errors.New("answer too long") // the answer is over the client's limit
 )
 
-// An Error says why a model gave no answer. It never holds the key or text of
-// messages, not even what a provider quoted of them, so it can be logged and
+// An Error says why a model gave no answer. It never holds the key or the text
+// of messages, not even text that a provider quoted. So it can be logged and
 // shown.
 type Error struct {
 	Kind       error         // one of the kinds above

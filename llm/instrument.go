@@ -10,14 +10,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Instruments are told of a model's calls: how they went, and never what was
-// said.
+// Instruments receive how the calls of a model went. They never receive the
+// text of messages.
 type Instruments struct {
 	TracerProvider trace.TracerProvider // makes a span of each call; nil for none
 	Observe        func(Call)           // is called when each has ended; nil for none
 }
 
-// A Call is what became of a call of a model.
+// A Call is the result of one call of a model.
 type Call struct {
 	Model   string        // as configured
 	Outcome string        // OutcomeAnswered, or one of the errors' kinds; see Outcomes
@@ -26,7 +26,8 @@ type Call struct {
 	PromptTokens, CompletionTokens int // as the provider counted them; 0 if it didn't say
 }
 
-// OutcomeAnswered is of a call that gave an answer, whatever its worth.
+// OutcomeAnswered is the outcome of a call that gave an answer, whether or not
+// the answer is of use.
 const OutcomeAnswered = "answered"
 
 // outcomes name the kinds of error.
@@ -40,7 +41,7 @@ var outcomes = []struct {
 
 const outcomeOther = "other" // of a caller that broke off a stream, or a model that isn't this package's
 
-// Outcomes lists all that a Call's Outcome can be.
+// Outcomes returns all values that the Outcome of a Call can have.
 func Outcomes() []string {
 	names := []string{OutcomeAnswered}
 	for _, o := range outcomes {
@@ -61,7 +62,8 @@ func outcomeOf(err error) string {
 	return outcomeOther
 }
 
-// Instrument gives the same model, whose calls the instruments are told of.
+// Instrument returns the same model, which reports its calls to the
+// instruments.
 func Instrument(m Model, in Instruments) Model {
 	w := &instrumented{Model: m, observe: in.Observe}
 	if in.TracerProvider != nil {

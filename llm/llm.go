@@ -1,11 +1,11 @@
-// Package llm talks to language models: one small interface, a client for
-// every server that speaks OpenAI's chat completions, and a model that needs
-// no network.
+// Package llm talks to language models. It has one small interface, a client
+// for every server that speaks OpenAI's chat completions, and a model that
+// needs no network.
 //
 // It is not a prompt library, and it keeps no history: a request holds whole
-// messages, and they go out byte for byte. It retries nothing, because a
-// caller that tries several models must be the only one who counts attempts.
-// It reads no environment and writes no log.
+// messages, and they go out byte for byte. It retries nothing, because only the
+// caller that tries several models may count attempts. It reads no environment
+// and writes no log.
 //
 // Package llm/llmtest has the fakes for tests.
 package llm
@@ -17,10 +17,10 @@ import (
 
 // A Model answers lists of messages. Models are safe for concurrent use.
 //
-// A call lasts until the model is done or ctx is, and nothing else bounds it:
-// give every call a context with a deadline. Errors are *Error, but for those
-// of each. A Response beside an error holds what is known all the same: the
-// text that came, and what it cost.
+// A call lasts until the model is done or ctx ends. Nothing else bounds it, so
+// give every call a context with a deadline. Errors are *Error, except the
+// errors that each returns. A Response beside an error holds what is known: the
+// text that came, and its cost in tokens.
 type Model interface {
 	// Name is the model's name as it was configured, such as "gpt-4o-mini".
 	Name() string
@@ -28,9 +28,10 @@ type Model interface {
 	// Complete returns the whole answer.
 	Complete(ctx context.Context, req Request) (Response, error)
 
-	// Stream is Complete that calls each for every piece of the answer, in
-	// order and from the caller's goroutine. An error of each ends the call
-	// and is returned. The pieces' content adds up to Response.Text.
+	// Stream does what Complete does, and calls each for every piece of the
+	// answer, in order and from the caller's goroutine. If each returns an
+	// error, the call ends and returns it. The content of all pieces together
+	// is Response.Text.
 	Stream(ctx context.Context, req Request, each func(Delta) error) (Response, error)
 }
 
@@ -40,55 +41,59 @@ type Request struct {
 	// byte, so that a provider's prompt cache sees the prefix it saw before.
 	Messages []json.RawMessage
 
-	// Temperature is nil for the model's default. It isn't sent to models
-	// that refuse one; see Family.
+	// Temperature is nil for the model's default. It isn't sent to a model that
+	// refuses a temperature: see Family.
 	Temperature *float64
 
-	// MaxOutputTokens bounds the answer, hidden reasoning included; 0 leaves
-	// it to the model.
+	// MaxOutputTokens bounds the answer, hidden reasoning included. With 0 the
+	// model decides.
 	MaxOutputTokens int
 
 	// Options are further settings of the answer.
 	Options Options
 
 	// Extra are other members of the request object, such as tools and
-	// tool_choice. Those that the other fields stand for, and n, are refused.
+	// tool_choice. Members that another field sets are refused, and so is n.
 	Extra map[string]json.RawMessage
 }
 
 // A Response is an answer.
 type Response struct {
-	// Message is the assistant's message object, as it can be stored and sent
-	// again: role and content, and tool_calls or refusal if there are any. A
-	// tool call keeps the members it came with. NUL characters, which
-	// databases refuse, are gone. Beside an error it holds the text that came
-	// until then and no tool call, because half a call can't be answered; it
-	// is nil if no text came.
+	// Message is the assistant's message object, ready to be stored and sent
+	// again. It has role and content, and tool_calls or refusal if there are
+	// any. A tool call keeps the members that it came with. NUL characters are
+	// left out, because databases refuse them.
+	//
+	// Beside an error, Message holds the text that came until then, and no tool
+	// call, because half a call can't be answered. It is nil if no text came.
 	Message json.RawMessage
 
 	Text      string // the message's content; "" for none
-	Reasoning string // what the model thought before; "" for none. It is not in the message: models don't want it back, but see Family
-	Refusal   string // what the model said instead of answering; "" for none
+	Reasoning string // the model's reasoning before the answer; "" for none. It is not in the message, because most models don't want it back: see Family
+	Refusal   string // the text by which the model refused to answer; "" for none
 
 	// FinishReason is the provider's word: "stop", "tool_calls", "length" if
-	// the answer is cut off, "content_filter"; "" if it gave none.
+	// the answer is cut off, or "content_filter". It is "" if the provider gave
+	// none.
 	FinishReason string
 
 	Model string // as the provider names it, or else as configured
 
-	// Tokens as the provider counted them; 0 if it didn't say.
+	// PromptTokens and CompletionTokens are the provider's counts. They are 0
+	// if the provider gave none.
 	PromptTokens, CompletionTokens int
-	CachedTokens                   int // of PromptTokens, those that its prompt cache had
-	ReasoningTokens                int // of CompletionTokens, those that were hidden reasoning
+	CachedTokens                   int // the part of PromptTokens that came from the prompt cache
+	ReasoningTokens                int // the part of CompletionTokens that was hidden reasoning
 }
 
-// A Delta is a piece of an answer on its way.
+// A Delta is a piece of an answer that is still streaming.
 type Delta struct {
 	Reasoning string // a piece of the reasoning; "" for none
 	Content   string // a piece of the content; "" for none
 	Refusal   string // a piece of the refusal; "" for none
 
-	// ToolCalls is the chunk's tool_calls array as it came, pieces with their
-	// index; nil for none. Response.Message has the calls put together.
+	// ToolCalls is the chunk's tool_calls array as it came: pieces of calls,
+	// each with the index of its call. It is nil for none. Response.Message has
+	// the whole calls.
 	ToolCalls json.RawMessage
 }

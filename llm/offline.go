@@ -12,12 +12,12 @@ import (
 // echoRunes is how much of a message the offline model repeats.
 const echoRunes = 280
 
-// Offline returns a model that needs no network and understands nothing: it
-// says what it is and repeats the beginning of the last user message, so that
-// branches can be told apart. The same messages give the same answer. pause
-// is how long a stream waits before each word; 0 not at all. It reads nothing of
-// a request but its messages: temperature, length, options and tools mean nothing
-// to it.
+// Offline returns a model that needs no network and understands nothing. It
+// says that it is offline, and repeats the beginning of the last user message,
+// so that branches can be told apart. The same messages give the same answer.
+//
+// A stream waits for pause before each word; 0 is no wait. The model reads only
+// the messages of a request: it ignores temperature, length, options and tools.
 func Offline(pause time.Duration) Model { return offline{pause} }
 
 type offline struct{ pause time.Duration }

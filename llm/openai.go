@@ -32,36 +32,37 @@ const (
 
 // OpenAIConfig says which model to call, and how.
 type OpenAIConfig struct {
-	// BaseURL is what "/chat/completions" is added to, such as
-	// "http://localhost:11434/v1"; "" is OpenAI's own. A user name, query or
-	// fragment is refused: keys belong into APIKey.
+	// BaseURL is the address to which "/chat/completions" is added, such as
+	// "http://localhost:11434/v1". "" is OpenAI's own address. A user name,
+	// query or fragment is refused, because a key belongs into APIKey.
 	BaseURL string
 
 	APIKey string // "" for a server that wants none
 	Model  string // as the server names it
 
-	// HTTPClient makes the connections; nil is http.DefaultClient. Its own
-	// timeout, if it has one, also ends streams. Redirects aren't followed, so
-	// that key and messages go nowhere but to BaseURL.
+	// HTTPClient makes the connections; nil is http.DefaultClient. If the
+	// client has a timeout, the timeout also ends streams. Redirects aren't
+	// followed, so that key and messages go nowhere but to BaseURL.
 	HTTPClient *http.Client
 
-	// MaxAnswerBytes bounds an answer; 0 is 4 MiB, and 1 GiB the most. What is
-	// longer is cut off with ErrAnswerTooLong, so that a server without end
+	// MaxAnswerBytes bounds an answer; 0 is 4 MiB, and the most is 1 GiB. A
+	// longer answer is cut off with ErrAnswerTooLong, so that an endless answer
 	// can't fill memory.
 	MaxAnswerBytes int
 
 	// LegacyFields sends max_tokens in place of max_completion_tokens, and no
-	// stream_options: some compatible servers refuse or overlook the newer
-	// fields. OpenAI's own reasoning models refuse max_tokens, and a stream
-	// without stream_options doesn't count its tokens, so it is off unless a
-	// server needs it.
+	// stream_options, because some compatible servers refuse or ignore the
+	// newer fields. Set it only for a server that needs it: OpenAI's own
+	// reasoning models refuse max_tokens, and a stream without stream_options
+	// doesn't count its tokens.
 	LegacyFields bool
 
-	// Families says which models refuse a temperature; nil is KnownFamilies.
+	// Families says which models refuse a temperature. nil is KnownFamilies.
 	Families Families
 }
 
-// OpenAI is a model behind OpenAI's chat completions or a compatible server.
+// An OpenAI is a model behind OpenAI's chat completions, or behind a compatible
+// server.
 type OpenAI struct {
 	model            string
 	maxAnswer        int
@@ -71,7 +72,7 @@ type OpenAI struct {
 	http             http.Client
 }
 
-// NewOpenAI makes a client. It doesn't connect.
+// NewOpenAI returns a client. It doesn't connect.
 func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	base, err := url.Parse(config.BaseURL)
 	switch {
@@ -129,8 +130,8 @@ func (c *OpenAI) complete(ctx context.Context, req Request, a *answer) error {
 	return readWhole(res.Body, a)
 }
 
-// Stream implements Model. A server that answers with one JSON object, because
-// it can't stream, gives one Delta.
+// Stream implements Model. If a server can't stream and answers with one JSON
+// object, there is one Delta.
 func (c *OpenAI) Stream(ctx context.Context, req Request, each func(Delta) error) (Response, error) {
 	a := answer{limit: c.maxAnswer}
 	a.each = func(d Delta) error {

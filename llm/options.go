@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Options are further members of a chat-completions request that say how a model
-// is to answer, by the names that they have there. What is nil or empty is not
-// sent and is the model's to choose.
+// Options are members of a chat-completions request that say how a model is to
+// answer. They have the names of the request. A nil or empty option is not
+// sent, and the model chooses.
 type Options struct {
 	TopP              *float64        // top_p, 0 to 1
 	PresencePenalty   *float64        // presence_penalty, -2 to 2
@@ -20,14 +20,14 @@ type Options struct {
 	ParallelToolCalls *bool           // parallel_tool_calls
 	ReasoningEffort   string          // reasoning_effort: a word of the provider's, such as low
 	ServiceTier       string          // service_tier: the same
-	User              string          // user: the provider's name for who asks
+	User              string          // user: the name of the asking user for the provider
 }
 
-// MaxStops is how many texts Options.Stop may have, as OpenAI takes them.
+// MaxStops is how many texts Options.Stop may have. OpenAI has the same limit.
 const MaxStops = 4
 
-// Check returns which option can't be sent, by its name in the request, and why;
-// "" and "" where all can.
+// Check returns the name in the request of an option that can't be sent, and
+// the reason. It returns "" and "" if all options can be sent.
 func (o Options) Check() (name, why string) {
 	for _, n := range []struct {
 		name        string

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// A Price is what a million tokens of a model cost, in any currency.
+// A Price says what a million tokens of a model cost, in any currency.
 type Price struct {
 	Prompt, Completion float64
 }
 
-// Prices are those of models, by the beginnings of their names.
+// Prices are the prices of models, by the beginnings of their names.
 type Prices map[string]Price
 
-// Check refuses prices that can't be.
+// Check returns an error if a price has no model's name, or an amount that is
+// negative, infinite or not a number.
 func (p Prices) Check() error {
 	for name, price := range p {
 		for _, n := range []float64{price.Prompt, price.Completion} {
@@ -26,7 +27,8 @@ func (p Prices) Check() error {
 	return nil
 }
 
-// Of gives the price of a model: that of the longest beginning of its name.
+// Of returns the price of a model. Of several beginnings of the model's name,
+// the longest counts.
 func (p Prices) Of(model string) (found Price, known bool) {
 	longest := -1
 	for name, price := range p {
@@ -37,7 +39,7 @@ func (p Prices) Of(model string) (found Price, known bool) {
 	return found, known
 }
 
-// Cost is what so many tokens cost.
+// Cost returns what this number of tokens costs.
 func (p Price) Cost(promptTokens, completionTokens int) float64 {
 	return (p.Prompt*float64(promptTokens) + p.Completion*float64(completionTokens)) / 1e6
 }

@@ -118,7 +118,7 @@ func (t *toolCall) check() error {
 	return nil
 }
 
-// MarshalJSON gives the call as a message holds it.
+// MarshalJSON returns the call in the form that it has in a message.
 func (t *toolCall) MarshalJSON() ([]byte, error) {
 	members := map[string]any{"id": t.id, "type": t.kind}
 	for name, value := range t.other {

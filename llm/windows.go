@@ -6,39 +6,40 @@ import (
 	"strings"
 )
 
-// A Family is the models whose names begin alike.
+// A Family is the models whose names begin with the same prefix.
 type Family struct {
 	// Prefix is the beginning of the names, such as "gpt-4o". It ends at the
 	// end of a word, so "gpt-4" is not a prefix of "gpt-4o". Case doesn't
 	// matter.
 	Prefix string
 
-	// Window is how many tokens of context the models take. It counts the
-	// answer, too, except where a provider limits what goes in by itself:
-	// there it is that limit, since a longer context would be refused.
+	// Window is how many tokens of context the models take. It includes the
+	// answer. Where a provider limits the input by itself, Window is that
+	// limit, because a longer context would be refused.
 	Window int
 
-	// FixedTemperature says that the models refuse a request that sets the
-	// temperature.
+	// FixedTemperature reports whether the models refuse a request that sets
+	// the temperature.
 	FixedTemperature bool
 
-	// WantsReasoning says that the models want what they thought before they called
-	// tools back: each assistant message that calls some has its reasoning_content.
-	// Some refuse a request without it, and others answer worse.
+	// WantsReasoning reports whether the models want their reasoning back: the
+	// reasoning_content of each assistant message that calls tools. Some of
+	// these models refuse a request without it, and others answer worse.
 	WantsReasoning bool
 }
 
-// Families says what is known of models, by their names.
+// Families is what is known about models, by the beginnings of their names.
 type Families []Family
 
-// KnownFamilies are the model families this package knows. Where members of a
-// family differ, or hosts serve an open model differently, it says the
-// smallest usual window, so that a context is rather too short than refused.
-// A server of your own may have been started with a smaller one still: With
-// says so.
+// KnownFamilies returns the model families that this package knows. Members of
+// a family may differ, and hosts may serve an open model differently. Window is
+// then the smallest usual window, because a context that is too short is better
+// than a refused one. If your own server runs with a smaller window, say so by
+// With.
 func KnownFamilies() Families { return slices.Clone(known) }
 
-// With adds families. One with the prefix of another takes its place.
+// With returns the families with more of them. A family replaces another one of
+// the same prefix.
 func (f Families) With(more ...Family) (Families, error) {
 	out := slices.Clone(f)
 	for _, family := range more {
@@ -52,8 +53,8 @@ func (f Families) With(more ...Family) (Families, error) {
 	return out, nil
 }
 
-// Window returns how many tokens of context a model takes; see Family. The
-// error of an unknown name lists the known families.
+// Window returns how many tokens of context a model takes: see Family. The
+// error for an unknown name lists the known families.
 func (f Families) Window(model string) (int, error) {
 	family, ok := f.Find(model)
 	if !ok {
@@ -67,9 +68,10 @@ func (f Families) Window(model string) (int, error) {
 	return family.Window, nil
 }
 
-// Find returns a model's family: the one with the longest prefix of its name.
-// A name such as "openai/gpt-4o" or "ft:gpt-4o:acme" counts without what
-// stands before the last "/", and without "ft:", too.
+// Find returns a model's family: of the families whose prefix begins the name,
+// the one with the longest prefix. A name such as "openai/gpt-4o" or
+// "ft:gpt-4o:acme" is also compared without the part up to the last "/", and
+// without "ft:".
 func (f Families) Find(model string) (Family, bool) {
 	name := strings.ToLower(strings.TrimSpace(model))
 	short := strings.TrimPrefix(name[strings.LastIndexByte(name, '/')+1:], "ft:")
@@ -83,7 +85,7 @@ func (f Families) Find(model string) (Family, bool) {
 	return best, best.Prefix != ""
 }
 
-// Window is the window of a model by the known families.
+// Window returns the window of a model by KnownFamilies.
 func Window(model string) (int, error) { return known.Window(model) }
 
 // beginsWith tells whether a name begins with a prefix that ends where a word

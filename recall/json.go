@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// AppendJSON appends the answer as the REST API has it. A message for which there
-// was no room has its content null.
+// AppendJSON appends the answer to dst, in the REST API's shape. A message for
+// which there was no room has null as its content.
 func (a Answer) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"conversation_id":`, a.ConversationID)
 	dst = appendID(dst, `,"head_id":`, a.HeadID)
@@ -28,7 +28,7 @@ func (a Answer) AppendJSON(dst []byte) []byte {
 	return append(dst, `]}`...)
 }
 
-// MarshalJSON is AppendJSON.
+// MarshalJSON returns the JSON of AppendJSON.
 func (a Answer) MarshalJSON() ([]byte, error) { return a.AppendJSON(nil), nil }
 
 func (h Hit) appendJSON(dst []byte) []byte {

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Scope says where to look.
+// A Scope says which messages to search.
 type Scope string
 
 const (
@@ -33,7 +33,7 @@ const (
 	MaxMaxTokens     = 100_000
 )
 
-// A Question asks for messages.
+// A Question asks for messages in plain words.
 type Question struct {
 	Query     string // plain words, in any language; of more than 64 different ones the rarest count
 	Scope     Scope  // "" is ScopeFolded
@@ -41,7 +41,7 @@ type Question struct {
 	MaxTokens int    // of all messages in the answer; 0 is DefaultMaxTokens
 }
 
-// An Answer has the messages that were found, best first.
+// An Answer has the messages that were found, the best first.
 type Answer struct {
 	ConversationID, HeadID uuid.UUID // of the branch that was asked about; uuid.Nil where a tenant was
 	Scope                  Scope
@@ -50,9 +50,9 @@ type Answer struct {
 	Omitted                int // hits for which MaxTokens had no room
 }
 
-// A Hit is a message that answers a question. Before and After are those around
-// it on the branch, oldest first, as far as there was room; no message stands
-// twice in an answer.
+// A Hit is a message that answers a question. Before and After are the messages
+// around it on the branch, oldest first, as far as there was room. No message
+// occurs twice in an answer.
 type Hit struct {
 	Message  tree.Message // its Body is nil where there was no room for it
 	Excerpt  string       // the part of its text where most of the question's words stand
@@ -63,16 +63,17 @@ type Hit struct {
 	After    []tree.Message
 }
 
-// A Service answers questions about conversations. It is safe for use by
-// several goroutines.
+// A Service answers questions about conversations. Several goroutines may use
+// it.
 type Service struct{ cache *cache }
 
-// DefaultMaxBytes is how much memory a Service takes for indexes if not told
-// otherwise: those of about 400,000 messages of 300 words.
+// DefaultMaxBytes is how much memory the indexes of a Service take by default.
+// That is enough for about 400,000 messages of 300 words.
 const DefaultMaxBytes = 256 << 20
 
 // New returns a Service whose indexes take about maxBytes of memory together; 0
-// is DefaultMaxBytes. One index that takes more is dropped after each answer.
+// is DefaultMaxBytes. A single index that takes more is dropped after each
+// answer.
 func New(maxBytes int64) *Service {
 	if maxBytes == 0 {
 		maxBytes = DefaultMaxBytes
@@ -86,16 +87,17 @@ type Stats struct {
 	Bytes         int64 // that they take, about
 }
 
-// Stats returns the figures as they are now.
+// Stats returns the present figures.
 func (s *Service) Stats() Stats { return s.cache.stats() }
 
-// Recall finds the messages that answer a question on the branch that ends in
-// headID, or in the active head where that is uuid.Nil. What it gives lies on that
-// branch, or in the conversation or the tenant where that is the scope; what was
-// pruned before the call is not in it.
+// Recall returns the messages that answer a question on the branch that ends in
+// headID, or in the active head where headID is uuid.Nil. All of them are on
+// that branch, or in the conversation or the tenant if that is the scope. A
+// message that was pruned before the call is not among them.
 //
 // The first question about a conversation reads the branch, at 6,000 to 60,000
-// messages a second by their length; a later one what was appended since.
+// messages a second, depending on their length. A later question reads the
+// messages that were appended since.
 func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, q Question) (answer Answer, err error) {
 	defer fault.Wrap(&err, "recall.Recall(%s, head %s)", conversationID, headID)
 	if q, err = q.checked(); err != nil {

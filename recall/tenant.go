@@ -20,14 +20,15 @@ const (
 	maxAskedMessages = 50_000
 )
 
-// RecallTenant finds the messages of any of the tenant's conversations that
-// answer a question. The question's scope doesn't count.
+// RecallTenant returns the messages of any of the tenant's conversations that
+// answer a question. It ignores the question's scope.
 //
-// The index of words that searches use names the conversations that have most of
-// the question's words, rare words before common ones. The best eight of them are
-// ranked as Recall does, all of their branches, and with the words' weights over
-// the eight together. Where no conversation has any of the words, those touched
-// last are ranked, as a script without spaces between words has no words to look up.
+// The index of words that searches use names the conversations that have most
+// of the question's words, rare words before common ones. RecallTenant ranks
+// all branches of the best eight as Recall does, with the words' weights over
+// the eight together. If no conversation has any of the words, it ranks the
+// conversations that were touched last, because a script without spaces between
+// words has no words to look up.
 func (s *Service) RecallTenant(ctx context.Context, store *tree.Store, q Question) (_ Answer, err error) {
 	defer fault.Wrap(&err, "recall.RecallTenant")
 	q.Scope = ScopeTenant

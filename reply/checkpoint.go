@@ -95,11 +95,12 @@ func (s *Service) dropSaved(r *Reply, a *assignment, end End) {
 	}
 }
 
-// Recover stores what came of answers that were streaming when their server was
-// killed, of every tenant, until ctx is done. Run it once in a program: at once it
-// takes up what Config.ServerID names as this server's own, and after
-// Config.Lease what another server left. Several servers may do so at a time; an
-// answer is stored once.
+// Recover stores the answers, of every tenant, that were streaming when their
+// server was killed, as far as they had come. It works until ctx is done. Run
+// it once in a program. It takes up the answers of the server that
+// Config.ServerID names at once, and answers of another server after
+// Config.Lease. Several servers may run it at a time: each answer is stored
+// once.
 func (s *Service) Recover(ctx context.Context) {
 	ticker := time.NewTicker(max(s.cfg.Lease/3, time.Millisecond))
 	defer ticker.Stop()

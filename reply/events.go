@@ -17,8 +17,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// An Event is one of a reply's. ID is over 0 and grows from event to event; of
-// the other fields one is set.
+// An Event is one event of a reply. Its ID is over 0 and grows from event to
+// event. Exactly one of the other fields is set.
 type Event struct {
 	ID      int
 	Started *Started // the first, unless the reply ended before the model was called
@@ -26,32 +26,33 @@ type Event struct {
 	End     *End // the last
 }
 
-// Started says what the model was asked.
+// Started says which context the model was given.
 type Started struct {
 	MessageID uuid.UUID         // that the answer will have
 	ParentID  uuid.UUID         // the head that is answered
-	Messages  []tree.Message    // that the request brought, of which the last is the head
+	Messages  []tree.Message    // that the request brought; the last one is the head
 	Model     string            // as configured
-	Context   summarize.Context // what the model reads of the branch, without the messages
+	Context   summarize.Context // the context that the model reads, without the messages
 	Compacted *Compacted        // nil where the request asked for no compaction, or none came of it
 }
 
-// Compacted is the summary that was made because the request asked for one.
+// Compacted has the summary that was made because the request asked for a
+// compaction.
 type Compacted struct {
 	SummaryID uuid.UUID       // its node; of a relay the id of none
 	Message   json.RawMessage // by which the model read it; nil where only the stored answer is left
 }
 
-// A Delta is a piece of the reasoning, or else of the answer. Pieces that nobody has
-// read yet are put together, so how an answer is cut up means nothing; put together
-// they are what the model thought, and the answer.
+// A Delta is a piece of the reasoning or of the answer. Pieces that nobody has
+// read yet are put together, so the size of a piece means nothing. All pieces
+// together are the reasoning, and the answer.
 type Delta struct {
 	Reasoning        string // with nothing beside it
 	Content, Refusal string
 	ToolCalls        []json.RawMessage // chat-completions pieces of calls, with their index
 }
 
-// Status is how a reply ended.
+// A Status says how a reply ended.
 type Status string
 
 const (
@@ -63,14 +64,15 @@ const (
 // An End says how a reply ended.
 type End struct {
 	Status       Status
-	Message      *tree.Message // what is stored; nil where nothing is
+	Message      *tree.Message // the stored answer; nil if nothing is stored
 	Usage        Usage
 	FinishReason string // the provider's word; "" for none
-	Err          error  // why it failed: a *fault.Error with a code, or what the log must tell
+	Err          error  // why it failed: a *fault.Error with a code, or an error for the log
 	Compacted    *Compacted
 }
 
-// Usage is in tokens, as the provider counted them; 0 if it didn't say.
+// Usage is in tokens, as the provider counted them. A count is 0 if the
+// provider gave none.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
@@ -78,11 +80,11 @@ type Usage struct {
 	ReasoningTokens  int `json:"reasoning_tokens,omitempty"` // of the completion's, hidden reasoning
 }
 
-// ErrEnded is the error of Next where there is no event after the given one.
+// ErrEnded is the error of Next after the last event.
 var ErrEnded = errors.New("the reply has ended")
 
 // LastEventID is the id of the End of a reply of which only the stored answer
-// is left. No event has a larger one.
+// is left. No event has a larger id.
 const LastEventID = math.MaxInt32
 
 // Limits of what a reply keeps in memory.
@@ -229,8 +231,9 @@ func (l *events) size() int {
 	return n + 1<<10
 }
 
-// Next gives the events after the one with this id, 0 for all. It waits until
-// there is one at least, or ctx is done. After the End it is ErrEnded.
+// Next returns the events after the event with the id after, or all events
+// where after is 0. It waits until there is at least one, or until ctx is done.
+// After the End it returns ErrEnded.
 func (l *events) Next(ctx context.Context, after int) ([]Event, error) {
 	for {
 		l.mu.Lock()

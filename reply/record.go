@@ -58,7 +58,7 @@ func codeOf(err error) string {
 	return "internal_error"
 }
 
-// EndOf reads from a stored answer how its reply ended. An assistant message
+// EndOf returns how the reply of a stored answer ended. An assistant message
 // that no reply made counts as completed.
 func EndOf(m tree.Message) End {
 	end := endFrom(m.Metadata)

@@ -14,18 +14,22 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Prompt is what a client that keeps its history itself wants to be answered.
+// A Prompt is the history of a client that keeps its history itself, to be
+// answered.
 type Prompt struct {
 	Messages []json.RawMessage // chat-completions messages, sent byte for byte
 	Tokens   int64             // of all of them; 0 where the caller didn't count
-	Exact    bool              // for Ask: the model gets all of it, unread, and refuses what it can't answer
+	Exact    bool              // for Ask: the model gets the whole prompt unread, and refuses a prompt that it can't answer
 }
 
-// Ask answers Request.Prompt, which belongs to no conversation. Nothing of it is
-// stored, nor of the answer: the reply ends with ctx, and the ids that it has lead
-// nowhere. Of the rest of the request, what says how to answer counts. A prompt
-// that doesn't fit the model's window is refused where the request has MustFit;
-// else its oldest messages are left out, unless it is Exact.
+// Ask answers Request.Prompt, which belongs to no conversation. Neither the
+// prompt nor the answer is stored. The reply ends with ctx, and its ids lead
+// nowhere. Of the other fields of the request, Ask uses those that say how to
+// answer.
+//
+// A prompt that doesn't fit the model's window is refused if the request has
+// MustFit. Otherwise its oldest messages are left out, unless the prompt is
+// Exact.
 func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Ask")
 	history := req.Prompt.Messages

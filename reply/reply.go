@@ -1,11 +1,11 @@
-// Package reply answers branches: it builds the context of a head, calls a
-// model with it, and stores what the model says as a child of the head. Asking
+// Package reply answers branches. It builds the context of a head, calls a
+// model with the context, and stores the answer as a child of the head. Asking
 // again for the same head makes a sibling.
 //
-// A reply belongs to the service and not to whoever asked for it. It runs to
-// its end when its client is gone, and its events can be read by any number of
-// readers, from the first one or from where a reader left off. A reader that is
-// slow, or stuck, holds up neither the model nor other readers.
+// A reply belongs to the service and not to the caller. It runs to its end when
+// its client is gone. Any number of readers can read its events, from the first
+// event or from the event at which a reader stopped. A slow reader holds up
+// neither the model nor other readers.
 //
 //	r, _, err := s.Start(ctx, reply.Request{ConversationID: c, HeadID: head})
 //	for after := 0; ; {
@@ -15,11 +15,13 @@
 //	}
 //
 // A reply ends in one of three ways: completed; stopped, by a caller or because
-// the program ends; or failed. What came until then is stored all the same,
-// with the way it ended in the message's metadata; where nothing came, nothing
-// is. While an answer streams, what came is saved every second: where the program
-// is killed, Recover stores it as the answer, and where a reader is connected to
-// another server, it reads there what is saved.
+// the program ends; or failed. The text that came until then is stored in each
+// case, and the message's metadata say how the reply ended. Without any text
+// nothing is stored.
+//
+// While an answer streams, its text is saved every second. If the program is
+// killed, Recover stores the saved text as the answer. A reader that is
+// connected to another server reads the saved text there.
 //
 // The package speaks no HTTP and writes no event's text: package server does.
 // It runs no tools: the client sends their results and asks again.
@@ -53,7 +55,7 @@ const (
 	DefaultLease             = 15 * time.Second
 )
 
-// Config sets a Service up. Store and Contexts must be set.
+// A Config sets up a Service. Store and Contexts must be set.
 type Config struct {
 	Store    *tree.Store        // of any tenant; see ForTenant
 	Contexts *summarize.Service // over the same store
@@ -70,9 +72,9 @@ type Config struct {
 	MaxRunning        int           // replies at a time; 0 is DefaultMaxRunning
 	MaxPerTenant      int           // and of one tenant's; 0 is DefaultMaxPerTenant
 
-	ServerID        string        // names this server among those on the database, the same at each start; "" is a new name. No two that run at once may have the same
-	CheckpointEvery time.Duration // how often what came of an answer is saved while it streams; 0 is DefaultCheckpointEvery
-	Lease           time.Duration // after how long without a save another server stores what came; 0 is DefaultLease
+	ServerID        string        // names this server among those on the database, the same at each start; "" is a new name. No two running servers may have the same name
+	CheckpointEvery time.Duration // how often the text of a streaming answer is saved; 0 is DefaultCheckpointEvery
+	Lease           time.Duration // after how long without a save another server stores the saved text; 0 is DefaultLease
 
 	Logger  *slog.Logger         // nil: none. Records hold ids and counts, never text
 	Tracing trace.TracerProvider // makes a span of each reply, below that of its request; nil for none. Spans hold ids and counts, never text
@@ -96,7 +98,7 @@ type shared struct {
 	tracer  trace.Tracer
 }
 
-// New makes a Service.
+// New returns a Service.
 func New(cfg Config) (*Service, error) {
 	if cfg.Store == nil || cfg.Contexts == nil {
 		return nil, errors.New("reply.New: Store and Contexts must be set")
@@ -160,15 +162,15 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// ForTenant gives the same Service for another tenant's conversations.
+// ForTenant returns the same Service for another tenant's conversations.
 func (s *Service) ForTenant(tenantID string) *Service {
 	return &Service{shared: s.shared, store: s.store.ForTenant(tenantID), contexts: s.contexts.ForTenant(tenantID)}
 }
 
-// Aliases gives the further names of models, each with the model's own.
+// Aliases returns the further names of models, each with the model's own name.
 func (s *Service) Aliases() map[string]string { return s.cfg.Aliases }
 
-// Models lists the names that a request may choose from, the default first.
+// Models returns the names that a request may choose from, the default first.
 func (s *Service) Models() (names []string) {
 	for _, m := range s.cfg.Models {
 		names = append(names, m.Name())
@@ -176,10 +178,10 @@ func (s *Service) Models() (names []string) {
 	return names
 }
 
-// Find gives a reply by the id of its answer: one that runs or ended lately, or
-// else the stored answer, of which there is only the end. Any other id is a
-// fault.NotFound. Of a reply that another server runs there is only the end, too,
-// when it comes: ids of events mean nothing there.
+// Find returns a reply by the id of its answer. The reply runs or has ended
+// lately, or it is made of the stored answer and has only its End. Any other id
+// is a fault.NotFound. A reply that another server runs has only its End, once
+// it comes, because ids of events are valid on one server only.
 func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
 	r, err := s.Follow(ctx, conversationID, messageID)
 	if err == nil && r.pull != nil {
@@ -188,8 +190,9 @@ func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID)
 	return r, err
 }
 
-// Follow is Find for readers that count no events: of a reply that another server
-// runs, the events are what that one saves.
+// Follow does what Find does, for readers that don't use ids of events. The
+// events of a reply that another server runs are then the text that the other
+// server saves.
 func (s *Service) Follow(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Find(%s, %s)", conversationID, messageID)
 	r := s.hub.find(s.key(conversationID, messageID))
@@ -215,8 +218,9 @@ func (s *Service) Follow(ctx context.Context, conversationID, messageID uuid.UUI
 	return s.findElsewhere(ctx, conversationID, messageID)
 }
 
-// Stop ends a reply and waits until what came until then is stored. Of one that
-// has ended it gives the end. It finds replies as Find does.
+// Stop ends a reply, waits until the text that came is stored, and returns the
+// End. A reply that has ended already keeps its End. Stop finds replies as Find
+// does.
 func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID) (_ End, err error) {
 	defer fault.Wrap(&err, "reply.Stop(%s, %s)", conversationID, messageID)
 	r, err := s.Find(ctx, conversationID, messageID)
@@ -233,8 +237,8 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 	return r.Wait(ctx)
 }
 
-// Close refuses new replies, lets the running ones end until ctx does, and then
-// stops them. It returns when all are stored; it is an error if some aren't
+// Close refuses new replies, lets the running ones go on until ctx ends, and
+// then stops them. It returns when all are stored, and an error if some aren't
 // within a further short time.
 func (s *Service) Close(ctx context.Context) error {
 	ended := s.hub.close()
@@ -262,7 +266,7 @@ type Stats struct {
 	Completed, Stopped, Failed uint64
 }
 
-// Stats counts replies of all tenants.
+// Stats returns the counts of all tenants' replies.
 func (s *Service) Stats() Stats { return s.hub.stats() }
 
 func (s *Service) key(conversationID, messageID uuid.UUID) key {

@@ -17,7 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Options are llm.Options, for callers that know no models.
+// Options are llm.Options, for callers that don't import package llm.
 type Options = llm.Options
 
 // A Request asks for an answer.
@@ -26,49 +26,52 @@ type Request struct {
 	HeadID         uuid.UUID // the message to answer; uuid.Nil: the active head
 	ID             uuid.UUID // that the answer will have; uuid.Nil: a new UUIDv7. A client's own makes the request idempotent
 
-	// Messages are appended first, as one path and all or none, and the last one
-	// is answered: a user's turn, or the results of several tool calls; none: the
-	// head is answered. Where the request brings ID, the ids that messages lack
-	// derive from it. An error names one message "message", and several
-	// "messages[0]" and so on.
+	// Messages are appended first, as one path, all or none. The last one is
+	// answered: a user's turn, or the last of several tools' results. Without
+	// messages the head is answered. If the request brings ID, messages without
+	// an id get one that derives from it. An error names a single message
+	// "message", and several messages "messages[0]" and so on.
 	Messages []tree.NewMessage
-	// ParentID is what Messages are appended to: uuid.Nil for a new root; nil for
-	// the head, and in a conversation without messages a new root.
+	// ParentID is the parent of the first of Messages. uuid.Nil makes a new
+	// root. nil stands for the head, or for a new root where the conversation
+	// has no messages.
 	ParentID *uuid.UUID
-	// KeepHead leaves the active head where it is. Without it the last of Messages
-	// becomes the active head, and the answer when it is stored, unless another
-	// branch was made active meanwhile.
+	// KeepHead leaves the active head where it is. Without it the last of
+	// Messages becomes the active head, and then the answer when it is stored,
+	// unless another branch was made active meanwhile.
 	KeepHead bool
 	// PathHash gives a new root a path hash, as tree.WithPathHash does.
 	PathHash bool
-	// HeadAtEnd leaves the active head where it is until the answer is stored, and
-	// moves it then unless another branch was made active meanwhile. So replies
-	// that run at a time begin at the same head: they are siblings, and the one
-	// that ends first becomes the active branch.
+	// HeadAtEnd leaves the active head where it is until the answer is stored,
+	// and moves it then, unless another branch was made active meanwhile. So
+	// replies that run at the same time begin at the same head and become
+	// siblings. The answer that is stored first becomes the active head.
 	HeadAtEnd bool
-	// Title becomes the conversation's where it has none and no message.
+	// Title becomes the conversation's title if the conversation has no title
+	// and no message.
 	Title string
-	// MustFit refuses a branch that doesn't fit the model's window, before anything
-	// is stored. Without it such a branch is compacted, or its oldest messages are
-	// left out.
+	// MustFit refuses a branch that doesn't fit the model's window, before
+	// anything is stored. Without it such a branch is compacted, or its oldest
+	// messages are left out.
 	MustFit bool
-	// CompactOver has the branch compacted first where its context has more tokens
-	// than this; 0 is never, and less than 0 the settings' trigger.
+	// CompactOver compacts the branch first if its context has more tokens than
+	// this. 0 is never. A negative value stands for the trigger of the
+	// settings.
 	CompactOver int
-	// Background keeps word of the reply, for readers on any server: that it runs,
-	// and, where it ends with nothing to store, how.
+	// Background keeps the state of the reply for readers on any server: that
+	// it runs and, if it ends with nothing to store, how it ended.
 	Background bool
-	// Instructions are a system message that stands first in what the model
-	// reads; "" for none. They take their room in the model's window, serve this
+	// Instructions are a system message that stands first in the model's input;
+	// "" for none. Their tokens come out of the model's window. They serve this
 	// reply alone and are not stored.
 	Instructions string
-	// Prompt is what the model reads in place of the branch's context, as long as
-	// it fits the model's window; nil for the context. Its last message stands for
-	// the head. What it says is on the branch already, or in Messages. Ask answers
-	// it alone.
+	// Prompt replaces the branch's context as the model's input, as long as it
+	// fits the model's window; nil for the context. Its last message stands for
+	// the head. The prompt's messages are on the branch already, or in
+	// Messages. Ask answers a prompt without a branch.
 	Prompt *Prompt
-	// Metadata are members of the answer's metadata, beside "reply", which says how
-	// the reply ended.
+	// Metadata are members of the answer's metadata. The member "reply" stands
+	// beside them and says how the reply ended.
 	Metadata map[string]json.RawMessage
 
 	Model           string                     // one of Models; "" for the first
@@ -83,15 +86,16 @@ type Request struct {
 const prepareTimeout = 30 * time.Second
 
 // Start begins a reply. When it returns, the request's messages are stored, the
-// head is known to be answerable, and the reply runs by itself, whatever
-// becomes of ctx.
+// head is known to be answerable, and the reply runs on its own, even if ctx
+// ends.
 //
-// Where a reply of the request's id runs or ended lately, or its answer is
-// stored, that one is given and started is false; where it answers something
-// else, that is a fault.Conflict. Two requests of different ids make two siblings.
+// If a reply with the request's id runs or ended lately, or its answer is
+// stored, Start returns that reply and started false. If that reply answers
+// something else, it is a fault.Conflict. Two requests with different ids make
+// two siblings.
 //
 // A request that can't be met is a fault.Invalid, or an error of package tree.
-// After a fault.TooMany, a fault.Unavailable of the code shutting_down and a
+// After a fault.TooMany, a fault.Unavailable of the code shutting_down, or a
 // fault.Invalid of this package, nothing was changed.
 func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started bool, err error) {
 	defer fault.Wrap(&err, "reply.Start(%s, head %s)", req.ConversationID, req.HeadID)
@@ -154,7 +158,7 @@ func messageID(answer uuid.UUID, index int) uuid.UUID {
 	return uuid.NewSHA1(answer, fmt.Appendf(nil, "message %d", index))
 }
 
-// CheckModel refuses a name that is no model's and no alias of one.
+// CheckModel returns an error if a name is neither a model's name nor an alias.
 func (s *Service) CheckModel(name string) error {
 	_, err := s.model(name)
 	return err

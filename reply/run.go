@@ -22,7 +22,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Reply is one answer on its way, or lately come.
+// A Reply is one answer that is streaming, or that ended lately.
 type Reply struct {
 	key
 	events
@@ -63,28 +63,30 @@ func storedReply(m tree.Message) *Reply {
 	return r
 }
 
-// MessageID is the id that the answer has, or will have.
+// MessageID returns the id that the answer has, or will have.
 func (r *Reply) MessageID() uuid.UUID { return r.messageID }
 
-// ConversationID is the id of the conversation.
+// ConversationID returns the id of the conversation.
 func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
 
-// HeadID is the message that is answered; uuid.Nil where only word of the reply is
-// left.
+// HeadID returns the message that is answered. It returns uuid.Nil if only the
+// state of the reply is left.
 func (r *Reply) HeadID() uuid.UUID {
 	<-r.prepared
 	return r.place.head
 }
 
-// Metadata gives the request's members of the answer's metadata; of a reply of
-// which nothing is left but the answer none, as they are in its metadata.
+// Metadata returns the members that the request added to the answer's metadata.
+// A reply of which only the answer is left has none, because they are in the
+// answer's metadata.
 func (r *Reply) Metadata() map[string]json.RawMessage {
 	<-r.prepared
 	return r.metadata
 }
 
-// Next gives the events after the one with this id, 0 for all. It waits until
-// there is one at least, or ctx is done. After the End it is ErrEnded.
+// Next returns the events after the event with the id after, or all events
+// where after is 0. It waits until there is at least one, or until ctx is done.
+// After the End it returns ErrEnded.
 func (r *Reply) Next(ctx context.Context, after int) ([]Event, error) {
 	if r.pull != nil {
 		r.pull()
@@ -92,8 +94,9 @@ func (r *Reply) Next(ctx context.Context, after int) ([]Event, error) {
 	return r.events.Next(ctx, after)
 }
 
-// Wait waits for the reply's end. A request that was refused, which another of
-// the same id waits for, is its error.
+// Wait waits for the reply's End and returns it. If this request waits for
+// another request of the same id, and that one was refused, Wait returns its
+// error.
 func (r *Reply) Wait(ctx context.Context) (End, error) {
 	if r.pull != nil {
 		r.pull()
@@ -111,8 +114,8 @@ func (r *Reply) Wait(ctx context.Context) (End, error) {
 	return *r.end, nil
 }
 
-// Over tells whether there is no event after the one with this id, and will be
-// none.
+// Over reports whether no event comes after the event with this id, now or
+// later.
 func (r *Reply) Over(after int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

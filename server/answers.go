@@ -82,7 +82,7 @@ func appendThing(dst []byte, thing json.Marshaler) ([]byte, error) {
 	return append(dst, encoded...), err
 }
 
-// Write writes the answer, and gives its buffer back.
+// Write writes the answer, and returns its buffer to the pool.
 func (a answer) Write(w http.ResponseWriter) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

@@ -13,13 +13,13 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// KeyVerifier tells whose a key is. *keys.Keys is one.
+// A KeyVerifier finds the key of a secret. *keys.Keys is one.
 type KeyVerifier interface {
-	// Verify gives the key that a secret is, or keys.ErrUnknown.
+	// Verify returns the key of a secret, or keys.ErrUnknown.
 	Verify(ctx context.Context, secret string) (keys.Key, error)
-	// Known tells, without a query, whether the secret was a key's lately.
+	// Known reports, without a query, whether the secret was a key's lately.
 	Known(secret string) bool
-	// Any tells whether a key was ever made.
+	// Any reports whether a key was ever made.
 	Any(ctx context.Context) (bool, error)
 }
 

@@ -63,8 +63,8 @@ type treeAnswer struct {
 	nodes        iter.Seq2[tree.Node, error]
 }
 
-// Write writes the answer. An error before the first piece is out becomes a
-// problem; after it, the connection is cut (see Server.fail).
+// Write writes the answer. An error before the first piece is sent becomes a
+// problem. A later error cuts the connection (see Server.fail).
 func (a treeAnswer) Write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, streamBuffer)

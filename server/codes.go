@@ -1,7 +1,7 @@
 package server
 
-// A Code names a problem, for programs. It is stable; openapi.yaml says what
-// each means.
+// A Code names a problem, for programs. It is stable, and openapi.yaml says
+// what each code means.
 type Code string
 
 const (
@@ -94,7 +94,7 @@ const (
 	CodeWrongType             Code = "wrong_type"
 )
 
-// A Problem is what a client is told of an error: problem details (RFC 9457).
+// A Problem is the client's view of an error: problem details (RFC 9457).
 type Problem struct {
 	Code   Code    `json:"code"`
 	Detail string  `json:"detail"` // what is wrong and how to mend it, for people

@@ -103,8 +103,8 @@ type exportAnswer struct {
 	write             func(io.Writer) error
 }
 
-// Write writes the file. As with a tree, an error
-// before the first piece is out becomes a problem.
+// Write writes the file. An error before the first piece is sent becomes a
+// problem, as with a tree.
 func (a exportAnswer) Write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", a.contentType)
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.file))

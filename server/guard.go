@@ -71,10 +71,10 @@ func (r *Request) opensPage() bool {
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" && r.route.May.has(Opens)
 }
 
-// OnlyLoopback guards a handler that is for this machine alone, as New's routes
-// are guarded: it refuses requests for other hosts than loopback's, and those of
-// web pages of other origins. Requests with a body are refused as well, as
-// nothing would read it.
+// OnlyLoopback guards a handler that serves this machine alone, with the checks
+// that New's routes have. It refuses requests for hosts other than loopback's,
+// and requests of web pages of other origins. It also refuses requests with a
+// body, because no handler would read the body.
 func OnlyLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		maps.Copy(w.Header(), everyAnswer)

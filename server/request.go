@@ -18,7 +18,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Request is a request under way, from the outermost layer to the handler.
+// A Request is a request that is being served, from the outermost layer to the
+// handler.
 type Request struct {
 	*http.Request
 	server *Server
@@ -39,22 +40,22 @@ type Request struct {
 	end    context.CancelCauseFunc // of the request, where it may last; else nil
 }
 
-// Tenant is whose request it is.
+// Tenant returns the tenant that the request acts for.
 func (r *Request) Tenant() string { return r.tenant }
 
-// Store is the part of the store that the request may see.
+// Store returns the store of the request's tenant.
 func (r *Request) Store() *tree.Store { return r.server.cfg.Store.ForTenant(r.tenant) }
 
-// Contexts is the part of the service of contexts that the request may see.
+// Contexts returns the service of contexts for the request's tenant.
 func (r *Request) Contexts() *summarize.Service { return r.server.cfg.Contexts.ForTenant(r.tenant) }
 
-// Replies is the part of the service of replies that the request may see.
+// Replies returns the service of replies for the request's tenant.
 func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }
 
-// Recall answers questions about what Store gives.
+// Recall returns the service that answers questions about the branches of Store.
 func (r *Request) Recall() *recall.Service { return r.server.cfg.Recall }
 
-// Value is the value of a parameter in the pattern, unescaped.
+// Value returns the value of a parameter in the pattern, unescaped.
 func (r *Request) Value(name string) string {
 	i := slices.Index(r.route.ids, name)
 	if i < 0 {
@@ -95,7 +96,7 @@ func (r *Request) branch() (conversationID, headID uuid.UUID, err error) {
 	return conversationID, headID, err
 }
 
-// Query is the value of a query parameter, or nil where it isn't there.
+// Query returns the value of a query parameter, or nil if the request lacks it.
 func (r *Request) Query(name string) *string {
 	if given, ok := r.query[name]; ok {
 		return &given[0]
@@ -169,8 +170,8 @@ func (r *Request) decode() error {
 	return r.body.read(o)
 }
 
-// ReadJSON reads the body, which the client has to call JSON and which is not
-// over the surface's limit. It gives nothing where there is none.
+// ReadJSON reads the body. The client must call it JSON, and it must not be
+// larger than the surface's limit. Without a body ReadJSON returns nothing.
 func (r *Request) ReadJSON() ([]byte, error) {
 	most := r.route.surface.MaxBody
 	switch {

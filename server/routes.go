@@ -2,8 +2,9 @@ package server
 
 import "github.com/coppice-chat/coppice/web"
 
-// A Body says what is decoded of a route's request before its handler runs. The
-// zero Body is none: the handler reads what there is.
+// A Body says which parts of a route's request are decoded before its handler
+// runs. With the zero Body nothing is decoded, and the handler reads the
+// request itself.
 type Body struct {
 	make     func() body
 	required bool

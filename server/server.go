@@ -1,32 +1,37 @@
 // Package server serves conversations over HTTP.
 //
 // A request passes these layers, from the outside in. All of them are the same
-// for every route, and ask its line in the table (routes.go) what it may do.
+// for every route. The route's line in the table (routes.go) says what the
+// request may do.
 //
 //   - router.go finds the route.
 //   - observe.go names, times, logs and counts the request. trace.go has its span.
 //   - guard.go keeps foreign web pages out.
-//   - auth.go finds out whose key it has, and ratelimit.go counts what the key sends.
-//   - gate.go and streams.go have requests that hold on to something take turns.
-//   - patience.go gives a body, and what is streamed, its time.
+//   - auth.go finds the tenant of the request's key, and ratelimit.go counts the
+//     key's requests.
+//   - gate.go and streams.go make requests take turns that hold a connection or a
+//     stream.
+//   - patience.go gives a body, and a streamed answer, its time.
 //   - request.go decodes the body, strictly and once.
 //   - The route's handler takes the request apart, calls the store or a service,
-//     and gives an Answer or an error.
+//     and returns an Answer or an error.
 //
 // # Surfaces
 //
-// A Surface is an API in the form that one kind of client expects. The native
-// one is what openapi.yaml describes: the description comes first, and the tests
-// hold the table of routes, and every request and answer, against it. Another
-// one stands beside it, in a package of its own that imports this one: it has a
-// prefix, a table of routes, its own limit of a body, and its own envelope of
-// errors, and a program passes it in Config.Surfaces. Its handlers get the same
-// *Request, which shows what of the store and the services its tenant may see.
-// They decode what ReadJSON gives as leniently as their clients need, and make
-// Answers of their own. The layers above stand before them as before ours, and
-// what those refuse comes in the surface's envelope, too. A handler checks
-// nothing but form: what a message, a setting or a head may be is decided below
-// this package, once for all surfaces.
+// A Surface is an API in the form that one kind of client expects. openapi.yaml
+// describes the native surface. The description comes first, and tests compare
+// the table of routes, and every request and answer, with it.
+//
+// Another surface stands beside the native one, in a package of its own that
+// imports this one. It has a prefix, a table of routes, its own limit of a
+// body, and its own form of errors. A program passes it in Config.Surfaces. Its
+// handlers get the same *Request, which shows what the tenant may see of the
+// store and the services. They decode the result of ReadJSON as leniently as
+// their clients need, and make Answers of their own. The layers above stand
+// before them too, and the refusals of these layers have the surface's form.
+//
+// A handler checks nothing but form. What a message, a setting or a head may be
+// is decided below this package, once for all surfaces.
 //
 // The package opens no database and reads no environment: a program hands it a
 // store and says what is allowed.
@@ -82,26 +87,29 @@ type Config struct {
 	Store *tree.Store // of any tenant; requests see their own tenant's part
 	Keys  KeyVerifier
 
-	// Contexts gives contexts and compacts, over the same database as Store. nil
-	// is one with the default settings and no model.
+	// Contexts makes contexts and compacts, over the same database as Store.
+	// nil is a service with the default settings and no model.
 	Contexts *summarize.Service
-	// ModelWindow tells how many tokens of context a model takes, by its name, or
-	// 0 and how the names begin that it knows; nil knows none.
+	// ModelWindow returns how many tokens of context a model takes, by its
+	// name. For an unknown name it returns 0 and the known beginnings of names.
+	// A nil func knows no model.
 	ModelWindow func(model string) (tokens int, known []string)
 
-	// ModelCost tells what tokens of a model cost, and whether its price is known. A
-	// nil func knows no price.
+	// ModelCost returns what tokens of a model cost, and whether the model's
+	// price is known. A nil func knows no price.
 	ModelCost func(model string, promptTokens, completionTokens int) (cost float64, known bool)
 
-	// Replies answers branches, over the same database as Store. nil is one with
-	// the offline model. Who brings one closes it after the last request.
+	// Replies answers branches, over the same database as Store. nil is a
+	// service with the offline model. A program that sets Replies closes it
+	// after the last request.
 	Replies *reply.Service
 
-	// Recall answers questions about branches. nil is one with the default bound on
-	// its memory.
+	// Recall answers questions about branches. nil is a service with the
+	// default bound on its memory.
 	Recall *recall.Service
 
-	// Surfaces stand beside the native one, each below a prefix of its own.
+	// Surfaces are served beside the native one, each below a prefix of its
+	// own.
 	Surfaces []Surface
 
 	RequireKey     bool     // refuse requests without a key even while none was made
@@ -126,10 +134,10 @@ type Config struct {
 	RateBurst             int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
 
 	Ready    func(context.Context) error // whether the database answers as it should; nil asks the store
-	Registry *prometheus.Registry        // what /metrics shows; nil is a new one
+	Registry *prometheus.Registry        // the metrics that /metrics shows; nil is a new registry
 	Tracing  trace.TracerProvider        // makes a span of each request, below the caller's own; nil for none, which costs nothing
 	Logger   *slog.Logger                // nil discards
-	Version  string                      // of the program, as /healthz tells it
+	Version  string                      // of the program, shown by /healthz
 }
 
 // A Server is the HTTP API. It is an http.Handler.
@@ -151,8 +159,8 @@ type Server struct {
 	readiness readiness
 }
 
-// New makes a Server. It fails where Store or Keys is missing, or where the
-// registry has figures of another Server.
+// New returns a Server. It fails if Store or Keys is missing, or if the
+// registry has the figures of another Server.
 func New(cfg Config) (_ *Server, err error) {
 	defer fault.Wrap(&err, "server.New")
 	if cfg.Store == nil || cfg.Keys == nil {
@@ -244,8 +252,8 @@ func orDefault[T int | int64 | float64 | time.Duration](name string, value *T, s
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// HTTPServer gives an http.Server for this handler with timeouts that keep
-// slow and silent clients from holding connections. What is streamed moves its
+// HTTPServer returns an http.Server for this handler. Its timeouts keep slow
+// and silent clients from holding connections. A streamed answer moves its
 // deadlines along (patience.go).
 func (s *Server) HTTPServer(addr string) *http.Server {
 	return &http.Server{

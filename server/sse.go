@@ -31,8 +31,8 @@ type StreamForm struct {
 	Closed func(dst []byte, p Problem) []byte // why the stream ends before the reply does
 }
 
-// Stream is the answer of a reply's events after the one of this id, in a
-// surface's form.
+// Stream returns an Answer that streams a reply's events in a surface's form.
+// It begins after the event with the id after.
 func (r *Request) Stream(rep *reply.Reply, after int, form StreamForm) Answer {
 	return eventStream{request: r, reply: rep, after: after, form: form}
 }

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// A Surface is an API in the form that one kind of client expects: routes below
-// a prefix, whose handlers give answers in its form, and its own envelope of
-// errors. What stands before the handlers is the same for every surface.
+// A Surface is an API in the form that one kind of client expects. It has
+// routes below a prefix, handlers that answer in its form, and a form of
+// errors. The layers before the handlers are the same for every surface.
 type Surface struct {
 	Prefix   string // of the paths of its routes, such as /openai/v1/; the path before the last slash is one, too
 	Routes   []Route
 	MaxBody  int64 // bytes of a request's body; 0 is Config.MaxBodyBytes
 	AnyQuery bool  // take query parameters that the route doesn't have, or that stand twice
 
-	// Refuse gives the answer that a problem is. It may change the header, in
-	// which Retry-After and WWW-Authenticate stand already.
+	// Refuse returns the answer to a problem. It may change the header, which
+	// already has Retry-After and WWW-Authenticate.
 	Refuse func(Problem, http.Header) (status int, body []byte)
 }
 
-// A Route is an operation of a Surface. It says all that the layers before the
-// handler have to know of it.
+// A Route is an operation of a Surface. It says everything that the layers
+// before the handler must know of it.
 type Route struct {
 	Method  string // GET answers HEAD, too
 	Pattern string // such as /v1/conversations/{conversation_id}
@@ -33,18 +33,18 @@ type Route struct {
 	Handle  Handler
 }
 
-// A Handler takes a request apart, calls what answers it, and gives the answer.
-// The surface refuses its errors.
+// A Handler takes a request apart, calls a store or a service, and returns the
+// Answer. The surface turns its errors into answers.
 type Handler func(*Request) (Answer, error)
 
-// An Answer is what a Handler gives, in the form of its surface. An error of
-// Write is refused where nothing was written yet. Later it cuts the connection,
-// lest the answer pass for a whole one.
+// An Answer is the result of a Handler, in the form of its surface. If Write
+// fails before it has written anything, the surface answers the error. A later
+// error cuts the connection, so that nobody takes a part for the whole answer.
 type Answer interface {
 	Write(http.ResponseWriter) error
 }
 
-// May says what a route may do besides answering a key at once.
+// May says which special things a route may do.
 type May uint
 
 // What a route may do.
@@ -53,12 +53,12 @@ const (
 	Opens                           // a page of another origin may link to it
 	Streams                         // its request or answer is of any size, and takes any time
 	Uploads                         // the request's body is a file, which the handler reads as it comes
-	Follows                         // it reads a reply or waits for one, which a key may do so many times at once
+	Follows                         // it reads a reply or waits for one; the number at once is limited for each key
 	Waits                           // it waits for a model, and so has CompactionTimeout
 	Reads                           // it takes turns with others that read whole conversations
 	Imports                         // it takes turns with imports
 	Searches                        // it takes turns with searches
-	SearchesByQuery                 // it does where the request has a query
+	SearchesByQuery                 // it takes turns with searches if the request has a query
 )
 
 func (m May) has(what May) bool { return m&what != 0 }

@@ -39,7 +39,7 @@ type served struct {
 	request *http.Request
 }
 
-// Write has the handler answer.
+// Write calls the handler that answers.
 func (a served) Write(w http.ResponseWriter) error {
 	a.ServeHTTP(w, a.request)
 	return nil

@@ -11,16 +11,16 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Check is what a look at a branch has found.
+// A Check is the result of looking at a branch.
 type Check struct {
 	Due  bool        // the settings ask for a compaction
 	Heal bool        // its summary is to be made again; see Heal
-	Room Room        // what may be added before the next look; where it is due, while a job is queued for it
+	Room Room        // the room before the next look; if a compaction is due, the room while its job is queued
 	Tail []uuid.UUID // the branch's messages that aren't folded, oldest first
 }
 
-// Check looks whether the settings ask for a compaction of a branch. It reads
-// through the store that it is given, which may be over a transaction.
+// Check returns whether the settings ask for a compaction of a branch. It reads
+// through the given store, which may be over a transaction.
 func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID) (c Check, err error) {
 	defer fault.Wrap(&err, "summarize.Check(%s, head %s)", conversationID, headID)
 	l, err := s.over(store).look(ctx, conversationID, headID, order{trigger: TriggerAppend}, uuid.Nil)
@@ -37,23 +37,23 @@ func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, 
 	return c, err
 }
 
-// A Round is one turn of work at a branch in the background.
+// A Round limits one turn of background work on a branch.
 type Round struct {
-	Until   time.Time // when no more steps begin
-	Insists bool      // work though the branch waits: a next attempt has waited already
+	Until   time.Time // no step begins after this time
+	Insists bool      // work even if the branch waits, because a repeated attempt has waited already
 }
 
-// Progress is what a Round came to.
+// Progress is the result of a Round.
 type Progress struct {
-	Room   Room          // that the branch has now
-	More   bool          // the time was over before all was folded
-	Failed error         // why the last step failed, where the same again may go well; nil otherwise
+	Room   Room          // of the branch now
+	More   bool          // the time ended before everything was folded
+	Failed error         // why the last step failed, if another try may succeed; nil otherwise
 	Away   time.Duration // with Failed: no provider answered, and one may be asked again after this time
 }
 
 // CompactDue compacts a branch if the settings ask for it, in as many steps as
-// there is time for. Steps that are done stay, whatever comes after them. Its
-// errors are those of the database and of ctx: see TroubleOf.
+// there is time for. A step that is done stays, even if a later one fails.
+// Errors are those of the database and of ctx: see TroubleOf.
 func (s *Service) CompactDue(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
 	defer fault.Wrap(&err, "summarize.CompactDue(%s, head %s)", conversationID, headID)
 	r, err := s.compact(ctx, conversationID, headID, order{trigger: TriggerAppend, insists: round.Insists, until: round.Until})
@@ -67,8 +67,8 @@ func (s *Service) CompactDue(ctx context.Context, conversationID, headID uuid.UU
 	return p, nil
 }
 
-// StepTimeout is the longest that one step of a compaction takes: the time of its
-// summarizer, and a minute for the database and the digest.
+// StepTimeout returns the longest time of one step of a compaction: the time of
+// its summarizer, and a minute for the database and the digest.
 func (s *Service) StepTimeout() time.Duration {
 	timeout := time.Duration(0)
 	switch with := s.summarizer.(type) {

@@ -17,26 +17,26 @@ import (
 
 // A Summarizer writes summaries.
 type Summarizer interface {
-	// Summarize gives a summary of the messages to fold, or of as many of the
-	// oldest as one call takes. An error means that there is none; the result has
-	// the attempts even so. It returns soon after ctx is done.
+	// Summarize returns a summary of the messages to fold, or of as many of the
+	// oldest as one call takes. With an error there is no summary, but the
+	// result still has the attempts. Summarize returns soon after ctx is done.
 	Summarize(ctx context.Context, in prompt.Input) (prompt.Result, error)
 }
 
-// A Bounded Summarizer tells beforehand what one call of it can take. Of others
-// it is taken that they read all messages at once, within a minute.
+// A Bounded Summarizer says beforehand how much one call of it can take. Any
+// other Summarizer is given all messages at once, and a minute.
 type Bounded interface {
 	Summarizer
 
-	// Portion is how many of the messages to fold one call may take, for a
-	// summary of so many tokens. The messages after them aren't read.
+	// Portion returns how many of the messages to fold one call may take, for a
+	// summary of target tokens. The call doesn't read the messages after them.
 	Portion(fold []tree.PathMessage, target int) int
 
-	// Timeout is the longest that one call takes.
+	// Timeout returns the longest time of one call.
 	Timeout() time.Duration
 }
 
-// A Model is a model of a cascade.
+// A Model is one model of a Cascade.
 type Model struct {
 	Model   llm.Model
 	Window  int           // tokens that the model takes, its answer included
@@ -64,7 +64,7 @@ const (
 )
 
 // A Cascade is a Summarizer that asks one model after the other until one gives
-// a summary. It is the only one who tries again: the client doesn't.
+// a summary. Only the cascade tries again: the client of a model doesn't.
 type Cascade struct {
 	Models  []Model
 	Counter tokens.Counter // nil: o200k
@@ -84,7 +84,7 @@ func (c Cascade) counter() tokens.Counter {
 var errNoModels = errors.New("there is no model to ask")
 
 // Summarize asks the models. Whatever they do, it ends when their timeouts have
-// passed, or soon after ctx.
+// passed, or soon after ctx ends.
 func (c Cascade) Summarize(ctx context.Context, in prompt.Input) (r prompt.Result, err error) {
 	err = errNoModels
 	for _, m := range c.Models {
@@ -133,7 +133,7 @@ func (c Cascade) only(model string) (Cascade, error) {
 	return c, demandFault("model", "It is none of the models that write summaries here: %s.", strings.Join(names, ", "))
 }
 
-// Timeout is that of all models together.
+// Timeout returns the sum of the models' timeouts.
 func (c Cascade) Timeout() (sum time.Duration) {
 	for _, m := range c.Models {
 		sum += m.timeout()
@@ -149,7 +149,8 @@ const (
 	leastPortion   = 16_000 // tokens
 )
 
-// Portion is what some prompts of the model with the largest window hold.
+// Portion returns how many messages a few prompts of the model with the largest
+// window hold.
 func (c Cascade) Portion(fold []tree.PathMessage, target int) int {
 	if len(c.Models) == 0 {
 		return len(fold)

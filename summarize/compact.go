@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Trigger says who asks for a compaction.
+// A Trigger says who asks for a compaction.
 type Trigger string
 
 const (
@@ -44,18 +44,20 @@ type result struct {
 
 func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 
-// Compact compacts a branch: it plans, has the summary written, and saves it if
-// nothing has overtaken it. A head of uuid.Nil is the active one. The record of
-// what came of it is stored and returned; only the database's failures and ctx's end are errors. With a
-// demand, it folds what may be folded even below the trigger.
+// Compact compacts a branch: it plans, has the summary written, and saves the
+// summary unless a newer one has overtaken it. A head of uuid.Nil is the active
+// head. The record of the compaction is stored and returned. Only failures of
+// the database and the end of ctx are errors. With a demand, it folds what may
+// be folded even below the trigger.
 //
 // A branch that is too long for one call of the summarizer is compacted in
-// steps. Each is a compaction with a summary and a record of its own, so that
-// what is done stays done. The record that it gives is that of the last summary,
-// whose reason says so where ctx's time was over before the last step.
+// steps. Each step is a compaction with its own summary and record, so that
+// finished steps stay. The returned record is that of the last summary. If ctx
+// ended before the last step, the record's reason says so.
 //
-// The database isn't held while a model is called. It takes as long as the
-// summarizers do, each bounded by its timeout, and ends before a deadline of ctx.
+// No connection to the database is held while a model is called. Compact takes
+// as long as the summarizers, each bounded by its timeout, and ends before a
+// deadline of ctx.
 func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
 	defer fault.Wrap(&err, "summarize.Compact(%s, head %s)", conversationID, headID)
 	r, err := s.compact(ctx, conversationID, headID, order{trigger: t, demand: d})
@@ -223,11 +225,11 @@ func (s *Service) report(ctx context.Context, k tree.Compaction) {
 	s.observe(k)
 }
 
-// EnsureFits makes a context fit a model's window before a reply: where it
-// doesn't and compaction is auto, the branch is compacted until it does, within
-// the time limit. A part of it is the offline digest's, which does what the
-// models have left. What goes wrong is logged and never fails the reply, which
-// then goes out with the context as it is.
+// EnsureFits makes a context fit a model's window before a reply. If the
+// context doesn't fit and compaction is auto, the branch is compacted until it
+// does, within the time limit. A part of the time is reserved for the offline
+// digest, which folds what the models have left. A failure is logged and never
+// fails the reply: the reply then goes out with the context as it is.
 func (s *Service) EnsureFits(ctx context.Context, conversationID, headID uuid.UUID, w Window, limit time.Duration) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

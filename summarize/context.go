@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Context is what a model gets for a head: the branch's prefix, the
+// A Context is the input of a model for a head: the branch's prefix, the
 // applicable summary with the kept text, and the tail.
 type Context struct {
 	ConversationID uuid.UUID         `json:"conversation_id"`
@@ -43,7 +43,7 @@ type ContextSummary struct {
 	CreatedAt        string       `json:"created_at"`
 }
 
-// Usage is in tokens.
+// Usage counts tokens.
 type Usage struct {
 	ContextTokens    int `json:"context_tokens"`
 	AvailableTokens  int `json:"available_tokens"` // max less reserved
@@ -53,7 +53,7 @@ type Usage struct {
 	Percent          int `json:"percent"` // of the available tokens
 }
 
-// Counts is in messages of the branch.
+// Counts are numbers of messages of the branch.
 type Counts struct {
 	Prefix int `json:"prefix"`
 	Kept   int `json:"kept"` // of the folded ones, verbatim in the summary's message
@@ -61,7 +61,7 @@ type Counts struct {
 	Tail   int `json:"tail"`
 }
 
-// A Repair is a message that the branch doesn't have and a context needs to be
+// A Repair is a message that the branch lacks and that a context needs to be
 // valid.
 type Repair struct {
 	Kind       string    `json:"kind"`         // synthetic_result: an assistant's call that nobody answered before the branch went on
@@ -119,11 +119,12 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 	return c
 }
 
-// WithHead gives the context with the head itself at its end, for a model that
-// is to answer it. A summary may fold the very head, where somebody goes back to
-// a message at which a summary was cut: the question must come last, and
-// verbatim, all the same. A tool's result stays folded with its call, without
-// which no model takes it. Elsewhere the context ends in its head anyway.
+// WithHead returns the context with the head itself at its end, for a model
+// that is to answer the head. A summary may fold the head itself, where
+// somebody goes back to a message at which a summary was cut. The question must
+// then still come last, and verbatim. A tool's result stays folded with its
+// call, because no model takes the result without the call. Any other context
+// ends in its head already.
 func (c Context) WithHead(head tree.Message) Context {
 	if !c.FoldsHead() || head.Role == tree.RoleTool {
 		return c
@@ -142,7 +143,7 @@ func (c Context) WithHead(head tree.Message) Context {
 	return c
 }
 
-// FoldsHead tells whether the summary folds the head itself.
+// FoldsHead reports whether the summary folds the head itself.
 func (c Context) FoldsHead() bool { return c.Summary != nil && c.Summary.LastSummarizedID == c.HeadID }
 
 func (c *Context) add(p part, body json.RawMessage) {

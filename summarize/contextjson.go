@@ -13,9 +13,9 @@ import (
 )
 
 // AppendJSON appends the context's JSON to dst, in the REST API's shape. The
-// messages are spliced in byte for byte: a provider's prompt cache, and whoever
-// compares two contexts, sees what was said and no other spelling of it. The
-// rest is written by hand, as contexts are what Coppice is asked for most.
+// messages are copied byte for byte, so that a provider's prompt cache keeps
+// hitting and two contexts can be compared. The rest is written by hand,
+// because contexts are requested most often.
 func (c Context) AppendJSON(dst []byte) []byte {
 	// What isn't counted is smaller. To grow a large context at its end would
 	// copy it, into memory that is too large to be used again.
@@ -102,12 +102,13 @@ func (r Repair) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// MarshalJSON is AppendJSON. encoding/json rewrites what it gives (& becomes
-// \u0026), so a program that needs the bytes calls it, or AppendJSON, itself.
+// MarshalJSON returns the JSON of AppendJSON. encoding/json rewrites that JSON
+// (& becomes \u0026), so a program that needs the exact bytes calls AppendJSON
+// or MarshalJSON itself.
 func (c Context) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
 
-// AppendMessages appends the messages alone, as the array that a
-// chat-completions request takes.
+// AppendMessages appends only the messages, as the array of a chat-completions
+// request.
 func (c Context) AppendMessages(dst []byte) []byte {
 	dst = append(dst, '[')
 	for i, m := range c.Messages {
@@ -142,14 +143,14 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// A Part tells of one of a context's messages what it is and what it costs.
+// A Part says what one of a context's messages is and what it costs.
 type Part struct {
 	Kind   PartKind
 	ID     uuid.UUID // the message; of a repair, the one whose call it answers
 	Tokens int
 }
 
-// PartKind is what a message of a context is there for.
+// A PartKind says why a message is in a context.
 type PartKind string
 
 const (
@@ -159,7 +160,7 @@ const (
 	PartRepair  PartKind = "repair" // a result that the branch doesn't have; see Repair
 )
 
-// Parts tells of each of Messages what it is. The tokens add up to
+// Parts returns a Part for each of Messages. The tokens add up to
 // Usage.ContextTokens.
 func (c Context) Parts() []Part {
 	out := make([]Part, len(c.parts))

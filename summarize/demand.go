@@ -19,9 +19,10 @@ func demandFault(field, format string, args ...any) error {
 	return fault.New(fault.Invalid, "invalid_demand", field, format, args...)
 }
 
-// NewDemand makes a demand of what a caller gives; nil is left out. What is
-// given and can't be met is a fault.Invalid: a Demand takes 0 and "" for left
-// out, which a caller that gives them doesn't mean.
+// NewDemand returns a Demand of a caller's values; nil is left out. A value
+// that can't be met is a fault.Invalid. That includes 0 and "", because a
+// Demand takes them for left out and a caller that gives them means something
+// else.
 func NewDemand(keepRecentMessages *int, instructions, lookAhead *string) (*Demand, error) {
 	d := new(Demand)
 	if keepRecentMessages != nil {

@@ -5,21 +5,22 @@
 // # The rule
 //
 // A summary applies to a head if its anchor lies on the path from the root to
-// that head; of several, the one with the deepest anchor, and at one anchor
-// the newest. Its writer saw nothing that isn't on root → anchor, so no text of
-// another branch can reach a context through it.
+// that head. Of several summaries, the one with the deepest anchor applies; of
+// several at one anchor, the newest. A summary's writer saw only messages of
+// root → anchor, so no text of another branch can reach a context through the
+// summary.
 //
 // # From the bottom up
 //
-//   - [Settings] and their [Budget] say when and how much; [MakePlan] decides, a
-//     pure function of a branch and its settings.
-//   - Package prompt says what a summarizer reads: the messages, fenced so that
-//     they stay data, and what to do with them.
+//   - [Settings] and their [Budget] say when and how much. [MakePlan] decides, as
+//     a pure function of a branch and its settings.
+//   - Package prompt makes the input of a summarizer: the messages, fenced so
+//     that they stay data, and the task.
 //   - A [Summarizer] writes the summary: a [Cascade] of models, and last the
 //     offline digest of package digest, which needs no network.
-//   - A [Service] gives contexts ([Service.Context]), compacts
-//     ([Service.Compact]) and explains itself ([Service.Explain]). What a
-//     compaction came to is decided in one place (outcome.go).
+//   - A [Service] returns contexts ([Service.Context]), compacts
+//     ([Service.Compact]) and explains itself ([Service.Explain]). The outcome of
+//     a compaction is decided in one place (outcome.go).
 //   - Package jobs runs compactions in the background, queued in the transaction
 //     of the append that made them due.
 //

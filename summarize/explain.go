@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// An Explanation says why a branch's context is as it is, and what a
-// compaction would do now.
+// An Explanation says why a branch's context is as it is, and what a compaction
+// would do now.
 type Explanation struct {
 	ConversationID  uuid.UUID          `json:"conversation_id"`
 	HeadID          uuid.UUID          `json:"head_id"`
@@ -50,10 +50,10 @@ type ExplainedPlan struct {
 	TargetTokens      int         `json:"target_tokens"`
 }
 
-// Explain says which summary applies to a branch, why the others don't, how
-// many tokens are left to the trigger, and what a compaction asked for now
-// would do. A head of uuid.Nil is the active one. It reads the whole path, so it
-// costs what the path is long.
+// Explain returns which summary applies to a branch, why the others don't, how
+// many tokens are left to the trigger, and what a compaction on demand would do
+// now. A head of uuid.Nil is the active head. It reads the whole path, so the
+// cost grows with the path.
 func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
 	defer fault.Wrap(&err, "summarize.Explain(%s, head %s)", conversationID, headID)
 	l, err := s.look(ctx, conversationID, headID, order{demand: &Demand{}}, uuid.Nil)
@@ -138,15 +138,15 @@ func explainPlan(p *Plan) *ExplainedPlan {
 	return e
 }
 
-// Summary gives the text of a summary as its writer gave it, without what a
-// context puts around it.
+// Summary returns a summary's text as its writer gave it, without the wrapper
+// of a context.
 func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, text string, err error) {
 	defer fault.Wrap(&err, "summarize.Summary(%s, %s)", conversationID, id)
 	summary, err := s.store.Summary(ctx, conversationID, id)
 	return summary, prompt.Unwrap(summary.Body), err
 }
 
-// SummaryMessage gives a summary with the message by which a context shows it.
+// SummaryMessage returns a summary with the message that shows it in a context.
 func (s *Service) SummaryMessage(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, message json.RawMessage, err error) {
 	defer fault.Wrap(&err, "summarize.SummaryMessage(%s, %s)", conversationID, id)
 	summary, err := s.store.Summary(ctx, conversationID, id)

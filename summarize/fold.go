@@ -13,23 +13,23 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Folded is a history that no branch holds, with a summary in place of its older
-// part.
+// A Folded is a history that no branch holds, with a summary in place of its
+// older part.
 type Folded struct {
-	Messages []json.RawMessage // what a model reads now: the leading instructions, the summary, and what stays verbatim
+	Messages []json.RawMessage // the model's input: the leading instructions, the summary, and the messages that stay verbatim
 	Summary  json.RawMessage   // the summary's message; nil where nothing was folded
 
 	Model                          string // that wrote the summary
 	PromptTokens, CompletionTokens int    // of all calls
 }
 
-// Fold gives a history with a summary in place of its older part, as a compaction
-// on demand does with a branch, and stores nothing of it. The history is that of
-// one client's request, as chat-completions messages. A summary's message that
-// stands in it is merged into the new one. Where nothing can be folded, it comes
-// back as it is.
+// Fold returns a history with a summary in place of its older part, as a
+// compaction on demand does with a branch, and stores nothing. The history is
+// that of one client's request, as chat-completions messages. If the history
+// has a summary's message, that summary is merged into the new one. If nothing
+// can be folded, the history comes back as it is.
 //
-// It takes as long as the summarizers do, and ends before a deadline of ctx. Where
+// Fold takes as long as the summarizers, and ends before a deadline of ctx. If
 // none of them gives a summary, it is a fault.Model.
 func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window, d Demand) (f Folded, err error) {
 	defer fault.Wrap(&err, "summarize.Fold(%d messages)", len(history))

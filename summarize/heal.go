@@ -72,8 +72,8 @@ func (s *Service) patience(ctx context.Context, v tree.View) (ready bool, err er
 	return err == nil && (times == 0 || time.Since(last) > healPatience<<min(times-1, 10)), err
 }
 
-// Waits tells whether the summary that applies to a branch is to be made again by
-// a model, and may be tried now.
+// Waits reports whether a model is to make the summary that applies to a branch
+// again, and may try now.
 func (s *Service) Waits(ctx context.Context, conversationID, headID uuid.UUID) (_ bool, err error) {
 	defer fault.Wrap(&err, "summarize.Waits(%s, head %s)", conversationID, headID)
 	summary, err := s.due(ctx, conversationID, headID)
@@ -109,11 +109,11 @@ func (s *Service) ready(ctx context.Context, v tree.View, settings Settings) (bo
 	return s.patience(ctx, v)
 }
 
-// Heal makes the summary that applies to a branch again from the messages, where
-// the offline digest made it, or it was made of one that the digest made. It is
-// built on the deepest summary before it that no digest went into, takes as many
-// steps as there is time for, and lands at the same anchor. The digest never
-// stands in. Its errors are those of CompactDue.
+// Heal makes the summary that applies to a branch again from the messages, if
+// the offline digest made it or a summary that it merged. The new summary
+// builds on the deepest summary before it that no digest went into. It is made
+// in as many steps as there is time for, and hangs at the same anchor. The
+// digest never stands in. Errors are those of CompactDue.
 func (s *Service) Heal(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
 	defer fault.Wrap(&err, "summarize.Heal(%s, head %s)", conversationID, headID)
 	summary, err := s.due(ctx, conversationID, headID)
@@ -138,20 +138,20 @@ func (s *Service) Heal(ctx context.Context, conversationID, headID uuid.UUID, ro
 
 var errNobodyAnswered = errors.New("no model answered")
 
-// A RemakeDemand is what a summary is to be made again with.
+// A RemakeDemand says how a summary is to be made again.
 type RemakeDemand struct {
-	Instructions string // for the summarizer, besides the standing ones
-	Model        string // that writes it, one of those of the Service's Cascade; "" for all of them, in order
+	Instructions string // for the summarizer, in addition to the standing ones
+	Model        string // the model of the Service's Cascade that writes the summary; "" for all of them, in order
 }
 
 // Remake makes a summary again from the messages, with other instructions or by
-// another model. It does the work of that summary once more, on the deepest
-// summary before it that no digest went into, in as many steps as ctx leaves
-// time for, and lands at the same anchor, where it takes the place of that one;
-// deleting it brings that one back. The record is that of the last step.
+// another model. It builds on the deepest summary before it that no digest went
+// into, and works in as many steps as ctx leaves time for. The new summary
+// hangs at the same anchor and takes the old one's place. Deleting the new
+// summary brings the old one back. Remake returns the record of the last step.
 //
-// Only the summary that applies at its anchor can be made again; for another one
-// it is a fault.Conflict. The offline digest writes it only where the settings'
+// Only the summary that applies at its anchor can be made again; any other is a
+// fault.Conflict. The offline digest writes the summary only if the setting
 // digest is always.
 func (s *Service) Remake(ctx context.Context, conversationID, summaryID uuid.UUID, d RemakeDemand) (_ tree.Compaction, err error) {
 	defer fault.Wrap(&err, "summarize.Remake(%s, %s)", conversationID, summaryID)

@@ -98,21 +98,22 @@ func whyNone(attempts []prompt.Attempt) string {
 	return fmt.Sprintf("No summarizer gave a summary. The last, %s: %s.", last.Model, last.Error)
 }
 
-// Trouble is what an error of a compaction says of the next attempt. What models
-// do wrong is no error: it is an outcome, and the branch backs off.
+// A Trouble is what an error of a compaction means for the next attempt. A
+// model's mistake is no error: it is an outcome, and the branch backs off.
 type Trouble int
 
 // Kinds of Trouble.
 const (
 	TroubleNone    Trouble = iota
 	TroubleGone            // the branch is no longer there
-	TroubleRefused         // what was to be stored can't be, and never will
+	TroubleRefused         // the result can't be stored, and never will be
 	TroubleEnded           // the caller's time is over, or it went away
 	TroubleAway            // the database is away or in trouble: the same again may go well, and nothing speaks against the branch
 )
 
-// TroubleOf tells the kinds apart. An error of the caller's time has the same name as
-// that of a connection which took too long, but only with ctx at its end.
+// TroubleOf returns the kind of an error. A timeout of the caller and one of a
+// slow connection have the same name. The error is the caller's only if ctx has
+// ended.
 func TroubleOf(ctx context.Context, err error) Trouble {
 	switch {
 	case err == nil:

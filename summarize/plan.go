@@ -43,8 +43,7 @@ func cutKept(kept []Kept) (n int) {
 	return n
 }
 
-// Demand is what somebody who asks for a compaction wants otherwise than the
-// settings say.
+// A Demand has the overrides of a compaction on demand.
 type Demand struct {
 	KeepRecentMessages int    // messages that the tail keeps, instead of keep_ratio; 0: by the settings
 	Instructions       string // for the summarizer
@@ -75,12 +74,13 @@ const (
 	ReasonWaits           Reason = "The last compactions of this branch gained nothing or failed: the next waits until the branch has grown further."
 )
 
-// MakePlan decides whether and how the branch is compacted: a pure function.
-// A nil demand asks by the settings alone, so below the trigger there is no
-// plan; a demand folds whatever may be folded. The Reason is "" with a plan.
+// MakePlan decides whether and how the branch is compacted. It is a pure
+// function. With a nil demand only the settings count, so below the trigger
+// there is no plan. A demand folds everything that may be folded. With a plan,
+// the Reason is "".
 //
-// A message's Tokens are taken for what it costs in the context. It takes time
-// in proportion to the view's messages.
+// MakePlan takes a message's Tokens as its cost in the context. Its time grows
+// with the number of the view's messages.
 func MakePlan(v tree.View, s Settings, d *Demand) (*Plan, Reason) {
 	b := s.beside(tree.Tokens(v.Prefix))
 	switch {

@@ -15,17 +15,17 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Replayed compaction is what its summarizer was given and what it gave,
-// rebuilt from the database: messages don't change, and whatever else went into
-// the prompt stands in the record. It is rebuilt by this version of the
-// program, whose prompt may be worded otherwise than that of the one that ran.
+// A Replayed compaction has the input and the output of its summarizer, rebuilt
+// from the database. Messages don't change, and everything else that went into
+// the prompt is in the record. This version of the program rebuilds the prompt,
+// so the words may differ from the prompt of an earlier version.
 type Replayed struct {
-	Input      prompt.Input   // what was to be summarized
+	Input      prompt.Input   // the messages to summarize
 	Transcript string         // the messages of Input as the prompt shows them: what is folded, and after a blank line the look-ahead
 	Steps      []ReplayedStep // calls of a model, several where its window was too small for one
 	Summary    string         // text that was saved; "" where none was, or it was deleted
 	LeakedTags []string       // of the prompt or of contexts, in Summary: none, if all is well
-	Missing    []string       // what can't be had any more, each a sentence; empty where the replay is whole
+	Missing    []string       // the parts that are gone, one sentence each; empty if the replay is whole
 }
 
 // A ReplayedStep is one call of a model.
@@ -39,12 +39,12 @@ type ReplayedStep struct {
 // notStored stands for the summaries between the steps of one compaction.
 const notStored = "[What the model gave for the step before this one, which isn't stored.]"
 
-// Replay rebuilds what a compaction's summarizer was given and gave. window is
-// that of the model, in tokens; 0 stands for one that takes any prompt at once.
-// What was deleted since is missing, and the result says so.
+// Replay rebuilds the input and the output of a compaction's summarizer. window
+// is the model's window in tokens; 0 stands for a window that takes any prompt
+// at once. If a part was deleted since, it is missing, and the result says so.
 //
-// A compaction without a plan (OutcomeNothingToDo) asked no model, and its
-// replay is empty. The cost is that of the messages between the cutoff before
+// A compaction without a plan (OutcomeNothingToDo) called no model, and its
+// replay is empty. The cost grows with the messages between the cutoff before
 // and the anchor.
 func (s *Service) Replay(ctx context.Context, k tree.Compaction, window int) (r Replayed, err error) {
 	defer fault.Wrap(&err, "summarize.Replay(%s, %s)", k.ConversationID, k.ID)
@@ -175,7 +175,8 @@ func (s *Service) replaySteps(r *Replayed, window int) {
 	}
 }
 
-// Rewritten is what another summarizer makes of a compaction's input.
+// A Rewritten compaction has the output of another summarizer for the same
+// input.
 type Rewritten struct {
 	Text       string // "" where it gave no summary
 	Tokens     int    // of Text
@@ -183,10 +184,10 @@ type Rewritten struct {
 	LeakedTags []string // in Text: none, if all is well
 }
 
-// Rewrite has a Summarizer do what a compaction's did, by the replay of that
-// one. Nothing is stored. It takes as long as the Summarizer does.
+// Rewrite has another Summarizer do the work of a replayed compaction. Nothing
+// is stored. It takes as long as the Summarizer does.
 //
-// A Summarizer that gives no summary is no error: the attempts say why.
+// If the Summarizer gives no summary, that is no error: the attempts say why.
 func (s *Service) Rewrite(ctx context.Context, r Replayed, with Summarizer) (w Rewritten, err error) {
 	defer fault.Wrap(&err, "summarize.Rewrite")
 	if len(r.Input.Fold) == 0 {

@@ -2,13 +2,14 @@ package summarize
 
 import "github.com/coppice-chat/coppice/tree"
 
-// Room is what may be added to a branch before a compaction of it may be due.
+// A Room is how much may be added to a branch before it may be due for a
+// compaction.
 type Room struct{ Tokens, Messages int }
 
-// Some tells whether there is any.
+// Some reports whether there is any room.
 func (r Room) Some() bool { return r.Tokens > 0 && r.Messages > 0 }
 
-// Less is what is left of the room when so much is added.
+// Less returns the room that is left after an addition of this size.
 func (r Room) Less(tokens, messages int) Room {
 	return Room{r.Tokens - tokens, r.Messages - messages}
 }

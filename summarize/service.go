@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Config sets a Service up. The zero value works: default settings, no model,
-// hence the offline digest.
+// A Config sets up a Service. The zero value works: default settings and no
+// model, so the offline digest writes the summaries.
 type Config struct {
 	Settings   Settings              // of the server; the zero value stands for Defaults
 	Summarizer Summarizer            // asked first, such as a Cascade, whose models get a breaker each; nil for the offline digest alone
@@ -27,9 +27,9 @@ type Config struct {
 	Tracing    trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
 }
 
-// A Service gives contexts and compacts branches. It is safe for use by
-// several goroutines. Between calls it holds its configuration, which models
-// fail, and which summaries need not be made again.
+// A Service makes contexts and compacts branches. Several goroutines may use
+// it. Between calls it holds its configuration, which models fail, and which
+// summaries need not be made again.
 type Service struct {
 	store      *tree.Store
 	settings   Settings
@@ -42,8 +42,7 @@ type Service struct {
 	tracer     trace.Tracer
 }
 
-// New makes a Service over a store. Settings that can't stand are a
-// fault.Invalid.
+// New returns a Service over a store. Invalid settings are a fault.Invalid.
 func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	defer fault.Wrap(&err, "summarize.New")
 	if cfg.Settings == (Settings{}) {
@@ -82,11 +81,11 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	}, nil
 }
 
-// AsksModels tells whether models write summaries, and not the offline digest
-// alone.
+// AsksModels reports whether models write summaries, and not only the offline
+// digest.
 func (s *Service) AsksModels() bool { return s.summarizer != nil }
 
-// ForTenant gives the same Service for another tenant's conversations.
+// ForTenant returns the same Service for another tenant's conversations.
 func (s *Service) ForTenant(tenantID string) *Service {
 	return s.over(s.store.ForTenant(tenantID))
 }
@@ -97,11 +96,11 @@ func (s *Service) over(store *tree.Store) *Service {
 	return &c
 }
 
-// A Window replaces what the settings say of the model that reads the context.
+// A Window overrides the settings about the model that reads the context.
 type Window struct {
 	MaxContextTokens int  // 0: as the settings say
 	ReservedTokens   *int // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
-	BesideTokens     int  // reserved besides, for what the model reads beside the context
+	BesideTokens     int  // reserved in addition, for input of the model beside the context
 }
 
 func (w Window) over(s Settings) (Settings, error) {
@@ -127,14 +126,14 @@ func (w Window) over(s Settings) (Settings, error) {
 	return s, nil
 }
 
-// Context gives what a model should read for a head. It costs what the context
-// holds: one query, which reads nothing above the cutoff or the budget. Where
-// the conversation's settings give a larger window than the server's, a branch
-// that fills the smaller one takes a second query.
+// Context returns the messages that a model should read for a head. The cost
+// grows with the context: one query, which reads nothing above the cutoff or
+// the budget. If the conversation's settings give a larger window than the
+// server's, a branch that fills the smaller window takes a second query.
 //
-// A headID of uuid.Nil is the active head, here and in the other methods. A head
-// that is no message of the conversation is a fault.NotFound, a window that can't
-// be a fault.Invalid.
+// A headID of uuid.Nil is the active head, here and in the other methods. A
+// head that is no message of the conversation is a fault.NotFound. An invalid
+// window is a fault.Invalid.
 func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID, w Window) (_ Context, err error) {
 	defer fault.Wrap(&err, "summarize.Context(%s, head %s)", conversationID, headID)
 	settings, err := w.over(s.settings)
@@ -157,9 +156,9 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 	return build(v, settings, s.count), nil
 }
 
-// SettingsOf returns the settings that hold for a conversation: the server's, the
-// conversation's over them, and the caller's window over both. A window that
-// can't be is a fault.Invalid.
+// SettingsOf returns the settings of a conversation: the server's settings,
+// overridden by the conversation's, overridden by the caller's window. An
+// invalid window is a fault.Invalid.
 func (s *Service) SettingsOf(c tree.Conversation, w Window) (Settings, error) {
 	return s.windowOf(tree.View{ConversationID: c.ID, Settings: c.Settings}, w)
 }
@@ -181,8 +180,8 @@ func (s *Service) windowOf(v tree.View, w Window) (Settings, error) {
 
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
 
-// CheckSettings tells whether a conversation may have these settings: a
-// fault.Invalid says what can't stand with the server's.
+// CheckSettings returns a fault.Invalid if a conversation may not have these
+// settings, because they contradict each other or the server's.
 func (s *Service) CheckSettings(overrides json.RawMessage) error {
 	_, err := s.settings.With(overrides)
 	return err

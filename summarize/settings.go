@@ -8,9 +8,9 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// Settings say when a branch is compacted and what stays. A server has its
-// own; a conversation's settings object replaces single ones of them by the
-// names in the tags.
+// Settings say when a branch is compacted and what stays. A server has its own
+// settings. A conversation's settings object replaces single ones of them, by
+// the names in the tags.
 type Settings struct {
 	MaxContextTokens    int       `json:"max_context_tokens"`    // window of the model that reads the context, in tokens
 	ReservedTokens      int       `json:"reserved_tokens"`       // of it for the answer and what the caller adds
@@ -33,7 +33,7 @@ type Settings struct {
 	Instructions        string    `json:"instructions"`          // for every summary, besides those of a demand
 }
 
-// LookAhead says what a summarizer sees of the messages after the cutoff.
+// LookAhead says which of the messages after the cutoff a summarizer reads.
 type LookAhead string
 
 const (
@@ -68,7 +68,7 @@ const (
 	ModeOff    Mode = "off"    // nobody
 )
 
-// Defaults are the settings of a server that is told nothing.
+// Defaults returns the settings of a server without settings of its own.
 func Defaults() Settings {
 	return Settings{
 		MaxContextTokens: 128_000, ReservedTokens: 16_000,
@@ -86,8 +86,8 @@ func settingFault(setting, format string, args ...any) error {
 	return fault.New(fault.Invalid, "invalid_setting", setting, format, args...)
 }
 
-// With gives the settings with a conversation's over them. A setting that is
-// unknown or that, with the others, can't stand is a fault.Invalid of the field
+// With returns the settings with a conversation's overrides. A setting that is
+// unknown, or that contradicts the others, is a fault.Invalid of the field
 // "settings." and its name.
 func (s Settings) With(overrides json.RawMessage) (Settings, error) {
 	if len(overrides) > 0 {
@@ -98,9 +98,9 @@ func (s Settings) With(overrides json.RawMessage) (Settings, error) {
 	return s, fault.At(s.Validate(), "settings")
 }
 
-// Validate refuses settings out of range, and those by which a compaction
-// could leave a context over its trigger, so that the next append would ask
-// for another, and so on for ever.
+// Validate returns an error for settings out of range, and for settings by
+// which a compaction could leave a context over its trigger. The next append
+// would then ask for another compaction, and so on without end.
 func (s Settings) Validate() error {
 	for _, check := range []struct {
 		setting string
@@ -141,7 +141,7 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// A Budget is what settings come to, in tokens.
+// A Budget has the shares of the settings in tokens.
 type Budget struct {
 	Available int // for the context
 	Trigger   int // a context over it is compacted
@@ -151,7 +151,7 @@ type Budget struct {
 	Pinned    int // for pinned messages that are folded
 }
 
-// Budget works the shares out.
+// Budget returns the shares in tokens.
 func (s Settings) Budget() Budget {
 	available := s.MaxContextTokens - s.ReservedTokens
 	share := func(ratio float64, most int) int { return min(int(ratio*float64(available)), most) }

@@ -41,9 +41,9 @@ func (s *Service) begin(ctx context.Context, conversationID, headID uuid.UUID, t
 // causeKey is where a context has the span that asked for its compactions.
 type causeKey struct{}
 
-// WithCause has the spans of compactions link to another one: that of the append
-// which queued a job, say. A job is no part of that span's trace, which is over
-// by then.
+// WithCause returns a context in which the spans of compactions link to another
+// span, such as that of the append that queued a job. The job is no part of
+// that span's trace, because the trace is over by then.
 func WithCause(ctx context.Context, cause trace.SpanContext) context.Context {
 	return context.WithValue(ctx, causeKey{}, cause)
 }

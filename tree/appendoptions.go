@@ -13,8 +13,8 @@ type appendOptions struct {
 	hashed   bool // a new root gets a path hash
 }
 
-// AtHead appends under the active head of that very moment, whatever parent is
-// given, so that no two appends of this kind become siblings.
+// AtHead appends under the active head at the moment of the append, whatever
+// parent is given. So no two appends with AtHead become siblings.
 func AtHead() AppendOption { return func(o *appendOptions) { o.atHead = true } }
 
 // KeepHead leaves the conversation's active head where it is. Without it, an

@@ -29,13 +29,14 @@ const (
 	maxCandidates   = 20
 )
 
-// Candidates returns the tenant's conversations that have most of the words, rare
-// words before common ones, at most 20 of them; where none has any, those in which
-// something was said last. Words are letters and digits
-// only, MaxTerms of them at most, and are found as Search finds them, but also as a
-// part of another word. Of a common word 500 messages are looked at.
+// Candidates returns up to 20 of the tenant's conversations: those that have
+// most of the words, rare words before common ones. If no conversation has any
+// of the words, it returns those in which something was said last. Words are
+// letters and digits only, and MaxTerms at most. They are found as Search finds
+// them, and also as a part of another word. Of a common word 500 messages are
+// looked at.
 //
-// Its cost is bounded by that for each word, besides the word's entries in the
+// So the cost of each word is bounded, except for the word's entries in the
 // index. Each word takes a round trip.
 func (s *Store) Candidates(ctx context.Context, words []string) (_ []Candidate, err error) {
 	defer db.Wrap(&err, "tree.Candidates(%d words)", len(words))

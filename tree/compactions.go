@@ -127,9 +127,9 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 	return err
 }
 
-// ApplicableSummary gives the id of the summary that applies at a message, or
-// uuid.Nil for none. It walks up to that summary's anchor. The conversation is
-// not checked to be the tenant's.
+// ApplicableSummary returns the id of the summary that applies at a message, or
+// uuid.Nil for none. It walks up to that summary's anchor. It doesn't check
+// that the conversation is the tenant's.
 func (s *Store) ApplicableSummary(ctx context.Context, conversationID, messageID uuid.UUID) (_ uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.ApplicableSummary(%s, %s)", conversationID, messageID)
 	id, err := s.q.GetApplicableSummary(ctx, db.GetApplicableSummaryParams{ConversationID: toUUID(conversationID), ID: toUUID(messageID)})

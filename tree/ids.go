@@ -50,8 +50,8 @@ func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, e
 	return id, nil
 }
 
-// DeriveKey makes a key of 32 bytes for a purpose, the same one each time in this
-// installation, for all tenants.
+// DeriveKey returns a key of 32 bytes for a purpose. The key is the same each
+// time in this installation, for all tenants.
 func (s *Store) DeriveKey(ctx context.Context, purpose string) (_ []byte, err error) {
 	defer db.Wrap(&err, "tree.DeriveKey(%s)", purpose)
 	key, err := s.secret.read(ctx, s.q)

@@ -121,7 +121,7 @@ func (s Summary) AppendJSON(dst []byte) []byte {
 // MarshalJSON is AppendJSON.
 func (s Summary) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil), nil }
 
-// MarshalJSON gives {message, head_id, title, snippet}.
+// MarshalJSON returns {message, head_id, title, snippet}.
 func (h Hit) MarshalJSON() ([]byte, error) {
 	dst := h.Message.AppendJSON([]byte(`{"message":`))
 	dst = appendID(dst, `,"head_id":`, h.LeafID)
@@ -130,7 +130,7 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// MarshalJSON gives {messages, summaries, head_id}.
+// MarshalJSON returns {messages, summaries, head_id}.
 func (p Pruned) MarshalJSON() ([]byte, error) {
 	dst := appendInt(nil, `{"messages":`, p.Messages)
 	dst = appendInt(dst, `,"summaries":`, p.Summaries)

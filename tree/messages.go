@@ -27,14 +27,14 @@ func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uu
 	return out, nil
 }
 
-// BranchFrom reads messages of the branch that ends in headID, oldest first,
-// limit of them at most: from the message fromID on, that included, or from the
-// root where that is uuid.Nil. A headID of uuid.Nil is the active head. A fromID
-// that is not on the branch is a fault.NotFound. Their Siblings are not read.
+// BranchFrom reads up to limit messages of the branch that ends in headID,
+// oldest first. It begins with the message fromID, or with the root where
+// fromID is uuid.Nil. A headID of uuid.Nil is the active head. A fromID that is
+// not on the branch is a fault.NotFound. The messages have no Siblings.
 //
-// The cost is that of the messages, and about 5 µs for each of the branch below
-// the first: a page of a Transcript, which goes from the head back, costs its
-// messages alone.
+// The cost is that of the messages, and about 5 µs for each message of the
+// branch below the first. A page of a Transcript goes from the head back, and
+// costs its messages alone.
 func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID uuid.UUID, limit int) (_ []Message, err error) {
 	defer db.Wrap(&err, "tree.BranchFrom(%s, head %s, from %s)", conversationID, headID, fromID)
 	depth := 0
@@ -64,8 +64,8 @@ func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID u
 	return out, nil
 }
 
-// Reasoning reads what the model thought before each of these messages, "" for
-// nothing. What is no message of the conversation is left out.
+// Reasoning returns the reasoning of each of these messages, or "" for none. An
+// id that is no message of the conversation is left out.
 func (s *Store) Reasoning(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ map[uuid.UUID]string, err error) {
 	defer db.Wrap(&err, "tree.Reasoning(%s, %d ids)", conversationID, len(ids))
 	rows, err := s.q.ListReasoning(ctx, db.ListReasoningParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})

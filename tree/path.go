@@ -26,41 +26,42 @@ type Path struct {
 	Known  int   // its first so many messages were there
 }
 
-// AppendPath stores a whole path, root first, of a client that keeps no ids. The
-// longest beginning of it that is there already is found by what the messages
-// mean (chat.PathHash), and only the rest is stored, as Append and AppendChain
-// do: a changed message begins a branch. Only paths are found whose root has a
-// path hash, with all that anybody appended below their messages. A conversation
-// that isn't there is made.
+// AppendPath stores a whole path, root first, of a client that keeps no ids. It
+// finds the longest beginning of the path that is stored already, by what the
+// messages mean (chat.PathHash). It stores the rest as Append and AppendChain
+// do, so a changed message begins a branch. It finds only paths whose root has
+// a path hash, together with everything that was appended below their messages.
+// It makes the conversation of in if there is none.
 //
-// The ids of what is stored derive from the path. So of two calls at a time each
-// message is stored once. An error's field begins with "messages[i]".
+// The ids of the stored messages derive from the path, so two calls at the same
+// time store each message once. An error's field begins with "messages[i]".
 //
-// One round trip where all is known, and one more for up to MaxChain messages
-// that are not.
-func (s *Store) AppendPath(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, opts ...AppendOption) (p Path, err error) {
-	defer db.Wrap(&err, "tree.AppendPath(%s, %d messages)", conversationID, len(path))
+// A path that is stored already takes one round trip. Up to MaxChain new
+// messages take one more.
+func (s *Store) AppendPath(ctx context.Context, in NewConversation, path []*chat.Message, opts ...AppendOption) (p Path, err error) {
+	defer db.Wrap(&err, "tree.AppendPath(%s, %d messages)", in.ID, len(path))
 	if len(path) == 0 {
 		return p, fault.New(fault.Invalid, "empty_chain", "messages", "The path is empty. Send one message or more.")
 	}
 	hashes := HashPath(path)
 	const tries = 5 // against others that append the same, or prune what was found
 	for range tries {
-		if p, err = s.appendPath(ctx, conversationID, path, hashes, opts); !changedMeanwhile(err) {
+		if p, err = s.appendPath(ctx, in, path, hashes, opts); !changedMeanwhile(err) {
 			break
 		}
 	}
 	return p, err
 }
 
-// Brought tells whether AppendPath stored a message: its id derives.
+// Brought reports whether AppendPath stored a message: such a message has an id
+// that derives.
 func Brought(m Message) bool { return m.ID.Version() == 8 }
 
 func changedMeanwhile(err error) bool {
 	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) && fault.Of(err).Code == "parent_not_found"
 }
 
-// HashPath gives the path hash of each message of a path, root first.
+// HashPath returns the path hash of each message of a path, root first.
 func HashPath(path []*chat.Message) []chat.PathHash {
 	hashes := make([]chat.PathHash, len(path))
 	var above chat.PathHash
@@ -71,14 +72,14 @@ func HashPath(path []*chat.Message) []chat.PathHash {
 	return hashes
 }
 
-func (s *Store) appendPath(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash, opts []AppendOption) (Path, error) {
-	p, err := s.FindPath(ctx, conversationID, hashes)
+func (s *Store) appendPath(ctx context.Context, in NewConversation, path []*chat.Message, hashes []chat.PathHash, opts []AppendOption) (Path, error) {
+	p, err := s.FindPath(ctx, in.ID, hashes)
 	if errors.Is(err, fault.NotFound) { // both the conversation and what is in it, or neither
 		err = s.inTx(ctx, func(s *Store) error {
-			if _, _, err := s.CreateConversation(ctx, NewConversation{ID: conversationID}); err != nil {
+			if _, _, err := s.CreateConversation(ctx, in); err != nil {
 				return err
 			}
-			p, err = s.appendRest(ctx, conversationID, path, hashes, Path{}, opts)
+			p, err = s.appendRest(ctx, in.ID, path, hashes, Path{}, opts)
 			return err
 		})
 		return p, err
@@ -86,7 +87,7 @@ func (s *Store) appendPath(ctx context.Context, conversationID uuid.UUID, path [
 	if err != nil {
 		return p, err
 	}
-	return s.appendRest(ctx, conversationID, path, hashes, p, opts)
+	return s.appendRest(ctx, in.ID, path, hashes, p, opts)
 }
 
 // appendRest stores what of a path isn't known.
@@ -131,9 +132,9 @@ func inPath(err error, before int) error {
 	return &e
 }
 
-// FindPath finds the deepest message that a chain of path hashes leads to, root
-// first. Where there is none, Known is 0. It is one query, which looks hashes up
-// from the last one on until one is there.
+// FindPath returns the deepest message that a chain of path hashes leads to,
+// root first. If there is none, Known is 0. It is one query, which looks hashes
+// up from the last one back until one is stored.
 func (s *Store) FindPath(ctx context.Context, conversationID uuid.UUID, hashes []chat.PathHash) (p Path, err error) {
 	defer db.Wrap(&err, "tree.FindPath(%s, %d hashes)", conversationID, len(hashes))
 	raw := make([][]byte, len(hashes))
@@ -147,10 +148,11 @@ func (s *Store) FindPath(ctx context.Context, conversationID uuid.UUID, hashes [
 	return Path{HeadID: uuid.UUID(row.ID.Bytes), Tokens: row.PathTokens, Known: int(row.Position)}, nil
 }
 
-// RecognizedAnswers lists the tenant's answers on paths with path hashes,
-// up to limit of them from after one; uuid.Nil for the first. Those of one
-// conversation stand beside each other: conversations are ordered by when they
-// were made, and the answers of each by when they were given.
+// RecognizedAnswers returns up to limit of the tenant's answers on paths that
+// have path hashes. It begins behind the answer after, or with the first one if
+// after has no ID. The answers of one conversation stand together.
+// Conversations are ordered by the time at which they were made, and answers by
+// the time at which they were given.
 func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending bool, limit int) (_ []Message, err error) {
 	defer db.Wrap(&err, "tree.RecognizedAnswers")
 	params := db.ListRecognizedAnswersParams{TenantID: s.tenant, Descending: descending, RowLimit: int32(limit)}
@@ -171,8 +173,9 @@ func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending
 	return out, err
 }
 
-// ChangeMetadata gives a message the metadata that change makes of those it has,
-// which may be nil. Nothing else of a message ever changes.
+// ChangeMetadata replaces a message's metadata with the result of change.
+// change gets the present metadata, which may be nil. Nothing else of a message
+// ever changes.
 func (s *Store) ChangeMetadata(ctx context.Context, conversationID, id uuid.UUID, change func(json.RawMessage) json.RawMessage) (err error) {
 	defer db.Wrap(&err, "tree.ChangeMetadata(%s, %s)", conversationID, id)
 	return s.inTx(ctx, func(s *Store) error {
@@ -191,10 +194,10 @@ func (s *Store) ChangeMetadata(ctx context.Context, conversationID, id uuid.UUID
 	})
 }
 
-// PruneEnd prunes a message that has none below it, and with it the messages above
-// that lead to no other one, up to the first of which goes says no. Where that is
-// all of a tree, the conversation goes, too. Where messages lie below, nothing
-// changes and pruned is false.
+// PruneEnd prunes a message that has no messages below it. It also prunes the
+// messages above that lead to no other message, up to the first one that goes
+// declines. If the whole tree is pruned, the conversation is deleted. If
+// messages lie below, nothing changes and pruned is false.
 func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes func(Message) bool) (pruned bool, err error) {
 	defer db.Wrap(&err, "tree.PruneEnd(%s, %s)", conversationID, id)
 	err = s.inTx(ctx, func(s *Store) error {

@@ -30,7 +30,7 @@ func path(texts ...string) (all []*chat.Message) {
 
 func appendPath(t testing.TB, s *tree.Store, conversation uuid.UUID, all []*chat.Message) tree.Path {
 	t.Helper()
-	p, err := s.AppendPath(t.Context(), conversation, all)
+	p, err := s.AppendPath(t.Context(), tree.NewConversation{ID: conversation}, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestAppendPath(t *testing.T) {
 	if _, err := s.ForTenant("other").FindPath(t.Context(), c, tree.HashPath(path("s"))); !errors.Is(err, fault.NotFound) {
 		t.Errorf("another tenant finds it: %v", err)
 	}
-	if p, err := s.ForTenant("other").AppendPath(t.Context(), c, path("s", "u1")); !errors.Is(err, fault.Conflict) {
+	if p, err := s.ForTenant("other").AppendPath(t.Context(), tree.NewConversation{ID: c}, path("s", "u1")); !errors.Is(err, fault.Conflict) {
 		t.Errorf("another tenant appends to it: %+v, %v", p, err)
 	}
 }
@@ -124,7 +124,7 @@ func TestAppendPathRefuses(t *testing.T) {
 		{nil, "messages"},
 	} {
 		for _, c := range []uuid.UUID{c, absent} {
-			if _, err := s.AppendPath(t.Context(), c, test.path); fault.Of(err) == nil || fault.Of(err).Field != test.field {
+			if _, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, test.path); fault.Of(err) == nil || fault.Of(err).Field != test.field {
 				t.Errorf("%d messages: %v, want field %s", len(test.path), err, test.field)
 			}
 		}
@@ -151,9 +151,9 @@ func TestAppendPathConcurrently(t *testing.T) {
 			if i%2 == 1 {
 				all[1] = chat.Read([]byte(`{"content":[{"type":"text","text":"u1"}],"role":"user"}`))
 			}
-			p, err := s.AppendPath(t.Context(), c, all[:len(all)-i%2])
+			p, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, all[:len(all)-i%2])
 			if err == nil {
-				p, err = s.AppendPath(t.Context(), c, all)
+				p, err = s.AppendPath(t.Context(), tree.NewConversation{ID: c}, all)
 			}
 			if err != nil {
 				t.Error(err)

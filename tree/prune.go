@@ -34,8 +34,9 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 	return p, err
 }
 
-// PruneLeaf is Prune of a message without child messages; of any other it is a
-// fault.Conflict. Where the message is the active head, its parent becomes it.
+// PruneLeaf prunes a message without child messages. Any other message is a
+// fault.Conflict. If the message is the active head, its parent becomes the
+// active head.
 func (s *Store) PruneLeaf(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
 	defer db.Wrap(&err, "tree.PruneLeaf(%s, %s)", conversationID, id)
 	err = s.inTx(ctx, func(s *Store) error {

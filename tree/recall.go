@@ -49,9 +49,8 @@ type Text struct {
 }
 
 // BranchState reads the state of the branch that ends in headID, in two short
-// BranchState reads the state of the branch that ends in headID, in two short
-// queries. uuid.Nil stands for the active head. The cost grows with the number of
-// the conversation's summaries, and not with the branch.
+// queries. A headID of uuid.Nil is the active head. The cost grows with the
+// number of the conversation's summaries, and not with the branch.
 func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
 	defer fault.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
 	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})

@@ -11,7 +11,8 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// A ReplyState tells of a reply what its answer doesn't, or where there is none.
+// A ReplyState is what is known of a reply in addition to its answer, or while
+// there is no answer.
 type ReplyState struct {
 	ConversationID uuid.UUID
 	MessageID      uuid.UUID // that the answer has, or will have
@@ -20,7 +21,7 @@ type ReplyState struct {
 	At             time.Time       // set by PutReplyState
 }
 
-// State is how far a reply is.
+// A State says how far a reply is.
 type State string
 
 const (
@@ -30,7 +31,7 @@ const (
 	StateDeleted  State = "deleted"  // its answer is there for other branches alone
 )
 
-// PutReplyState stores the state of a reply in place of the one before.
+// PutReplyState stores the state of a reply, in place of an earlier one.
 func (s *Store) PutReplyState(ctx context.Context, r ReplyState) (err error) {
 	defer db.Wrap(&err, "tree.PutReplyState(%s, %s, %s)", r.ConversationID, r.MessageID, r.State)
 	metadata, err := checkExtra(r.Metadata, "metadata")
@@ -45,7 +46,7 @@ func (s *Store) PutReplyState(ctx context.Context, r ReplyState) (err error) {
 	})
 }
 
-// ReplyState reads the state of a reply. One of which nothing is to be told is a
+// ReplyState reads the state of a reply. A reply without a stored state is a
 // fault.NotFound.
 func (s *Store) ReplyState(ctx context.Context, conversationID, messageID uuid.UUID) (_ ReplyState, err error) {
 	defer db.Wrap(&err, "tree.ReplyState(%s, %s)", conversationID, messageID)
@@ -60,8 +61,8 @@ func (s *Store) ReplyState(ctx context.Context, conversationID, messageID uuid.U
 
 var errNoReplyState = fault.New(fault.NotFound, "reply_not_found", "", "Nothing is known of a reply of this id.")
 
-// StopReply asks the server that runs a reply for its end, and tells whether one
-// runs.
+// StopReply asks the server that runs a reply to end it, and reports whether
+// the reply runs.
 func (s *Store) StopReply(ctx context.Context, conversationID, messageID uuid.UUID) (_ bool, err error) {
 	defer db.Wrap(&err, "tree.StopReply(%s, %s)", conversationID, messageID)
 	n, err := s.q.StopReply(ctx, db.StopReplyParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), At: now()})
@@ -74,19 +75,19 @@ func (s *Store) DropReplyState(ctx context.Context, conversationID, messageID uu
 	return s.q.DropReplyState(ctx, db.DropReplyStateParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID)})
 }
 
-// ForgetReplyStates deletes those of replies that ended before a time, of every
-// tenant.
+// ForgetReplyStates deletes the states of replies, of every tenant, that ended
+// before a time.
 func (s *Store) ForgetReplyStates(ctx context.Context, before time.Time) (err error) {
 	defer db.Wrap(&err, "tree.ForgetReplyStates")
 	return s.q.ForgetReplyStates(ctx, before)
 }
 
-// Retract takes an answer back, with the messages before it that its request
-// brought, of which brought gives the count. Nothing goes from which a branch goes
-// on: where one goes on from the answer, the answer stays, and is marked as
-// deleted; where one goes on from a message before it, that one stays. An answer
-// that is marked goes with the last branch that goes on from it. A conversation
-// that has no message left then stays, empty.
+// Retract deletes an answer, and the messages before it that its request
+// brought. brought returns the number of these messages. A message from which
+// another branch goes on stays. If a branch goes on from the answer itself, the
+// answer is marked as deleted. A marked answer is deleted together with the
+// last branch that goes on from it. A conversation without any message left
+// stays, empty. left is how many messages the conversation still has.
 //
 // An answer that is marked already, or absent, is a fault.NotFound.
 func (s *Store) Retract(ctx context.Context, conversationID, id uuid.UUID, brought func(Message) int) (left int, err error) {
@@ -145,7 +146,7 @@ func (s *Store) retract(ctx context.Context, c db.Conversation, id uuid.UUID, br
 	}
 }
 
-// Retracted tells whether an answer is marked as deleted.
+// Retracted reports whether an answer is marked as deleted.
 func (s *Store) Retracted(ctx context.Context, conversationID, id uuid.UUID) (bool, error) {
 	r, err := s.ReplyState(ctx, conversationID, id)
 	if err != nil {

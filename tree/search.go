@@ -19,26 +19,28 @@ const (
 	SearchTimeout = 5 * time.Second // of each of a search's statements
 )
 
-// Search finds messages by their words, newest first, in one conversation or,
-// where conversationID is uuid.Nil, in all of the tenant's. The query is in
-// the syntax of web searches: words must all occur, "quoted words" stand
-// together, or is or, -word must not occur. What has a colon in it, such as a
-// URL, counts as quoted. Words are compared case
-// aside, without stemming, and whole, but for the last one: unless it is quoted or
-// a blank follows, words that begin with it match too. Where nothing else in the
-// query finds messages, those beginnings are looked for in the newest 1,000
-// messages before the page; whole words in all of them.
+// Search finds messages by their words, newest first, in one conversation, or
+// in all of the tenant's where conversationID is uuid.Nil.
 //
-// "Quoted words" see the first 256 places of a word and
-// the first 16,383 words of a message, as far as Postgres counts. A query of more than MaxTerms different words, or one
-// that any message without them would match, is a fault.Invalid, a search that
-// takes longer than SearchTimeout a fault.Timeout.
+// The query has the syntax of web searches. All words must occur, "quoted
+// words" must stand together, or is or, and a -word must not occur. Text with a
+// colon in it, such as a URL, counts as quoted. Words are compared without
+// regard to case and without stemming, and as whole words. The last word is an
+// exception: unless it is quoted or a blank follows it, it also matches words
+// that begin with it. If nothing else in the query finds messages, these
+// beginnings are looked for in the newest 1,000 messages before the page. Whole
+// words are looked for in all messages.
 //
-// It reads the tenant's newest messages, and then those that may have the words,
-// newest first, until
-// the page is full. Each hit names the newest leaf below it, the branch to open;
-// finding those walks what lies below the hits, at about 200,000 messages a
-// second.
+// "Quoted words" see the first 256 places of a word and the first 16,383 words
+// of a message, because Postgres counts no further. A query of more than
+// MaxTerms different words is a fault.Invalid, and so is a query that a message
+// without any of its words would match. A search that takes longer than
+// SearchTimeout is a fault.Timeout.
+//
+// Search reads the tenant's newest messages, and then the messages that may
+// have the words, newest first, until the page is full. Each hit names the
+// newest leaf below it, which is the branch to open. To find it, Search walks
+// the messages below the hit, at about 200,000 a second.
 func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UUID, p Paging) (_ Page[Hit], err error) {
 	defer db.Wrap(&err, "tree.Search(conversation %s, %+v)", conversationID, p)
 	limit, before, err := p.timed("search", s.tenant, conversationID.String(), query)
@@ -60,13 +62,15 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 	return paged(out, limit, before, func(h Hit) cursor { return timed(h.Message.CreatedAt, h.Message.ID) }), nil
 }
 
-// SearchRanked finds messages by their words like Search, best first. One of the
-// words is enough, unless the query has "quoted words", which must occur, or an
-// or. A message ranks by how many of the words it has, how rare they are, and how
-// short it is. It ranks 1,000 messages at most: among the newest 500, and the
-// newest 500 that have a rare word of the query.
+// SearchRanked finds messages by their words as Search does, best first. One of
+// the words is enough, except that "quoted words" must occur, and that a query
+// with an or is read as Search reads it. A message ranks higher the more of the
+// words it has, the rarer these are, and the shorter it is. It ranks 1,000
+// messages at most: among the newest 500, and the newest 500 that have a rare
+// word of the query.
 //
-// Later pages are of the messages that were there when the first was asked for.
+// Later pages rank the messages that were there when the first page was asked
+// for.
 func (s *Store) SearchRanked(ctx context.Context, query string, conversationID uuid.UUID, p Paging) (_ Page[Hit], err error) {
 	defer db.Wrap(&err, "tree.SearchRanked(conversation %s, %+v)", conversationID, p)
 	limit, after, err := p.ranked("ranked", s.tenant, conversationID.String(), query)
@@ -94,8 +98,9 @@ func (s *Store) SearchRanked(ctx context.Context, query string, conversationID u
 const mostTitles = 20
 
 // SearchTitles finds conversations whose titles match a query, in the syntax of
-// Search: the 20 in which something was last said or pruned, that one first. It
-// reads the tenant's conversations, at about a million a second.
+// Search. It returns up to 20, the one in which something was last said or
+// pruned first. It reads the tenant's conversations, at about a million a
+// second.
 func (s *Store) SearchTitles(ctx context.Context, query string) (out []Conversation, err error) {
 	defer db.Wrap(&err, "tree.SearchTitles")
 	err = s.searchingIn(ctx, query, uuid.Nil, allWords, func(in extent, q sought) error {

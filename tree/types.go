@@ -68,7 +68,7 @@ func (s Source) Valid() bool {
 	return err == nil && len(sum) == sha256.Size && s.ConversationID != uuid.Nil && s.MessageID != uuid.Nil
 }
 
-// NewConversation is what a caller says of a conversation to be made. The zero
+// A NewConversation has a caller's values for a new conversation. The zero
 // value is valid.
 type NewConversation struct {
 	ID        uuid.UUID       // uuid.Nil: a new UUIDv7

@@ -8,16 +8,18 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// A ModelUsage is what calls of a model cost in tokens, as its provider counted.
+// A ModelUsage is how many tokens the calls of a model took, as its provider
+// counted them.
 type ModelUsage struct {
 	Model                          string
 	Calls                          int
 	PromptTokens, CompletionTokens int
 }
 
-// Usage gives what replies and compactions of a conversation cost, by model. What
-// replies cost stands in the metadata of their messages, so a fork counts those
-// that it copied, and a pruned reply counts nowhere. It reads the conversation.
+// Usage returns the tokens that replies and compactions of a conversation took,
+// by model. The tokens of replies stand in the metadata of their messages. So a
+// fork counts the replies that it copied, and a pruned reply is not counted.
+// Usage reads the conversation.
 func (s *Store) Usage(ctx context.Context, conversationID uuid.UUID) (replies, compactions []ModelUsage, err error) {
 	defer db.Wrap(&err, "tree.Usage(%s)", conversationID)
 	if _, err := s.Conversation(ctx, conversationID); err != nil {

@@ -1,11 +1,12 @@
 // Package web is Coppice's web page: a chat with branches, a map of the tree,
-// and a view of what the model sees, on nothing but the REST API. Beside it
-// stands the API reference, which is Swagger UI over the server's openapi.yaml.
+// and a view of what the model sees. The page uses nothing but the REST API.
+// Package web also has the API reference, which is Swagger UI over the server's
+// openapi.yaml.
 //
-// The page is written in TypeScript (src) and built by `npm ci && npm run build`
-// into dist, which is committed and embedded, so that building the program
-// takes Go alone. This package serves those files and no data: the page asks
-// the API for that, like any other client.
+// The page is written in TypeScript (src) and built by `npm ci && npm run
+// build` into dist. dist is committed and embedded, so that building the
+// program takes Go alone. This package serves these files and no data: the page
+// asks the API for data, like any other client.
 package web
 
 import (
@@ -29,26 +30,26 @@ import (
 var dist embed.FS
 
 // Policy is the content security policy of the page. Scripts, styles and
-// requests are the server's own, and the page loads nothing from elsewhere;
-// what was said in a conversation can't run even if it got past the sanitizer.
-// Trusted types let no script put text into the page as HTML but the sanitizer.
+// requests are the server's own, and the page loads nothing from elsewhere.
+// Text of a conversation can't run, even if it passed the sanitizer. With
+// trusted types, only the sanitizer puts text into the page as HTML.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
 
 // DocsPolicy is the content security policy of the API reference. It has no
-// trusted types, because Swagger UI has none; images may be data, because the
-// style sheet of Swagger UI holds its arrows so.
+// trusted types, because Swagger UI has none. Images may be data, because the
+// style sheet of Swagger UI holds its arrows as data.
 const DocsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Docs is the path of the API reference. It renders /openapi.yaml.
 const Docs = "/docs"
 
-// Pages are the paths of the page, in net/http's patterns. It is the same at
-// each: it reads the conversation and the head from its address.
+// Pages are the paths of the page, in net/http's patterns. The page is the same
+// at each path, and reads the conversation and the head from its address.
 var Pages = []string{"/", "/c/{conversation}", "/c/{conversation}/{head}"}
 
-// Assets is the pattern of the paths of what the page consists of.
+// Assets is the pattern of the paths of the page's files.
 const Assets = "/assets/{name}"
 
 // A file is one of dist, ready to be sent.
@@ -134,11 +135,11 @@ func decompress(content []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Handler serves [Pages], [Docs] and [Assets]. The files are read and compressed once in
-// a process, at the first call.
+// Handler returns a handler that serves [Pages], [Docs] and [Assets]. The files
+// are read and compressed once in a process, at the first call.
 func Handler() http.Handler { return handler(files()) }
 
-// Has tells whether the Handler has something at a path.
+// Has reports whether the Handler serves a path.
 func Has(path string) bool {
 	_, ok := files()[fileOf(path)]
 	return ok

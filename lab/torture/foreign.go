@@ -39,9 +39,12 @@ var intrusions = []intrusion{
 	{"active transcript", http.MethodGet, "/v1/conversations/CONVERSATION/branches/active/transcript", nil},
 	{"context", http.MethodGet, "/v1/conversations/CONVERSATION/branches/MESSAGE/context", nil},
 	{"explain", http.MethodGet, "/v1/conversations/CONVERSATION/branches/MESSAGE/explain", nil},
+	{"recall", http.MethodGet, "/v1/conversations/CONVERSATION/branches/MESSAGE/recall?query=MARK", nil},
 	{"compact", http.MethodPost, "/v1/conversations/CONVERSATION/branches/MESSAGE/compactions", map[string]any{}},
 	{"compactions", http.MethodGet, "/v1/conversations/CONVERSATION/compactions", nil},
+	{"usage", http.MethodGet, "/v1/conversations/CONVERSATION/usage", nil},
 	{"summary", http.MethodGet, "/v1/conversations/CONVERSATION/summaries/SUMMARY", nil},
+	{"make a summary again", http.MethodPost, "/v1/conversations/CONVERSATION/summaries/SUMMARY/remake", map[string]any{}},
 	{"undo", http.MethodDelete, "/v1/conversations/CONVERSATION/messages/SUMMARY", nil},
 	{"reply", http.MethodPost, "/v1/conversations/CONVERSATION/branches/MESSAGE/replies", map[string]any{}},
 	{"events of a reply", http.MethodGet, "/v1/conversations/CONVERSATION/replies/MESSAGE/events", nil},
@@ -58,7 +61,9 @@ var intrusions = []intrusion{
 	{"fork in own", http.MethodPost, "/v1/conversations/OWN/messages/MESSAGE/fork", map[string]any{}},
 	{"transcript in own", http.MethodGet, "/v1/conversations/OWN/branches/MESSAGE/transcript", nil},
 	{"context in own", http.MethodGet, "/v1/conversations/OWN/branches/MESSAGE/context", nil},
+	{"recall in own", http.MethodGet, "/v1/conversations/OWN/branches/MESSAGE/recall?query=MARK", nil},
 	{"summary in own", http.MethodGet, "/v1/conversations/OWN/summaries/SUMMARY", nil},
+	{"make a summary again in own", http.MethodPost, "/v1/conversations/OWN/summaries/SUMMARY/remake", map[string]any{}},
 	{"reply in own", http.MethodPost, "/v1/conversations/OWN/branches/MESSAGE/replies", map[string]any{}},
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Behaviour is what the server does with one request. Each knows both ways
-// of asking: it streams if the client asked for a stream.
+// A Behaviour is what the server does with one request. It streams if the
+// client asked for a stream.
 type Behaviour struct{ serve func(*exchange) }
 
 // A ToolCall is a call of a function.
@@ -18,23 +18,24 @@ type ToolCall struct {
 	Arguments string // JSON
 }
 
-// Answer answers with a text, in pieces of a few words. 1 MB works, too.
+// Answer answers with a text, in pieces of a few words. A text of 1 MB works
+// too.
 func Answer(text string) Behaviour { return Chunks(split(text, max(12, len(text)/256))...) }
 
-// Chunks answers with a text that a stream gets in exactly these pieces.
+// Chunks answers with a text. A stream sends exactly these pieces.
 func Chunks(pieces ...string) Behaviour { return answering(textReply(pieces...)) }
 
-// Think thinks, in pieces of a few words, and then answers with a text.
+// Think sends reasoning in pieces of a few words, and then answers with a text.
 func Think(reasoning, text string) Behaviour {
 	r := textReply(split(text, 12)...)
 	r.reasoning = reasoning
 	return answering(r)
 }
 
-// Empty answers with a text of no characters.
+// Empty answers with an empty text.
 func Empty() Behaviour { return answering(textReply()) }
 
-// CallTools answers with tool calls, their arguments in small pieces.
+// CallTools answers with tool calls, whose arguments come in small pieces.
 func CallTools(calls ...ToolCall) Behaviour {
 	return answering(reply{calls: calls, finishReason: "tool_calls"})
 }
@@ -49,8 +50,8 @@ func Truncated(text string) Behaviour {
 	return answering(r)
 }
 
-// Echo answers with the content of the request's last message: a summarizer
-// that repeats what it was given, wrapper and all.
+// Echo answers with the content of the request's last message, as a summarizer
+// does that repeats its input, wrapper included.
 func Echo() Behaviour {
 	return Reply(func(req Request) Behaviour {
 		var m struct{ Content string }
@@ -64,7 +65,7 @@ func Reply(choose func(Request) Behaviour) Behaviour {
 	return Behaviour{func(x *exchange) { choose(x.req).serve(x) }}
 }
 
-// Slow is a behaviour that takes its time: d before the headers, and d before
+// Slow delays a behaviour: it waits for d before the headers, and for d before
 // each piece of a stream.
 func Slow(d time.Duration, b Behaviour) Behaviour {
 	return Behaviour{func(x *exchange) {
@@ -75,8 +76,8 @@ func Slow(d time.Duration, b Behaviour) Behaviour {
 	}}
 }
 
-// After is a behaviour that begins once gate is closed: it lets a test do
-// something while a model is at work.
+// After returns a behaviour that begins when gate is closed. So a test can do
+// something while a model works.
 func After(gate <-chan struct{}, b Behaviour) Behaviour {
 	return Behaviour{func(x *exchange) {
 		select {
@@ -98,8 +99,9 @@ type Failure struct {
 	UnknownLength bool          // sends the body without its length, in chunks
 }
 
-// Fail answers with a status, and what OpenAI sends with it: 429 asks to wait
-// a second. As real providers do, its message quotes the request.
+// Fail answers with a status and the body that OpenAI sends with it. 429 asks
+// the client to wait for a second. The message quotes the request, as messages
+// of real providers do.
 func Fail(status int) Behaviour {
 	f := Failure{Status: status}
 	switch {
@@ -119,7 +121,7 @@ func Fail(status int) Behaviour {
 	}}
 }
 
-// FailWith answers with a failure of the test's own.
+// FailWith answers with a failure that the test describes.
 func FailWith(f Failure) Behaviour {
 	return Behaviour{func(x *exchange) { writeFailure(x.w, f) }}
 }
@@ -129,9 +131,9 @@ func TooLong() Behaviour {
 	return FailWith(Failure{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "This model's maximum context length is 8192 tokens."})
 }
 
-// FailMidway begins to answer with a text and then, in the middle of a
-// stream, sends an error object in place of the rest. A client that asked for
-// no stream gets the error object under HTTP 200.
+// FailMidway begins to answer with a text. In the middle of a stream it sends
+// an error object in place of the rest. A client that asked for no stream gets
+// the error object with HTTP 200.
 func FailMidway(text string) Behaviour {
 	fault := Failure{Type: "server_error", Message: "The server had an error."}.body()
 	return Behaviour{func(x *exchange) {
@@ -146,7 +148,7 @@ func FailMidway(text string) Behaviour {
 	}}
 }
 
-// Raw answers with a status, content type and body of the test's own.
+// Raw answers with the given status, content type and body.
 func Raw(status int, contentType, body string) Behaviour {
 	return Behaviour{func(x *exchange) {
 		x.w.Header().Set("Content-Type", contentType)

@@ -2,11 +2,11 @@ package llmtest
 
 import "strings"
 
-// Hang takes the request and never answers. It ends when the client goes.
+// Hang reads the request and never answers. It ends when the client goes away.
 func Hang() Behaviour { return Behaviour{(*exchange).hang} }
 
 // HangMidway sends the headers and half of an answer with this text, and then
-// nothing more.
+// nothing.
 func HangMidway(text string) Behaviour {
 	return Behaviour{func(x *exchange) {
 		if x.sendHalf(text) {
@@ -15,7 +15,7 @@ func HangMidway(text string) Behaviour {
 	}}
 }
 
-// HangAtEnd sends the whole answer, but never closes the body: a stream gets
+// HangAtEnd sends the whole answer, and never closes the body. A stream gets
 // its finish reason and no "[DONE]".
 func HangAtEnd(text string) Behaviour {
 	return Behaviour{func(x *exchange) {
@@ -33,7 +33,7 @@ func HangAtEnd(text string) Behaviour {
 	}}
 }
 
-// CutConnection takes the request and breaks the connection.
+// CutConnection reads the request and breaks the connection.
 func CutConnection() Behaviour { return Behaviour{(*exchange).cut} }
 
 // CutMidway sends the headers and half of an answer with this text, and then
@@ -45,13 +45,14 @@ func CutMidway(text string) Behaviour {
 	}}
 }
 
-// EndMidway is CutMidway that ends the body properly, as a proxy does whose
-// own connection broke: a stream has no finish reason and no "[DONE]".
+// EndMidway does what CutMidway does, but ends the body properly, as a proxy
+// does whose own connection broke. A stream has no finish reason and no
+// "[DONE]".
 func EndMidway(text string) Behaviour {
 	return Behaviour{func(x *exchange) { x.sendHalf(text) }}
 }
 
-// NoBody answers 200 with the right content type and not one byte.
+// NoBody answers 200 with the right content type and no byte of a body.
 func NoBody() Behaviour {
 	return Behaviour{func(x *exchange) { x.start(x.contentType()) }}
 }
@@ -69,7 +70,7 @@ func NoChoices() Behaviour {
 	}}
 }
 
-// InvalidJSON answers with JSON that breaks off within a string.
+// InvalidJSON answers with JSON that ends within a string.
 func InvalidJSON() Behaviour {
 	const body = `{"id":"chatcmpl-fake","choices":[{"index":0,"message":{"role":"assistant","content":"brok`
 	return Behaviour{func(x *exchange) {
@@ -87,7 +88,7 @@ func WrongContentType() Behaviour {
 	return Raw(200, "text/html; charset=utf-8", "<!doctype html><title>Welcome</title><p>Please log in.")
 }
 
-// Endless answers without end: with text for as long as the client reads.
+// Endless sends text for as long as the client reads.
 func Endless() Behaviour {
 	return Behaviour{func(x *exchange) {
 		x.start(x.contentType())
@@ -104,9 +105,9 @@ func Endless() Behaviour {
 	}}
 }
 
-// EndlessSilence streams comments that say nothing, as servers do to keep a
-// connection open, for as long as the client reads. A client that asked for
-// no stream gets spaces, which JSON may begin with.
+// EndlessSilence streams empty comments for as long as the client reads.
+// Servers send such comments to keep a connection open. A client that asked for
+// no stream gets spaces, which may stand before JSON.
 func EndlessSilence() Behaviour {
 	return Behaviour{func(x *exchange) {
 		x.start(x.contentType())

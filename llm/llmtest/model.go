@@ -11,14 +11,14 @@ import (
 	"github.com/coppice-chat/coppice/llm"
 )
 
-// A Model is an llm.Model that a function answers for. The zero value says
-// "ok" to everything.
+// A Model is an llm.Model whose answers a function makes. The zero value
+// answers "ok" to everything.
 type Model struct {
-	ModelName string // what Name returns; "" is "fake"
+	ModelName string // the result of Name; "" is "fake"
 
-	// Answer makes the answer; nil answers "ok". It may be called by several
-	// goroutines at once. A function that waits should watch ctx, unless the
-	// test is about one that doesn't.
+	// Answer makes the answer; nil answers "ok". Several goroutines may call it
+	// at once. A function that waits should watch ctx, unless the test needs
+	// one that doesn't.
 	Answer func(ctx context.Context, req llm.Request) (llm.Response, error)
 
 	mu       sync.Mutex
@@ -35,7 +35,7 @@ func (m *Model) Name() string {
 	return m.ModelName
 }
 
-// Requests returns what the model was asked, oldest first.
+// Requests returns the requests that the model got, oldest first.
 func (m *Model) Requests() []llm.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,8 +64,8 @@ func (m *Model) Complete(ctx context.Context, req llm.Request) (llm.Response, er
 	return res, err
 }
 
-// Stream implements llm.Model: it gives the answer's reasoning, then its text word
-// by word, then its refusal and its tool calls, and then the error, if there is one.
+// Stream implements llm.Model. It sends the answer's reasoning, its text word
+// by word, its refusal, its tool calls, and last the error if there is one.
 func (m *Model) Stream(ctx context.Context, req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
 	res, err := m.Complete(ctx, req)
 	deltas := []llm.Delta{{Reasoning: res.Reasoning}}

@@ -12,8 +12,8 @@ import (
 )
 
 // A Server is an OpenAI-compatible server on loopback that follows a script:
-// each request takes the next behaviour. It ends with its test, whatever
-// still hangs in it.
+// each request gets the next behaviour. It ends with its test, even if a
+// behaviour still hangs.
 type Server struct {
 	unscripted func(requests int) // a request beyond the script; nil for a server outside a test
 	http       *httptest.Server
@@ -28,7 +28,7 @@ type Server struct {
 	abandoned int
 }
 
-// A Request is what a client asked for.
+// A Request is a request that a client sent.
 type Request struct {
 	Header http.Header // without Authorization
 	Body   []byte      // as it came
@@ -41,8 +41,8 @@ type Request struct {
 	MaxCompletionTokens int      // of max_completion_tokens; 0 if it wasn't sent
 }
 
-// NewServer starts a server with a script. A request beyond its end fails the
-// test, unless there is an Otherwise.
+// NewServer starts a server with a script. A request beyond the script's end
+// fails the test, unless Otherwise was called.
 func NewServer(t testing.TB, script ...Behaviour) *Server {
 	t.Helper()
 	s := &Server{closed: make(chan struct{}), script: script}
@@ -54,16 +54,17 @@ func NewServer(t testing.TB, script ...Behaviour) *Server {
 	return s
 }
 
-// Start starts a server outside a test: every request gets the same behaviour,
-// best a Reply that chooses one. It runs until Close, and as that may be hours
-// and millions of requests away, it records none.
+// Start starts a server outside a test. Every request gets the same behaviour;
+// use Reply to choose one by the request. The server runs until Close. It
+// records no requests, because it may get millions of them.
 func Start(b Behaviour) *Server {
 	s := &Server{closed: make(chan struct{}), otherwise: &b}
 	s.listen()
 	return s
 }
 
-// Close ends the server, whatever still hangs in it. A test's ends by itself.
+// Close ends the server, even if a behaviour still hangs. A test's server ends
+// without it.
 func (s *Server) Close() {
 	s.closing.Do(func() {
 		close(s.closed) // lets go of what hangs, which the other Close waits for
@@ -80,15 +81,15 @@ func (s *Server) listen() {
 	s.http = httptest.NewServer(mux)
 }
 
-// URL is the base URL to configure a client with. It ends in /v1.
+// URL returns the base URL for a client. It ends in /v1.
 func (s *Server) URL() string { return s.http.URL + "/v1" }
 
-// Client is an HTTP client whose connections end with the server, so that a
-// test that counts goroutines finds none of them left.
+// Client returns an HTTP client whose connections end with the server, so that
+// a test that counts goroutines finds none of them left.
 func (s *Server) Client() *http.Client { return s.http.Client() }
 
-// RequireKey makes the server answer 401 to other API keys than this one. As
-// requests that can't be read, these take no behaviour, but are recorded.
+// RequireKey makes the server answer 401 to any other API key. Such a request
+// uses up no behaviour, but is recorded, like a request that can't be read.
 func (s *Server) RequireKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,21 +103,21 @@ func (s *Server) Script(more ...Behaviour) {
 	s.script = append(s.script, more...)
 }
 
-// Otherwise sets what requests get once the script is done.
+// Otherwise sets the behaviour for requests beyond the script's end.
 func (s *Server) Otherwise(b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.otherwise = &b
 }
 
-// Requests returns what was asked, oldest first.
+// Requests returns the requests that came, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Abandoned counts the requests whose client went away before the answer was
+// Abandoned returns how many requests lost their client before the answer was
 // whole.
 func (s *Server) Abandoned() int {
 	s.mu.Lock()

@@ -46,7 +46,7 @@ type SearchResults struct {
 	Results []SearchResult `json:"results"`
 }
 
-// A SearchResult has the members that connectors of chat products look for.
+// A SearchResult has the members that connectors of chat products require.
 type SearchResult struct {
 	ID    string `json:"id" jsonschema:"as fetch takes it"`
 	Title string `json:"title" jsonschema:"of the conversation"`
@@ -107,7 +107,7 @@ type FetchArguments struct {
 	ID string `json:"id" jsonschema:"CONVERSATION/MESSAGE, as search and recall give it"`
 }
 
-// Fetched has the members that connectors of chat products look for.
+// Fetched has the members that connectors of chat products require.
 type Fetched struct {
 	ID       string            `json:"id"`
 	Title    string            `json:"title" jsonschema:"of the conversation"`
@@ -198,7 +198,7 @@ type Recalled struct {
 	Hits     []RecalledHit `json:"hits"`
 }
 
-// A RecalledHit is a hit.
+// A RecalledHit is a message that recall found.
 type RecalledHit struct {
 	Message  Message   `json:"message"`
 	Excerpt  string    `json:"excerpt" jsonschema:"the part of the message that has most of the question's words"`

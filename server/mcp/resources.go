@@ -29,7 +29,7 @@ func addResources(s *sdk.Server) {
 	}, read)
 }
 
-// ConversationResource is what a conversation's resource holds.
+// A ConversationResource is the content of a conversation's resource.
 type ConversationResource struct {
 	Conversation
 	Branches

@@ -18,8 +18,8 @@ To write: append_messages below the message that is answered. To try something e
 
 Ids don't expire. What others pruned or deleted meanwhile is answered as not found.`
 
-// New makes a server of the protocol, with all tools and resources. Calls find their
-// Services in their contexts.
+// New returns a server of the protocol, with all tools and resources. A call
+// finds its Services in its context.
 func New(version string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "coppice", Title: "Coppice", Version: version}, &sdk.ServerOptions{
 		Instructions: instructions,

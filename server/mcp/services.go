@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Services are what calls may use: those of one tenant.
+// Services are what the calls of one tenant may use.
 type Services struct {
 	Store    *tree.Store
 	Contexts *summarize.Service

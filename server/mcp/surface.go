@@ -13,12 +13,12 @@ import (
 	"github.com/coppice-chat/coppice/server"
 )
 
-// Path is where Surface is.
+// Path is the path of Surface.
 const Path = "/mcp"
 
-// Surface is the protocol over HTTP (streamable HTTP), beside the native API of a
-// server.Server. It holds no sessions: each request is answered by itself, with
-// JSON, by any of several servers.
+// Surface returns the protocol over HTTP (streamable HTTP), which stands beside
+// the native API of a server.Server. It holds no sessions: any of several
+// servers answers each request by itself, with JSON.
 func Surface(version string) server.Surface {
 	s := New(version)
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{
@@ -57,8 +57,8 @@ type handled struct {
 	handler http.Handler
 }
 
-// Write has the handler answer. It writes nothing where the time is over before
-// there is an answer.
+// Write calls the handler that answers. It writes nothing if the time ends
+// before there is an answer.
 func (h *handled) Write(w http.ResponseWriter) error {
 	r := h.request
 	var failure lastError

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Message is one as a model reads it.
+// A Message is a message in the form that a model reads.
 type Message struct {
 	ID         string     `json:"id" jsonschema:"CONVERSATION/MESSAGE, as fetch takes it"`
 	MessageID  string     `json:"message_id"`
@@ -27,7 +27,7 @@ type Message struct {
 	CreatedAt  string     `json:"created_at"`
 }
 
-// A ToolCall is a call of an assistant's message.
+// A ToolCall is a call in an assistant's message.
 type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`

@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 )
 
-// A Delta is a piece of an answer on its way. Pieces put together are the
-// answer.
+// A Delta is a piece of an answer that is still streaming. All pieces together
+// are the answer.
 type Delta struct {
 	Reasoning, Text, Refusal string
 	Calls                    []json.RawMessage // chat-completions pieces of calls

@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 )
 
-// A Completion is an answer of chat completions.
+// A Completion is an answer in the form of chat completions.
 type Completion struct {
 	ID          string            `json:"id"`
 	Object      string            `json:"object"`
@@ -50,8 +50,8 @@ func completionUsage(u *Usage) *CompletionUsage {
 
 var null = json.RawMessage("null")
 
-// Completion is the chat completion of an answer that was stored. One that
-// failed is an error, which Refuse tells of.
+// Completion returns the chat completion of a stored answer. An answer that
+// failed is an error, for which Refuse makes the answer.
 func (t Turn) Completion(end End) Completion {
 	said := completionSaid{Role: "assistant", Annotations: []struct{}{}}
 	if m := end.Message; m != nil {
@@ -87,8 +87,8 @@ func finish(end End) string {
 	return "stop"
 }
 
-// Chunks write an answer as the chunks of a chat completion. They are used as a
-// Stream is.
+// Chunks writes an answer as the chunks of a chat completion. Its methods are
+// called as those of a Stream.
 type Chunks struct {
 	turn  Turn
 	usage bool // a chunk with the usage comes last
@@ -96,7 +96,7 @@ type Chunks struct {
 	calls calls
 }
 
-// NewChunks makes Chunks.
+// NewChunks returns Chunks for an answer.
 func NewChunks(turn Turn, usage bool) *Chunks { return &Chunks{turn: turn, usage: usage} }
 
 type chunk struct {
@@ -138,12 +138,12 @@ func (c *Chunks) delta(dst []byte, d chunkDelta) []byte {
 	return c.send(dst, nil, chunkChoice{Delta: d, Logprobs: null})
 }
 
-// Begin begins the stream.
+// Begin appends the beginning of the stream to dst.
 func (c *Chunks) Begin(dst []byte) []byte {
 	return c.delta(dst, chunkDelta{Role: "assistant", Content: new(string)})
 }
 
-// Add takes the next piece of the answer.
+// Add appends the next piece of the answer to dst.
 func (c *Chunks) Add(dst []byte, d Delta) []byte {
 	c.sent = true
 	if d.Reasoning != "" {
@@ -210,8 +210,8 @@ func (p *partCall) called(raw json.RawMessage) json.RawMessage {
 	return chat.AppendObject(nil, members)
 }
 
-// End ends the stream. Where no piece of the answer was sent, it sends what is
-// stored first.
+// End appends the end of the stream to dst. If no piece of the answer was sent,
+// it appends the stored answer first.
 func (c *Chunks) End(dst []byte, end End) []byte {
 	if end.Status == Failed {
 		return appendEvent(dst, "", Refuse(end.Err).JSON())

@@ -96,7 +96,7 @@ func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.R
 	if err != nil {
 		return nil, err
 	}
-	path, err := r.Store().AppendPath(r.Context(), conversation, req.Messages)
+	path, err := r.Store().AppendPath(r.Context(), tree.NewConversation{ID: conversation, Title: titleOf(req.Messages)}, req.Messages)
 	if err != nil {
 		return nil, err
 	}

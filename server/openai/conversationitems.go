@@ -52,7 +52,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 			return nil, inItems(err)
 		}
 		there = append(there, added...)
-		if title := titleOf(rest); c.Title == "" && c.HeadID == uuid.Nil && title != "" {
+		if title := titleOf(plain(messages[len(messages)-len(rest):])); c.Title == "" && c.HeadID == uuid.Nil && title != "" {
 			if _, err := r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{Title: &title}); err != nil {
 				return nil, err
 			}

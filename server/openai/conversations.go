@@ -59,7 +59,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: titleOf(drafts(messages)), Metadata: withPairs(nil, req.Metadata)})
+	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: titleOf(plain(messages)), Metadata: withPairs(nil, req.Metadata)})
 	if err != nil {
 		return nil, err
 	}

@@ -283,16 +283,15 @@ func TestParallelTurns(t *testing.T) {
 		const turns = 20
 		gate := make(chan struct{})
 		a := newAPI(t, slices.Repeat([]llmtest.Behaviour{llmtest.After(gate, llmtest.Echo())}, turns)...)
-		body, parent := `{}`, uuid.Nil
+		body := `{}`
 		if begun {
 			body = `{"items":[` + says("user", "before") + `]}`
 		}
 		id, native := a.conversation(body)
 		store := a.store.ForTenant("acme")
-		if c, err := store.Conversation(t.Context(), native); err != nil {
+		c, err := store.Conversation(t.Context(), native)
+		if err != nil {
 			t.Fatal(err)
-		} else {
-			parent = c.HeadID
 		}
 		done := make(chan error)
 		for i := range turns {
@@ -324,7 +323,7 @@ func TestParallelTurns(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		children, err := store.Children(t.Context(), native, parent, tree.Paging{Limit: 100})
+		children, err := store.Children(t.Context(), native, c.HeadID, tree.Paging{Limit: 100})
 		if err != nil || len(children.Data) != turns {
 			t.Errorf("begun %t: %d turns, %v; want %d siblings", begun, len(children.Data), err, turns)
 		}

@@ -151,7 +151,7 @@ func (req *Request) ask() reply.Request {
 func start(r *server.Request, req *Request, t target) (*reply.Reply, error) {
 	ask := req.ask()
 	ask.ConversationID, ask.HeadID, ask.Messages = t.conversation, t.head, drafts(t.said)
-	ask.Title = titleOf(ask.Messages)
+	ask.Title = titleOf(plain(t.said))
 	ask.Metadata["openai"] = marshal(noted{Echo: &req.Echo, Brought: len(t.said)})
 	fresh := t.conversation == uuid.Nil
 	if fresh {

@@ -17,14 +17,14 @@ const (
 	maxNewItems   = 20         // items that are added to a conversation at a time
 )
 
-// An Input is what a request adds to a branch, in its order.
+// An Input is what a request adds to a branch, in the order of the request.
 type Input struct {
 	Entries []Entry
 	Compact bool // a compaction_trigger ends it
 }
 
-// An Entry is one step of an Input: a message of its own, a message that is
-// stored, or a compaction item. The items of one assistant turn are one Entry.
+// An Entry is one step of an Input: a new message, a reference to a stored
+// message, or a compaction item. The items of one assistant turn are one Entry.
 type Entry struct {
 	At        int           // index of its first item in the request
 	Message   *chat.Message // that came in full; nil for none
@@ -34,9 +34,10 @@ type Entry struct {
 	ItemIDs   []string      // that the client gave its items, as far as it did
 }
 
-// Rest gives what an entry says beyond the stored message that its Reference
-// names; nil for nothing. Some clients refer to an answer's text and send its
-// calls in full: these are the stored ones, and no further message.
+// Rest returns what an entry says in addition to the stored message that its
+// Reference names, or nil for nothing. Some clients refer to an answer's text
+// and send its calls in full. These are the stored calls, and no further
+// message.
 func (e Entry) Rest(stored *chat.Message) *chat.Message {
 	m := e.Message
 	if m == nil || stored.Role != chat.Assistant {
@@ -57,9 +58,9 @@ func (e Entry) Rest(stored *chat.Message) *chat.Message {
 	return nil
 }
 
-// CheckCalls refuses results of calls that nobody made, and calls that the input
-// goes on without an answer to. The messages continue a branch of which the
-// calls named pending have no result yet. Calls of the last message may stay
+// CheckCalls refuses results of calls that nobody made, and calls that have no
+// result before the input goes on. The messages continue a branch on which the
+// calls named in pending have no result yet. Calls of the last message may stay
 // open.
 func CheckCalls(pending []string, messages []*chat.Message) error {
 	open := map[string]bool{}

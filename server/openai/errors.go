@@ -7,14 +7,14 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// A Refusal is an error as OpenAI's clients read it.
+// A Refusal is an error in the form of OpenAI's clients.
 type Refusal struct {
 	Status int
 	Retry  bool // the same request may go well later. Where it can't, the answer says x-should-retry: false
 	Body   ErrorBody
 }
 
-// An ErrorBody is what is wrong, in OpenAI's envelope.
+// An ErrorBody says what is wrong, in OpenAI's envelope.
 type ErrorBody struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -22,7 +22,7 @@ type ErrorBody struct {
 	Code    *string `json:"code"`
 }
 
-// JSON is the body of an answer that is an error.
+// JSON returns the body of the error answer.
 func (r Refusal) JSON() json.RawMessage {
 	return marshal(map[string]ErrorBody{"error": r.Body})
 }
@@ -89,7 +89,7 @@ var codes = map[string]struct {
 	"invalid_limit":        {codeValue, ""},
 }
 
-// Refuse gives the answer that an error is. Its cause is the log's.
+// Refuse returns the answer to an error. The error's cause is for the log only.
 func Refuse(err error) Refusal {
 	e := fault.Of(err)
 	if e == nil {
@@ -109,8 +109,8 @@ func Refuse(err error) Refusal {
 	return refusal(fault.Internal, 0, "internal_error", "", "Something broke in the server. Its log tells more under the x-request-id of this answer.")
 }
 
-// RefuseStatus gives the answer to an error of which the status is known in
-// place of the kind.
+// RefuseStatus returns the answer to an error whose status is known, but whose
+// kind isn't.
 func RefuseStatus(status int, code, field, detail string) Refusal {
 	for _, k := range kinds {
 		if k.status == status {
@@ -149,7 +149,7 @@ func refusal(kind fault.Kind, status int, code, field, detail string) Refusal {
 	return r
 }
 
-// A ResponseError says in a Response why it failed.
+// A ResponseError says why a Response failed.
 type ResponseError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

@@ -7,8 +7,7 @@ import (
 )
 
 // A Stream writes an answer as the events of the Responses API. Each method
-// appends what is to be sent to dst: server-sent events, of which the last says
-// [DONE].
+// appends server-sent events to dst. The last event says [DONE].
 //
 //	s := NewStream(turn, -1)
 //	dst = s.Begin(dst)
@@ -17,12 +16,12 @@ import (
 //	}
 //	dst = s.End(dst, end)
 //
-// A stream of which nothing was kept but the stored message is written again by
-// Begin and End alone.
+// If only the stored message is left, Begin and End alone write the stream
+// again.
 //
-// Items begin in a fixed order: reasoning, the message, calls. A model that
-// reasons again after its text has begun, or speaks after a call, has that in
-// the final response alone: the item it would belong to is done.
+// Items begin in a fixed order: reasoning, the message, calls. If a model
+// reasons again after its text has begun, or speaks after a call, that part is
+// in the final response alone, because its item is done already.
 type Stream struct {
 	turn  Turn
 	names toolNames
@@ -49,8 +48,8 @@ const (
 	calling
 )
 
-// NewStream makes a Stream. It leaves out the events up to the number after,
-// which the client has; -1 for none.
+// NewStream returns a Stream. It leaves out the events up to the number after,
+// which the client has already; -1 leaves out none.
 func NewStream(turn Turn, after int) *Stream {
 	return &Stream{turn: turn, names: turn.Echo.names(), after: after, textAt: -1, refusalAt: -1}
 }
@@ -94,7 +93,7 @@ func appendEvent(dst []byte, name string, data []byte) []byte {
 
 var done = []byte("[DONE]")
 
-// Begin begins the stream.
+// Begin appends the beginning of the stream to dst.
 func (s *Stream) Begin(dst []byte) []byte {
 	begun := s.turn.Begun(InProgress)
 	if s.turn.Echo.Background {
@@ -111,8 +110,8 @@ func (s *Stream) Begin(dst []byte) []byte {
 	return dst
 }
 
-// Compact sends the item of a compaction that came to its end after Begin, and
-// before anything of the answer.
+// Compact appends the item of a compaction that ended after Begin and before
+// any piece of the answer.
 func (s *Stream) Compact(dst []byte, item CompactionItem) []byte {
 	s.turn.Compaction = &item
 	at := s.begin()
@@ -133,7 +132,7 @@ func (s *Stream) itemDone(dst []byte, at int, item Item) []byte {
 	return s.send(dst, event{Type: "response.output_item.done", Output: &at, Item: item})
 }
 
-// Add takes the next piece of the answer.
+// Add appends the next piece of the answer to dst.
 func (s *Stream) Add(dst []byte, d Delta) []byte {
 	if d.Reasoning != "" && s.at <= reasoning {
 		dst = s.reason(dst, d.Reasoning)
@@ -261,8 +260,8 @@ func (s *Stream) close(dst []byte, status string) []byte {
 	return dst
 }
 
-// End ends the stream. Where no piece of the answer was sent, it sends what is
-// stored first.
+// End appends the end of the stream to dst. If no piece of the answer was sent,
+// it appends the stored answer first.
 func (s *Stream) End(dst []byte, end End) []byte {
 	if s.at == nothingYet && end.Message != nil {
 		dst = s.Add(dst, deltaOf(end.Message))
@@ -281,8 +280,9 @@ func (s *Stream) End(dst []byte, end End) []byte {
 	return appendEvent(dst, "", done)
 }
 
-// Break ends the stream before the answer does. Some clients read the members of
-// the event, and others those of its error.
+// Break ends the stream before the end of the answer. It writes the error
+// twice, because some clients read the members of the event, and others those
+// of its error.
 func (s *Stream) Break(dst []byte, why ErrorBody) []byte {
 	return appendEvent(dst, "error", marshal(struct {
 		Type    string    `json:"type"`

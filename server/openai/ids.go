@@ -13,7 +13,7 @@ import (
 // A NodeID names a node of a conversation's tree.
 type NodeID struct{ Conversation, Node uuid.UUID }
 
-// A Kind is the kind of an item, as the prefix of its id.
+// A Kind is the kind of an item. It is the prefix of the item's id.
 type Kind string
 
 // Kinds of items.
@@ -34,7 +34,7 @@ const (
 	maxOrdinal       = 1 << 16
 )
 
-// An ItemID names one of the items that a node is.
+// An ItemID names one of a node's items.
 type ItemID struct {
 	NodeID
 	Kind    Kind
@@ -65,21 +65,21 @@ func decodeNode(text string) (n NodeID, ok bool) {
 	return NodeID{uuid.UUID(raw[:16]), uuid.UUID(raw[16:])}, true
 }
 
-// ResponseID is the id of the response that the node answers with.
+// ResponseID returns the id of the response whose answer is the node.
 func (n NodeID) ResponseID() string { return "resp_" + n.encode() }
 
-// CompletionID is the id of the chat completion that the node answers with.
+// CompletionID returns the id of the chat completion whose answer is the node.
 func (n NodeID) CompletionID() string { return "chatcmpl-" + n.encode() }
 
-// ConversationID is the id of a conversation.
+// ConversationID returns the id of a conversation as clients see it.
 func ConversationID(id uuid.UUID) string { return "conv_" + base64url.EncodeToString(id[:]) }
 
 func (n NodeID) item(kind Kind, ordinal int) string {
 	return ItemID{n, kind, ordinal}.String()
 }
 
-// String is the id as clients see it: the kind, conversation and node, and the
-// ordinal.
+// String returns the id as clients see it: the kind, conversation and node, and
+// the ordinal.
 func (i ItemID) String() string {
 	return string(i.Kind) + "_" + i.encode() + "_" + strconv.Itoa(i.Ordinal)
 }
@@ -116,8 +116,8 @@ func ParseConversationID(id string) (uuid.UUID, error) {
 	return raw, nil
 }
 
-// ParseItemID reads the id of an item. Its error is NoItem, as of an item that
-// isn't there.
+// ParseItemID reads the id of an item. Its error is NoItem, as for an item that
+// doesn't exist.
 func ParseItemID(id string) (ItemID, error) {
 	kind, rest, _ := strings.Cut(id, "_")
 	switch Kind(kind) {
@@ -139,19 +139,20 @@ func ParseItemID(id string) (ItemID, error) {
 // The errors of ids that lead nowhere say the same of an id that is no id, of
 // one that was deleted and of one that is another tenant's.
 
-// NoResponse says that there is no such response.
+// NoResponse returns the error that there is no such response.
 func NoResponse(id string) *fault.Error { return absent("response", "Response", id) }
 
-// NoCompletion says that there is no such chat completion.
+// NoCompletion returns the error that there is no such chat completion.
 func NoCompletion(id string) *fault.Error { return absent("completion", "Chat completion", id) }
 
-// NoConversation says that there is no such conversation.
+// NoConversation returns the error that there is no such conversation.
 func NoConversation(id string) *fault.Error { return absent("conversation", "Conversation", id) }
 
-// NoItem says that there is no such item.
+// NoItem returns the error that there is no such item.
 func NoItem(id string) *fault.Error { return absent("item", "Item", id) }
 
-// NoPrevious says that a request continues a response that isn't there.
+// NoPrevious returns the error that a request continues a response that doesn't
+// exist.
 func NoPrevious(id string) *fault.Error {
 	return fault.New(fault.Invalid, "previous_response_not_found", "previous_response_id", "Previous response with id '%s' not found.", clipID(id))
 }

@@ -18,7 +18,8 @@ type Item interface{ ItemID() string }
 
 // Items of the Responses API, with the members that clients demand.
 type (
-	// A MessageItem is what somebody said.
+	// A MessageItem is a message of a user, an assistant, a system or a
+	// developer.
 	MessageItem struct {
 		Type    string `json:"type"`
 		ID      string `json:"id"`
@@ -64,7 +65,7 @@ type (
 	}
 )
 
-// ItemID is the item's id.
+// ItemID returns the item's id.
 func (i MessageItem) ItemID() string    { return i.ID }
 func (i ReasoningItem) ItemID() string  { return i.ID }
 func (i CallItem) ItemID() string       { return i.ID }
@@ -87,15 +88,15 @@ func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status st
 	}
 }
 
-// NewCompactionItem is the item of a summary, whose node is given. The content
-// is what Seal made.
+// NewCompactionItem returns the item of a summary with this node. Seal.Close
+// made the content.
 func NewCompactionItem(summary NodeID, content string) CompactionItem {
 	return CompactionItem{"compaction", summary.item(KindCompaction, ordinalSaid), content}
 }
 
-// ItemsOf gives the items that a stored message is: of an assistant's reasoning,
-// text and calls, of any other message one item. The phase is that of the Entry
-// it was stored from.
+// ItemsOf returns the items of a stored message. An assistant's message has
+// items for its reasoning, text and calls; any other message is one item. The
+// phase is that of the Entry from which the message was stored.
 func ItemsOf(n NodeID, m *chat.Message, phase string) []Item {
 	return itemsOf(n, m, phase, statusCompleted, nil)
 }

@@ -17,7 +17,7 @@ type List[T Item] struct {
 	HasMore bool    `json:"has_more"`
 }
 
-// NewList makes a page of a list.
+// NewList returns a page of a list.
 func NewList[T Item](data []T, more bool) List[T] {
 	l := List[T]{Object: "list", Data: data, HasMore: more}
 	if len(data) == 0 {

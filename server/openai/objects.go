@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Conversation is a conversation as the API has it.
+// A Conversation is a conversation in the form of the Conversations API.
 type Conversation struct {
 	ID        string            `json:"id"`
 	Object    string            `json:"object"`
@@ -14,7 +14,7 @@ type Conversation struct {
 	Metadata  map[string]string `json:"metadata"`
 }
 
-// NewConversation makes a conversation's object.
+// NewConversation returns a conversation's object.
 func NewConversation(id uuid.UUID, at time.Time, metadata map[string]string) Conversation {
 	if metadata == nil {
 		metadata = map[string]string{}
@@ -22,23 +22,27 @@ func NewConversation(id uuid.UUID, at time.Time, metadata map[string]string) Con
 	return Conversation{ConversationID(id), "conversation", at.Unix(), metadata}
 }
 
-// A Deleted says that something is gone.
+// A Deleted says that a thing was deleted.
 type Deleted struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
 	Deleted bool   `json:"deleted"`
 }
 
-// Markers of what was deleted.
+// DeletedResponse returns the answer to the deletion of a response.
 func DeletedResponse(n NodeID) Deleted { return Deleted{n.ResponseID(), "response", true} }
+
+// DeletedCompletion returns the answer to the deletion of a chat completion.
 func DeletedCompletion(n NodeID) Deleted {
 	return Deleted{n.CompletionID(), "chat.completion.deleted", true}
 }
+
+// DeletedConversation returns the answer to the deletion of a conversation.
 func DeletedConversation(id uuid.UUID) Deleted {
 	return Deleted{ConversationID(id), "conversation.deleted", true}
 }
 
-// A Model is a model that can be asked.
+// A Model is a model that a request may name.
 type Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -46,17 +50,17 @@ type Model struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-// NewModel makes a model's object. The time is that of the server's start: a
-// model's own is not known.
+// NewModel returns a model's object. Its time is that of the server's start,
+// because the time of the model isn't known.
 func NewModel(name string, at time.Time) Model { return Model{name, "model", at.Unix(), "coppice"} }
 
-// Models is a list of models, which has no pages.
+// Models is the list of models. It has no pages.
 type Models struct {
 	Object string  `json:"object"`
 	Data   []Model `json:"data"`
 }
 
-// NewModels makes a list of models.
+// NewModels returns a list of models.
 func NewModels(models []Model) Models {
 	if models == nil {
 		models = []Model{}
@@ -64,11 +68,11 @@ func NewModels(models []Model) Models {
 	return Models{"list", models}
 }
 
-// InputTokens is the answer to a request to count the tokens of an input.
+// InputTokens is the answer to a request that counts the tokens of an input.
 type InputTokens struct {
 	Object string `json:"object"`
 	Count  int    `json:"input_tokens"`
 }
 
-// NewInputTokens makes the answer to a request to count tokens.
+// NewInputTokens returns the answer to a request that counts tokens.
 func NewInputTokens(count int) InputTokens { return InputTokens{"response.input_tokens", count} }

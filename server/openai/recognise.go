@@ -17,14 +17,16 @@ import (
 // by ids. This file says which conversation is looked at, and which requests are
 // kept out. tree.AppendPath finds the branch within the conversation.
 
-// Recognition says what a surface does with the requests of such clients.
+// A Recognition says what a surface does with chat completions of clients that
+// keep their history themselves.
 type Recognition struct {
 	Record  bool // record the requests that don't say store, too
-	Managed bool // the model reads the branch's context, with its summaries, in place of what the client sent
+	Managed bool // the model reads the branch's context, with its summaries, in place of the client's messages
 
-	// Side requests, for titles and tags, belong to no conversation. A request is
-	// one where it asks for a model of this name, as the client has it, or where its
-	// last message is a user's that begins with this text.
+	// Side requests, for titles and tags, belong to no conversation. A side
+	// request asks for a model of one of these names, as the client writes
+	// them, or its last message is a user's that begins with one of these
+	// texts.
 	SideModels  []string
 	SidePrompts []string
 }

@@ -23,18 +23,19 @@ type Request struct {
 	Stream, Usage bool // answer with events; with a chunk of the usage at the end
 	Store         bool
 	Background    bool
-	Truncate      bool     // fold or leave out what doesn't fit, in place of refusing the request
+	Truncate      bool     // fold or leave out messages that don't fit, in place of refusing the request
 	Compact       *Compact // when to compact the branch; nil for never
 
-	// For the model. Extra are further members of the chat-completions request.
+	// Temperature, MaxOutputTokens and Extra are for the model. Extra are
+	// further members of the chat-completions request.
 	Temperature     *float64
 	MaxOutputTokens int
 	Extra           map[string]json.RawMessage
 
-	Echo Echo // what a Response repeats of its request: hints of the client's session among it
+	Echo Echo // the part of the request that a Response repeats, with hints of the client's session
 }
 
-// Compact asks for a branch to be compacted before it is answered.
+// A Compact asks for a compaction of the branch before the answer.
 type Compact struct{ Threshold int } // tokens of the input; 0 leaves it to the server
 
 // createMembers are those of a request to Responses that mean something here.
@@ -84,8 +85,8 @@ func (o object) create() (*Request, error) {
 	return req, nil
 }
 
-// ParseInputTokens reads a request to count the tokens of an input, which has the
-// members of one for a response, and may lack the model.
+// ParseInputTokens reads a request that counts the tokens of an input. It has
+// the members of a request for a response, and may lack the model.
 func ParseInputTokens(body []byte) (*Request, error) {
 	var r reader
 	o := r.open(body, createMembers...)

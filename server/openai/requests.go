@@ -48,7 +48,7 @@ func (o object) metadata(name string) map[string]string {
 	return pairs
 }
 
-// A CompactRequest asks for a branch and some input to be compacted.
+// A CompactRequest asks for a compaction of a branch together with some input.
 type CompactRequest struct {
 	Model        string
 	Input        Input
@@ -86,8 +86,8 @@ type ConversationRequest struct {
 	Metadata map[string]string // nil where the request has none
 }
 
-// ParseNewConversation reads a request for a new conversation, which may have no
-// body at all.
+// ParseNewConversation reads a request for a new conversation. The request may
+// have no body.
 func ParseNewConversation(body []byte) (*ConversationRequest, error) {
 	if len(body) == 0 {
 		return &ConversationRequest{}, nil
@@ -129,8 +129,8 @@ func parseConversation(body []byte, names ...string) (*ConversationRequest, erro
 	return c, nil
 }
 
-// ParseStartingAfter reads after which event a stream goes on; -1 for all of
-// them.
+// ParseStartingAfter returns the number of the event after which a stream goes
+// on, or -1 for the whole stream.
 func ParseStartingAfter(query url.Values) (int, error) {
 	text := query.Get("starting_after")
 	if text == "" {

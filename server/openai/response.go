@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 )
 
-// A Response is an answer of the Responses API. It has every member that a
-// client may demand.
+// A Response is an answer in the form of the Responses API. It has every member
+// that a client may require.
 type Response struct {
 	ID          string `json:"id"`
 	Object      string `json:"object"`
@@ -28,7 +28,7 @@ type Incomplete struct {
 	Reason string `json:"reason"`
 }
 
-// An Echo is what a Response repeats of its request. It is stored beside the
+// An Echo has what a Response repeats of its request. It is stored beside the
 // answer, so that a later reading gives the same Response.
 type Echo struct {
 	Model              string            `json:"model"`
@@ -147,12 +147,12 @@ type outputDetail struct {
 	Reasoning int `json:"reasoning_tokens"`
 }
 
-// NewUsage counts the tokens of a prompt and of an answer.
+// NewUsage returns the usage of a prompt and an answer.
 func NewUsage(prompt, completion int) *Usage {
 	return &Usage{Input: prompt, Output: completion, Total: prompt + completion}
 }
 
-// A Turn is an answer as far as it is known before a model is asked.
+// A Turn has what is known of an answer before a model is called.
 type Turn struct {
 	Node       NodeID // that the answer has, or will have
 	CreatedAt  time.Time
@@ -160,7 +160,7 @@ type Turn struct {
 	Compaction *CompactionItem // that comes before the answer; nil for none
 }
 
-// Status is how far an answer is.
+// A Status says how far an answer is.
 type Status string
 
 // Statuses of a Response.
@@ -173,11 +173,11 @@ const (
 	Cancelled  Status = "cancelled"
 )
 
-// An End is how an answer ended.
+// An End says how an answer ended.
 type End struct {
 	Status       Status        // Completed, Failed or Cancelled
 	At           time.Time     // when
-	Message      *chat.Message // what is stored; nil for nothing
+	Message      *chat.Message // the stored answer; nil for none
 	FinishReason string        // the model's: stop, length, tool_calls, content_filter, or another word
 	Usage        *Usage        // nil where nobody counted
 	Err          error         // why it failed
@@ -205,15 +205,15 @@ func (e End) lastItem() string {
 	return statusCompleted
 }
 
-// Begun is the Response while the answer is on its way.
+// Begun returns the Response of an answer that is not complete yet.
 func (t Turn) Begun(status Status) Response {
 	return Response{
 		ID: t.Node.ResponseID(), Object: "response", CreatedAt: t.CreatedAt.Unix(), Status: string(status), Echo: t.Echo, Output: []Item{},
 	}
 }
 
-// Ended is the Response at the end: of a stream, of a request without one, and
-// of a later reading alike.
+// Ended returns the Response of an answer that has ended. It is the same at the
+// end of a stream, for a request without a stream, and for a later reading.
 func (t Turn) Ended(end End) Response {
 	status, incomplete := end.status()
 	r := t.Begun(status)
@@ -246,8 +246,8 @@ type Compacted struct {
 	Usage     *Usage `json:"usage"`
 }
 
-// NewCompacted gives the answer to a request to compact: what stays verbatim,
-// and the compaction item behind it.
+// NewCompacted returns the answer to a request to compact: the items that stay
+// verbatim, and the compaction item after them.
 func NewCompacted(summary NodeID, at time.Time, kept []Item, item CompactionItem, usage *Usage) Compacted {
 	if usage == nil {
 		usage = &Usage{}

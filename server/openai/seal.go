@@ -13,16 +13,16 @@ import (
 )
 
 // A Seal makes and reads the encrypted_content of compaction items. Clients
-// carry it and can't change it: it names a summary and the message up to which the
-// branch is represented, and holds the summary's text, so that it also serves where
-// the summary is gone. It is signed and not encrypted: the
-// text is that of the client's own conversation.
+// carry the content and can't change it. It names a summary and the message up
+// to which the branch is represented. It also holds the summary's text, so that
+// it still serves if the summary is gone. It is signed and not encrypted,
+// because the text is that of the client's own conversation.
 type Seal struct{ keys [][]byte }
 
 // sealMark begins every content of ours. The number is that of the form.
 const sealMark = "coppice.v1."
 
-// NewSeal makes a Seal. The first key signs, and all of them are accepted, so
+// NewSeal returns a Seal. The first key signs, and all keys are accepted, so
 // that a key can be replaced. A key has 32 random bytes.
 func NewSeal(keys ...[]byte) (*Seal, error) {
 	if len(keys) == 0 {
@@ -43,7 +43,7 @@ func mac(key, payload []byte) []byte {
 	return h.Sum(nil)
 }
 
-// A Sealed is what the content of a compaction item says.
+// A Sealed has what the content of a compaction item says.
 type Sealed struct {
 	Summary NodeID
 	Head    uuid.UUID // the message at which a branch goes on after the item; uuid.Nil for none
@@ -53,8 +53,8 @@ type Sealed struct {
 // sealedIDs is how many bytes the ids have, before the text.
 const sealedIDs = 3 * len(uuid.UUID{})
 
-// Close gives the content of a compaction item: the ids and the text, after their
-// signature.
+// Close returns the content of a compaction item: a signature, the ids and the
+// text.
 func (s *Seal) Close(c Sealed) string {
 	payload := make([]byte, 0, sealedIDs+len(c.Text))
 	payload = append(append(append(payload, c.Summary.Conversation[:]...), c.Summary.Node[:]...), c.Head[:]...)
@@ -62,8 +62,8 @@ func (s *Seal) Close(c Sealed) string {
 	return sealMark + base64.RawURLEncoding.EncodeToString(append(mac(s.keys[0], payload), payload...))
 }
 
-// Open reads the content of a compaction item. The summary may be gone since, or
-// be another tenant's: whoever looks it up does so within the tenant of the
+// Open reads the content of a compaction item. The summary may be gone, or may
+// be another tenant's, so a caller looks it up within the tenant of the
 // request. The error's field is encrypted_content.
 func (s *Seal) Open(content string) (Sealed, error) {
 	rest, ours := strings.CutPrefix(content, sealMark)

@@ -17,7 +17,7 @@ import (
 // The answers that chat completions recorded, as OpenAI's "stored chat
 // completions".
 
-// ItemID is the id of a completion.
+// ItemID returns the id of the completion.
 func (c Completion) ItemID() string { return c.ID }
 
 // completionNode reads the answer that a completion is. Any other message is no
@@ -200,10 +200,10 @@ type completionMessage struct {
 	body json.RawMessage
 }
 
-// ItemID is the id of the message.
+// ItemID returns the id of the message.
 func (m completionMessage) ItemID() string { return m.id }
 
-// MarshalJSON gives the message as it came, with its id.
+// MarshalJSON returns the message as it came, with its id.
 func (m completionMessage) MarshalJSON() ([]byte, error) {
 	members := []chat.Member{{Name: "id", Value: marshal(m.id)}}
 	return chat.AppendObject(nil, append(members, chat.Members(m.body)...)), nil

@@ -11,17 +11,19 @@ import (
 	"github.com/coppice-chat/coppice/server"
 )
 
-// Prefix begins the paths of the surface. Clients get it as their base URL.
+// Prefix is the beginning of the surface's paths. It is the path of the
+// clients' base URL.
 const Prefix = "/openai/v1/"
 
-// MaxBody is how many bytes a request of the surface has at most, unless a
-// program says otherwise: an input may have 10 million characters.
+// MaxBody is how many bytes a request of the surface may have, unless a program
+// sets another limit. An input may have 10 million characters.
 const MaxBody = 32 << 20
 
-// Surface is OpenAI's API, beside the native one of a server.Server.
+// Surface returns OpenAI's API, which stands beside the native API of a
+// server.Server.
 func Surface() server.Surface { return Recognition{}.Surface() }
 
-// Surface is OpenAI's API with this setting of its recognition.
+// Surface returns OpenAI's API with this Recognition.
 func (c Recognition) Surface() server.Surface { return c.surface(new(tries)) }
 
 func (c Recognition) surface(all *tries) server.Surface {

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // maxTitle is how many characters a title that is made of a message has.
@@ -14,9 +13,8 @@ const maxTitle = 60
 
 // titleOf makes a conversation's title as the page does: of the text that the
 // user begins with. It is "" where there is none.
-func titleOf(messages []tree.NewMessage) string {
-	for _, given := range messages {
-		m := chat.Read(given.Body)
+func titleOf(messages []*chat.Message) string {
+	for _, m := range messages {
 		if m.Role != chat.User {
 			continue
 		}

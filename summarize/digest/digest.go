@@ -1,14 +1,14 @@
-// Package digest is the offline summarizer, the summarizer of last resort: it
-// needs no model and no network. It takes sentences out of the messages and
-// writes none of its own, so it can't invent, and cannot condense either. What
-// it does is choose: again and again the sentence that says the most, by the
-// token, of what nothing chosen says yet.
+// Package digest is the offline summarizer, the last resort: it needs no model
+// and no network. It takes sentences out of the messages and writes none of its
+// own. So it can't invent, and it can't condense. It chooses: again and again
+// it takes the sentence that says the most, by the token, of what no chosen
+// sentence says yet.
 //
-// It works in steps: messages and the prior summary become items, each with the
+// It works in steps. Messages and the prior summary become items, each with the
 // informative words and the facts that it holds (read.go, prior.go, term.go).
 // Items get a section and a worth (judge.go). The best of them are chosen
 // (pick.go) and laid out under headings, before an index of what else was
-// mentioned (layout.go). It takes no clock, no randomness and no map's order:
+// mentioned (layout.go). It uses no clock, no randomness and no map's order, so
 // equal input gives equal output.
 package digest
 
@@ -20,16 +20,16 @@ import (
 	"github.com/coppice-chat/coppice/tokens"
 )
 
-// Name is the name of this summarizer in records, where others have a model's.
+// Name is this summarizer's name in records, in the place of a model's name.
 const Name = "offline-digest"
 
-// A Summarizer makes digests. The zero value counts by o200k.
+// A Summarizer makes digests. The zero value counts tokens by o200k.
 type Summarizer struct {
 	Counter tokens.Counter
 }
 
-// Summarize gives the digest of all messages to fold. There is none only where
-// nothing of the input holds any text.
+// Summarize returns the digest of all messages to fold. There is no digest only
+// if the input holds no text at all.
 func (s Summarizer) Summarize(_ context.Context, in prompt.Input) (prompt.Result, error) {
 	if s.Counter == nil {
 		s.Counter = tokens.O200k()

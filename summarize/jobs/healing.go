@@ -38,8 +38,8 @@ type healer struct {
 	w *Worker
 }
 
-// Work makes the summaries of the job's branches again, one after the other. What
-// models answer in vain is on record, and the branch waits.
+// Work makes the summaries of the job's branches again, one after the other. If
+// models answer in vain, the attempt is on record, and the branch waits.
 func (h *healer) Work(ctx context.Context, j *river.Job[healing]) (err error) {
 	err = errPanicked
 	defer func() { h.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()

@@ -1,10 +1,11 @@
-// Package jobs runs compactions in the background, through River: a [Worker]
-// queues them in the transactions of the appends that make them due, and servers
-// that share a database share the work. Besides the migrations it alone imports River.
+// Package jobs runs compactions in the background, through River. A [Worker]
+// queues them in the transactions of the appends that make them due. Servers
+// that share a database share the work. Only this package and the migrations
+// import River.
 //
-// What a compaction is, when it is due and what it came to is package summarize's
-// business. What jobs adds is when a job is queued, tried again, handed on or
-// given up.
+// Package summarize decides what a compaction is, when it is due and what its
+// outcome is. Package jobs decides when a job is queued, tried again, handed on
+// or given up.
 package jobs
 
 import (
@@ -72,7 +73,7 @@ func snoozed(metadata []byte) bool {
 	return read.Snoozes > 0
 }
 
-// Outcome is what came of one attempt at a job.
+// An Outcome is the result of one attempt at a job.
 type Outcome string
 
 // Outcomes of an attempt.
@@ -84,7 +85,7 @@ const (
 	Canceled  Outcome = "canceled"  // its conversation is gone
 )
 
-// Outcomes lists them all.
+// Outcomes returns all of them.
 func Outcomes() []Outcome {
 	return []Outcome{Completed, Continued, Retried, Discarded, Canceled}
 }

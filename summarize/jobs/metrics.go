@@ -11,8 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// Counts are the jobs of a database that aren't done, of all servers that share
-// it.
+// Counts are the unfinished jobs of a database, of all servers that share it.
 type Counts struct {
 	Queued   int64 // wait for a worker
 	Retrying int64 // failed, and wait for their next attempt
@@ -23,8 +22,8 @@ type Counts struct {
 	OldestRunning time.Duration // how long the longest one has been running; 0 where none is
 }
 
-// Count counts the jobs that aren't done. It costs one query, which reads these
-// jobs and no others.
+// Count counts the unfinished jobs. It costs one query, which reads no other
+// jobs.
 func (w *Worker) Count(ctx context.Context) (Counts, error) {
 	row, err := w.queries.CountJobs(ctx)
 	if err != nil {

@@ -24,11 +24,11 @@ type runner struct {
 	w *Worker
 }
 
-// Work compacts the branches that the job knows of, and what they have grown to,
-// until none has grown past its room meanwhile: appends that find a job under
-// way queue none. A failed compaction is an error, so that River waits longer
-// each time before the next attempt. Where the database fails, nothing is known
-// of the summarizer, so the job is tried again, and as often as it takes.
+// Work compacts the branches of the job, and the branches that grew from them
+// meanwhile, until none has grown past its room: an append that finds a running
+// job queues none. A failed compaction is an error, so that River waits longer
+// each time before the next attempt. A failure of the database says nothing
+// about the summarizer, so the job is then tried again as often as it takes.
 func (r *runner) Work(ctx context.Context, j *river.Job[job]) (err error) {
 	err = errPanicked
 	defer func() { r.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
@@ -135,8 +135,9 @@ func (w *Worker) ended(ctx context.Context, j *rivertype.JobRow, conversationID 
 	return river.JobSnooze(min(max(databasePause, time.Since(j.CreatedAt)/4), longestPause))
 }
 
-// NextRetry is at once for a job whose server died: it has waited until River
-// took it for stuck, and nothing speaks against it. Otherwise River decides.
+// NextRetry returns the present time for a job whose server died. The job has
+// waited already until River took it for stuck. For any other job River
+// decides.
 func (r *runner) NextRetry(j *river.Job[job]) time.Time {
 	if j.AttemptedAt != nil && time.Since(*j.AttemptedAt) >= r.w.timeout()+rescueSlack {
 		return time.Now()

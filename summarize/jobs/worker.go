@@ -19,27 +19,27 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Config sets a Worker up.
+// A Config sets up a Worker.
 type Config struct {
-	// ID names the server among those that share the database, and stays the
-	// same when it is started again: it then takes up at once what it left.
-	// No two servers that run at once may share it.
+	// ID names the server among the servers that share the database. It stays
+	// the same over restarts, so that the server takes up at once the jobs that
+	// it left. No two servers that run at once may share it.
 	ID string
-	// Concurrency is how many branches are compacted at once. 0 stands for 2, or
-	// where no model is asked for as many as there are processors. One branch more
-	// may have its summary made again. 0 workers of a server that only queues:
-	// negative.
+	// Concurrency is how many branches are compacted at once. 0 stands for 2,
+	// or for the number of processors where no model is asked. One more branch
+	// may have its summary made again. A negative number makes a server that
+	// only queues jobs.
 	Concurrency int
-	// PollOnly looks for jobs once a second instead of being told of them by
-	// LISTEN, which doesn't get through a pooler.
+	// PollOnly looks for jobs once a second. Without it LISTEN tells of new
+	// jobs, which doesn't work through a pooler.
 	PollOnly bool
 	Logger   *slog.Logger
 	Registry prometheus.Registerer // gets the figures of the jobs; nil for none
 	Observe  func(Outcome)         // called with what came of each attempt; nil for none
 }
 
-// A Worker queues compactions in the transactions of appends and runs them in
-// the background. It is a tree.AppendHook; give it to the store that appends.
+// A Worker queues compactions in the transactions of appends, and runs them in
+// the background. It is a tree.AppendHook: give it to the store that appends.
 type Worker struct {
 	service *summarize.Service
 	pool    *pgxpool.Pool
@@ -53,7 +53,7 @@ type Worker struct {
 	slice   time.Duration // of a job; tests make it shorter
 }
 
-// New makes a Worker. The database must have River's tables, which db.Migrate
+// New returns a Worker. The database must have River's tables, which db.Migrate
 // makes.
 func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker, err error) {
 	defer db.Wrap(&err, "jobs.New(%s)", cfg.ID)
@@ -109,8 +109,8 @@ func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
 
-// Start takes up the jobs that this server left when it was killed, and begins
-// to work until ctx ends or Stop is called.
+// Start takes up the jobs that this server left when it was killed. It then
+// works until ctx ends or Stop is called.
 func (w *Worker) Start(ctx context.Context) error {
 	if !w.works {
 		return nil
@@ -122,8 +122,8 @@ func (w *Worker) Start(ctx context.Context) error {
 	return w.river.Start(ctx)
 }
 
-// Stop lets running jobs finish until ctx ends, and then cancels them; what is
-// cancelled stays queued.
+// Stop lets running jobs finish until ctx ends, and then cancels them. A
+// cancelled job stays queued.
 func (w *Worker) Stop(ctx context.Context) error {
 	if !w.works {
 		return nil
@@ -137,24 +137,24 @@ func (w *Worker) Stop(ctx context.Context) error {
 	return err
 }
 
-// Wants is asked before every append, so that an append that can't pass its
+// Wants is called before every append, so that an append that can't pass its
 // branch's trigger costs nothing more.
 func (w *Worker) Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool {
 	_, quiet := w.quiet.below(conversationID, parentID, tokens, messages)
 	return !quiet
 }
 
-// Stored remembers how far the branch is from its trigger after an append that
-// wasn't wanted.
+// Stored records how far the branch is from its trigger after an append that
+// Wants declined.
 func (w *Worker) Stored(conversationID, parentID, id uuid.UUID, tokens, messages int) {
 	if left, quiet := w.quiet.below(conversationID, parentID, tokens, messages); quiet {
 		w.quiet.put(headKey{conversationID, id}, left)
 	}
 }
 
-// Appended looks at the branch that an append made, and queues a compaction in
-// the append's transaction if one is due. What follows isn't looked at for a
-// while then: the job does, before it ends.
+// Appended looks at the branch that an append made. If a compaction is due, it
+// queues one in the append's transaction. Later appends aren't looked at for a
+// while, because the job looks at them before it ends.
 func (w *Worker) Appended(ctx context.Context, store *tree.Store, m tree.Message) (committed func(), err error) {
 	found, err := w.service.Check(ctx, store, m.ConversationID, m.ID)
 	if err != nil {

@@ -22,9 +22,9 @@ var (
 // minSummary is the least that a summary has, in characters.
 const minSummary = 30
 
-// Clean takes from a model's answer what is not the summary: spaces,
-// finished reasoning, a code fence or tags around the whole, quote marks
-// before every line. The error says why the answer is none, as one of the
+// Clean returns the summary in a model's answer. It removes spaces, finished
+// reasoning, a code fence or tags around the whole answer, and quote marks
+// before every line. If the answer is no summary, the error is one of the
 // errors above.
 func Clean(text string) (string, error) {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "")

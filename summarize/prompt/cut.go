@@ -10,9 +10,9 @@ import (
 )
 
 // CutMiddle shortens text to about limit characters: two thirds from its start
-// and the rest from its end, and between them a mark that says how many
-// characters are missing. A text that is no longer than limit comes back as it
-// is. Characters that belong together stay together.
+// and the rest from its end. A mark between them says how many characters are
+// missing. A text of limit characters or fewer comes back as it is. Characters
+// that form one sign stay together.
 func CutMiddle(text string, limit int) string {
 	limit = max(limit, 0)
 	if len(text) <= limit {
@@ -56,7 +56,7 @@ func cutTokens(text string, limit int, counter tokens.Counter) string {
 	}
 }
 
-// ByteOffset is where the n-th character begins.
+// ByteOffset returns the offset at which the n-th character begins.
 func ByteOffset(text string, n int) int {
 	for i := range text {
 		if n == 0 {
@@ -67,8 +67,8 @@ func ByteOffset(text string, n int) int {
 	return len(text)
 }
 
-// StartOfCluster moves an offset back to where the characters that form one
-// sign begin, as far as that is near.
+// StartOfCluster moves an offset back to the beginning of the characters that
+// form one sign, if the beginning is near.
 func StartOfCluster(text string, at int) int {
 	for range 8 {
 		if at <= 0 || at >= len(text) {

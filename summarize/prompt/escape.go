@@ -106,8 +106,9 @@ func unescapeText(text string) string {
 	}
 }
 
-// Line makes text fit for one line: no line breaks, nothing hidden, and no tag of
-// ours, so that Clean takes it. It can't be undone.
+// Line returns text that fits on one line: without line breaks, hidden
+// characters and our tags, so that Clean accepts it. The change can't be
+// undone.
 func Line(text string) string {
 	if !needsEscape(text, "") {
 		return text
@@ -129,7 +130,8 @@ func Line(text string) string {
 	return b.String()
 }
 
-// IsLineBreak tells what some reader or other shows as the end of a line.
+// IsLineBreak reports whether any usual reader shows the character as the end
+// of a line.
 func IsLineBreak(r rune) bool {
 	switch r {
 	case '\n', '\r', '\v', '\f', 0x85, 0x2028, 0x2029:

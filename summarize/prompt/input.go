@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Input is what a summarizer is asked to do.
+// An Input is the task of a summarizer.
 type Input struct {
 	Nonce        string         // of the fence, see Nonce
 	Prior        string         // text of the summary to be merged; "" for none
@@ -20,19 +20,19 @@ type Input struct {
 	TargetTokens int            // size asked for
 }
 
-// Nonce is the code in the tags around a compaction's transcript. It
-// derives from the compaction's id, so that a replay builds the same prompt;
-// nobody can have written it into a message before the id was made.
+// Nonce returns the code in the tags around a compaction's transcript. It
+// derives from the compaction's id, so that a replay builds the same prompt.
+// Nobody can have written it into a message before the id was made.
 func Nonce(compactionID uuid.UUID) string {
 	sum := sha256.Sum256(append([]byte("coppice fence "), compactionID[:]...))
 	return hex.EncodeToString(sum[:8])
 }
 
-// A Result is what a summarizer gives.
+// A Result is the output of a summarizer.
 type Result struct {
 	Text     string
 	Model    string    // that wrote it
-	Taken    int       // messages of the fold that the text tells of, the oldest ones
+	Taken    int       // how many of the oldest messages of the fold the text covers
 	Attempts []Attempt // also of a summarizer that gives no summary
 }
 

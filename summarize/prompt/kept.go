@@ -17,14 +17,14 @@ type Kept struct {
 	Limit int // tokens that stay of it, the middle being cut; 0: all
 }
 
-// Wrap is the user message by which a context shows a summary and the folded
-// messages that stay verbatim, oldest first. It is never a system message,
-// because what it says was made from what anybody wrote. The same arguments give
-// the same bytes.
+// Wrap returns the user message that shows a summary in a context, together
+// with the folded messages that stay verbatim, oldest first. It is never a
+// system message, because its text was made from what anybody wrote. The same
+// arguments give the same bytes.
 //
-// It is no larger than a message may be, as far as that is a matter of what is
-// kept. Of kept messages that are too large the middle is cut, and where that
-// isn't enough the oldest don't stay: dropped is how many.
+// Wrap keeps the message below the size of any message as far as the kept
+// messages allow. Kept messages that are too large are cut in the middle. If
+// that isn't enough, the oldest are left out: dropped is how many.
 func Wrap(text string, kept []Kept, count tokens.Counter) (body json.RawMessage, dropped int) {
 	shown := make([]tree.Message, len(kept))
 	for i, k := range kept {

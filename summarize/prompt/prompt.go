@@ -1,12 +1,13 @@
-// Package prompt is what a summarizer reads and how its answer becomes a message:
-// the transcript of what is to be summarized, the fence around it, the texts that
-// say what to do, and the checks that an answer is a summary and nothing else.
+// Package prompt makes the input of a summarizer, and a message from its
+// answer. It has the transcript of the messages to summarize, the fence around
+// the transcript, the texts of the task, and the checks that an answer is a
+// summary and nothing else.
 //
-// What people, models and tools wrote is data here. It stands in lines with a
-// mark, between tags with a nonce, escaped, so that no text can end its fence or
-// pass for a line of ours. [Next] makes the prompt of one call; [Step.Accept] and
-// [Clean] judge an answer; [Wrap] makes a summary's message of it, and [Unwrap]
-// gives the text back.
+// Text of people, models and tools is data here. It stands in lines with a
+// mark, between tags with a nonce, and is escaped, so that no text can end its
+// fence or look like a line of ours. [Next] makes the prompt of one call.
+// [Step.Accept] and [Clean] judge an answer. [Wrap] makes a summary's message
+// of it, and [Unwrap] returns the text again.
 //
 // The package calls no model and stores nothing.
 package prompt
@@ -85,8 +86,8 @@ func (p prompt) repeatedBy(answer string) bool {
 	return false
 }
 
-// MaxInstructions bounds the instructions, standing ones and a caller's together,
-// in characters.
+// MaxInstructions is the limit of the instructions, in characters: standing
+// instructions and those of a caller together.
 const MaxInstructions = 8002
 
 // buildPrompt writes down what the summarizer is asked. The same input gives

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Said is what a message says, as a summarizer gets to know it.
+// Said is the content of a message, as a summarizer reads it.
 type Said struct {
 	Name    string // of the participant
 	Text    string // the content's parts, one under the other; attachments as their names
@@ -20,8 +20,8 @@ type Said struct {
 	Failed  bool   // a tool message says that the call failed
 }
 
-// Read reads a message's body. It never fails: what can't be read is shown as
-// it stands, so that no text is lost to the summarizer.
+// Read reads a message's body. It never fails: a body that can't be read is
+// shown as it stands, so that the summarizer misses no text.
 func Read(m tree.Message) Said {
 	c := chat.Read(m.Body)
 	said := Said{Text: contentText(c), Calls: c.Calls, CallID: c.Answers()}

@@ -13,8 +13,8 @@ import (
 // beside the prompt's own text, however short it is cut.
 var errWindow = errors.New("the summarizer's window is too small for its prompt and one message")
 
-// A Step is one call of a summarizer: the oldest of the messages to
-// fold, as many as its window holds.
+// A Step is one call of a summarizer. It has the oldest of the messages to
+// fold, as many as the window holds.
 type Step struct {
 	Tokens int // of the prompt: an estimate, and no less than it has
 
@@ -23,11 +23,11 @@ type Step struct {
 	limits limits
 }
 
-// Messages gives the prompt as chat-completions message objects.
+// Messages returns the prompt as chat-completions message objects.
 func (s Step) Messages() []json.RawMessage { return s.prompt.messages() }
 
-// Texts gives the texts of the prompt's messages. The first is the system
-// message's, and the others are a user's.
+// Texts returns the texts of the prompt's messages. The first is the system
+// message, and the others are user messages.
 func (s Step) Texts() []string {
 	texts := make([]string, len(s.prompt))
 	for i, m := range s.prompt {
@@ -36,8 +36,9 @@ func (s Step) Texts() []string {
 	return texts
 }
 
-// Accept takes from a model's answer what is the summary. The error says why it
-// is none: it isn't Clean, has more tokens than most, or repeats the prompt.
+// Accept returns the summary in a model's answer. It returns an error if Clean
+// refuses the answer, if the summary has more tokens than most, or if it
+// repeats the prompt.
 func (s Step) Accept(answer string, most int, count tokens.Counter) (text string, err error) {
 	if text, err = Clean(answer); err != nil {
 		return "", err
@@ -51,8 +52,8 @@ func (s Step) Accept(answer string, most int, count tokens.Counter) (text string
 	return text, nil
 }
 
-// Shorten is the prompt that asks for an answer once more, in about target
-// tokens. What comes of it is to be accepted as the answer is.
+// Shorten returns the prompt that asks once more for an answer, in about target
+// tokens. The new answer is to be accepted like the first.
 func (s Step) Shorten(answer string, target int, counter tokens.Counter) Step {
 	p := prompt{s.prompt[0], {partShorten, fill(partShorten, map[string]any{
 		"Tokens": counter.Count(answer), "TargetTokens": target, "Words": target * 3 / 4,
@@ -61,10 +62,10 @@ func (s Step) Shorten(answer string, target int, counter tokens.Counter) Step {
 	return Step{Tokens: promptTokens(p, counter), prompt: p, input: s.input}
 }
 
-// Next takes from the messages to fold as many of the oldest as a prompt
-// of the budget holds, in tokens, and gives the rest. For the step after it,
-// the caller puts what the summarizer made of this one for the prior summary,
-// and the rest for the messages:
+// Next returns a step with as many of the oldest messages to fold as a prompt
+// of budget tokens holds, and returns the other messages as rest. For the next
+// step, the caller sets the prior summary to the summarizer's answer, and the
+// messages to rest:
 //
 //	for rest := in.Fold; len(rest) > 0; {
 //		in.Fold = rest
@@ -73,11 +74,11 @@ func (s Step) Shorten(answer string, target int, counter tokens.Counter) Step {
 //		in.PriorTokens = counter.Count(in.Prior)
 //	}
 //
-// A call and its results stay in one step. What is too large for the window by
-// itself is cut: the prior summary, the instructions, single messages, and of
-// the look-ahead the oldest are left out.
+// A call and its results stay in one step. Text that is too large for the
+// window by itself is cut: the prior summary, the instructions and single
+// messages. Of the look-ahead the oldest messages are left out.
 //
-// It counts each message that it takes, and a few more.
+// Next counts the tokens of each message that it takes, and of a few more.
 func Next(in Input, budget int, counter tokens.Counter) (step Step, rest []tree.Message, err error) {
 	if counter.Count(in.Prior) > budget/3 {
 		in.Prior = cutTokens(in.Prior, budget/3, counter)

@@ -169,9 +169,9 @@ func isIgnorable(r rune) bool {
 	return !IsLineBreak(r) && (r >= utf8.RuneSelf && unicode.Is(unicode.M, r) || isHidden(' ', r))
 }
 
-// Leaks lists what of a prompt's or a wrapper's structure stands in text:
-// tags of ours, the nonce, and quoted lines under a role. A summary that has
-// any repeats its prompt. An empty nonce is not looked for.
+// Leaks returns the parts of a prompt's or a wrapper's structure that text
+// contains: our tags, the nonce, and quoted lines under a role. A summary with
+// any of them repeats its prompt. An empty nonce is not looked for.
 func Leaks(text, nonce string) []string {
 	const most = 5
 	var found []string

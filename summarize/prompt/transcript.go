@@ -55,7 +55,7 @@ func newTranscriber(limits limits, nonce string) *transcriber {
 	return &transcriber{limits: limits, nonce: nonce, called: map[string]string{}}
 }
 
-// Transcript shows messages as a prompt with room for them does.
+// Transcript returns the messages as a prompt with enough room shows them.
 func Transcript(messages []tree.Message, nonce string) string {
 	return transcribe(messages, fullLimits, nonce)
 }

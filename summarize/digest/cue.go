@@ -13,6 +13,7 @@ const (
 	cueCorrection cueSet = 1 << iota // what was said before is wrong
 	cueDecision                      // what holds from now on
 	cueWish                          // what somebody wants
+	cueBan                           // what somebody doesn't want, or can't stand
 	cueIdentity                      // who somebody is
 	cueDone                          // something is finished
 	cueOpen                          // something is to be done
@@ -20,6 +21,11 @@ const (
 	cueUnreal                        // what is said is not so, or only if something is
 	cueSelf                          // somebody tells of himself
 	cueTime                          // when something was or will be
+	cueIdle                          // a turn of phrase whose words tell nothing
+	cueMore                          // there are words that are no cue
+
+	// cueRule is what a user wants to hold from now on.
+	cueRule = cueCorrection | cueDecision | cueBan
 )
 
 // A cuePhrase is the rest of a phrase after its first word.
@@ -57,44 +63,67 @@ func newCueIndex() cueIndex {
 	return index
 }
 
-// find gives the cues of a sentence in lower case.
+// find gives the cues of a sentence in lower case. In an idle turn of phrase no
+// word is a cue.
 func (x cueIndex) find(sentence string) cueSet {
+	const least = 3 // bytes of a word that tells more than a cue
 	var found cueSet
 	start := true
+	until := 0 // where the phrases end that were found
 	for i := 0; i < len(sentence); {
 		r, size := rune(sentence[i]), 1
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRuneInString(sentence[i:])
 		}
+		phrases, at, next, more := []cuePhrase(nil), i, i+size, false
 		switch {
 		case r >= utf8.RuneSelf && hasNoWords(r):
-			for _, p := range x.byRune[r] {
-				if (start || !p.atStart) && strings.HasPrefix(sentence[i:], p.rest) {
-					found |= p.cue
-				}
-			}
-			i += size
-			start = false
+			phrases, more = x.byRune[r], unicode.IsLetter(r)
 		case isWordRune(r):
-			end := wordEnd(sentence, i)
-			for _, p := range x.byWord[sentence[i:end]] {
-				if (start || !p.atStart) && strings.HasPrefix(sentence[end:], p.rest) && endsWord(sentence[end:], p.rest) {
-					found |= p.cue
-				}
-			}
-			i = end
-			start = false
+			next = wordEnd(sentence, i)
+			phrases, at, more = x.byWord[sentence[i:next]], next, next-i >= least
 		default:
-			i += size
+			i = next
+			continue
 		}
+		here, end := match(phrases, sentence[at:], start)
+		found |= here
+		if here == 0 && more && i >= until {
+			found |= cueMore
+		}
+		if here != 0 {
+			until = max(until, at+end)
+		}
+		if here&cueIdle != 0 {
+			next = at + end
+		}
+		i, start = next, false
 	}
 	return found
+}
+
+// match gives the cues of the phrases that text begins with, and where the
+// longest ends. An idle one hides the others.
+func match(phrases []cuePhrase, text string, start bool) (found cueSet, end int) {
+	for _, p := range phrases {
+		switch {
+		case p.atStart && !start, !strings.HasPrefix(text, p.rest), !endsWord(text, p.rest):
+		case p.cue == cueIdle && found != cueIdle:
+			found, end = cueIdle, len(p.rest)
+		case p.cue == cueIdle || found != cueIdle:
+			found, end = found|p.cue, max(end, len(p.rest))
+		}
+	}
+	return found, end
 }
 
 // endsWord tells whether the phrase that text begins with isn't the start of a
 // longer word.
 func endsWord(text, phrase string) bool {
 	if phrase == "" {
+		return true
+	}
+	if first, _ := utf8.DecodeRuneInString(phrase); hasNoWords(first) {
 		return true
 	}
 	last, _ := utf8.DecodeLastRuneInString(phrase)

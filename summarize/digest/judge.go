@@ -44,14 +44,18 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 		switch {
 		case cue&cueCorrection != 0:
 			it.class = 3
-		case cue&(cueDecision|cueIdentity) != 0:
+		case cue&(cueDecision|cueBan|cueIdentity) != 0:
 			it.class = 2
 		case cue&cueWish != 0 || about.first:
 			it.class = 1
 		}
 	}
+	if cue&cueMore == 0 && it.context == "" {
+		it.class = min(it.class, 1) // "Never!" doesn't say what
+	}
+	it.rule = it.class >= 2 && cue&cueRule != 0 && !about.pasted && (!question || it.class == 3) && (r.assisted || about.speaker == string(about.role))
 	if about.prior && about.role == "" && about.section == sectionDecisions {
-		it.class = max(it.class, 2) // who wrote the prior summary says so
+		it.class, it.rule = max(it.class, 2), true // the prior summary says so
 	}
 	it.section = sectionOf(cue, it.class, question, about)
 	it.worth = roleWorth(about.role) * (1 + about.recency)
@@ -78,7 +82,11 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 	case it.section == sectionDone, it.section == sectionOpen, about.failed:
 		it.worth *= 1.2
 	}
-	it.stub = !it.prior && it.class < 2 && it.section != sectionOpen && says(it.terms) < enough
+	idle := 0
+	if cue&cueIdle != 0 {
+		idle = 2
+	}
+	it.stub = !it.prior && it.class < 2 && it.section != sectionOpen && says(it.terms) < enough+idle
 	it.worth *= r.relevance(it.marks)
 	it.asked = r.askedFor(lower)
 	if it.class == 3 {
@@ -123,7 +131,7 @@ func sectionOf(cue cueSet, class int, question bool, about messageFacts) section
 	switch {
 	case about.prior:
 		return about.section
-	case class == 3, class > 0 && cue&(cueDecision|cueWish) != 0 && !question, about.first && !question:
+	case class == 3, class > 0 && cue&(cueDecision|cueBan|cueWish) != 0 && !question, about.first && !question:
 		return sectionDecisions
 	case question && about.last:
 		return sectionOpen
@@ -235,7 +243,7 @@ func (r *reader) demoteSuperseded() {
 		for _, mark := range it.marks {
 			if at, wrong := r.rejected[mark]; wrong && it.order < at {
 				it.worth *= 0.1
-				it.class = 0
+				it.class, it.rule = 0, false
 				break
 			}
 		}

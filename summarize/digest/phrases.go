@@ -11,7 +11,7 @@ var cuePhrases = []struct {
 	// English
 	{cueCorrection, "^no,|^no.|^no -|^no –|^nope|^wait,|^wait -|actually|correction|i meant|i mean|that's wrong|that is wrong|that's not right|that is not right|not correct|incorrect|instead of|instead|rather than|scratch that|i was wrong|my mistake|i misspoke|changed my mind|change of plan|should be|should have been|no longer|not anymore|forget what|ignore what i said|you misunderstood|you got that wrong|is outdated"},
 	{cueDecision, "always|never|from now on|we decided|i decided|decided|we agreed|agreed|let's go with|we'll go with|i'll go with|go with|going with|we'll use|let's use|i'll take|stick with|settle on|settled on|i prefer|we prefer|prefer|preferred|preference|remember that|please remember|keep in mind|note that|important|must|must not|mustn't|under no circumstances|at all times|requirement|required|the budget|budget is|the deadline|deadline is|deadline|allergic|only use|do not ever|by default"},
-	{cueWish, "i want|we want|i need|we need|i'd like|i would like|we'd like|please|make sure|ensure|don't|do not|avoid|i like|i love|i hate|i dislike|can't stand|my goal|our goal|the goal|goal is|can you|could you|help me|favorite|favourite|use|keep"},
+	{cueWish, "i want|we want|i need|we need|i'd like|i would like|we'd like|please|make sure|ensure|i like|i love|my goal|our goal|the goal|goal is|can you|could you|help me|favorite|favourite|use|keep"},
 	{cueIdentity, "my name|call me|i live in|i work|i am from|i'm from|my email|my phone|my address|my birthday|i was born|my wife|my husband|my son|my daughter|my company|our company|my team|our team|years old|user id|my id|account number|is called|are called"},
 	{cueDone, "done|finished|completed|fixed|implemented|created|added|removed|deleted|updated|installed|deployed|merged|committed|pushed|resolved|booked|cancelled|canceled|sent|refactored|renamed|migrated|passes|passing|succeeded|successfully|all tests pass"},
 	{cueOpen, "todo|to do|next step|next steps|next,|still need|still needs|still have to|not yet|remaining|pending|in progress|open question|unclear|to be decided|tbd|will have to|need to|needs to|have to|later|follow up|waiting for|blocked|fails|failing|failed"},
@@ -20,7 +20,7 @@ var cuePhrases = []struct {
 	// German
 	{cueCorrection, "^nein|^doch|^halt,|^moment,|eigentlich|korrektur|ich meinte|ich meine|das stimmt nicht|stimmt nicht|das ist falsch|falsch|sondern|stattdessen|anstatt|statt|mein fehler|habe mich geirrt|anders entschieden|nicht mehr|sollte sein|muss heißen"},
 	{cueDecision, "immer|niemals|nie|ab jetzt|ab sofort|von nun an|entschieden|beschlossen|vereinbart|wir nehmen|ich nehme|wir bleiben bei|ich bevorzuge|bevorzugt|lieber|am liebsten|merk dir|denk daran|wichtig|muss|müssen|darf nicht|auf keinen fall|unbedingt|das budget|die frist|frist|allergisch|grundsätzlich"},
-	{cueWish, "ich will|ich möchte|wir möchten|ich brauche|wir brauchen|bitte|achte darauf|kannst du|können sie|hilf mir|ich mag|ich hasse|vermeide|unser ziel|mein ziel|das ziel"},
+	{cueWish, "ich will|ich möchte|wir möchten|ich brauche|wir brauchen|bitte|achte darauf|kannst du|können sie|hilf mir|ich mag|unser ziel|mein ziel|das ziel"},
 	{cueIdentity, "ich heiße|ich bin|mein name|ich wohne|ich arbeite|meine frau|mein mann|meine tochter|mein sohn|unsere firma|meine adresse|meine nummer|jahre alt"},
 	{cueDone, "erledigt|fertig|abgeschlossen|behoben|erstellt|hinzugefügt|entfernt|gelöscht|aktualisiert|installiert|gebucht|storniert|gesendet"},
 	{cueOpen, "noch zu tun|nächster schritt|nächste schritte|noch nicht|ausstehend|offen|unklar|später|muss noch|schlägt fehl|fehlgeschlagen"},
@@ -29,7 +29,7 @@ var cuePhrases = []struct {
 	// French
 	{cueCorrection, "^non|en fait|correction|je voulais dire|ce n'est pas ça|c'est faux|c'est incorrect|plutôt que|au lieu de|j'ai changé d'avis|mon erreur|je me suis trompé|ne plus|n'est plus"},
 	{cueDecision, "toujours|jamais|désormais|dorénavant|à partir de maintenant|on a décidé|nous avons décidé|j'ai décidé|décidé|convenu|je préfère|nous préférons|préfère|retiens|rappelle-toi|n'oublie pas|important|il faut|doit|ne doit pas|obligatoire|le budget|la date limite|allergique"},
-	{cueWish, "je veux|je voudrais|nous voulons|j'ai besoin|s'il te plaît|s'il vous plaît|peux-tu|pouvez-vous|aide-moi|j'aime|je déteste|évite|mon objectif|notre objectif"},
+	{cueWish, "je veux|je voudrais|nous voulons|j'ai besoin|s'il te plaît|s'il vous plaît|peux-tu|pouvez-vous|aide-moi|j'aime|mon objectif|notre objectif"},
 	{cueIdentity, "je m'appelle|mon nom|j'habite|je travaille|je suis|ma femme|mon mari|ma fille|mon fils|notre société|mon adresse|mon numéro"},
 	{cueDone, "terminé|fini|corrigé|créé|ajouté|supprimé|mis à jour|installé|réservé|annulé|envoyé|résolu"},
 	{cueOpen, "à faire|prochaine étape|pas encore|en attente|en cours|reste à|plus tard|échoue|échoué"},
@@ -38,7 +38,7 @@ var cuePhrases = []struct {
 	// Spanish
 	{cueCorrection, "^no,|^no.|en realidad|corrección|quise decir|quería decir|me equivoqué|está mal|es incorrecto|no es correcto|en vez de|en lugar de|sino|más bien|cambié de opinión|mejor dicho|ya no"},
 	{cueDecision, "siempre|nunca|a partir de ahora|de ahora en adelante|decidimos|decidí|decidido|acordamos|acordado|prefiero|preferimos|recuerda|ten en cuenta|importante|debe|no debe|obligatorio|el presupuesto|la fecha límite|alérgico|alérgica"},
-	{cueWish, "quiero|queremos|quisiera|me gustaría|necesito|necesitamos|por favor|asegúrate|puedes|ayúdame|me gusta|odio|evita|mi objetivo|nuestro objetivo"},
+	{cueWish, "quiero|queremos|quisiera|me gustaría|necesito|necesitamos|por favor|asegúrate|puedes|ayúdame|me gusta|mi objetivo|nuestro objetivo"},
 	{cueIdentity, "me llamo|mi nombre|vivo en|trabajo en|soy|mi esposa|mi marido|mi hija|mi hijo|nuestra empresa|mi dirección|mi número"},
 	{cueDone, "hecho|terminado|completado|corregido|creado|añadido|agregado|eliminado|actualizado|instalado|reservado|cancelado|enviado|resuelto"},
 	{cueOpen, "por hacer|próximo paso|siguiente paso|todavía no|aún no|pendiente|en progreso|falta|más tarde|falla|falló"},
@@ -47,7 +47,7 @@ var cuePhrases = []struct {
 	// Portuguese
 	{cueCorrection, "^não|na verdade|correção|eu quis dizer|está errado|incorreto|em vez de|ao invés de|mudei de ideia|me enganei|não é mais|melhor dizendo"},
 	{cueDecision, "sempre|nunca|a partir de agora|de agora em diante|decidimos|decidi|combinamos|prefiro|preferimos|lembre-se|lembra|importante|deve|não deve|obrigatório|o orçamento|o prazo|alérgico|alérgica"},
-	{cueWish, "eu quero|quero|queremos|gostaria|preciso|precisamos|por favor|certifique-se|você pode|me ajude|eu gosto|odeio|evite"},
+	{cueWish, "eu quero|quero|queremos|gostaria|preciso|precisamos|por favor|certifique-se|você pode|me ajude|eu gosto"},
 	{cueIdentity, "meu nome|me chamo|moro em|trabalho|eu sou|minha esposa|meu marido|minha filha|meu filho|nossa empresa"},
 	{cueDone, "feito|concluído|corrigido|criado|adicionado|removido|atualizado|instalado|cancelado|enviado"},
 	{cueOpen, "próximo passo|ainda não|pendente|em andamento|falta|mais tarde|falhou"},
@@ -56,7 +56,7 @@ var cuePhrases = []struct {
 	// Italian
 	{cueCorrection, "^no,|^no.|in realtà|correzione|intendevo|volevo dire|è sbagliato|non è corretto|invece di|invece|piuttosto che|ho cambiato idea|mi sono sbagliato|non più"},
 	{cueDecision, "sempre|mai|d'ora in poi|abbiamo deciso|ho deciso|deciso|concordato|preferisco|preferiamo|ricorda|tieni presente|importante|deve|non deve|obbligatorio|il budget|la scadenza|allergico|allergica"},
-	{cueWish, "voglio|vogliamo|vorrei|ho bisogno|per favore|assicurati|puoi|aiutami|mi piace|odio|evita"},
+	{cueWish, "voglio|vogliamo|vorrei|ho bisogno|per favore|assicurati|puoi|aiutami|mi piace"},
 	{cueIdentity, "mi chiamo|il mio nome|abito a|vivo a|lavoro|mia moglie|mio marito|mia figlia|mio figlio|la nostra azienda"},
 	{cueDone, "fatto|finito|completato|corretto|creato|aggiunto|rimosso|aggiornato|installato|prenotato|annullato|inviato|risolto"},
 	{cueOpen, "da fare|prossimo passo|non ancora|in sospeso|in corso|manca|più tardi|fallisce"},
@@ -73,7 +73,7 @@ var cuePhrases = []struct {
 	// Russian, Ukrainian, Greek
 	{cueCorrection, "^нет|на самом деле|я имел в виду|я имела в виду|это неправильно|неверно|неправильно|исправление|вместо|точнее|передумал|передумала|ошибся|ошиблась|больше не|^ні|насправді|я мав на увазі|замість|^όχι|στην πραγματικότητα|εννοούσα|αντί"},
 	{cueDecision, "всегда|никогда|отныне|с этого момента|теперь всегда|решили|решил|решила|договорились|предпочитаю|предпочитаем|запомни|помни|важно|нужно обязательно|обязательно|должен|должна|должно|нельзя|бюджет|срок|дедлайн|аллергия|завжди|ніколи|відтепер|вирішили|πάντα|ποτέ|αποφασίσαμε|προτιμώ|σημαντικό|πρέπει"},
-	{cueWish, "я хочу|хочу|хотим|хотелось бы|мне нужно|нужно|нам нужно|пожалуйста|убедись|можешь|помоги|мне нравится|ненавижу|избегай|будь ласка|мені потрібно|θέλω|θα ήθελα|χρειάζομαι|παρακαλώ"},
+	{cueWish, "я хочу|хочу|хотим|хотелось бы|мне нужно|нужно|нам нужно|пожалуйста|убедись|можешь|помоги|мне нравится|будь ласка|мені потрібно|θέλω|θα ήθελα|χρειάζομαι|παρακαλώ"},
 	{cueIdentity, "меня зовут|моё имя|мое имя|я живу|я работаю|моя жена|мой муж|моя дочь|мой сын|мене звати|με λένε|μένω"},
 	{cueDone, "готово|сделано|сделал|сделала|исправлено|исправил|завершено|добавлено|добавил|удалено|создано|установлено|решено|зроблено|виправлено|έτοιμο|έγινε"},
 	{cueOpen, "ещё не|еще не|осталось|следующий шаг|надо будет|позже|в процессе|не работает|ще не|залишилось"},
@@ -82,7 +82,7 @@ var cuePhrases = []struct {
 	// Arabic, Persian, Hebrew
 	{cueCorrection, "^لا،|^لا,|^لا |في الواقع|أقصد|قصدت|هذا خطأ|خطأ|غير صحيح|بدلا من|بدلاً من|تصحيح|غيرت رأيي|^نه|در واقع|منظورم|اشتباه|به جای|به\u200cجای|^לא|בעצם|התכוונתי|טעות|במקום|תיקון"},
 	{cueDecision, "دائما|دائمًا|أبدا|أبدًا|من الآن فصاعدا|قررنا|قررت|اتفقنا|أفضل|تذكر|مهم|يجب|لا يجوز|الميزانية|الموعد النهائي|حساسية|همیشه|هرگز|از این به بعد|تصمیم گرفتیم|ترجیح|یادت باشد|باید|نباید|תמיד|לעולם לא|מעכשיו|החלטנו|החלטתי|מעדיף|מעדיפה|זכור|חשוב|חייב|אסור"},
-	{cueWish, "أريد|نريد|أحتاج|من فضلك|رجاء|تأكد|أحب|أكره|تجنب|می\u200cخواهم|میخواهم|لطفا|لطفاً|نیاز دارم|אני רוצה|אני צריך|אני צריכה|בבקשה"},
+	{cueWish, "أريد|نريد|أحتاج|من فضلك|رجاء|تأكد|أحب|می\u200cخواهم|میخواهم|لطفا|لطفاً|نیاز دارم|אני רוצה|אני צריך|אני צריכה|בבקשה"},
 	{cueIdentity, "اسمي|أعيش في|أسكن|أعمل|اسم من|נام من|זה השם|שמי|קוראים לי|אני גר"},
 	{cueDone, "تم |انتهيت|اكتمل|أصلحت|انجام شد|تمام شد|בוצע|סיימתי|תוקן"},
 	{cueConfirm, "شكرا|شكرًا|يعمل|ممتاز|نعم|ممنون|متشکرم|عالی|תודה|עובד|מצוין"},
@@ -98,11 +98,28 @@ var cuePhrases = []struct {
 	// Chinese, Japanese, Korean
 	{cueCorrection, "^不，|^不,|^不对|^不是|不对|不對|其实|其實|更正|纠正|我的意思是|我是说|我是說|错了|錯了|搞错|而不是|不是这|改成|改为|改為|应该是|應該是|改主意|不再|^いや|^いいえ|^違|違います|違う|実は|訂正|つまり|ではなく|じゃなくて|の代わりに|間違|変更して|^아니|사실은|사실 |정정|제 말은|틀렸|잘못|대신|말고|바꿔"},
 	{cueDecision, "总是|總是|永远|永遠|从不|從不|绝不|絕不|从现在|從現在|今后|以后都|决定|決定|商定|说好|更喜欢|偏好|喜欢|喜歡|记住|記住|重要|必须|必須|不能|不要|务必|預算|预算|截止|过敏|過敏|いつも|常に|絶対|決して|今後|これから|決め|決まり|好き|好み|覚えて|重要|必ず|しないで|べき|予算|締め切り|締切|アレルギー|항상|절대|앞으로|결정|정했|합의|선호|좋아|기억해|중요|반드시|해야|하지 마|예산|마감|알레르기"},
-	{cueWish, "我想|我要|我们要|我需要|我希望|请|請|帮我|幫我|确保|避免|目标|目標|したい|欲しい|ほしい|ください|お願い|必要|てほしい|하고 싶|원해|원합|필요|해 주세요|해주세요|부탁|주세요"},
+	{cueWish, "我想|我要|我们要|我需要|我希望|请|請|帮我|幫我|确保|目标|目標|したい|欲しい|ほしい|ください|お願い|必要|てほしい|하고 싶|원해|원합|필요|해 주세요|해주세요|부탁|주세요"},
 	{cueIdentity, "我叫|我的名字|我住|我是|我在|我的邮箱|我的電話|我的电话|私は|私の名前|と申します|住んで|제 이름|저는|살고|이름은"},
 	{cueDone, "完成|已经|已經|搞定|修好|修复了|修復了|创建了|添加了|删除了|已更新|已安装|已预订|しました|完了|終わり|済み|直しました|完成|완료|했습니다|끝났|수정했|추가했|삭제했"},
 	{cueOpen, "还没|還沒|尚未|待办|待辦|下一步|接下来|接下來|稍后|未完成|まだ|次の|後で|未完了|残り|아직|다음|나중에|남은"},
 	{cueConfirm, "谢谢|謝謝|可以了|好的|没问题|沒問題|太好了|正确|正確|ありがとう|動きました|完璧|大丈夫|はい|감사|고마워|작동|완벽|좋아요|네,"},
+
+	// Bans and dislikes, in the languages above
+	{cueBan, "^no |no more|don't|do not|avoid|i hate|i dislike|hates|can't stand|cannot stand|can't eat|don't like|doesn't like"},
+	{cueBan, "^kein|^keine|^keinen|bitte kein|bitte keine|bitte keinen|bitte nicht|vermeide|vermeiden|hasse|hasst|mag kein|mag keine|mag nicht|nicht ausstehen"},
+	{cueBan, "^pas de|^pas d'|^aucun|^aucune|évite|évitez|éviter|déteste|je n'aime pas|n'aime pas|ne supporte pas|^nada de|^sin|evita|evite|evitar|no uses|no quiero|no queremos|odio|odia|no me gusta|no soporto|no soporta|não use|não quero|não queremos|odeio|odeia|não gosto|não suporto|não suporta|^niente|^senza|non usare|non voglio|non vogliamo|non mi piace|non sopporto|non sopporta"},
+	{cueBan, "^geen|vermijd|haat|hou niet van|houd niet van|niet graag|^bez|unikaj|nie lubię|nie lubi|nienawidzę|nienawidzi|nie znoszę|nie znosi|nie chcę|kaçın|olmasın|kullanma|istemiyorum|sevmiyorum|nefret|^jangan|hindari|tidak suka|tidak mau|benci|đừng|tránh|không thích|không muốn|ghét"},
+	{cueBan, "^никаких|^никакой|^никакого|^без|избегай|избегайте|не надо|не хочу|не люблю|не любит|ненавижу|ненавидит|терпеть не|не выношу|не выносит|^ніяких|^ніякого|уникай|не треба|ненавиджу|ненавидить|^χωρίς|απόφυγε|μισώ|μισεί|δεν θέλω|δεν μου αρέσει"},
+	{cueBan, "تجنب|ممنوع|لا تستخدم|لا أريد|لا أحب|لا تحب|لا يحب|لا أطيق|لا تطيق|لا يطيق|أكره|نباشد|نکن|ممنوع|متنفر|دوست ندار|نمی\u200cخواهم|אל ת|הימנע|שונא|לא אוהב|לא רוצה|לא סובל"},
+	{cueBan, "मत |नहीं चाहिए|पसंद नहीं|नफरत|बर्दाश्त नहीं|দেবেন না|করবেন না|করো না|চাই না|পছন্দ করি না|ঘৃণা|อย่า|หลีกเลี่ยง|ไม่ชอบ|ไม่เอา|ไม่อยาก|เกลียด"},
+	{cueBan, "禁止|别|別|避免|不想|不吃|不喜欢|不喜歡|讨厌|討厭|受不了|避けて|使わないで|やめて|ないで|抜きで|なしで|嫌い|苦手|하지 말|쓰지 마|넣지 마|빼 주|빼주|피해 주|금지|싫어|싫다"},
+
+	// Turns of phrase that have such words and decide nothing
+	{cueIdle, "never mind|nevermind|don't worry|do not worry|don't mind|don't know|do not know|don't think|do not think|don't understand|^no problem|^no worries|^no thanks|^no thank you|^no idea|^no need|^no doubt|not important|no matter|we will see|we'll see|i see"},
+	{cueIdle, "nicht wichtig|nicht so wichtig|unwichtig|mal sehen|macht nichts|^keine ahnung|^kein problem|^keine sorge|^keine ursache|pas important|pas grave|peu importe|on verra|^pas de problème|^pas de souci|no es importante|no importa|no pasa nada|ya veremos|^sin problema|não é importante|não importa|vamos ver|não se preocupe|non è importante|non importa|non fa niente|^niente di|vedremo"},
+	{cueIdle, "niet belangrijk|niet erg|laat maar|^geen probleem|^geen idee|nie jest ważne|nieważne|nie szkodzi|zobaczymy|önemli değil|boş ver|fark etmez|tidak penting|tidak apa|lupakan saja|không quan trọng|không sao|thôi kệ|не важно|неважно|не страшно|посмотрим|^без проблем|не важливо|неважливо|побачимо|δεν είναι σημαντικό|δεν πειράζει|θα δούμε"},
+	{cueIdle, "غير مهم|ليس مهما|لا يهم|لا بأس|مهم نیست|بی\u200cخیال|לא חשוב|לא משנה|אין בעיה|נראה|कोई बात नहीं|देखेंगे|ज़रूरी नहीं|ব্যাপার না|দেখা যাক|ไม่สำคัญ|ไม่เป็นไร|ไม่ต้องห่วง"},
+	{cueIdle, "不要紧|不要緊|不重要|没关系|沒關係|无所谓|無所謂|别担心|別擔心|不客气|気にしないで|心配しないで|重要ではない|重要ではありません|신경 쓰지 마|걱정하지 마|걱정 마|중요하지 않|괜찮"},
 
 	// Negations, conditions and the future, in the languages above
 	{cueUnreal, "not|never|isn't|wasn't|aren't|weren't|hasn't|haven't|hadn't|didn't|don't|doesn't|won't|can't|cannot|couldn't|wouldn't|without|if|unless|once|as soon as|until|would|should|could|might|will|i'll|we'll|it'll"},

@@ -104,8 +104,8 @@ func (p *picker) pick() string {
 	}
 	all := p.left
 	share := all * p.priorShare() / 100
-	p.take(prior, share)
-	p.take(fresh, all-share)
+	p.takeRulesFirst(prior, share)
+	p.takeRulesFirst(fresh, all-share)
 	for range 2 { // what lines joined, or the same speaker, left over
 		p.take(slices.Concat(prior, fresh), p.left)
 		p.left = all - p.counter.Count(p.text()) + p.counter.Count(p.intro())
@@ -117,10 +117,32 @@ func (p *picker) pick() string {
 	return p.layOut()
 }
 
+// ruleShare is the part of the room, in percent, that is kept for what the user
+// forbids, prefers, corrects and decides. Such sentences are short and have few
+// rare words, so others would push them out.
+const ruleShare = 50
+
+// takeRulesFirst chooses items as long as the budget lasts: rules within their
+// share of it, then the best of all.
+func (p *picker) takeRulesFirst(indices []int, budget int) {
+	var rules []int
+	for _, i := range indices {
+		if p.items[i].rule {
+			rules = append(rules, i)
+		}
+	}
+	before := p.left
+	p.take(rules, budget*ruleShare/100)
+	p.take(indices, budget-(before-p.left))
+}
+
 // priorShare is the percent of the room that lines of the prior summary have
 // for themselves: what they stand for, of all that the digest stands for.
 func (p *picker) priorShare() int {
 	const least, most = 40, 75
+	if p.in.Prior == "" {
+		return 0
+	}
 	if p.unknown {
 		return (least + most) / 2
 	}
@@ -190,7 +212,7 @@ func (p *picker) density(i int) float64 {
 	again := repeated
 	if it.told {
 		again = toldAgain
-	} else if sum < news*all && !it.prior && it.class < 2 {
+	} else if sum < news*all && !it.prior && !it.rule {
 		return 0
 	}
 	return it.worth * (sum + again*(all-sum) + 0.01) / (estimate(it.text) + estimate(it.context) + p.label(it))
@@ -306,7 +328,7 @@ func shorten(text string, length int, all []string) string {
 	return strings.TrimSpace(head + ellipsis + strings.Join(marks, " "))
 }
 
-// decides tells whether a text has words of a decision or a correction.
+// decides tells whether a text has words of a decision, a ban or a correction.
 func decides(text string) bool {
-	return cues.find(lowerText(text))&(cueCorrection|cueDecision|cueIdentity) != 0
+	return cues.find(lowerText(text))&(cueRule|cueIdentity) != 0
 }

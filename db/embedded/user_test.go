@@ -85,3 +85,17 @@ func TestRootInClosedFolder(t *testing.T) {
 		t.Errorf("the cache is %s, %v, want %s", got, err, want)
 	}
 }
+
+// A folder that can't be made, as in a container whose user owns none, is an error
+// that names the ways out.
+func TestDataDirThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Start(t.Context(), Config{DataDir: filepath.Join(file, "coppice")})
+	if err == nil || !strings.Contains(err.Error(), "DATABASE_URL") || !strings.Contains(err.Error(), "--data-dir") {
+		t.Error(err)
+	}
+}

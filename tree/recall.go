@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/fault"
 )
 
 // A Version tells two rows of one message apart: a message that was pruned and
@@ -52,7 +51,7 @@ type Text struct {
 // queries. A headID of uuid.Nil is the active head. The cost grows with the
 // number of the conversation's summaries, and not with the branch.
 func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
-	defer fault.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
+	defer db.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
 	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})
 	if isNoRows(err) {
 		return BranchState{}, s.noBranch(ctx, conversationID, headID, Paging{})
@@ -76,7 +75,7 @@ func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 // them, towards the root. An absent message gives none. An error of fn ends the
 // walk.
 func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(Text) error) (err error) {
-	defer fault.Wrap(&err, "tree.Ancestors(%s, %s)", conversationID, id)
+	defer db.Wrap(&err, "tree.Ancestors(%s, %s)", conversationID, id)
 	for row, err := range db.StreamUp(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}) {
 		if err != nil {
 			return err
@@ -91,7 +90,7 @@ func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 // Texts calls fn with messages in the order of their ids, and leaves out absent
 // ones. An error of fn ends it.
 func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(Text) error) (err error) {
-	defer fault.Wrap(&err, "tree.Texts(%s, %d ids)", conversationID, len(ids))
+	defer db.Wrap(&err, "tree.Texts(%s, %d ids)", conversationID, len(ids))
 	for row, err := range db.StreamTexts(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant}) {
 		if err != nil {
 			return err
@@ -118,7 +117,7 @@ func giveText(row db.WalkUpRow, fn func(Text) error) error {
 // before its children. It reads the whole conversation without its bodies: about
 // 100 ms for 100,000 messages.
 func (s *Store) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
-	defer fault.Wrap(&err, "tree.Versions(%s)", conversationID)
+	defer db.Wrap(&err, "tree.Versions(%s)", conversationID)
 	rows, err := s.q.ListVersions(ctx, db.ListVersionsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
 	if err != nil {
 		return err

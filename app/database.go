@@ -166,9 +166,9 @@ func passing(err error) time.Duration {
 	var unreachable *UnreachableError
 	var older *db.SchemaOlderError
 	switch {
-	case errors.As(err, &inUse), errors.As(err, &unreachable), errors.Is(err, db.ErrNoSchema):
+	case errors.As(err, &inUse), errors.As(err, &unreachable):
 		return joinPatience
-	case errors.As(err, &older):
+	case errors.As(err, &older), errors.Is(err, db.ErrNoSchema): // the program that started it is at work
 		return migratePatience
 	}
 	return 0

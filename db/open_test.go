@@ -37,7 +37,7 @@ func TestOpenSettings(t *testing.T) {
 
 func TestStatementTimeout(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t, dbtest.StatementTimeout(10*time.Millisecond))
+	pool := dbtest.New(t, dbtest.StatementTimeout(2*time.Second))
 	_, err := pool.Exec(t.Context(), "select pg_sleep(60)")
 	if e := (*pgconn.PgError)(nil); !errors.As(err, &e) || e.Code != "57014" {
 		t.Errorf("a statement over its time: %v; want query_canceled", err)

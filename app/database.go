@@ -30,6 +30,9 @@ const (
 	// migratePatience is how long it waits where the schema is older: the other
 	// program may be about to migrate it, or be an older one and done.
 	migratePatience = 10 * time.Second
+	// For the program that started a private Postgres for the first time to make the
+	// schema, on a machine that is very busy.
+	firstPatience = 2 * time.Minute
 	// stopPatience is how long the private Postgres may take to stop; after it,
 	// its next start has something to replay.
 	stopPatience = 10 * time.Second
@@ -168,8 +171,10 @@ func passing(err error) time.Duration {
 	switch {
 	case errors.As(err, &inUse), errors.As(err, &unreachable):
 		return joinPatience
-	case errors.As(err, &older), errors.Is(err, db.ErrNoSchema): // the program that started it is at work
+	case errors.As(err, &older):
 		return migratePatience
+	case errors.Is(err, db.ErrNoSchema):
+		return firstPatience
 	}
 	return 0
 }

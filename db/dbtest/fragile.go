@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"context"
+	"encoding/binary"
 	"net"
 	"sync"
 	"syscall"
@@ -52,15 +53,49 @@ func NewFragile(t testing.TB, pool *pgxpool.Pool) *Fragile {
 	return f
 }
 
-// Break lets the connections send n messages more, all together. The next one
-// breaks them, and none can be made then.
-func (f *Fragile) Break(n int, how Breaks) {
+// An Answer is what came of something that asks the database.
+type Answer struct {
+	Away bool   // it says that the database is away
+	Good bool   // it is what is answered where the database is there
+	Said string // for a test's log
+}
+
+// EachBreak asks while the connections break at the first message to the database,
+// at the second one, and so on until no message breaks. Each answer but the last
+// must say that the database is away. Each time, prepare is called while the
+// database is there, and returns what asks.
+func (f *Fragile) EachBreak(t testing.TB, how Breaks, prepare func() (ask func() Answer)) {
+	t.Helper()
+	// An answer that is good all the same is asked for again: the message of
+	// another goroutine may have broken the connections.
+	const tries, most = 5, 100
+	for n, try := 0, 1; n < most; {
+		ask := prepare()
+		f.breakAt(n, how)
+		got := ask()
+		broke := f.Mend()
+		switch {
+		case !broke && got.Good:
+			return
+		case broke && got.Away:
+			n, try = n+1, 1
+		case broke && got.Good && try < tries:
+			try++
+		default:
+			t.Errorf("message %d broke %s (%t): %s", n, how, broke, got.Said)
+			return
+		}
+	}
+	t.Errorf("%d messages are not enough", most)
+}
+
+func (f *Fragile) breakAt(n int, how Breaks) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left, f.breaks, f.broke = n, how, false
 }
 
-// Mend ends that, and reports whether a connection broke.
+// Mend lets connections be made again, and reports whether some broke.
 func (f *Fragile) Mend() (broke bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,6 +132,9 @@ type fragileConn struct {
 }
 
 func (c fragileConn) Write(p []byte) (n int, err error) {
+	if goodbye(p) {
+		return c.Conn.Write(p)
+	}
 	sends, breaks := c.of.send()
 	if sends {
 		n, err = c.Conn.Write(p)
@@ -107,4 +145,12 @@ func (c fragileConn) Write(p []byte) (n int, err error) {
 		c.Conn.Close()
 	}
 	return n, err
+}
+
+// goodbye reports whether a message is one of those that pgx sends in the
+// background after a connection broke: that it ends, and, on a connection of its
+// own, that Postgres shall cancel its query.
+func goodbye(p []byte) bool {
+	const cancel = 80877102
+	return len(p) == 5 && p[0] == 'X' || len(p) == 16 && binary.BigEndian.Uint32(p[4:]) == cancel
 }

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,30 +47,23 @@ func TestDatabaseGoesAway(t *testing.T) {
 		if !known {
 			t.Errorf("%s is not called", tool.Name)
 		}
-		for trips, broke := 0, true; broke && !t.Failed(); trips++ {
-			if trips == 50 {
-				t.Fatalf("%s asks the database for ever", tool.Name)
-			}
-			var res *sdk.CallToolResult
-			if tool.Annotations.ReadOnlyHint {
-				fragile.Break(trips, dbtest.AfterSending)
-				if res = c.send(tool.Name, arguments); fragile.Mend() {
-					c.isAway(tool.Name, res)
-				}
-			}
-			fragile.Break(trips, dbtest.BeforeSending)
-			res = c.send(tool.Name, arguments)
-			if broke = fragile.Mend(); broke {
-				c.isAway(tool.Name, res)
-			} else if res.IsError {
-				t.Errorf("%s: %s", tool.Name, textOf(res))
+		prepare := func() func() dbtest.Answer {
+			return func() dbtest.Answer {
+				res := c.send(tool.Name, arguments)
+				return dbtest.Answer{Away: res.IsError && isUnavailable(textOf(res)), Good: !res.IsError, Said: tool.Name + ": " + textOf(res)}
 			}
 		}
+		fragile.EachBreak(t, dbtest.BeforeSending, prepare)
+		if tool.Annotations.ReadOnlyHint {
+			fragile.EachBreak(t, dbtest.AfterSending, prepare)
+		}
 	}
-	fragile.Break(0, dbtest.BeforeSending)
-	if _, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "coppice://conversations/" + id.String()}); err == nil || !isUnavailable(err.Error()) {
-		t.Errorf("a resource: %v", err)
-	}
+	fragile.EachBreak(t, dbtest.BeforeSending, func() func() dbtest.Answer {
+		return func() dbtest.Answer {
+			_, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "coppice://conversations/" + id.String()})
+			return dbtest.Answer{Away: err != nil && isUnavailable(err.Error()), Good: err == nil, Said: fmt.Sprint(err)}
+		}
+	})
 }
 
 // A database that is away from the beginning, so that not even keys can be read.
@@ -81,14 +75,6 @@ func TestDatabaseIsAway(t *testing.T) {
 	res, body := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, map[string]string{"Authorization": "Bearer " + secret})
 	if res.StatusCode != http.StatusServiceUnavailable || !isUnavailable(body) {
 		t.Errorf("%d %s", res.StatusCode, body)
-	}
-}
-
-// isAway holds that a result says that the database is away.
-func (c *client) isAway(tool string, res *sdk.CallToolResult) {
-	c.t.Helper()
-	if !res.IsError || !isUnavailable(textOf(res)) {
-		c.t.Errorf("%s: %s", tool, textOf(res))
 	}
 }
 

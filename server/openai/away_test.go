@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -24,42 +25,29 @@ func TestDatabaseGoesAway(t *testing.T) {
 			t.Skip("an answer that can't be stored is tried again for 15 s")
 		}
 		f := f.with(t)
-		p := f.plant("acme")
-		visit := func(trips int, how dbtest.Breaks) (there bool) {
-			fragile.Break(trips, how)
-			res, err := http.DefaultTransport.RoundTrip(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
-			if err != nil {
-				t.Fatal(err)
+		var p plot
+		prepare := func() func() dbtest.Answer {
+			if p == (plot{}) || r.Method != http.MethodGet { // the visit before may have changed the last one
+				p = f.plant("acme")
 			}
-			streams, broke := res.Header.Get("Content-Type") == "text/event-stream", false
-			if streams {
-				broke = fragile.Mend() // as a reply tries to store its answer for some time
-			}
-			said, err := io.ReadAll(res.Body)
-			res.Body.Close()
-			broke = fragile.Mend() || broke
-			away := strings.Contains(string(said), `"code":"database_unavailable"`)
-			switch {
-			case !broke:
-				if res.StatusCode != 200 || err != nil {
-					t.Errorf("%d, %v: %s", res.StatusCode, err, said)
+			return func() dbtest.Answer {
+				res, err := http.DefaultTransport.RoundTrip(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
+				if err != nil {
+					t.Fatal(err)
 				}
-			case res.StatusCode == http.StatusServiceUnavailable && away:
-			case res.StatusCode != 200 || !streams && err == nil:
-				t.Errorf("message %d broke %s: %d, %v: %.600s\n%s", trips, how, res.StatusCode, err, said, f.log)
+				defer res.Body.Close()
+				streams, good := res.Header.Get("Content-Type") == "text/event-stream", res.StatusCode == http.StatusOK
+				if streams {
+					fragile.Mend() // a reply tries to store its answer for some time
+				}
+				said, err := io.ReadAll(res.Body)
+				away := res.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(said), `"code":"database_unavailable"`)
+				return dbtest.Answer{Away: away || good && (streams || err != nil), Good: good && err == nil, Said: fmt.Sprintf("%d, %v: %.600s", res.StatusCode, err, said)}
 			}
-			return !broke
 		}
-		for trips, there := 0, false; !there && !t.Failed(); trips++ {
-			if trips == 60 {
-				t.Fatal("it asks the database for ever")
-			}
-			if r.Method == http.MethodGet {
-				visit(trips, dbtest.AfterSending)
-			} else if trips > 0 {
-				p = f.plant("acme") // the visit before may have changed the last one
-			}
-			there = visit(trips, dbtest.BeforeSending)
+		fragile.EachBreak(t, dbtest.BeforeSending, prepare)
+		if r.Method == http.MethodGet {
+			fragile.EachBreak(t, dbtest.AfterSending, prepare)
 		}
 	})
 }

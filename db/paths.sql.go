@@ -21,6 +21,7 @@ left join lateral (
     join lateral (
         select m.id, m.path_tokens from nodes m
         where m.conversation_id = $2 and m.path_hash = wanted.hash
+          and substring(m.path_hash for 7) = substring(wanted.hash for 7) -- as nodes_paths has it
         order by m.created_at, m.id limit 1) n on true
     order by wanted.position desc
     limit 1

@@ -188,6 +188,40 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
+// TestFindPathReadsOneMessage holds that a known path costs its conversation's row
+// and that of its deepest message, whatever else the conversation has. Messages
+// whose hashes begin alike are told apart.
+func TestFindPathReadsOneMessage(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := uuid.New()
+	all := long(1000)
+	head := appendPath(t, s, c, all).HeadID
+	hashes := tree.HashPath(slices.Concat(all, path("u new")))
+	if _, err := pool.Exec(t.Context(), "analyze nodes"); err != nil {
+		t.Fatal(err)
+	}
+	find := func(s *tree.Store) error {
+		p, err := s.FindPath(t.Context(), c, hashes)
+		if p.Known != len(all) || p.HeadID != head {
+			t.Errorf("found %+v, %v", p, err)
+		}
+		return err
+	}
+	if e := effortOf(t, pool, tree.DefaultTenant, find); e.rows > 4 { // each is counted in its index, too
+		t.Errorf("it read %+v", e)
+	}
+	_, err := pool.Exec(t.Context(), `
+		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, hashes[len(hashes)-1][:], uuid.UUID(head))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.FindPath(t.Context(), c, hashes); err != nil || p.Known != len(all)-1 {
+		t.Errorf("a hash that only begins alike is found: %+v, %v", p, err)
+	}
+}
+
 func long(n int) []*chat.Message {
 	texts := make([]string, n)
 	for i := range texts {

@@ -143,7 +143,11 @@ func (l *safeLog) String() string {
 
 func newField(t testing.TB, changes ...func(*server.Config)) *field {
 	t.Helper()
-	pool := dbtest.New(t)
+	return newFieldOn(t, dbtest.New(t), changes...)
+}
+
+func newFieldOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*server.Config)) *field {
+	t.Helper()
 	f := &field{t: t, pool: pool, log: new(safeLog), secrets: map[string]string{}}
 	store, ring := tree.New(pool), keys.New(pool)
 	for _, tenant := range []string{"acme", "other"} {

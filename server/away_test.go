@@ -1,0 +1,97 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestDatabaseGoesAway visits every operation while the database goes away,
+// before the first message to it, before the second one, and so on until the
+// answer is there. Each answer says that the database is away, unless it had
+// begun or was known before.
+func TestDatabaseGoesAway(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	fragile := dbtest.NewFragile(t, pool)
+	a := newAPIOn(t, fragile.Pool, func(cfg *Config) { cfg.Keys = keys.New(pool) })
+	a.keys = keys.New(pool)
+	plants := 0
+	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
+		if testing.Short() && strings.Contains(v.body, `"stream":false`) {
+			t.Skip("an answer that can't be stored is tried again for 15 s")
+		}
+		a := a.with(t)
+		tenant := t.Name()
+		_, secret := a.newKey(tenant)
+		name := ""
+		prepare := func() func() dbtest.Answer {
+			if name == "" || r.method != http.MethodGet { // the visit before may have changed the last one
+				plants++
+				name = fmt.Sprint("away ", plants)
+				plant(t, tree.New(pool).ForTenant(tenant), name)
+			}
+			return func() dbtest.Answer {
+				res, whole := a.answerOf(v.request(r, whose{name, name, "hazel"}, secret), fragile)
+				good := res.StatusCode == v.status
+				away := good && (streams(res.Response) || v.status >= 400 || !whole)
+				if res.StatusCode == http.StatusServiceUnavailable {
+					p := a.problem(res)
+					away = p.Code == CodeDatabaseUnavailable || p.Code == CodeNotReady && r.operation == "getReadiness"
+				}
+				return dbtest.Answer{Away: away, Good: good && whole, Said: fmt.Sprintf("%d, whole is %t: %.600s", res.StatusCode, whole, res.body)}
+			}
+		}
+		fragile.EachBreak(t, dbtest.BeforeSending, prepare)
+		if r.method == http.MethodGet {
+			fragile.EachBreak(t, dbtest.AfterSending, prepare)
+		}
+	})
+}
+
+// answerOf sends a request, and tells whether the answer came to its end. A
+// stream's database is there again once the stream has begun, as a reply tries to
+// store its answer for some time.
+func (a *testAPI) answerOf(r request, f *dbtest.Fragile) (_ response, whole bool) {
+	a.t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(a.newRequest(r))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if streams(res) {
+		f.Mend()
+	}
+	body, err := io.ReadAll(res.Body)
+	a.await(res)
+	return response{Response: res, body: body}, err == nil
+}
+
+func streams(res *http.Response) bool { return res.Header.Get("Content-Type") == "text/event-stream" }
+
+// TestDatabaseIsAway visits every operation with a database that is away from the
+// beginning, so that not even keys can be read.
+func TestDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a := newAPIOn(t, pool)
+	_, secret := a.newKey("own")
+	pool.Close()
+	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
+		a, request := a.with(t), v.request(r, whose{"own", "own", "hazel"}, secret)
+		switch {
+		case strings.HasPrefix(r.path, "/v1/"):
+			a.refused(http.StatusServiceUnavailable, CodeDatabaseUnavailable, request)
+		case r.operation == "getReadiness":
+			a.refused(http.StatusServiceUnavailable, CodeNotReady, request)
+		default:
+			a.must(v.status, nil, request)
+		}
+	})
+}

@@ -178,6 +178,8 @@ create table reply_checkpoints (
     refusal         text        not null,  -- what the model said instead
     saved_at        timestamptz not null,  -- last sign of life of the reply
     reasoning       text        not null default '', -- what the model thought first; the default serves servers that don't know the column yet
+    marks           bytea       not null default '', -- where each event ends in the texts: three numbers an event, as varints
+    started         json,                  -- what the first event says of the context; null until the model is asked
 
     primary key (conversation_id, message_id)
 );
@@ -213,5 +215,6 @@ create table api_keys (
 -- What is true of the whole installation. One row, which its migration made.
 create table installation (
     only_row boolean not null default true primary key check (only_row), -- keeps it at one row
-    secret   bytea   not null  -- 32 random bytes; ids that derive from names are a MAC under it, so that nobody outside can compute them
+    secret   bytea   not null, -- 32 random bytes; ids that derive from names are a MAC under it, so that nobody outside can compute them
+    oldest_program integer not null default 14 -- the oldest schema version whose program works with this schema, while versions change
 );

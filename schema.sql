@@ -184,9 +184,9 @@ create table reply_checkpoints (
     primary key (conversation_id, message_id)
 );
 
--- What is to be told of a reply beside its answer: that it runs in the
--- background, that it ended with nothing to store, or that its response was
--- deleted while other branches go on from its answer.
+-- What is to be told of a reply beside its answer: that it runs (once it is
+-- saved), that it ended with nothing to store, or that its response was deleted
+-- while other branches go on from its answer.
 create table reply_states (
     conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is
     message_id      uuid        not null,  -- that the answer has, or will have; no foreign key, as it may never be stored

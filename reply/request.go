@@ -57,8 +57,8 @@ type Request struct {
 	// this. 0 is never. A negative value stands for the trigger of the
 	// settings.
 	CompactOver int
-	// Background keeps the state of the reply for readers on any server: that
-	// it runs and, if it ends with nothing to store, how it ended.
+	// Background makes the reply known to all servers before the model is asked,
+	// as ID does. Any other reply is known to them once it is saved.
 	Background bool
 	// Instructions are a system message that stands first in the model's input;
 	// "" for none. Their tokens come out of the model's window. They serve this

@@ -216,5 +216,6 @@ create table api_keys (
 create table installation (
     only_row boolean not null default true primary key check (only_row), -- keeps it at one row
     secret   bytea   not null, -- 32 random bytes; ids that derive from names are a MAC under it, so that nobody outside can compute them
-    oldest_program integer not null default 14 -- the oldest schema version whose program works with this schema, while versions change
+    oldest_program integer not null default 14, -- the oldest schema version whose program works with this schema, while versions change
+    settings jsonb   not null default '{}' -- of contexts and compactions, on the server that started last; commands take theirs from it
 );

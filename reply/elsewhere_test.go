@@ -97,7 +97,7 @@ func TestWokenServerStopsItsModel(t *testing.T) {
 		t.Error("a lost reply was saved")
 	}
 	h := hear(t, r) // which ends though the gate stays
-	if h.end.Status != StatusStopped || h.end.FinishReason != FinishInterrupted || textOf(t, h.end.Message) != "A wood" {
+	if h.end.Status != StatusStopped || h.end.FinishReason != FinishInterrupted || textOf(t, h.end.Message) != "A wood" || h.last != LastEventID {
 		t.Errorf("%+v", h.end)
 	}
 	if m, err := f.store.Message(t.Context(), id, r.MessageID()); err != nil || textOf(t, &m) != "A wood" {

@@ -120,7 +120,7 @@ type events struct {
 
 	textBytes, callBytes int
 	only                 bool // there is nothing but the end
-	copied               bool // the marks are another server's, of the text that it saved
+	copied               bool // the marks or the end are another server's, of the text that was saved
 }
 
 // A mark is where an event ends.

@@ -173,7 +173,7 @@ func (s *Service) run(r *Reply, a *assignment) {
 	keep := !a.unstored && !r.lost && (end.Message != nil || !errors.Is(end.Err, fault.NotFound))
 	s.report(ctx, r, a, end, time.Since(start))
 	s.hub.end(r, end.Status, keep, func() {
-		r.change(func() { r.end = &end })
+		r.change(func() { r.end, r.copied = &end, r.lost }) // of a lost one the end tells less than the deltas did
 		close(r.ended)
 	})
 	r.cancel(nil)

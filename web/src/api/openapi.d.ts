@@ -559,8 +559,9 @@ export interface paths {
         /**
          * Read a reply's events, or read on
          * @description The events of a reply that runs, or ended some minutes ago at most, after the one that `Last-Event-ID` names. Of
-         *     a stored answer otherwise only the last event. A reply that runs is known to the server process that runs it and to
-         *     no other.
+         *     a stored answer otherwise only the last event. Any server on the database gives them, with the same ids. A
+         *     server that doesn't run the reply is up to a second behind, gives the pieces of tool calls together at the end, and
+         *     ends with the event 2147483647.
          */
         get: operations["readReply"];
         put?: never;
@@ -587,9 +588,30 @@ export interface paths {
         /**
          * Stop a reply
          * @description What came of the answer until now is stored, and marked as stopped. The request waits for that. Of a reply that has
-         *     ended it tells how.
+         *     ended it tells how. Any server on the database takes the request.
          */
         delete: operations["stopReply"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the models
+         * @description Those that replies and summaries can be asked of, the default for replies first. All stand on one page, and are
+         *     the same for every tenant.
+         */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1310,6 +1332,29 @@ export interface components {
             /** @description What the summary should take care of. At most 4,000 bytes. */
             instructions?: string;
             look_ahead?: components["schemas"]["LookAhead"];
+        };
+        ModelList: {
+            data: components["schemas"]["Model"][];
+            next_cursor: null;
+        };
+        Model: {
+            /** @description By which a request asks for it. `offline` is no language model and says so itself. */
+            name: string;
+            /** @description Other names by which a request may ask for it. */
+            aliases: string[];
+            /** @description Its window, which includes the answer. A conversation's own setting wins over it. */
+            max_context_tokens: number;
+            /** @description It answers branches. */
+            replies: boolean;
+            /** @description It writes summaries. */
+            summaries: boolean;
+            /** @description It answers where a request names no model. */
+            default: boolean;
+            /** @description What a million tokens cost, in the currency of the server's prices. Null where it isn't known. */
+            price: null | {
+                prompt: number;
+                completion: number;
+            };
         };
         ConversationUsage: {
             replies: components["schemas"]["CallUsage"];
@@ -2731,6 +2776,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StoppedReply"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
                 };
             };
             default: components["responses"]["Problem"];

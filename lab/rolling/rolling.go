@@ -98,13 +98,15 @@ func talk(ctx context.Context, t *tally, number int, one, other Server) error {
 	for _, s := range []Server{one, other} {
 		var found struct {
 			Data []struct {
-				ConversationID string `json:"conversation_id"`
+				Message struct {
+					ConversationID string `json:"conversation_id"`
+				}
 			}
 		}
 		if err := t.do(ctx, s, "search", "GET", "/v1/search?query="+url.QueryEscape(word), nil, 200, &found); err != nil {
 			return err
 		}
-		if len(found.Data) == 0 || found.Data[0].ConversationID != c.ID {
+		if len(found.Data) == 0 || found.Data[0].Message.ConversationID != c.ID {
 			t.note(s, "search", fmt.Sprintf("%q isn't found: %+v", word, found))
 		}
 		var transcript struct{ Data []json.RawMessage }

@@ -179,13 +179,15 @@ create table reply_checkpoints (
     refusal         text        not null,  -- what the model said instead
     saved_at        timestamptz not null,  -- last sign of life of the reply
     reasoning       text        not null default '', -- what the model thought first; the default serves servers that don't know the column yet
+    marks           bytea       not null default '', -- where each event ends in the texts: three numbers an event, as varints
+    started         json,                  -- what the first event says of the context; null until the model is asked
 
     primary key (conversation_id, message_id)
 );
 
--- What is to be told of a reply beside its answer: that it runs in the
--- background, that it ended with nothing to store, or that its response was
--- deleted while other branches go on from its answer.
+-- What is to be told of a reply beside its answer: that it runs (once it is
+-- saved), that it ended with nothing to store, or that its response was deleted
+-- while other branches go on from its answer.
 create table reply_states (
     conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is
     message_id      uuid        not null,  -- that the answer has, or will have; no foreign key, as it may never be stored
@@ -215,5 +217,6 @@ create table api_keys (
 create table installation (
     only_row boolean not null default true primary key check (only_row), -- keeps it at one row
     secret   bytea   not null, -- 32 random bytes; ids that derive from names are a MAC under it, so that nobody outside can compute them
+    oldest_program integer not null default 14, -- the oldest schema version whose program works with this schema, while versions change
     settings jsonb   not null default '{}' -- of contexts and compactions, on the server that started last; commands take theirs from it
 );

@@ -12,18 +12,60 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const dropCheckpoint = `-- name: DropCheckpoint :exec
-delete from reply_checkpoints where conversation_id = $1 and message_id = $2
+const claimCheckpoint = `-- name: ClaimCheckpoint :execrows
+insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, reasoning, marks, started, saved_at)
+select c.id, $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::text, $7::text, $8::text,
+       $9::bytea, $10::json, $11::timestamptz
+from conversations c
+where c.id = $12
+  and not exists (select from nodes n where n.conversation_id = $12 and n.id = $1::uuid)
+  and ($13::boolean or not exists (
+      select from reply_states s where s.conversation_id = $12 and s.message_id = $1::uuid and s.state = 'ended'))
+on conflict (conversation_id, message_id) do update
+set content = excluded.content, refusal = excluded.refusal, reasoning = excluded.reasoning, marks = excluded.marks, started = excluded.started, saved_at = excluded.saved_at
+where reply_checkpoints.server_id = excluded.server_id
 `
 
-type DropCheckpointParams struct {
-	ConversationID pgtype.UUID
+type ClaimCheckpointParams struct {
 	MessageID      pgtype.UUID
+	ParentID       pgtype.UUID
+	MoveHeadFrom   pgtype.UUID
+	ServerID       string
+	Model          string
+	Content        string
+	Refusal        string
+	Reasoning      string
+	Marks          []byte
+	Started        []byte
+	SavedAt        time.Time
+	ConversationID pgtype.UUID
+	NewTry         bool
 }
 
-func (q *Queries) DropCheckpoint(ctx context.Context, arg DropCheckpointParams) error {
-	_, err := q.db.Exec(ctx, dropCheckpoint, arg.ConversationID, arg.MessageID)
-	return err
+// The first save of a reply, which says which server runs it. Where another server
+// runs it, or where it was told how it ended, nothing is written: the caller has
+// locked the conversation, so that this sees what others told. A new try begins
+// after the end of an earlier one. A save whose answer was lost is made again.
+func (q *Queries) ClaimCheckpoint(ctx context.Context, arg ClaimCheckpointParams) (int64, error) {
+	result, err := q.db.Exec(ctx, claimCheckpoint,
+		arg.MessageID,
+		arg.ParentID,
+		arg.MoveHeadFrom,
+		arg.ServerID,
+		arg.Model,
+		arg.Content,
+		arg.Refusal,
+		arg.Reasoning,
+		arg.Marks,
+		arg.Started,
+		arg.SavedAt,
+		arg.ConversationID,
+		arg.NewTry,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const dropReplyState = `-- name: DropReplyState :exec
@@ -40,6 +82,29 @@ func (q *Queries) DropReplyState(ctx context.Context, arg DropReplyStateParams) 
 	return err
 }
 
+const endCheckpoint = `-- name: EndCheckpoint :execrows
+with told as (
+    delete from reply_states s where s.conversation_id = $1 and s.message_id = $2
+)
+delete from reply_checkpoints r
+where r.conversation_id = $1 and r.message_id = $2 and r.server_id = $3
+`
+
+type EndCheckpointParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	ServerID       string
+}
+
+// As SaveCheckpoint, no row tells that another server took the reply.
+func (q *Queries) EndCheckpoint(ctx context.Context, arg EndCheckpointParams) (int64, error) {
+	result, err := q.db.Exec(ctx, endCheckpoint, arg.ConversationID, arg.MessageID, arg.ServerID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const forgetReplyStates = `-- name: ForgetReplyStates :exec
 delete from reply_states where state = 'ended' and at < $1
 `
@@ -51,7 +116,7 @@ func (q *Queries) ForgetReplyStates(ctx context.Context, before time.Time) error
 }
 
 const getCheckpoint = `-- name: GetCheckpoint :one
-select r.conversation_id, r.message_id, r.parent_id, r.move_head_from, r.server_id, r.model, r.content, r.refusal, r.saved_at, r.reasoning
+select r.conversation_id, r.message_id, r.parent_id, r.move_head_from, r.server_id, r.model, r.content, r.refusal, r.saved_at, r.reasoning, r.marks, r.started
 from conversations c join reply_checkpoints r on r.conversation_id = $1 and r.message_id = $2
 where c.id = $1 and c.tenant_id = $3
 `
@@ -78,6 +143,8 @@ func (q *Queries) GetCheckpoint(ctx context.Context, arg GetCheckpointParams) (R
 		&i.Refusal,
 		&i.SavedAt,
 		&i.Reasoning,
+		&i.Marks,
+		&i.Started,
 	)
 	return i, err
 }
@@ -174,43 +241,43 @@ func (q *Queries) PutReplyState(ctx context.Context, arg PutReplyStateParams) er
 	return err
 }
 
-const saveCheckpoint = `-- name: SaveCheckpoint :exec
-insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, reasoning, saved_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-on conflict (conversation_id, message_id) do update
-set parent_id = excluded.parent_id, move_head_from = excluded.move_head_from, server_id = excluded.server_id, model = excluded.model,
-    content = excluded.content, refusal = excluded.refusal, reasoning = excluded.reasoning, saved_at = excluded.saved_at
+const saveCheckpoint = `-- name: SaveCheckpoint :execrows
+update reply_checkpoints
+set content = $1, refusal = $2, reasoning = $3, marks = $4, started = $5, saved_at = $6
+where conversation_id = $7 and message_id = $8 and server_id = $9
 `
 
 type SaveCheckpointParams struct {
-	ConversationID pgtype.UUID
-	MessageID      pgtype.UUID
-	ParentID       pgtype.UUID
-	MoveHeadFrom   pgtype.UUID
-	ServerID       string
-	Model          string
 	Content        string
 	Refusal        string
 	Reasoning      string
+	Marks          []byte
+	Started        []byte
 	SavedAt        time.Time
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	ServerID       string
 }
 
 // Writes all that came anew: a save that failed is made up for by the next one.
-// The foreign key is looked at with the first save only.
-func (q *Queries) SaveCheckpoint(ctx context.Context, arg SaveCheckpointParams) error {
-	_, err := q.db.Exec(ctx, saveCheckpoint,
-		arg.ConversationID,
-		arg.MessageID,
-		arg.ParentID,
-		arg.MoveHeadFrom,
-		arg.ServerID,
-		arg.Model,
+// No row: another server gave this one up and took the reply, so that a server
+// that stalled and wakes brings nothing back.
+func (q *Queries) SaveCheckpoint(ctx context.Context, arg SaveCheckpointParams) (int64, error) {
+	result, err := q.db.Exec(ctx, saveCheckpoint,
 		arg.Content,
 		arg.Refusal,
 		arg.Reasoning,
+		arg.Marks,
+		arg.Started,
 		arg.SavedAt,
+		arg.ConversationID,
+		arg.MessageID,
+		arg.ServerID,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const stopReply = `-- name: StopReply :execrows
@@ -236,7 +303,7 @@ func (q *Queries) StopReply(ctx context.Context, arg StopReplyParams) (int64, er
 const takeCheckpoint = `-- name: TakeCheckpoint :one
 delete from reply_checkpoints
 where conversation_id = $1 and message_id = $2 and saved_at = $3
-returning conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at, reasoning
+returning conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, saved_at, reasoning, marks, started
 `
 
 type TakeCheckpointParams struct {
@@ -261,6 +328,8 @@ func (q *Queries) TakeCheckpoint(ctx context.Context, arg TakeCheckpointParams) 
 		&i.Refusal,
 		&i.SavedAt,
 		&i.Reasoning,
+		&i.Marks,
+		&i.Started,
 	)
 	return i, err
 }

@@ -100,6 +100,8 @@ type ReplyCheckpoint struct {
 	Refusal        string
 	SavedAt        time.Time
 	Reasoning      string
+	Marks          []byte
+	Started        []byte
 }
 
 type ReplyState struct {

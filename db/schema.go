@@ -15,7 +15,8 @@ const SchemaVersion = 19
 // ErrNoSchema says that the database was never migrated.
 var ErrNoSchema = errors.New("the database has no Coppice schema yet: run coppice migrate on it, or coppice serve")
 
-// ErrSchemaNewer says that a later version of the program migrated the database.
+// ErrSchemaNewer says that a later version of the program migrated the database,
+// and that this one can't work with it.
 var ErrSchemaNewer = errors.New("the database's schema is newer than this program: install the version that migrated it, or a later one")
 
 // A SchemaOlderError says that migrations are missing.
@@ -26,8 +27,9 @@ func (e *SchemaOlderError) Error() string {
 		"If an older coppice serve runs on it, stop that first", e.Have, e.Want)
 }
 
-// CheckSchema returns an error that says what to do where the schema isn't of
-// SchemaVersion. It changes nothing.
+// CheckSchema returns an error that says what to do where the program can't work
+// with the schema: where the schema is older than SchemaVersion, or so much newer
+// that something the program needs is gone. It changes nothing.
 func CheckSchema(ctx context.Context, h DBTX) error {
 	var have int64
 	err := h.QueryRow(ctx, "select coalesce(max(version_id), 0) from goose_db_version").Scan(&have)
@@ -41,6 +43,13 @@ func CheckSchema(ctx context.Context, h DBTX) error {
 	case have < SchemaVersion:
 		return &SchemaOlderError{have, SchemaVersion}
 	case have > SchemaVersion:
+		var oldest int64
+		if err := h.QueryRow(ctx, "select oldest_program from installation").Scan(&oldest); err != nil {
+			return fmt.Errorf("db.CheckSchema: reading which programs the schema serves: %w", err)
+		}
+		if oldest <= SchemaVersion {
+			return nil
+		}
 		return fmt.Errorf("%w (the schema is version %d, the program's %d)", ErrSchemaNewer, have, SchemaVersion)
 	}
 	return nil

@@ -1,14 +1,35 @@
--- name: SaveCheckpoint :exec
--- Writes all that came anew: a save that failed is made up for by the next one.
--- The foreign key is looked at with the first save only.
-insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, reasoning, saved_at)
-values (@conversation_id, @message_id, @parent_id, @move_head_from, @server_id, @model, @content, @refusal, @reasoning, @saved_at)
+-- name: ClaimCheckpoint :execrows
+-- The first save of a reply, which says which server runs it. Where another server
+-- runs it, or where it was told how it ended, nothing is written: the caller has
+-- locked the conversation, so that this sees what others told. A new try begins
+-- after the end of an earlier one. A save whose answer was lost is made again.
+insert into reply_checkpoints (conversation_id, message_id, parent_id, move_head_from, server_id, model, content, refusal, reasoning, marks, started, saved_at)
+select c.id, @message_id::uuid, @parent_id::uuid, sqlc.narg(move_head_from)::uuid, @server_id::text, @model::text, @content::text, @refusal::text, @reasoning::text,
+       @marks::bytea, sqlc.narg(started)::json, @saved_at::timestamptz
+from conversations c
+where c.id = @conversation_id
+  and not exists (select from nodes n where n.conversation_id = @conversation_id and n.id = @message_id::uuid)
+  and (@new_try::boolean or not exists (
+      select from reply_states s where s.conversation_id = @conversation_id and s.message_id = @message_id::uuid and s.state = 'ended'))
 on conflict (conversation_id, message_id) do update
-set parent_id = excluded.parent_id, move_head_from = excluded.move_head_from, server_id = excluded.server_id, model = excluded.model,
-    content = excluded.content, refusal = excluded.refusal, reasoning = excluded.reasoning, saved_at = excluded.saved_at;
+set content = excluded.content, refusal = excluded.refusal, reasoning = excluded.reasoning, marks = excluded.marks, started = excluded.started, saved_at = excluded.saved_at
+where reply_checkpoints.server_id = excluded.server_id;
 
--- name: DropCheckpoint :exec
-delete from reply_checkpoints where conversation_id = @conversation_id and message_id = @message_id;
+-- name: SaveCheckpoint :execrows
+-- Writes all that came anew: a save that failed is made up for by the next one.
+-- No row: another server gave this one up and took the reply, so that a server
+-- that stalled and wakes brings nothing back.
+update reply_checkpoints
+set content = @content, refusal = @refusal, reasoning = @reasoning, marks = @marks, started = @started, saved_at = @saved_at
+where conversation_id = @conversation_id and message_id = @message_id and server_id = @server_id;
+
+-- name: EndCheckpoint :execrows
+-- As SaveCheckpoint, no row tells that another server took the reply.
+with told as (
+    delete from reply_states s where s.conversation_id = @conversation_id and s.message_id = @message_id
+)
+delete from reply_checkpoints r
+where r.conversation_id = @conversation_id and r.message_id = @message_id and r.server_id = @server_id;
 
 -- name: ListCheckpoints :many
 -- Of all tenants, and so of all conversations: a server looks for those that

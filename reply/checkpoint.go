@@ -2,6 +2,9 @@ package reply
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,80 +22,128 @@ const (
 	recoverTimeout = 30 * time.Second // of one look at the checkpoints
 )
 
-// saveWhile saves what came of a reply again and again, until stop is called.
-// Stop tells whether something may have been saved. A reply that is shorter than
-// the interval costs nothing.
-func (s *Service) saveWhile(r *Reply, a *assignment) (stop func() (saved bool)) {
+// saving is what is known of a reply's checkpoint. Its lock keeps a save and the
+// end apart.
+type saving struct {
+	sync.Mutex
+	tried   bool // to claim the reply
+	claimed bool // by its first save
+	over    bool // the end is stored
+}
+
+// has tells whether this server claimed the reply.
+func (s *saving) has() bool {
+	s.Lock()
+	defer s.Unlock()
+	return s.claimed
+}
+
+// saveWhile saves what came of a reply again and again, until stop is called. A
+// reply that is shorter than the interval costs nothing.
+func (s *Service) saveWhile(r *Reply, a *assignment) (stop func()) {
 	if a.unstored {
-		return func() bool { return false }
+		return func() {}
 	}
-	over, result := make(chan struct{}), make(chan bool)
+	over, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(stopped)
 		ticker := time.NewTicker(s.cfg.CheckpointEvery)
 		defer ticker.Stop()
-		saved := false
 		for {
 			select {
 			case <-ticker.C:
-				if !saved && len(r.metadata) > 0 && !a.request.Background { // which has told it
-					s.tell(r, tree.StateRunning, members(r.metadata))
+				if s.save(r, a) {
+					s.heed(r)
 				}
-				s.save(r, a)
-				saved = true
-				s.heed(r, a)
 			case <-over:
-				result <- saved
 				return
 			}
 		}
 	}()
-	return func() bool {
+	return func() {
 		close(over)
-		return <-result
+		<-stopped
 	}
 }
 
 // save saves what came until now. Where nothing came, or nothing is new, it is a
-// sign of life all the same. It tells whether it was saved.
+// sign of life all the same. It tells whether it was saved, and ends a reply that
+// another server has taken.
 func (s *Service) save(r *Reply, a *assignment) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), saveTimeout)
 	defer cancel()
-	err := s.saveOnce(ctx, r, a)
-	if err != nil {
+	err := s.saveOnce(ctx, r, a, false)
+	switch {
+	case errors.Is(err, tree.ErrReplyLost):
+		r.cancel(errLost)
+	case err != nil:
 		s.log.WarnContext(ctx, "what came of an answer could not be saved yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
 	}
 	return err == nil
 }
 
-func (s *Service) saveOnce(ctx context.Context, r *Reply, a *assignment) error {
-	content, refusal := r.text()
-	reasoning, _ := r.thought()
-	return s.store.SaveCheckpoint(ctx, tree.Checkpoint{
-		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active,
-		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal, Reasoning: reasoning,
-	})
+// saveOnce saves what came until now. The first save claims the reply for this
+// server; newTry is as with tree.ClaimReply.
+func (s *Service) saveOnce(ctx context.Context, r *Reply, a *assignment, newTry bool) error {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	switch {
+	case r.saving.over:
+		return nil
+	case r.saving.claimed:
+		return s.store.SaveCheckpoint(ctx, s.checkpoint(r, a))
+	}
+	return s.claim(ctx, r, a, newTry)
 }
 
-// dropSaved deletes the checkpoint of a reply that ended, and tells of one in the
-// background how it ended where nothing is stored that does. It leaves them where the
-// answer could not be stored because the database was away: then the checkpoint is
-// what is left, and Recover stores it.
-func (s *Service) dropSaved(r *Reply, a *assignment, end End) {
+// claim makes the first save. It runs under the lock of what is known of saves.
+func (s *Service) claim(ctx context.Context, r *Reply, a *assignment, newTry bool) error {
+	r.saving.tried = true
+	err := s.store.ClaimReply(ctx, s.checkpoint(r, a), members(r.metadata), newTry)
+	r.saving.claimed = err == nil
+	return err
+}
+
+// checkpoint is what came of a reply until now. What is saved can be read on other
+// servers, and so is cut into events.
+func (s *Service) checkpoint(r *Reply, a *assignment) tree.Checkpoint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seal()
+	return tree.Checkpoint{
+		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active, ServerID: s.cfg.ServerID, Model: r.model,
+		Content: string(r.content), Refusal: string(r.refusal), Reasoning: string(r.reasoning), Marks: encodeMarks(r.marks), Started: encodeStarted(r.started),
+	}
+}
+
+// tellEnd stores how a reply ended of which nothing is stored, and deletes its
+// checkpoint. It leaves the checkpoint where the answer could not be stored because
+// the database was away: then the checkpoint is what is left, and Recover stores
+// it. tellEnd returns the end that was told: another one, where another server took
+// the reply.
+func (s *Service) tellEnd(r *Reply, end End) End {
+	if end.Message != nil || r.lost || !r.saving.tried {
+		return end
+	}
 	content, refusal := r.text()
-	if end.Message == nil && !fault.Refused(end.Err) && partial(content, refusal) != nil {
-		return
+	if !fault.Refused(end.Err) && partial(content, refusal) != nil {
+		return end
 	}
-	switch {
-	case end.Message == nil && a.request.Background:
-		s.tell(r, tree.StateEnded, record(r.model, r.metadata, llm.Response{}, 0, end))
-	case len(r.metadata) > 0 || a.request.Background:
-		s.untell(r)
+	var metadata json.RawMessage // none of a reply whose branch is gone
+	if !errors.Is(end.Err, fault.NotFound) {
+		metadata = record(r.model, r.metadata, llm.Response{}, 0, end)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), saveTimeout)
-	defer cancel()
-	if err := s.store.DropCheckpoint(ctx, r.conversation, r.messageID); err != nil {
-		s.log.WarnContext(ctx, "a checkpoint was not deleted yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
-	}
+	s.beside(r, func(ctx context.Context) error {
+		err := s.store.EndReply(ctx, r.conversation, r.messageID, s.cfg.ServerID, metadata)
+		if errors.Is(err, tree.ErrReplyLost) {
+			if r.saving.claimed {
+				end = s.told(ctx, r, errLost)
+			}
+			return nil
+		}
+		return err
+	})
+	return end
 }
 
 // Recover stores the answers, of every tenant, that were streaming when their
@@ -156,7 +207,7 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 		if c.ServerID != s.cfg.ServerID && now.Sub(seen.since) < s.cfg.Lease {
 			continue
 		}
-		m, stored, err := s.takeUp(ctx, c)
+		m, stored, err := s.store.TakeCheckpoint(ctx, c, interrupted)
 		if err != nil {
 			return err
 		}
@@ -171,11 +222,17 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 	return nil
 }
 
-// interrupted is the answer that is left of a checkpoint.
-func interrupted(c tree.Checkpoint) tree.NewMessage {
+// interrupted is the answer that is left of a checkpoint. If nothing had come that
+// could be stored, it has no body, and its metadata tell that the reply failed.
+func interrupted(c tree.Checkpoint, metadata json.RawMessage) tree.NewMessage {
+	end := End{Status: StatusStopped, FinishReason: FinishInterrupted}
+	body := partial(c.Content, c.Refusal)
+	if body == nil {
+		end.Status, end.Err = StatusFailed, errInterrupted
+	}
 	return tree.NewMessage{
-		ID: c.MessageID, Body: partial(c.Content, c.Refusal), Reasoning: c.Reasoning, CreatedAt: c.SavedAt,
-		Metadata: record(c.Model, nil, llm.Response{}, 0, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
+		ID: c.MessageID, Body: body, Reasoning: c.Reasoning, CreatedAt: c.SavedAt,
+		Metadata: record(c.Model, addedIn(metadata), llm.Response{}, 0, end),
 	}
 }
 

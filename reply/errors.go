@@ -12,11 +12,13 @@ var (
 	errReplyNotFound = fault.New(fault.NotFound, "reply_not_found", "",
 		"No reply of this id runs, and no answer of this id is stored. A reply that began less than a second ago is known only to the server that runs it.")
 	errElsewhere = fault.New(fault.NotFound, "reply_not_found", "",
-		"The reply runs on another server, where alone it can be stopped. Send the request to that one.")
+		"The reply runs on another server of an earlier version, where alone it can be stopped. Send the request to that one.")
 	errClosed = fault.New(fault.Unavailable, "shutting_down", "",
 		"The server is about to stop and begins no replies. Send the request again in a moment.")
 	errTaken = fault.New(fault.Conflict, "id_conflict", "id",
 		"The id is taken by another message, or by the reply to another one. Send a new id, or none.")
+	errJustEnded = fault.New(fault.Conflict, "changed_meanwhile", "",
+		"A reply of this id just ended on another server. Send the request again.")
 	errAnswerTooLong = fault.New(fault.Model, "answer_too_long", "",
 		"The model's answer is longer than a message may be, so it was cut off. Ask for less, or set max_output_tokens.")
 )
@@ -25,6 +27,7 @@ var (
 var (
 	errStopped = errors.New("the reply was stopped")
 	errClosing = errors.New("the program ends")
+	errLost    = errors.New("another server took the reply, because this one gave no sign of life")
 )
 
 // modelFaults name what may go wrong with a model.

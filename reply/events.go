@@ -84,7 +84,7 @@ type Usage struct {
 var ErrEnded = errors.New("the reply has ended")
 
 // LastEventID is the id of the End of a reply of which only the stored answer
-// is left. No event has a larger id.
+// is left, and of one that another server runs. No event has a larger id.
 const LastEventID = math.MaxInt32
 
 // Limits of what a reply keeps in memory.
@@ -120,6 +120,7 @@ type events struct {
 
 	textBytes, callBytes int
 	only                 bool // there is nothing but the end
+	copied               bool // the marks or the end are another server's, of the text that was saved
 }
 
 // A mark is where an event ends.
@@ -280,7 +281,10 @@ func (l *events) after(id int) (found []Event) {
 		}})
 	}
 	last := len(l.marks) + 2
-	if l.started == nil { // it failed before
+	switch {
+	case l.copied: // readers may have events of the other server's that weren't saved
+		last = LastEventID
+	case l.started == nil: // it failed before
 		last = 1
 	}
 	if l.end != nil && id < last {

@@ -144,42 +144,45 @@ func TestReasoningNeverCostsTheAnswer(t *testing.T) {
 // said. Reasoning alone is no answer.
 func TestReasoningIsSavedWhileItStreams(t *testing.T) {
 	t.Parallel()
-	pieces, gate := make(chan llm.Delta), make(chan struct{})
-	f := serve(t, byHand("a"), scripted{"m", func(_ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
-		for d := range pieces {
-			if err := each(d); err != nil {
-				return llm.Response{}, err
+	for _, said := range []string{"", "Hel"} {
+		pieces, gate := make(chan llm.Delta), make(chan struct{})
+		f := serve(t, byHand("a"), scripted{"m", func(_ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+			for d := range pieces {
+				if err := each(d); err != nil {
+					return llm.Response{}, err
+				}
+			}
+			<-gate
+			return llmtest.Response("Hello."), nil
+		}})
+		id, head := f.conversation(t)
+		r := f.ask(t, Request{ConversationID: id, HeadID: head})
+		a := &assignment{place: r.place, active: head}
+		pieces <- llm.Delta{Reasoning: "They greet."}
+		eventually(t, "the reasoning", func() bool { text, _ := r.thought(); return text != "" })
+		if !f.save(r, a) || len(f.checkpoints(t)) != 1 {
+			t.Error("there is no sign of life")
+		}
+		if said != "" {
+			pieces <- llm.Delta{Content: said}
+			eventually(t, "the text", func() bool { text, _ := r.text(); return text != "" })
+			if !f.save(r, a) {
+				t.Fatal("nothing was saved")
 			}
 		}
-		<-gate
-		return llmtest.Response("Hello."), nil
-	}})
-	id, head := f.conversation(t)
-	r := f.ask(t, Request{ConversationID: id, HeadID: head})
-	a := &assignment{place: r.place, active: head}
-	pieces <- llm.Delta{Reasoning: "They greet."}
-	eventually(t, "the reasoning", func() bool { text, _ := r.thought(); return text != "" })
-	if !f.save(r, a) || len(f.checkpoints(t)) != 1 {
-		t.Error("there is no sign of life")
+		b := serveOn(t, f.pool, byHand("a"), newGate()) // the same server, after a kill
+		b.sweep(t, watch{}, time.Now())
+		m, err := f.store.Message(t.Context(), id, r.MessageID())
+		switch {
+		case said == "" && (f.messages(t) != 1 || len(f.checkpoints(t)) != 0):
+			t.Errorf("%d messages: reasoning alone was stored", f.messages(t))
+		case said != "" && (err != nil || m.Reasoning != "They greet." || textOf(t, &m) != said):
+			t.Errorf("%+v, %v", m, err)
+		}
+		close(pieces)
+		close(gate)
+		end(t, r)
 	}
-	serveOn(t, f.pool, byHand("a"), newGate()).sweep(t, watch{}, time.Now())
-	if n := f.messages(t); n != 1 || len(f.checkpoints(t)) != 0 {
-		t.Errorf("%d messages: reasoning alone was stored", n)
-	}
-	pieces <- llm.Delta{Content: "Hel"}
-	eventually(t, "the text", func() bool { text, _ := r.text(); return text != "" })
-	if !f.save(r, a) {
-		t.Fatal("nothing was saved")
-	}
-	b := serveOn(t, f.pool, byHand("a"), newGate()) // the same server, after a kill
-	b.sweep(t, watch{}, time.Now())
-	m, err := f.store.Message(t.Context(), id, r.MessageID())
-	if err != nil || m.Reasoning != "They greet." || textOf(t, &m) != "Hel" {
-		t.Errorf("%+v, %v", m, err)
-	}
-	close(pieces)
-	close(gate)
-	end(t, r)
 }
 
 const callBody = `{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}]}`

@@ -19,9 +19,12 @@
 // case, and the message's metadata say how the reply ended. Without any text
 // nothing is stored.
 //
-// While an answer streams, its text is saved every second. If the program is
-// killed, Recover stores the saved text as the answer. A reader that is
-// connected to another server reads the saved text there.
+// While an answer streams, its events are saved every second. Any server on the
+// database gives them with the ids that they have on the server that runs the
+// reply, and passes on a request to stop it. If the program is killed, Recover
+// stores the saved text as the answer. A reply that was taken over in this way
+// stays so: a server that was only stalled stops its model and tells what was
+// told.
 //
 // The package speaks no HTTP and writes no event's text: package server does.
 // It runs no tools: the client sends their results and asks again.
@@ -32,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -89,8 +93,9 @@ type Service struct {
 
 // shared is what the services of all tenants have in common.
 type shared struct {
-	cfg Config
-	hub hub
+	cfg       Config
+	hub       hub
+	following sync.Map // replies of other servers that this one reads, by key
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
@@ -178,22 +183,15 @@ func (s *Service) Models() (names []string) {
 	return names
 }
 
-// Find returns a reply by the id of its answer. The reply runs or has ended
-// lately, or it is made of the stored answer and has only its End. Any other id
-// is a fault.NotFound. A reply that another server runs has only its End, once
-// it comes, because ids of events are valid on one server only.
+// Find returns a reply by the id of its answer. The reply runs, on any server, or
+// has ended lately, or it is made of the stored answer and has only its End. Any
+// other id is a fault.NotFound.
+//
+// A reply that another server runs has the events that its server saves, with the
+// same ids, within a second. Pieces of tool calls come together at its end. So do
+// the last pieces of the text, for which that server may have had other ids: then
+// a reader that had them there gets the End alone.
 func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
-	r, err := s.Follow(ctx, conversationID, messageID)
-	if err == nil && r.pull != nil {
-		r.only = true
-	}
-	return r, err
-}
-
-// Follow does what Find does, for readers that don't use ids of events. The
-// events of a reply that another server runs are then the text that the other
-// server saves.
-func (s *Service) Follow(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Find(%s, %s)", conversationID, messageID)
 	r := s.hub.find(s.key(conversationID, messageID))
 	if r != nil && r.runs() {
@@ -218,23 +216,28 @@ func (s *Service) Follow(ctx context.Context, conversationID, messageID uuid.UUI
 	return s.findElsewhere(ctx, conversationID, messageID)
 }
 
-// Stop ends a reply, waits until the text that came is stored, and returns the
-// End. A reply that has ended already keeps its End. Stop finds replies as Find
-// does.
+// Stop ends a reply on whichever server it runs, waits until the text that came is
+// stored, and returns the End. A reply that has ended already keeps its End. Stop
+// finds replies as Find does.
 func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID) (_ End, err error) {
 	defer fault.Wrap(&err, "reply.Stop(%s, %s)", conversationID, messageID)
-	r, err := s.Find(ctx, conversationID, messageID)
-	if err != nil {
-		return End{}, err
-	}
-	if r.pull != nil && r.runs() {
-		if asked, err := s.store.StopReply(ctx, conversationID, messageID); err != nil || !asked {
-			return End{}, orElse(err, errElsewhere)
+	for range 2 { // it may end between two looks
+		r, err := s.Find(ctx, conversationID, messageID)
+		if err != nil {
+			return End{}, err
 		}
-		return r.Wait(ctx)
+		asked := true
+		if r.pull != nil && r.runs() {
+			if asked, err = s.store.StopReply(ctx, conversationID, messageID); err != nil {
+				return End{}, err
+			}
+		}
+		if asked {
+			r.cancel(errStopped)
+			return r.Wait(ctx)
+		}
 	}
-	r.cancel(errStopped)
-	return r.Wait(ctx)
+	return End{}, errElsewhere
 }
 
 // Close refuses new replies, lets the running ones go on until ctx ends, and

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -58,8 +57,8 @@ type Request struct {
 	// this. 0 is never. A negative value stands for the trigger of the
 	// settings.
 	CompactOver int
-	// Background keeps the state of the reply for readers on any server: that
-	// it runs and, if it ends with nothing to store, how it ended.
+	// Background makes the reply known to all servers before the model is asked,
+	// as ID does. Any other reply is known to them once it is saved.
 	Background bool
 	// Instructions are a system message that stands first in the model's input;
 	// "" for none. Their tokens come out of the model's window. They serve this
@@ -106,19 +105,31 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	if name, why := req.Options.Check(); name != "" {
 		return nil, false, fault.New(fault.Invalid, "invalid_parameter", name, "%s", why)
 	}
-	if req.ID == uuid.Nil {
+	given := req.ID != uuid.Nil
+	if !given {
 		req.ID = uuid.Must(uuid.NewV7())
-	} else {
-		req.Messages = slices.Clone(req.Messages)
-		for i := range req.Messages {
-			if m := &req.Messages[i]; m.ID == uuid.Nil {
-				m.ID = messageID(req.ID, i)
-			}
-		}
-		if r, err := s.earlier(ctx, req); r != nil || err != nil {
-			return r, false, err
+		return s.start(ctx, req, model, req.Background)
+	}
+	req.Messages = slices.Clone(req.Messages)
+	for i := range req.Messages {
+		if m := &req.Messages[i]; m.ID == uuid.Nil {
+			m.ID = messageID(req.ID, i)
 		}
 	}
+	if r, err := s.earlier(ctx, req); r != nil || err != nil {
+		return r, false, err
+	}
+	r, started, err := s.start(ctx, req, model, true)
+	if !errors.Is(err, tree.ErrReplyLost) && !errors.Is(err, fault.Conflict) {
+		return r, started, err
+	}
+	there, elsewhere := s.begunElsewhere(ctx, req, err)
+	return there, false, elsewhere
+}
+
+// start begins a reply of an id that no reply is known to have. claim says that no
+// other server may begin one of this id.
+func (s *Service) start(ctx context.Context, req Request, model llm.Model, claim bool) (_ *Reply, started bool, err error) {
 	r := s.newReply(ctx, req)
 	there, err := s.hub.begin(r)
 	if err != nil {
@@ -134,28 +145,19 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), prepareTimeout)
 	defer cancel()
 	a, err := s.prepare(bounded, req, model)
+	if err == nil {
+		r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
+		if claim {
+			err = s.saveOnce(bounded, r, a, true)
+		}
+	}
 	if err != nil {
 		s.hub.end(r, "", false, func() { r.abort(err) })
 		return nil, false, err
 	}
-	r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
-	if req.Background {
-		if err := s.announce(bounded, r, a); err != nil {
-			s.hub.end(r, "", false, func() { r.abort(err) })
-			return nil, false, err
-		}
-	}
 	close(r.prepared)
 	go s.run(r, a)
 	return r, true, nil
-}
-
-// messageID is the id of a message of the request whose answer has the id given.
-func messageID(answer uuid.UUID, index int) uuid.UUID {
-	if index == 0 {
-		return uuid.NewSHA1(answer, []byte("message"))
-	}
-	return uuid.NewSHA1(answer, fmt.Appendf(nil, "message %d", index))
 }
 
 // CheckModel returns an error if a name is neither a model's name nor an alias.
@@ -178,55 +180,6 @@ func (s *Service) model(name string) (llm.Model, error) {
 		}
 	}
 	return nil, fault.New(fault.Invalid, "unknown_model", "model", "This server has no model of this name to answer with. It has %s.", quotedList(s.Models()))
-}
-
-// earlier looks for the reply that an earlier request of the same id made.
-func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
-	if r := s.hub.find(s.key(req.ConversationID, req.ID)); r != nil && r.runs() {
-		return r.joined(ctx, req)
-	}
-	// Of one that ended, what is stored counts: it may have been pruned since.
-	m, err := s.store.Message(ctx, req.ConversationID, req.ID)
-	if errors.Is(err, fault.NotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if m.Role != tree.RoleAssistant {
-		return nil, errTaken
-	}
-	p := place{head: m.ParentID}
-	ids := make([]uuid.UUID, len(req.Messages))
-	for i, given := range req.Messages {
-		ids[i] = given.ID
-	}
-	if p.messages, err = s.store.Messages(ctx, req.ConversationID, ids); err != nil && !errors.Is(err, fault.NotFound) {
-		return nil, err
-	}
-	if !p.serves(req) {
-		return nil, errTaken
-	}
-	if r := s.hub.find(s.key(req.ConversationID, req.ID)); r != nil {
-		return r, nil
-	}
-	return storedReply(m), nil
-}
-
-// joined gives the reply to another request of its id.
-func (r *Reply) joined(ctx context.Context, req Request) (*Reply, error) {
-	select {
-	case <-r.prepared:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	switch {
-	case r.refused != nil:
-		return nil, r.refused
-	case !r.place.serves(req):
-		return nil, errTaken
-	}
-	return r, nil
 }
 
 // An assignment is all that a reply needs to know before it runs.

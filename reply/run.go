@@ -35,6 +35,8 @@ type Reply struct {
 	metadata map[string]json.RawMessage
 	refused  error
 	pull     func() // begins to read what another server saves; nil where the reply runs here
+	saving   saving
+	lost     bool // another server took it; for run
 
 	ended chan struct{}
 }
@@ -158,20 +160,20 @@ func (s *Service) run(r *Reply, a *assignment) {
 	defer span.End()
 	stopSaving := s.saveWhile(r, a)
 	end := s.answer(ctx, r, a)
-	if stopSaving() || a.request.Background {
-		s.dropSaved(r, a, end)
-	}
+	stopSaving()
+	end = s.tellEnd(r, end)
 	span.SetAttributes(
 		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil && !a.unstored),
 		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))
 	if end.Status == StatusFailed {
 		span.SetStatus(codes.Error, "") // whose text is the log's
 	}
-	// What was streamed of a message that is gone must not be read any more.
-	keep := !a.unstored && (end.Message != nil || !errors.Is(end.Err, fault.NotFound))
+	// What was streamed of a message that is gone must not be read any more, nor
+	// what another server doesn't tell.
+	keep := !a.unstored && !r.lost && (end.Message != nil || !errors.Is(end.Err, fault.NotFound))
 	s.report(ctx, r, a, end, time.Since(start))
 	s.hub.end(r, end.Status, keep, func() {
-		r.change(func() { r.end = &end })
+		r.change(func() { r.end, r.copied = &end, r.lost }) // of a lost one the end tells less than the deltas did
 		close(r.ended)
 	})
 	r.cancel(nil)
@@ -225,6 +227,8 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	case err == nil:
 		end.Status, body = StatusFailed, nil
 		end.Err = fault.New(fault.Model, "model_bad_response", "", "The model's answer is blank. Ask again for another try.")
+	case errors.Is(cause, errLost):
+		return s.told(ctx, r, errLost)
 	case errors.Is(cause, errStopped), errors.Is(cause, errClosing):
 		end.Status, body = StatusStopped, partial(content, refusal)
 	default:
@@ -246,6 +250,9 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 			end.Message = &m
 			return end
 		}
+	}
+	if errors.Is(err, tree.ErrReplyLost) || errors.Is(err, fault.Conflict) && r.saving.has() {
+		return s.told(ctx, r, err)
 	}
 	if err != nil {
 		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Compacted: end.Compacted, Err: err}
@@ -272,8 +279,8 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 		}, nil
 	}
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
-		m, err := s.tryStore(ctx, a, answer)
-		if err == nil || fault.Refused(err) {
+		m, err := s.tryStore(ctx, r, a, answer)
+		if err == nil || fault.Refused(err) || errors.Is(err, tree.ErrReplyLost) {
 			return m, err
 		}
 		s.log.WarnContext(ctx, "an answer could not be stored yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
@@ -287,14 +294,26 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 	}
 }
 
-// tryStore appends the answer. It becomes the active head if that is still the
-// one of the start: who switches to another branch meanwhile stays there.
-func (s *Service) tryStore(ctx context.Context, a *assignment, answer tree.NewMessage) (tree.Message, error) {
-	head := tree.MoveHeadFrom(a.active)
+// tryStore appends the answer, and with it ends what was saved. The answer becomes
+// the active head if that is still the one of the start: who switches to another
+// branch meanwhile stays there.
+func (s *Service) tryStore(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (m tree.Message, err error) {
+	options := []tree.AppendOption{tree.MoveHeadFrom(a.active)}
 	if a.request.KeepHead {
-		head = tree.KeepHead()
+		options[0] = tree.KeepHead()
 	}
-	m, _, err := s.store.Append(ctx, a.request.ConversationID, a.head, answer, head)
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	if r.saving.tried && !r.saving.claimed { // or it was, and the word of it got lost
+		if err := s.claim(ctx, r, a, false); err != nil {
+			return m, err
+		}
+	}
+	if r.saving.claimed {
+		options = append(options, tree.EndsReply(s.cfg.ServerID))
+	}
+	m, _, err = s.store.Append(ctx, a.request.ConversationID, a.head, answer, options...)
+	r.saving.over = err == nil
 	return m, err
 }
 

@@ -70,36 +70,47 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		hash := chat.PathHash{}.ChildOf(form)
 		params.RootHash = hash[:]
 	}
-	stored, err := s.insert(ctx, params)
+	stored, err := s.insert(ctx, params, o.endsReplyOf)
 	if isNoRows(err) {
 		return s.whyNotAppended(ctx, conversationID, parentID, d)
 	}
 	return stored, err == nil, err
 }
 
-// insert runs AppendMessage, and the hook in its transaction where that wants
-// to know.
-func (s *Store) insert(ctx context.Context, params db.AppendMessageParams) (m Message, err error) {
+// insert runs AppendMessage, and in its transaction what must be done together:
+// the hook where that wants to know, and the end of the reply that the server
+// endsReplyOf runs, "" for none.
+func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsReplyOf string) (m Message, err error) {
 	add := func(h db.Handle) error {
 		node, err := db.AppendInTurn(ctx, h, params)
 		m = fromMessage(node, node.SiblingIndex.Int32) // the newest sibling's index is their count
 		return err
 	}
 	conversationID, parentID, tokens := uuid.UUID(params.ConversationID.Bytes), uuid.UUID(params.ParentID.Bytes), int(params.Tokens)
-	if s.hook == nil || !s.hook.Wants(conversationID, parentID, tokens, 1) {
-		if err = add(s.h); err == nil && s.hook != nil && s.commits() {
+	wants := s.hook != nil && s.hook.Wants(conversationID, parentID, tokens, 1)
+	committed := func() {
+		if s.hook != nil {
 			s.hook.Stored(conversationID, parentID, m.ID, tokens, 1)
 		}
-		return m, err
 	}
-	var committed func()
-	err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) (err error) {
-		if err := add(tx); err != nil {
+	if !wants && endsReplyOf == "" {
+		err = add(s.h)
+	} else {
+		err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) (err error) {
+			if err := add(tx); err != nil {
+				return err
+			}
+			if endsReplyOf != "" {
+				if err := s.over(tx).endCheckpoint(ctx, conversationID, m.ID, endsReplyOf); err != nil {
+					return err
+				}
+			}
+			if wants {
+				committed, err = s.hook.Appended(db.WithTx(ctx, tx), s.over(tx), m)
+			}
 			return err
-		}
-		committed, err = s.hook.Appended(db.WithTx(ctx, tx), s.over(tx), m)
-		return err
-	})
+		})
+	}
 	if err == nil && committed != nil && s.commits() {
 		committed()
 	}

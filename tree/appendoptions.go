@@ -11,6 +11,8 @@ type appendOptions struct {
 	compare  bool // the active head with from
 	from     uuid.UUID
 	hashed   bool // a new root gets a path hash
+
+	endsReplyOf string // server that runs the reply whose answer the message is; "" for none
 }
 
 // AtHead appends under the active head at the moment of the append, whatever

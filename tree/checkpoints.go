@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -25,18 +26,94 @@ type Checkpoint struct {
 	Model          string
 	Content        string
 	Refusal        string
-	Reasoning      string    // what the model thought first
-	SavedAt        time.Time // set by SaveCheckpoint
+	Reasoning      string          // what the model thought first
+	Marks          []byte          // where each event ends in the texts, in the form of package reply
+	Started        json.RawMessage // what the first event says, in the form of package reply; nil until the model is asked
+	SavedAt        time.Time       // set by ClaimReply and SaveCheckpoint
 }
 
-// SaveCheckpoint stores a checkpoint, in place of an earlier one of the same
-// message.
+// ErrReplyLost says that another server has taken a reply, as one that gave no
+// sign of life, or that it runs a reply of the same id. What a server that stalled
+// brings later must not contradict what was told meanwhile.
+var ErrReplyLost = errors.New("another server has the reply")
+
+// ClaimReply stores the first checkpoint of a reply, and the state that it runs,
+// whose metadata are what the request adds to the answer. newTry says that an
+// earlier reply of the id may have ended with nothing to store. If an answer of
+// the id is stored, or another server runs the reply, or took it, ClaimReply
+// changes nothing and returns an ErrReplyLost.
+func (s *Store) ClaimReply(ctx context.Context, c Checkpoint, metadata json.RawMessage, newTry bool) (err error) {
+	defer db.Wrap(&err, "tree.ClaimReply(%s, %s)", c.ConversationID, c.MessageID)
+	return s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, c.ConversationID); err != nil {
+			return err
+		}
+		n, err := s.q.ClaimCheckpoint(ctx, db.ClaimCheckpointParams{
+			ConversationID: toUUID(c.ConversationID), MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), MoveHeadFrom: toUUID(c.MoveHeadFrom),
+			ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, Reasoning: c.Reasoning, Marks: orEmpty(c.Marks), Started: c.Started,
+			SavedAt: now(), NewTry: newTry,
+		})
+		if err := orLost(n, err); err != nil {
+			return err
+		}
+		return s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateRunning, Metadata: metadata})
+	})
+}
+
+// SaveCheckpoint stores a checkpoint in place of the earlier one of the same
+// message. If the server that c names doesn't run the reply any more, it changes
+// nothing and returns an ErrReplyLost.
 func (s *Store) SaveCheckpoint(ctx context.Context, c Checkpoint) (err error) {
 	defer db.Wrap(&err, "tree.SaveCheckpoint(%s, %s)", c.ConversationID, c.MessageID)
-	return s.q.SaveCheckpoint(ctx, db.SaveCheckpointParams{
-		ConversationID: toUUID(c.ConversationID), MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), MoveHeadFrom: toUUID(c.MoveHeadFrom),
-		ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, Reasoning: c.Reasoning, SavedAt: now(),
+	return orLost(s.q.SaveCheckpoint(ctx, db.SaveCheckpointParams{
+		ConversationID: toUUID(c.ConversationID), MessageID: toUUID(c.MessageID), ServerID: c.ServerID,
+		Content: c.Content, Refusal: c.Refusal, Reasoning: c.Reasoning, Marks: orEmpty(c.Marks), Started: c.Started, SavedAt: now(),
+	}))
+}
+
+// EndReply tells how a reply ended of which nothing is stored, and deletes its
+// checkpoint. If metadata is nil, nothing is told. It returns an ErrReplyLost like
+// SaveCheckpoint.
+func (s *Store) EndReply(ctx context.Context, conversationID, messageID uuid.UUID, serverID string, metadata json.RawMessage) (err error) {
+	defer db.Wrap(&err, "tree.EndReply(%s, %s)", conversationID, messageID)
+	return s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, conversationID); err != nil {
+			return ignoreNotFound(err) // and nothing of it is left
+		}
+		if err := s.endCheckpoint(ctx, conversationID, messageID, serverID); err != nil {
+			return err
+		}
+		if metadata == nil {
+			return nil
+		}
+		return s.PutReplyState(ctx, ReplyState{ConversationID: conversationID, MessageID: messageID, State: StateEnded, Metadata: metadata})
 	})
+}
+
+// EndsReply makes Append delete the checkpoint and the state of the reply whose
+// answer the message is, in one transaction with the message. If the server doesn't
+// run the reply any more, Append stores nothing and returns an ErrReplyLost.
+func EndsReply(serverID string) AppendOption {
+	return func(o *appendOptions) { o.endsReplyOf = serverID }
+}
+
+func (s *Store) endCheckpoint(ctx context.Context, conversationID, messageID uuid.UUID, serverID string) error {
+	return orLost(s.q.EndCheckpoint(ctx, db.EndCheckpointParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), ServerID: serverID}))
+}
+
+func orLost(rows int64, err error) error {
+	if err == nil && rows == 0 {
+		return ErrReplyLost
+	}
+	return err
+}
+
+// orEmpty is a value for a column that isn't null.
+func orEmpty(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // Checkpoint reads what is saved of an answer of this tenant's. Where nothing is,
@@ -50,14 +127,8 @@ func (s *Store) Checkpoint(ctx context.Context, conversationID, messageID uuid.U
 	return Checkpoint{
 		TenantID: s.tenant, ConversationID: conversationID, MessageID: messageID,
 		ParentID: uuid.UUID(row.ParentID.Bytes), MoveHeadFrom: uuid.UUID(row.MoveHeadFrom.Bytes), ServerID: row.ServerID, Model: row.Model,
-		Content: row.Content, Refusal: row.Refusal, SavedAt: row.SavedAt.UTC(),
+		Content: row.Content, Refusal: row.Refusal, Reasoning: row.Reasoning, Marks: row.Marks, Started: row.Started, SavedAt: row.SavedAt.UTC(),
 	}, nil
-}
-
-// DropCheckpoint deletes the checkpoint of a message, if there is one.
-func (s *Store) DropCheckpoint(ctx context.Context, conversationID, messageID uuid.UUID) (err error) {
-	defer db.Wrap(&err, "tree.DropCheckpoint(%s, %s)", conversationID, messageID)
-	return s.q.DropCheckpoint(ctx, db.DropCheckpointParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID)})
 }
 
 // Checkpoints lists the checkpoints of all tenants without their text: tenants,
@@ -79,11 +150,14 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 }
 
 // TakeCheckpoint turns a checkpoint that Checkpoints listed into a message, and
-// deletes the checkpoint, in one transaction. answer makes the message.
-// TakeCheckpoint stores nothing, and returns stored false, if the checkpoint is
-// gone or was saved again, if a message with its id exists, or if the parent was
-// pruned.
-func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(Checkpoint) NewMessage) (m Message, stored bool, err error) {
+// deletes the checkpoint, in one transaction. answer makes the message of the
+// checkpoint and of what the request adds to its metadata; a message without a body
+// isn't stored. TakeCheckpoint stores no message, and returns stored false, if the
+// checkpoint is gone or was saved again, if a message with its id exists, if it was
+// told that the reply ended, or if the parent was pruned. If then nothing tells how
+// the reply ended, it stores the metadata of the message as those of a reply that
+// ended.
+func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(c Checkpoint, added json.RawMessage) NewMessage) (m Message, stored bool, err error) {
 	defer db.Wrap(&err, "tree.TakeCheckpoint(%s, %s)", listed.ConversationID, listed.MessageID)
 	err = s.ForTenant(listed.TenantID).inTx(ctx, func(s *Store) error {
 		conversation, err := s.lock(ctx, listed.ConversationID) // as all that write do, before they change anything
@@ -99,18 +173,30 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 		if err != nil {
 			return err
 		}
+		state, err := s.ReplyState(ctx, listed.ConversationID, listed.MessageID)
+		if ignoreNotFound(err) != nil || state.State == StateEnded {
+			return ignoreNotFound(err)
+		}
 		c := listed
 		c.ParentID, c.MoveHeadFrom = uuid.UUID(row.ParentID.Bytes), uuid.UUID(row.MoveHeadFrom.Bytes)
 		c.Model, c.Content, c.Refusal, c.Reasoning = row.Model, row.Content, row.Refusal, row.Reasoning
-		head := KeepHead()
-		if c.MoveHeadFrom != uuid.Nil || !conversation.HeadID.Valid {
-			head = MoveHeadFrom(c.MoveHeadFrom)
+		draft := answer(c, state.Metadata)
+		if draft.Body != nil {
+			head := KeepHead()
+			if c.MoveHeadFrom != uuid.Nil || !conversation.HeadID.Valid {
+				head = MoveHeadFrom(c.MoveHeadFrom)
+			}
+			m, stored, err = s.Append(ctx, c.ConversationID, c.ParentID, draft, head)
+			if err == nil || errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) { // a pruned branch's reply is gone with it
+				return s.DropReplyState(ctx, c.ConversationID, c.MessageID)
+			}
+			if !fault.Refused(err) {
+				return err
+			}
+		} else if _, err := s.Message(ctx, c.ConversationID, c.MessageID); err == nil {
+			return s.DropReplyState(ctx, c.ConversationID, c.MessageID)
 		}
-		m, stored, err = s.Append(ctx, c.ConversationID, c.ParentID, answer(c), head)
-		if fault.Refused(err) {
-			return nil // and the checkpoint goes: nobody could store it later either
-		}
-		return err
+		return s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateEnded, Metadata: draft.Metadata})
 	})
 	return m, stored && err == nil, err
 }

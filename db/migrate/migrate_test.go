@@ -140,6 +140,13 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, after, err := migrate.Up(t.Context(), url)
+	if err != nil || before != newer || after != newer {
+		t.Fatalf("from %d to %d, %v; want %d: an older program works beside a newer one", before, after, err, newer)
+	}
+	if _, err := connect(t, url).Exec(t.Context(), "update installation set oldest_program = $1", newer); err != nil {
+		t.Fatal(err)
+	}
+	before, after, err = migrate.Up(t.Context(), url)
 	if !errors.Is(err, db.ErrSchemaNewer) || before != newer || after != newer {
 		t.Fatalf("from %d to %d, %v; want %d, ErrSchemaNewer", before, after, err, newer)
 	}
@@ -259,6 +266,12 @@ func TestCheckSchema(t *testing.T) {
 		}
 	}
 	set(db.SchemaVersion + 1)
+	if err := db.CheckSchema(t.Context(), conn); err != nil {
+		t.Errorf("a newer schema, which older programs work with: %v", err)
+	}
+	if _, err := conn.Exec(t.Context(), "update installation set oldest_program = $1", db.SchemaVersion+1); err != nil {
+		t.Fatal(err)
+	}
 	if err := db.CheckSchema(t.Context(), conn); !errors.Is(err, db.ErrSchemaNewer) {
 		t.Errorf("a newer schema: %v", err)
 	}

@@ -3,10 +3,14 @@
 package migrate_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pressly/goose/v3/lock"
 
@@ -68,8 +72,9 @@ func TestMigrateWaitsForEarlierVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 			migrated := make(chan error, 1)
+			var log lockedBuffer
 			go func() {
-				_, _, err := migrate.Up(t.Context(), url)
+				_, _, err := migrate.UpTelling(t.Context(), url, slog.New(slog.NewTextHandler(&log, nil)))
 				migrated <- err
 			}()
 			const waits = "select count(*) from pg_stat_activity where datname = current_database() and query = 'rollback'" // after a try
@@ -81,6 +86,11 @@ func TestMigrateWaitsForEarlierVersions(t *testing.T) {
 				case err := <-migrated:
 					t.Fatalf("migrated beside an earlier version: %v", err)
 				default:
+				}
+			}
+			for wants := fmt.Sprint("pid=", earlier.PgConn().PID()); !strings.Contains(log.String(), wants); time.Sleep(10 * time.Millisecond) {
+				if t.Context().Err() != nil {
+					t.Fatalf("the log doesn't say who holds the lock: %s", log.String())
 				}
 			}
 			var tables int
@@ -95,4 +105,22 @@ func TestMigrateWaitsForEarlierVersions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lockedBuffer is a log that one program writes and a test reads.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -44,7 +44,7 @@ func getResponse(r *server.Request) (server.Answer, error) {
 
 // find gives the reply that a response is. One that was deleted is none.
 func find(r *server.Request, n NodeID) (*reply.Reply, error) {
-	rep, err := r.Replies().Follow(r.Context(), n.Conversation, n.Node)
+	rep, err := r.Replies().Find(r.Context(), n.Conversation, n.Node)
 	if err == nil {
 		var deleted bool
 		if deleted, err = r.Store().Retracted(r.Context(), n.Conversation, n.Node); !deleted {

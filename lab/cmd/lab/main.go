@@ -4,6 +4,7 @@
 //	go run ./cmd/lab memory FILE    # whether recall finds what questions are about, and what summaries hold of it
 //	go run ./cmd/lab search         # how long searches take, and the room of the index
 //	go run ./cmd/lab torture        # whether it keeps its promises under kills
+//	go run ./cmd/lab rolling        # whether two versions work on one database
 //	go run ./cmd/lab mutants        # whether the tests find planted faults
 //
 // It runs in the folder lab of the repository, and builds the program that it
@@ -29,6 +30,7 @@ type commands struct {
 	Memory  memoryCommand  `cmd:"" help:"Ask the questions of a public dataset, and count those whose evidence recall finds; and what of it summaries hold."`
 	Search  searchCommand  `cmd:"" help:"Measure searches, and the room of the search index, in a database of any size."`
 	Torture tortureCommand `cmd:"" help:"Attack the program with kills, cuts and drops, and tell which promises it breaks."`
+	Rolling rollingCommand `cmd:"" help:"Run the version before and this one on one database, and tell whether each does its work."`
 	Mutants mutantsCommand `cmd:"" help:"Plant faults into a copy of the source, and tell which of them the tests find."`
 }
 

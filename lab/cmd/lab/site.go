@@ -121,6 +121,17 @@ func (s *site) drop(ctx context.Context) error {
 
 // database makes a migrated database.
 func (s *site) database(ctx context.Context) (string, error) {
+	url, err := s.emptyDatabase(ctx)
+	if err != nil {
+		return "", err
+	}
+	if out, err := s.command(s.program, url, "migrate").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("coppice migrate: %w\n%s", err, out)
+	}
+	return url, nil
+}
+
+func (s *site) emptyDatabase(ctx context.Context) (string, error) {
 	conn, err := pgx.Connect(ctx, s.url)
 	if err != nil {
 		return "", err
@@ -131,14 +142,7 @@ func (s *site) database(ctx context.Context) (string, error) {
 		return "", err
 	}
 	s.made = append(s.made, name)
-	url, err := withDatabaseName(s.url, name)
-	if err != nil {
-		return "", err
-	}
-	if out, err := s.command(s.program, url, "migrate").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("coppice migrate: %w\n%s", err, out)
-	}
-	return url, nil
+	return withDatabaseName(s.url, name)
 }
 
 // withDatabaseName is a database URL with another database in it.

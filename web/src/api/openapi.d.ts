@@ -559,8 +559,9 @@ export interface paths {
         /**
          * Read a reply's events, or read on
          * @description The events of a reply that runs, or ended some minutes ago at most, after the one that `Last-Event-ID` names. Of
-         *     a stored answer otherwise only the last event. A reply that runs is known to the server process that runs it and to
-         *     no other.
+         *     a stored answer otherwise only the last event. Any server on the database gives them, with the same ids. A
+         *     server that doesn't run the reply is up to a second behind, gives the pieces of tool calls together at the end, and
+         *     ends with the event 2147483647.
          */
         get: operations["readReply"];
         put?: never;
@@ -587,7 +588,7 @@ export interface paths {
         /**
          * Stop a reply
          * @description What came of the answer until now is stored, and marked as stopped. The request waits for that. Of a reply that has
-         *     ended it tells how.
+         *     ended it tells how. Any server on the database takes the request.
          */
         delete: operations["stopReply"];
         options?: never;

@@ -1,5 +1,5 @@
--- What a database of schema version 19 may hold: the same as one of version 13,
--- with replies in the background and a response that was deleted.
+-- What a database of schema version 19 may hold: the same as one of version 18,
+-- with the settings of a server.
 
 -- The tree, all in the tenant default:
 --
@@ -82,5 +82,8 @@ insert into compactions (conversation_id, id, head_id, anchor_id, cutoff_id, sum
 insert into reply_states (conversation_id, message_id, state, metadata, at) values
     ('01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000110', 'running', '{"openai":{}}', '2026-03-01 10:12:00+00'),
     ('01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000103', 'deleted', '{}', '2026-03-01 10:12:00+00');
+
+update reply_checkpoints set marks = '\x000500000900', started = '{"context":{"usage":{"context_tokens":7}}}'
+where message_id = '01990000-0000-7000-8000-000000000110';
 
 update installation set settings = '{"max_context_tokens": 32768, "reserved_tokens": 4096}';

@@ -1,0 +1,387 @@
+package reply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+// quickly saves what comes many times a second, so that tests don't wait, and
+// gives no server up.
+func quickly(server string) func(*Config) {
+	return func(c *Config) { c.ServerID, c.CheckpointEvery, c.Lease = server, 5*time.Millisecond, time.Hour }
+}
+
+// A reply that was told as ended stays so, whatever a server brings that stalled
+// and wakes: a further save, a whole answer, or its own failure.
+func TestWhatWasToldStays(t *testing.T) {
+	t.Parallel()
+	for name, wakes := range map[string]func(*fixture, *Reply, *assignment, *gate){
+		"with a save":         func(f *fixture, r *Reply, a *assignment, _ *gate) { f.save(r, a) },
+		"with a whole answer": func(_ *fixture, _ *Reply, _ *assignment, g *gate) { g.pieces <- "Late."; close(g.pieces) },
+		"with a failure":      func(_ *fixture, r *Reply, _ *assignment, _ *gate) { r.cancel(errors.New("its model fails")) },
+		"as an earlier version, which saves anyway": func(f *fixture, r *Reply, a *assignment, _ *gate) {
+			if _, err := f.pool.Exec(t.Context(), `insert into reply_checkpoints (conversation_id, message_id, parent_id, server_id, model, content, refusal, saved_at)
+				values ($1, $2, $3, 'old', 'gate', 'Late', '', now())`, r.ConversationID(), r.MessageID(), a.head); err != nil {
+				t.Error(err)
+			}
+			r.cancel(errStopped)
+		},
+		"with a stop": func(_ *fixture, r *Reply, _ *assignment, _ *gate) { r.cancel(errStopped) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGate()
+			f := serve(t, byHand("a"), g)
+			id, head := f.conversation(t)
+			r := f.ask(t, Request{ConversationID: id, HeadID: head, Background: true})
+			<-g.asked
+			b := serveOn(t, f.pool, byHand("b"), newGate())
+			w, start := watch{}, time.Now()
+			b.sweep(t, w, start)
+			b.sweep(t, w, start.Add(2*time.Minute))
+			told := func(when string) {
+				t.Helper()
+				for _, s := range []*Service{b.Service, serveOn(t, f.pool, byHand("c"), newGate()).Service} {
+					found, err := s.Find(t.Context(), id, r.MessageID())
+					if err != nil {
+						t.Fatal(err)
+					}
+					e := end(t, found)
+					if e.Status != StatusFailed || e.FinishReason != FinishInterrupted || e.Message != nil {
+						t.Errorf("%s: %+v", when, e)
+					}
+				}
+				if n := f.messages(t); n != 1 {
+					t.Errorf("%s: %d messages", when, n)
+				}
+			}
+			told("at once")
+			wakes(f, r, &assignment{place: r.place, active: head}, g)
+			if e := end(t, r); e.Message != nil || e.Status != StatusFailed || e.FinishReason != FinishInterrupted {
+				t.Errorf("the server itself tells %+v", e)
+			}
+			told("after it woke")
+			b.sweep(t, w, start.Add(3*time.Minute))
+			b.sweep(t, w, start.Add(5*time.Minute))
+			told("after another look")
+			if left := f.checkpoints(t); len(left) != 0 {
+				t.Errorf("left are %+v", left)
+			}
+		})
+	}
+}
+
+// A server that learns from a save that it lost its reply ends the call of its
+// model, and its readers hear what was told.
+func TestWokenServerStopsItsModel(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, byHand("a"), g)
+	id, head := f.conversation(t)
+	r := f.running(t, g, Request{ConversationID: id, HeadID: head}, "A wood")
+	b := serveOn(t, f.pool, byHand("b"), newGate())
+	w, start := watch{}, time.Now()
+	b.sweep(t, w, start)
+	b.sweep(t, w, start.Add(2*time.Minute))
+	g.pieces <- " that is cut"
+	if f.save(r, &assignment{place: r.place, active: head}) {
+		t.Error("a lost reply was saved")
+	}
+	h := hear(t, r) // which ends though the gate stays
+	if h.end.Status != StatusStopped || h.end.FinishReason != FinishInterrupted || textOf(t, h.end.Message) != "A wood" || h.last != LastEventID {
+		t.Errorf("%+v", h.end)
+	}
+	if m, err := f.store.Message(t.Context(), id, r.MessageID()); err != nil || textOf(t, &m) != "A wood" {
+		t.Errorf("stored is %s, %v", m.Body, err)
+	}
+	again, err := f.Find(t.Context(), id, r.MessageID())
+	if err != nil || hear(t, again).content.String() != "" {
+		t.Errorf("the server keeps what it told nobody else: %v", err)
+	}
+}
+
+// Any server gives the events of a reply, with the same ids, and a reader that
+// changes the server in the middle reads on.
+func TestEventsOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	pieces := make(chan llm.Delta)
+	f := serve(t, quickly("a"), scripted{"m", func(_ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+		for d := range pieces {
+			if err := each(d); err != nil {
+				return llm.Response{}, err
+			}
+		}
+		return llmtest.Response("A wood that is cut."), nil
+	}})
+	b := serveOn(t, f.pool, quickly("b"), newGate())
+	id, _ := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, Messages: spoken("user", "And now?")})
+	pieces <- llm.Delta{Reasoning: "They ask."}
+	pieces <- llm.Delta{Content: "A wood"}
+	var there *Reply
+	eventually(t, "the reply on the other server", func() (ok bool) {
+		var err error
+		there, err = b.Find(t.Context(), id, r.MessageID())
+		return err == nil
+	})
+	if there == r || there.HeadID() != r.HeadID() {
+		t.Fatal("it isn't another server's")
+	}
+	// The reader takes turns between the servers.
+	h := &heard{}
+	read := func(on *Reply, until string) {
+		t.Helper()
+		for !strings.HasSuffix(h.content.String(), until) {
+			events, err := on.Next(patient(t), h.last)
+			if err == nil {
+				err = h.take(events)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	read(there, "A wood")
+	if h.started == nil || h.started.Model != "m" || len(h.started.Messages) != 1 || h.started.Messages[0].ID != r.HeadID() || h.started.Context.Usage.ContextTokens == 0 {
+		t.Errorf("it started as %+v", h.started)
+	}
+	if h.reasoning.String() != "They ask." {
+		t.Errorf("it thought %q", h.reasoning.String())
+	}
+	pieces <- llm.Delta{Content: " that"}
+	read(r, " that")
+	pieces <- llm.Delta{Content: " is"}
+	read(there, " is")
+	pieces <- llm.Delta{Content: " cut."}
+	read(there, " cut.")
+	if shared, err := b.Find(t.Context(), id, r.MessageID()); err != nil || shared != there {
+		t.Errorf("two readers of one server read the database twice: %v", err)
+	}
+	close(pieces)
+	for h.end == nil {
+		events, err := there.Next(patient(t), h.last)
+		if err == nil {
+			err = h.take(events)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h.end.Status != StatusCompleted || h.last != LastEventID || textOf(t, h.end.Message) != "A wood that is cut." {
+		t.Errorf("%+v", h.end)
+	}
+	mine := hear(t, r)
+	if mine.content.String() != "A wood that is cut." || mine.end.Message.ID != h.end.Message.ID {
+		t.Errorf("its own server tells %q", mine.content.String())
+	}
+}
+
+// A reader that had the last events on another server gets the end all the same,
+// and one that hadn't loses nothing.
+func TestEndOfAnotherServersReply(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, byHand("a"), g)
+	b := serveOn(t, f.pool, quickly("b"), newGate())
+	id, head := f.conversation(t)
+	r := f.running(t, g, Request{ConversationID: id, HeadID: head}, "A")
+	there, err := b.Find(t.Context(), id, r.MessageID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events, err := there.Next(patient(t), 0); err != nil || len(events) == 0 {
+		t.Fatal(events, err)
+	}
+	last := 0
+	for _, piece := range []string{" wood", " that", " is cut."} { // read here, and not saved
+		g.pieces <- piece
+		events, err := r.Next(patient(t), max(last, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = events[len(events)-1].ID
+	}
+	close(g.pieces)
+	end(t, r)
+	h := hear(t, there)
+	if h.content.String() != "A wood that is cut." || h.last != LastEventID {
+		t.Errorf("another server tells %q up to %d", h.content.String(), h.last)
+	}
+	if events, err := there.Next(patient(t), last); err != nil || len(events) != 1 || events[0].End == nil || textOf(t, events[0].End.Message) != "A wood that is cut." {
+		t.Errorf("a reader with event %d gets %+v, %v", last, events, err)
+	}
+}
+
+// Any server stops a reply, in the background or not.
+func TestStopOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, quickly("a"), g)
+	b := serveOn(t, f.pool, quickly("b"), newGate())
+	id, head := f.conversation(t)
+	for _, text := range []string{"A wood", ""} {
+		r := f.ask(t, Request{ConversationID: id, HeadID: head, ID: uuid.New()})
+		if text != "" {
+			g.pieces <- text
+		}
+		e, err := b.Stop(patient(t), id, r.MessageID())
+		if err != nil || e.Status != StatusStopped || textOf(t, e.Message) != text {
+			t.Errorf("%+v, %v", e, err)
+		}
+		if mine := end(t, r); mine.Status != StatusStopped || textOf(t, mine.Message) != text {
+			t.Errorf("its own server tells %+v", mine)
+		}
+		for range 2 {
+			if e, err := b.Stop(patient(t), id, r.MessageID()); err != nil || e.Status != StatusStopped || textOf(t, e.Message) != text {
+				t.Errorf("once more: %+v, %v", e, err)
+			}
+		}
+	}
+	if len(f.checkpoints(t)) != 0 {
+		t.Errorf("left are %+v", f.checkpoints(t))
+	}
+	if _, err := b.Stop(t.Context(), id, uuid.New()); !errors.Is(err, fault.NotFound) {
+		t.Errorf("an id of none: %v", err)
+	}
+	other := serveOn(t, f.pool, quickly("b"), newGate())
+	r := f.ask(t, Request{ConversationID: id, HeadID: head, ID: uuid.New()})
+	if _, err := other.ForTenant("other").Stop(t.Context(), id, r.MessageID()); !errors.Is(err, fault.NotFound) {
+		t.Errorf("another tenant's: %v", err)
+	}
+	close(g.pieces)
+	end(t, r)
+}
+
+// Requests of one id that come to two servers make one reply, and without an id
+// two siblings.
+func TestOneIDOnTwoServers(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	a := serve(t, quickly("a"), g)
+	b := serveOn(t, a.pool, quickly("b"), g)
+	id, head := a.conversation(t)
+	req := Request{ConversationID: id, ID: uuid.New(), HeadID: head, Messages: spoken("user", "Why?")}
+	type outcome struct {
+		r       *Reply
+		started bool
+		err     error
+	}
+	outcomes := make(chan outcome, 8)
+	for i := range cap(outcomes) {
+		go func() {
+			r, started, err := []*fixture{a, b}[i%2].Start(patient(t), req)
+			outcomes <- outcome{r, started, err}
+		}()
+	}
+	var all []*Reply
+	begun := 0
+	for range cap(outcomes) {
+		o := <-outcomes
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		if o.started {
+			begun++
+		}
+		all = append(all, o.r)
+	}
+	if begun != 1 {
+		t.Errorf("%d replies began, want one", begun)
+	}
+	for _, other := range []Request{{ConversationID: id, ID: req.ID, HeadID: head}, {ConversationID: id, ID: req.ID, HeadID: head, Messages: spoken("user", "How?")}} {
+		for name, s := range map[string]*fixture{"a": a, "b": b} {
+			if _, _, err := s.Start(t.Context(), other); !errors.Is(err, fault.Conflict) {
+				t.Errorf("%s: something else of the same id: %v", name, err)
+			}
+		}
+	}
+	<-g.asked
+	select {
+	case <-g.asked:
+		t.Error("the model was asked twice")
+	default:
+	}
+	g.pieces <- "Because."
+	g.pieces <- " So."
+	close(g.pieces)
+	for _, r := range all {
+		if e := end(t, r); e.Status != StatusCompleted || textOf(t, e.Message) != "Because. So." {
+			t.Errorf("%+v", e)
+		}
+	}
+	if n := a.messages(t); n != 3 {
+		t.Errorf("%d messages, want the question, the request's and its answer", n)
+	}
+	one, two := a.ask(t, Request{ConversationID: id, HeadID: head}), b.ask(t, Request{ConversationID: id, HeadID: head})
+	if m, n := end(t, one), end(t, two); m.Status != StatusFailed || n.Status != StatusFailed { // the gate says nothing more
+		t.Errorf("%+v %+v", m, n)
+	}
+}
+
+// A reply of an id that ended with nothing stored is tried anew, on any server.
+func TestNewTryOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	a := serve(t, quickly("a"), scripted{"m", func(llm.Request, func(llm.Delta) error) (llm.Response, error) {
+		return llm.Response{}, &llm.Error{Kind: llm.ErrUnavailable, Model: "m"}
+	}})
+	g := newGate()
+	close(g.pieces)
+	b := serveOn(t, a.pool, quickly("b"), scripted{"m", func(_ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+		return llmtest.Response("Yes."), each(llm.Delta{Content: "Yes."})
+	}})
+	id, head := a.conversation(t)
+	req := Request{ConversationID: id, ID: uuid.New(), HeadID: head}
+	if e := end(t, a.ask(t, req)); e.Status != StatusFailed {
+		t.Fatalf("%+v", e)
+	}
+	there, err := b.Find(t.Context(), id, req.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := end(t, there); e.Status != StatusFailed || fault.Of(e.Err).Code != "model_unavailable" {
+		t.Errorf("another server tells %+v", e)
+	}
+	if e := end(t, b.ask(t, req)); e.Status != StatusCompleted || textOf(t, e.Message) != "Yes." {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A server that is about to stop doesn't tell the end of a reply that goes on
+// elsewhere.
+func TestCloseWhileFollowing(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, quickly("a"), g)
+	b := serveOn(t, f.pool, quickly("b"), newGate())
+	id, head := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head, ID: uuid.New()})
+	there, err := b.Find(t.Context(), id, r.MessageID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		_, err := there.Wait(patient(t))
+		waited <- err
+	}()
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Close(done); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, <-waited, fault.Unavailable, "shutting_down")
+	if _, err := there.Next(patient(t), LastEventID-1); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("a reader hears %v", err)
+	}
+	close(g.pieces)
+	end(t, r)
+}

@@ -32,6 +32,15 @@ func (a *api) try(body string, headers ...string) (id string) {
 	return r.ID
 }
 
+// untilCompleted waits for the end of a response, which may be in the background.
+func (a *api) untilCompleted(id string) {
+	a.t.Helper()
+	a.eventually(func() bool {
+		got, _ := a.ask(200, "acme", "GET", "/responses/"+id, "")
+		return strings.Contains(got, `"status":"completed"`)
+	})
+}
+
 // everything counts the conversations and the messages of all of them.
 func (a *api) everything() (conversations, messages int) {
 	a.t.Helper()
@@ -70,10 +79,7 @@ func TestRetryElsewhere(t *testing.T) {
 		} {
 			body = `{"model":"wood",` + stream + body + `}`
 			one := a.try(body, retryHeader, "0")
-			a.eventually(func() bool {
-				got, _ := a.ask(200, "acme", "GET", "/responses/"+one, "")
-				return strings.Contains(got, `"status":"completed"`)
-			})
+			a.untilCompleted(one)
 			conversations, messages := a.everything()
 			for _, server := range []*api{other, a.again(), a} {
 				if again := server.try(body, retryHeader, "1"); again != one {
@@ -83,9 +89,11 @@ func TestRetryElsewhere(t *testing.T) {
 			if c, m := a.everything(); c != conversations || m != messages {
 				t.Errorf("%s: retries made of %d conversations with %d messages %d with %d", name, conversations, messages, c, m)
 			}
-			if anew := other.try(body, retryHeader, "0"); anew == one {
+			anew := other.try(body, retryHeader, "0")
+			if anew == one {
 				t.Errorf("%s: the same request anew got the answer of the first", name)
 			}
+			a.untilCompleted(anew)
 		}
 	}
 }

@@ -216,6 +216,47 @@ func (q *Queries) ListCheckpoints(ctx context.Context) ([]ListCheckpointsRow, er
 	return items, nil
 }
 
+const listRepliesTo = `-- name: ListRepliesTo :many
+select r.message_id, s.metadata
+from conversations c
+join reply_checkpoints r on r.conversation_id = $1 and r.parent_id = $2
+join reply_states s on s.conversation_id = $1 and s.message_id = r.message_id
+where c.id = $1 and c.tenant_id = $3
+`
+
+type ListRepliesToParams struct {
+	ConversationID pgtype.UUID
+	ParentID       pgtype.UUID
+	TenantID       string
+}
+
+type ListRepliesToRow struct {
+	MessageID pgtype.UUID
+	Metadata  []byte
+}
+
+// Replies that run and answer a message, with what their requests add to the
+// answers. Reads the conversation's checkpoints, as many as it has replies running.
+func (q *Queries) ListRepliesTo(ctx context.Context, arg ListRepliesToParams) ([]ListRepliesToRow, error) {
+	rows, err := q.db.Query(ctx, listRepliesTo, arg.ConversationID, arg.ParentID, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListRepliesToRow
+	for rows.Next() {
+		var i ListRepliesToRow
+		if err := rows.Scan(&i.MessageID, &i.Metadata); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const putReplyState = `-- name: PutReplyState :exec
 insert into reply_states (conversation_id, message_id, state, metadata, at)
 values ($1, $2, $3, $4, $5)

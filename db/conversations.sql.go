@@ -67,6 +67,24 @@ func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversation
 	return result.RowsAffected(), nil
 }
 
+const deleteEmptyConversation = `-- name: DeleteEmptyConversation :execrows
+delete from conversations where id = $1 and tenant_id = $2 and message_count = 0
+`
+
+type DeleteEmptyConversationParams struct {
+	ID       pgtype.UUID
+	TenantID string
+}
+
+// Waits for a writer that has the row, and looks at what that one committed.
+func (q *Queries) DeleteEmptyConversation(ctx context.Context, arg DeleteEmptyConversationParams) (int64, error) {
+	result, err := q.db.Exec(ctx, deleteEmptyConversation, arg.ID, arg.TenantID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const findConversation = `-- name: FindConversation :many
 select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c
 where c.tenant_id = $1

@@ -183,6 +183,33 @@ func (q *Queries) CountSiblings(ctx context.Context, arg CountSiblingsParams) (i
 	return sibling_count, err
 }
 
+const findCall = `-- name: FindCall :one
+select n.id
+from conversations c
+join nodes n on n.conversation_id = $1 and n.kind = 'message' and n.role = 'assistant' and position($2::text in n.body::text) > 0
+where c.id = $1 and c.tenant_id = $3
+  and exists (
+      select from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) made
+      where made ->> 'id' = $2)
+order by n.created_at desc, n.id desc
+limit 1
+`
+
+type FindCallParams struct {
+	ConversationID pgtype.UUID
+	CallID         string
+	TenantID       string
+}
+
+// The newest message that makes a tool call. It reads the conversation's messages;
+// only of those whose text has the call's id the calls are taken apart.
+func (q *Queries) FindCall(ctx context.Context, arg FindCallParams) (pgtype.UUID, error) {
+	row := q.db.QueryRow(ctx, findCall, arg.ConversationID, arg.CallID, arg.TenantID)
+	var id pgtype.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const getCalls = `-- name: GetCalls :many
 with recursive run as (
     select n.id, n.parent_id, n.role, 1 as position

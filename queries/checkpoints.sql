@@ -52,6 +52,15 @@ select r.*
 from conversations c join reply_checkpoints r on r.conversation_id = @conversation_id and r.message_id = @message_id
 where c.id = @conversation_id and c.tenant_id = @tenant_id;
 
+-- name: ListRepliesTo :many
+-- Replies that run and answer a message, with what their requests add to the
+-- answers. Reads the conversation's checkpoints, as many as it has replies running.
+select r.message_id, s.metadata
+from conversations c
+join reply_checkpoints r on r.conversation_id = @conversation_id and r.parent_id = @parent_id
+join reply_states s on s.conversation_id = @conversation_id and s.message_id = r.message_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id;
+
 -- name: PutReplyState :exec
 insert into reply_states (conversation_id, message_id, state, metadata, at)
 values (@conversation_id, @message_id, @state, @metadata, @at)

@@ -53,6 +53,10 @@ returning *;
 -- Its nodes go with it, by their foreign key.
 delete from conversations where id = @id and tenant_id = @tenant_id;
 
+-- name: DeleteEmptyConversation :execrows
+-- Waits for a writer that has the row, and looks at what that one committed.
+delete from conversations where id = @id and tenant_id = @tenant_id and message_count = 0;
+
 -- name: AllowLongStatements :one
 -- For deletes and forks, whose cost grows with the tree. A bound all the same.
 -- It gives the bound before it, for RestoreStatementTimeout: the transaction may

@@ -110,6 +110,19 @@ from run
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = run.id offset 0) n on true
 order by run.position;
 
+-- name: FindCall :one
+-- The newest message that makes a tool call. It reads the conversation's messages;
+-- only of those whose text has the call's id the calls are taken apart.
+select n.id
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.kind = 'message' and n.role = 'assistant' and position(@call_id::text in n.body::text) > 0
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+  and exists (
+      select from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) made
+      where made ->> 'id' = @call_id)
+order by n.created_at desc, n.id desc
+limit 1;
+
 -- name: ListReasoning :many
 -- Of those of these messages that have some.
 select n.id, coalesce(n.reasoning, '')::text as reasoning

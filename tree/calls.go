@@ -42,6 +42,17 @@ func (s *Store) callsAt(ctx context.Context, conversationID, parentID uuid.UUID)
 	return open, nil
 }
 
+// FindCall returns the newest message of a conversation that makes a tool call. No
+// such message is a fault.NotFound. It reads the conversation's messages.
+func (s *Store) FindCall(ctx context.Context, conversationID uuid.UUID, callID string) (_ uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.FindCall(%s)", conversationID)
+	id, err := s.q.FindCall(ctx, db.FindCallParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, CallID: callID})
+	if err != nil {
+		return uuid.Nil, orMissing(err, errMessageNotFound)
+	}
+	return uuid.UUID(id.Bytes), nil
+}
+
 func openCalls(made []chat.Call) calls {
 	c := make(calls, len(made))
 	for _, call := range made {

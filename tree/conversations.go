@@ -234,6 +234,15 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 	})
 }
 
+// DeleteEmpty deletes a conversation if it has no message, and reports whether it
+// had none. A message that another request stores at the same time keeps the
+// conversation, or finds it gone and isn't stored.
+func (s *Store) DeleteEmpty(ctx context.Context, id uuid.UUID) (deleted bool, err error) {
+	defer db.Wrap(&err, "tree.DeleteEmpty(%s)", id)
+	n, err := s.q.DeleteEmptyConversation(ctx, db.DeleteEmptyConversationParams{ID: toUUID(id), TenantID: s.tenant})
+	return n > 0, err
+}
+
 // Lock keeps all other writers of a conversation waiting until the store's
 // transaction ends. What is read after it stays true until then.
 func (s *Store) Lock(ctx context.Context, conversationID uuid.UUID) (err error) {

@@ -59,6 +59,18 @@ func (s *Store) ReplyState(ctx context.Context, conversationID, messageID uuid.U
 	}, nil
 }
 
+// RepliesTo returns the states of the replies that run and answer a message, as
+// far as their servers saved something of them.
+func (s *Store) RepliesTo(ctx context.Context, conversationID, parentID uuid.UUID) (_ []ReplyState, err error) {
+	defer db.Wrap(&err, "tree.RepliesTo(%s, %s)", conversationID, parentID)
+	rows, err := s.q.ListRepliesTo(ctx, db.ListRepliesToParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant})
+	out := make([]ReplyState, len(rows))
+	for i, row := range rows {
+		out[i] = ReplyState{ConversationID: conversationID, MessageID: uuid.UUID(row.MessageID.Bytes), State: StateRunning, Metadata: row.Metadata}
+	}
+	return out, err
+}
+
 var errNoReplyState = fault.New(fault.NotFound, "reply_not_found", "", "Nothing is known of a reply of this id.")
 
 // StopReply asks the server that runs a reply to end it, and reports whether

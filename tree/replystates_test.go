@@ -153,3 +153,33 @@ func TestDeriveKey(t *testing.T) {
 		t.Error("keys of two purposes are one, or of two tenants two")
 	}
 }
+
+// TestRepliesTo holds that the replies to a message are those that run and answer
+// it, in this tenant.
+func TestRepliesTo(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	one, two := mustAppend(t, s, c.ID, uuid.Nil, user("one")), mustAppend(t, s, c.ID, uuid.Nil, user("two"))
+	for _, reply := range []struct {
+		parent uuid.UUID
+		told   string
+	}{{one.ID, `{"a":1}`}, {two.ID, `{"a":2}`}, {one.ID, ""}} {
+		id := uuid.New()
+		if err := s.SaveCheckpoint(t.Context(), tree.Checkpoint{ConversationID: c.ID, MessageID: id, ParentID: reply.parent}); err != nil {
+			t.Fatal(err)
+		}
+		if reply.told == "" {
+			continue
+		}
+		if err := s.PutReplyState(t.Context(), tree.ReplyState{ConversationID: c.ID, MessageID: id, State: tree.StateRunning, Metadata: []byte(reply.told)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := s.RepliesTo(t.Context(), c.ID, one.ID); err != nil || len(got) != 1 || string(got[0].Metadata) != `{"a":1}` {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := s.ForTenant("another").RepliesTo(t.Context(), c.ID, one.ID); err != nil || len(got) != 0 {
+		t.Errorf("another tenant's: %v, %v", got, err)
+	}
+}

@@ -460,6 +460,7 @@ func TestTenants(t *testing.T) {
 			_, err := mine.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{HeadID: m.ID})
 			return err
 		},
+		"FindCall":           func() error { _, err := mine.FindCall(ctx, c.ID, "x"); return err },
 		"DeleteConversation": func() error { return mine.DeleteConversation(ctx, c.ID) },
 		"Append":             func() error { _, _, err := mine.Append(ctx, c.ID, m.ID, user("x")); return err },
 		"Append again": func() error {

@@ -39,6 +39,8 @@ type Checks struct {
 	UnknownKeys int `json:"unknown_keys"`
 	Applicable  int `json:"applicable"` // contexts whose summary is the one that the tree says
 	Headers     int `json:"headers"`    // conversations read
+	Turns       int `json:"openai_turns"`
+	MCP         int `json:"mcp_appends"`
 }
 
 func (c *Checks) addContext(seen contextSeen) {
@@ -70,6 +72,7 @@ func (c Checks) print(w io.Writer) {
 		{"prunes", c.Pruned}, {"prunes of roots", c.PrunedRoots}, {"prunes alone", c.Exact}, {"summaries undone", c.Undone},
 		{"streams read on where they broke", c.Resumed}, {"streams read once more", c.Replays}, {"forks", c.Forks}, {"summaries in them", c.ForkedSums},
 		{"searches", c.Searches}, {"exports", c.Exports}, {"foreign requests", c.Foreign}, {"revoked keys", c.RevokedKeys}, {"unknown keys", c.UnknownKeys},
+		{"turns over OpenAI's surface", c.Turns}, {"appends over MCP", c.MCP},
 	} {
 		fmt.Fprintf(w, "  %-34s %8d\n", line.what, line.n)
 	}

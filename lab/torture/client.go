@@ -26,12 +26,21 @@ type client struct {
 	dropping *atomic.Int32 // requests in a hundred whose client goes away
 	tenant   *tenant       // whose key the requests have
 	trying   string        // the key that they have instead, which may be a bad one
+
+	header map[string]string // that requests have besides
 }
 
 // as gives the client with a tenant's key.
 func (c *client) as(t *tenant) *client {
 	copied := *c
 	copied.tenant, copied.trying = t, ""
+	return &copied
+}
+
+// saying gives the client with further headers.
+func (c *client) saying(header map[string]string) *client {
+	copied := *c
+	copied.header = header
 	return &copied
 }
 
@@ -51,6 +60,9 @@ func (c *client) sign(req *http.Request) (secret string) {
 	if secret != "" {
 		req.Header.Set("Authorization", "Bearer "+secret)
 	}
+	for name, value := range c.header {
+		req.Header.Set(name, value)
+	}
 	return secret
 }
 
@@ -67,6 +79,7 @@ type answer struct {
 	code    string // of a problem
 	detail  string
 	body    []byte
+	header  http.Header
 	dropped bool // the client went away
 	revoked bool // the key was replaced while the request was under way
 	sentAt  time.Time
@@ -122,7 +135,7 @@ func (c *client) do(ctx context.Context, rng *rand.Rand, server int, method, pat
 	res, err := c.http.Do(req)
 	if err == nil {
 		defer res.Body.Close()
-		a.status = res.StatusCode
+		a.status, a.header = res.StatusCode, res.Header
 		a.body, err = io.ReadAll(res.Body)
 	}
 	a.err, a.at = err, time.Now()
@@ -151,12 +164,11 @@ func (c *client) note(ctx context.Context, a *answer, secret, method, path strin
 	case a.status < 300:
 		return
 	default:
-		var problem struct{ Code, Detail string }
-		if json.Unmarshal(a.body, &problem) != nil || problem.Code == "" {
+		a.code, a.detail = problemIn(path, a.body)
+		if a.code == "" {
 			c.report.violate("bad answer", "%s %s: status %d without a problem: %.200s", method, path, a.status, a.body)
 		}
-		a.code, a.detail = problem.Code, problem.Detail
-		key = fmt.Sprintf("%d %s", a.status, problem.Code)
+		key = fmt.Sprintf("%d %s", a.status, a.code)
 	}
 	c.report.count(func(r *Report) { r.Answers[key]++ })
 	a.revoked = a.status == http.StatusUnauthorized && c.tenant != nil && c.tenant.isRetired(secret)
@@ -168,6 +180,33 @@ func (c *client) note(ctx context.Context, a *answer, secret, method, path strin
 	case a.status >= 400 && a.status < 500 && a.status != http.StatusNotFound && a.status != http.StatusConflict && a.status != http.StatusTooManyRequests:
 		c.report.violate("bad answer", "%s %s: %s", method, pathPattern(path), a.body)
 	}
+}
+
+// problemIn reads the answer of an error, in the form of the surface that gave it.
+func problemIn(path string, body []byte) (code, detail string) {
+	var native struct{ Code, Detail string }
+	var openai struct {
+		Error struct{ Code, Type, Message string }
+	}
+	var rpc struct {
+		Error struct {
+			Message string
+			Data    struct{ Code string }
+		}
+	}
+	switch {
+	case strings.HasPrefix(path, openaiPath):
+		_ = json.Unmarshal(body, &openai) // what can't be read has no code
+		if code = openai.Error.Code; code == "" {
+			code = openai.Error.Type
+		}
+		return code, openai.Error.Message
+	case path == mcpPath:
+		_ = json.Unmarshal(body, &rpc)
+		return rpc.Error.Data.Code, rpc.Error.Message
+	}
+	_ = json.Unmarshal(body, &native)
+	return native.Code, native.Detail
 }
 
 // reasonOf is the kind of a connection's error.

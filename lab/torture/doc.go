@@ -17,7 +17,8 @@
 // model is a fake whose summaries name the marks that it was shown, so that a
 // leak shows wherever it comes out.
 //
-// It is test code, and speaks to the servers as any client does, over REST. It
+// It is test code, and speaks to the servers as any client does, over REST,
+// OpenAI's API (openai.go) and MCP (mcp.go). It
 // knows the database only to tell when nothing is under way any more, to hold
 // locks, and for the jobs of the queue and a few sums over rows, which no route
 // shows. Keys it makes as an operator does, by the program's commands.

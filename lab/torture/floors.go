@@ -50,6 +50,8 @@ var floors = []struct {
 	{"revoked keys", 2, 3, false, func(r *Report) int { return r.Checks.RevokedKeys }},
 	{"keys that nobody made", 2, 3, false, func(r *Report) int { return r.Checks.UnknownKeys }},
 	{"prompts of replies", 4, 10, false, func(r *Report) int { return r.Checks.Prompts }},
+	{"turns over OpenAI's surface", 5, 15, true, func(r *Report) int { return r.Checks.Turns }},
+	{"appends over MCP", 3, 6, false, func(r *Report) int { return r.Checks.MCP }},
 	{"histories for linearizability", 1, 1, true, func(r *Report) int { return r.Histories.Checked }},
 }
 

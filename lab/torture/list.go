@@ -41,6 +41,7 @@ func (r *run) checkList(ctx context.Context, t *tenant) {
 			switch {
 			case listed[got.ID]:
 				r.report.violate("doubled", "conversation %s is listed twice", got.ID)
+			case c == nil && r.isChat(t, got.Title):
 			case c == nil:
 				r.report.violate("invented", "conversation %s is listed, and nobody made it", got.ID)
 			case c.tenant != t:

@@ -55,6 +55,7 @@ func (r *run) pause(ctx context.Context, last bool) error {
 		r.closeHistory(ctx, slot)
 	}
 	r.checkRows(ctx)
+	r.checkChats(ctx)
 	if last {
 		r.checkLists(ctx)
 		return nil

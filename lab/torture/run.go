@@ -48,6 +48,7 @@ type run struct {
 	shared    []*conversation // that writers work on
 	all       []*conversation
 	histories []*history
+	chats     []*openaiChat // all that were ever begun
 }
 
 // servers share the database.

@@ -16,6 +16,8 @@ type writer struct {
 	*run
 	rng *rand.Rand
 	at  map[*conversation]uuid.UUID // where it left off in each
+
+	chats []*openaiChat // over OpenAI's surface, one of each kind
 }
 
 // Limits of a shared conversation: it is let go when it is that large, and
@@ -94,6 +96,8 @@ var operations = weighted([]weightedOperation{
 	{3, (*writer).readPruned},
 	{4, (*writer).search},
 	{10, (*writer).pry},
+	{6, (*writer).appendByMCP},
+	{14, (*writer).askOpenAI},
 })
 
 type weightedOperation struct {

@@ -32,7 +32,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *try) (s
 	}
 	if req.Stream {
 		if err := begun(r, rep); err != nil {
-			return nil, err
+			return nil, t.lost(err)
 		}
 		return followChunks(r, rep, req.Usage), nil
 	}
@@ -41,7 +41,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *try) (s
 		err = end.Err
 	}
 	if err != nil {
-		return nil, err
+		return nil, t.lost(err)
 	}
 	turn := turnOf(rep, end.Message)
 	return answer{marshal(turn.Completion(endOf(end))), turn.Node.stored()}, nil
@@ -87,6 +87,7 @@ func (c Recognition) answer(r *server.Request, req *Request, t *try) (*reply.Rep
 		}
 		// The client didn't ask for it to be stored, and is answered all the same.
 	}
+	t.begins(nil)
 	return r.Replies().Ask(r.Context(), ask)
 }
 
@@ -102,10 +103,8 @@ func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.R
 	}
 	ask.ConversationID, ask.HeadID = conversation, path.HeadID
 	if t.retry && path.Known == len(req.Messages) {
-		if id, err := answerTo(r, conversation, path.HeadID, t.key); err != nil {
-			return nil, err
-		} else if id != uuid.Nil {
-			return r.Replies().Find(r.Context(), conversation, id)
+		if rep, err := t.earlier(r, NodeID{conversation, path.HeadID}); rep != nil || err != nil {
+			return rep, err
 		}
 	}
 	if ask.Prompt.Tokens = path.Tokens; c.Managed {
@@ -113,25 +112,6 @@ func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.R
 	}
 	rep, _, err := r.Replies().Start(r.Context(), ask)
 	return rep, err
-}
-
-// answerTo finds the answer that an earlier try of a request got from another
-// server, or before this one was started anew; uuid.Nil for none.
-func answerTo(r *server.Request, conversation, head uuid.UUID, key string) (id uuid.UUID, err error) {
-	for cursor := ""; ; {
-		page, err := r.Store().Children(r.Context(), conversation, head, tree.Paging{Limit: tree.MaxPage, Cursor: cursor})
-		if err != nil {
-			return id, err
-		}
-		for _, m := range page.Data {
-			if notedOf(m.Metadata).Completion == key {
-				id = m.ID
-			}
-		}
-		if cursor = page.Next; cursor == "" {
-			return id, nil
-		}
-	}
 }
 
 // inMessages names the parameter of this API that a refusal of the tree's or of

@@ -46,7 +46,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rest := drafts(messages[len(there):]); len(rest) > 0 {
+	if rest := drafts(messages[len(there):], ""); len(rest) > 0 {
 		added, _, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, rest, tree.AtHead())
 		if err != nil {
 			return nil, inItems(err)

@@ -64,9 +64,9 @@ func createConversation(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	if len(messages) > 0 {
-		added, _, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, drafts(messages))
+		added, _, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, drafts(messages, ""))
 		if err != nil {
-			_ = r.Store().DeleteConversation(r.Context(), c.ID) // it is empty, and what is told is why
+			dropEmpty(r, c.ID)
 			return nil, inItems(err)
 		}
 		c.HeadID = added[len(added)-1].ID

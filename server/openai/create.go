@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -25,7 +26,10 @@ func createResponse(r *server.Request, body []byte, t *try) (server.Answer, erro
 	if err != nil {
 		return nil, err
 	}
-	rep, err := t.answer(r, func() (*reply.Reply, error) { return begin(r, req) })
+	if err := t.checkPlace(r, req); err != nil {
+		return nil, err
+	}
+	rep, err := t.answer(r, func() (*reply.Reply, error) { return begin(r, req, t) })
 	if err != nil {
 		return nil, inInput(err)
 	}
@@ -41,13 +45,13 @@ func createResponse(r *server.Request, body []byte, t *try) (server.Answer, erro
 		err = end.Err
 	}
 	if err != nil {
-		return nil, err
+		return nil, t.lost(err)
 	}
 	return ended(r, rep, end, req.Store)
 }
 
-// begin begins the reply to a request.
-func begin(r *server.Request, req *Request) (*reply.Reply, error) {
+// begin begins the reply to a request, or finds the one that an earlier try began.
+func begin(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
 	if !req.Store {
 		prompt, err := unstored(r, req)
 		if err != nil {
@@ -57,11 +61,18 @@ func begin(r *server.Request, req *Request) (*reply.Reply, error) {
 		ask.Prompt = &reply.Prompt{Messages: prompt}
 		return r.Replies().Ask(r.Context(), ask)
 	}
-	t, err := locate(r, req)
+	to, err := locate(r, req)
 	if err != nil {
 		return nil, err
 	}
-	return start(r, req, t)
+	brought := len(to.said)
+	if t.retry {
+		rep, err := t.resume(r, req, &to)
+		if rep != nil || err != nil {
+			return rep, err
+		}
+	}
+	return start(r, req, t, to, brought)
 }
 
 // A said is a message of the input, as it comes or as it is stored.
@@ -70,15 +81,21 @@ type said struct {
 	phase string
 }
 
-func drafts(all []said) []tree.NewMessage {
+// drafts are messages to be stored. The first one and the last name the tries of
+// their request.
+func drafts(all []said, try string) []tree.NewMessage {
 	out := make([]tree.NewMessage, len(all))
 	for i, m := range all {
 		out[i] = tree.NewMessage{Body: m.Raw}
 		if m.Other("reasoning_content") == nil && m.Other("reasoning") == nil { // which bodies of chat completions have
 			out[i].Reasoning = m.Reasoning
 		}
-		if m.phase != "" {
-			out[i].Metadata = marshal(map[string]noted{"openai": {Phase: m.phase}})
+		note := noted{Phase: m.phase}
+		if i == 0 || i == len(all)-1 {
+			note.Try = try
+		}
+		if note != (noted{}) {
+			out[i].Metadata = marshal(map[string]noted{"openai": note})
 		}
 	}
 	return out
@@ -146,40 +163,61 @@ func (req *Request) ask() reply.Request {
 	return ask
 }
 
-// start begins the reply. A request that continues nothing gets a conversation
-// of its own, which goes again where the request is refused.
-func start(r *server.Request, req *Request, t target) (*reply.Reply, error) {
+// start begins the reply to messages, of which the request brought so many. A
+// request that continues nothing gets a conversation of its own, which goes again
+// where the request is refused and nobody else has said something there.
+func start(r *server.Request, req *Request, t *try, to target, brought int) (*reply.Reply, error) {
 	ask := req.ask()
-	ask.ConversationID, ask.HeadID, ask.Messages = t.conversation, t.head, drafts(t.said)
-	ask.Title = titleOf(plain(t.said))
-	ask.Metadata["openai"] = marshal(noted{Echo: &req.Echo, Brought: len(t.said)})
-	fresh := t.conversation == uuid.Nil
-	if fresh {
-		c, err := ownConversation(r, req, t, ask.Title)
+	ask.ConversationID, ask.HeadID, ask.Messages = to.conversation, to.head, drafts(to.said, t.key)
+	ask.Title = titleOf(plain(to.said))
+	ask.Metadata["openai"] = marshal(noted{Echo: &req.Echo, Brought: brought, Try: t.key})
+	if to.conversation == uuid.Nil {
+		c, err := ownConversation(r, req, t, to, ask.Title)
 		if err != nil {
 			return nil, err
 		}
 		ask.ConversationID, ask.PathHash = c.ID, true
 	}
 	rep, _, err := r.Replies().Start(r.Context(), ask)
-	if fresh && err != nil {
-		_ = r.Store().DeleteConversation(r.Context(), ask.ConversationID) // it is empty, and what is told is why
+	if to.conversation == uuid.Nil && err != nil {
+		dropEmpty(r, ask.ConversationID)
 	}
 	return rep, err
 }
 
-// ownConversation makes the conversation of a request that continues nothing. The first one
-// of an opening has an id that derives from it, by which recognized finds it.
-func ownConversation(r *server.Request, req *Request, t target, title string) (tree.Conversation, error) {
-	id, err := idOf(r, openingKind, openingOf(plain(t.said)), &req.Echo)
+// ownConversation makes the conversation of a request that continues nothing.
+func ownConversation(r *server.Request, req *Request, t *try, to target, title string) (c tree.Conversation, err error) {
+	ids, err := ownIDs(r, req, t, to)
 	if err != nil {
-		return tree.Conversation{}, err
+		return c, err
 	}
-	c, made, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{ID: id, Title: title})
-	if err == nil && !made || errors.Is(err, fault.Conflict) {
-		c, _, err = r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: title})
+	for _, id := range append(ids, uuid.Nil) {
+		var made bool
+		c, made, err = r.Store().CreateConversation(r.Context(), tree.NewConversation{ID: id, Title: title})
+		if made || err != nil && !errors.Is(err, fault.Conflict) {
+			break
+		}
 	}
 	return c, err
+}
+
+// ownIDs are the ids that a conversation of a request's own has, the first that is
+// free. The first conversation of an opening has an id that derives from it, by
+// which recognized finds it. The next ones have ids that derive from the request,
+// by which a retry finds it.
+func ownIDs(r *server.Request, req *Request, t *try, to target) ([]uuid.UUID, error) {
+	first, err := openingID(r, openingOf(plain(to.said)), &req.Echo)
+	if err != nil {
+		return nil, err
+	}
+	next, err := r.Store().DeriveID(r.Context(), "response try", t.key)
+	return []uuid.UUID{first, next}, err
+}
+
+// dropEmpty deletes a conversation that was made for a request which is refused,
+// unless it has a message. A client that has left gets nothing else.
+func dropEmpty(r *server.Request, id uuid.UUID) {
+	_, _ = r.Store().DeleteEmpty(context.WithoutCancel(r.Context()), id) // what is told is why the request is refused
 }
 
 // inInput names the parameter of this API that a refusal of the tree's or of the
@@ -204,6 +242,7 @@ type noted struct {
 	Phase string `json:"phase,omitempty"` // of an assistant's message that a client brought
 
 	Completion string `json:"completion,omitempty"` // of an answer by chat completions: the key of its request's tries
+	Try        string `json:"try,omitempty"`        // of a response, and of messages that its request brought: the same
 	Brought    int    `json:"brought,omitempty"`    // of an answer: how many of the messages before it its request brought
 }
 

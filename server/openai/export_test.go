@@ -2,20 +2,23 @@ package openai
 
 import "github.com/coppice-chat/coppice/server"
 
-// WatchedSurface is Surface, and tells how many tries of requests have no client
-// any more.
-func (c Recognition) WatchedSurface() (server.Surface, func() int) {
+// WatchedSurface is Surface, and tells how many tries of requests there are, how
+// many of them have a reply, and how many have no client any more.
+func (c Recognition) WatchedSurface() (server.Surface, func() (tried, begun, left int)) {
 	all := new(tries)
-	return c.surface(all), func() (n int) {
+	return c.surface(all), func() (tried, begun, left int) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		for _, list := range all.by {
 			for _, t := range list {
+				if tried++; t.reply != nil {
+					begun++
+				}
 				if t.outcome == deserted {
-					n++
+					left++
 				}
 			}
 		}
-		return n
+		return tried, begun, left
 	}
 }

@@ -29,8 +29,10 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 	switch {
 	case req.Conversation != nil:
 		t.conversation = *req.Conversation
-		t.said, err = opened(r, entries)
-		return t, err // the tree knows the head
+		if t.said, err = opened(r, entries); err == nil {
+			t.head, err = calledIn(r, t.conversation, entries)
+		}
+		return t, err // the tree knows the head, and checks the calls
 	case req.Previous != nil:
 		if at, err = previous(r, *req.Previous); err != nil {
 			return t, err
@@ -54,9 +56,16 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 	return t, CheckCalls(pending, plain(t.said))
 }
 
-// openingKind is of the ids of conversations that begin with a response. They are
-// kept apart from those of chat completions, which all chats of one opening share.
-const openingKind = "response opening"
+// openingID is the id of the first conversation of an opening that begins with a
+// response, in the client's session if it names one. Such conversations are kept
+// apart from those of chat completions, which all chats of one opening share.
+func openingID(r *server.Request, opening []*chat.Message, e *Echo) (uuid.UUID, error) {
+	name := openingName(opening, e)
+	if h := hintOf(r, e); h != nil {
+		name += "\x00" + h.kind + "\x00" + h.value
+	}
+	return r.Store().DeriveID(r.Context(), "response opening", name)
+}
 
 // recognized finds the branch that a history continues of which no item has an
 // id, as a client sends it that answers a call at once. The first conversation of
@@ -68,7 +77,7 @@ func recognized(r *server.Request, req *Request, all []said) (at *tree.Message, 
 	if len(opening) == len(path) {
 		return nil, all, nil
 	}
-	id, err := idOf(r, openingKind, opening, &req.Echo)
+	id, err := openingID(r, opening, &req.Echo)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -241,6 +250,13 @@ func unstored(r *server.Request, req *Request) (all []json.RawMessage, err error
 		}
 		if c.HeadID != uuid.Nil {
 			at = &NodeID{c.ID, c.HeadID}
+			head, err := calledIn(r, c.ID, entries)
+			if err != nil {
+				return nil, err
+			}
+			if head != uuid.Nil {
+				at.Node = head
+			}
 		}
 	case req.Previous != nil:
 		if _, err := previous(r, *req.Previous); err != nil {

@@ -33,6 +33,9 @@ type api struct {
 	store    *tree.Store
 	secrets  map[string]string // by tenant
 	deserted func() int        // tries whose clients left
+	tried    func() int        // all tries
+	begun    func() int        // those that have a reply
+	contexts summarize.Config  // of the servers that are started from now on
 }
 
 func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
@@ -72,7 +75,7 @@ func (a *api) serve(recognition openai.Recognition) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contexts, err := summarize.New(a.store, summarize.Config{})
+	contexts, err := summarize.New(a.store, a.contexts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +85,7 @@ func (a *api) serve(recognition openai.Recognition) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	surface, deserted := recognition.WatchedSurface()
+	surface, count := recognition.WatchedSurface()
 	s, err := server.New(server.Config{Store: a.store, Keys: keys.New(a.pool), Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{surface}})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +95,10 @@ func (a *api) serve(recognition openai.Recognition) {
 		web.Close()
 		_ = replies.Close(t.Context())
 	})
-	a.url, a.deserted = web.URL, deserted
+	a.url = web.URL
+	a.tried = func() int { n, _, _ := count(); return n }
+	a.begun = func() int { _, n, _ := count(); return n }
+	a.deserted = func() int { _, _, n := count(); return n }
 }
 
 // eventually waits until something is so.

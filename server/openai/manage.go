@@ -90,7 +90,8 @@ func retract(r *server.Request, n NodeID, m tree.Message) error {
 	if echo := notedOf(m.Metadata).Echo; echo == nil || echo.Conversation != nil {
 		return nil // it was there before, and stays
 	}
-	return r.Store().DeleteConversation(r.Context(), n.Conversation)
+	_, err = r.Store().DeleteEmpty(r.Context(), n.Conversation)
+	return err
 }
 
 // listInputItems lists what a response answers: its branch above the answer.

@@ -115,7 +115,7 @@ func conversationOf(r *server.Request, req *Request) (uuid.UUID, error) {
 	if h := hintOf(r, &req.Echo); h != nil {
 		return r.Store().DeriveID(r.Context(), "session", h.kind+"\x00"+h.value)
 	}
-	return idOf(r, "opening", openingOf(req.Messages), &req.Echo)
+	return r.Store().DeriveID(r.Context(), "opening", openingName(openingOf(req.Messages), &req.Echo))
 }
 
 // openingOf is the opening of a chat: all messages up to the user's first.
@@ -128,13 +128,13 @@ func openingOf(messages []*chat.Message) []*chat.Message {
 	return messages
 }
 
-// idOf derives the id of a conversation from its opening and its user.
-func idOf(r *server.Request, kind string, opening []*chat.Message, e *Echo) (uuid.UUID, error) {
+// openingName names an opening of a user, for ids that derive.
+func openingName(opening []*chat.Message, e *Echo) string {
 	var hash chat.PathHash
 	if hashes := tree.HashPath(opening); len(hashes) > 0 {
 		hash = hashes[len(hashes)-1]
 	}
-	return r.Store().DeriveID(r.Context(), kind, hex.EncodeToString(hash[:])+e.user())
+	return hex.EncodeToString(hash[:]) + e.user()
 }
 
 // raw are the messages as they came.

@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +20,12 @@ import (
 // but X-Stainless-Retry-Count to tell it from a new one. A retry gets the answer
 // that an earlier try of the same bytes began, and adds nothing to the tree. The
 // same bytes without that header are a new request: its answer is a sibling.
+// This file remembers the requests of this server. earlier.go finds in the tree
+// what came of those of other servers.
+
+// idempotencyKey is the header by which a client names a request itself. Each
+// request with the same one and the same bytes is a try of that request.
+const idempotencyKey = "Idempotency-Key"
 
 // retryCount is how often a client sent a request before.
 func retryCount(h http.Header) int {
@@ -40,8 +48,13 @@ type tries struct {
 // A try is a request, or the retry of one.
 type try struct {
 	all   *tries
-	key   string // of the request's tenant, path and bytes
+	key   string // of the request's tenant, path, session and bytes
 	retry bool
+	begun chan struct{} // closed once reply is set, or is known to be none
+
+	// Of a retry: what this server knows of the earlier tries.
+	known     bool // there was one
+	delivered bool // the answer of reply was written whole
 
 	// Under the lock of all.
 	outcome outcome
@@ -67,7 +80,10 @@ func (all *tries) retried(handle func(r *server.Request, body []byte, t *try) (s
 			return nil, err
 		}
 		t := all.begin(r, body)
-		a, err := handle(r, body, t)
+		var a server.Answer
+		if err = t.join(r.Context()); err == nil {
+			a, err = handle(r, body, t)
+		}
 		if err != nil {
 			t.end(r, refused)
 			return nil, err
@@ -97,17 +113,21 @@ func (a triedAnswer) Write(w http.ResponseWriter) error {
 // begin takes note of a request.
 func (all *tries) begin(r *server.Request, body []byte) *try {
 	sum := sha256.New()
-	for _, part := range []string{r.Tenant(), r.URL.Path, r.Header.Get("X-Coppice-Session")} {
+	parts := []string{r.Tenant(), r.URL.Path, r.Header.Get(idempotencyKey)}
+	for _, name := range sessionHeaders {
+		parts = append(parts, r.Header.Get(name))
+	}
+	for _, part := range parts {
 		sum.Write([]byte(part + "\x00"))
 	}
 	sum.Write(body)
-	t := &try{all: all, key: base64.RawURLEncoding.EncodeToString(sum.Sum(nil)), retry: retryCount(r.Header) > 0}
+	t := &try{
+		all: all, key: base64.RawURLEncoding.EncodeToString(sum.Sum(nil)), begun: make(chan struct{}),
+		retry: retryCount(r.Header) > 0 || r.Header.Get(idempotencyKey) != "",
+	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.forget(time.Now())
-	if t.retry {
-		t.reply = all.earlier(t.key)
-	}
 	if all.by == nil {
 		all.by = map[string][]*try{}
 	}
@@ -116,26 +136,71 @@ func (all *tries) begin(r *server.Request, body []byte) *try {
 	return t
 }
 
-// earlier gives the reply that a retry of a request is to have: that of a client
+// join gives a retry the reply that it is to have, as far as this server knows. It
+// waits for earlier tries that are about to begin one.
+func (t *try) join(ctx context.Context) error {
+	for t.retry {
+		t.all.mu.Lock()
+		earlier := t.all.by[t.key]
+		if i := slices.Index(earlier, t); i >= 0 {
+			earlier = earlier[:i]
+		}
+		i := slices.IndexFunc(earlier, func(e *try) bool { return e.starting() })
+		if i < 0 {
+			t.take(earlier)
+			t.all.mu.Unlock()
+			return nil
+		}
+		begun := earlier[i].begun
+		t.all.mu.Unlock()
+		select {
+		case <-begun:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (t *try) starting() bool {
+	select {
+	case <-t.begun:
+		return false
+	default:
+		return true
+	}
+}
+
+// take takes the reply of one of the earlier tries of a request: that of a client
 // which left, else none where a try was refused, else the newest. Of several
 // requests of the same bytes at a time, each retry so has an answer of its own.
-func (all *tries) earlier(key string) (found *NodeID) {
-	list := all.by[key]
+func (t *try) take(earlier []*try) {
+	t.known = len(earlier) > 0
 	for _, want := range []outcome{deserted, refused} {
-		for _, t := range list {
-			if t.outcome == want {
-				found = t.reply
-				all.drop(t)
-				return found
+		for _, e := range earlier {
+			if e.outcome == want {
+				t.reply = e.reply
+				t.all.drop(e)
+				return
 			}
 		}
 	}
-	for _, t := range list {
-		if t.reply != nil {
-			found = t.reply
+	for _, e := range earlier {
+		if e.reply != nil {
+			t.reply, t.delivered = e.reply, e.outcome == answered
 		}
 	}
-	return found
+}
+
+// begins takes note of the reply that a try began; nil for one that nobody can
+// join.
+func (t *try) begins(n *NodeID) {
+	t.all.mu.Lock()
+	defer t.all.mu.Unlock()
+	t.reply = n
+	if t.starting() {
+		close(t.begun)
+	}
 }
 
 // forget drops tries that are long over, and the oldest of too many.
@@ -174,23 +239,26 @@ func (t *try) end(r *server.Request, o outcome) {
 	if o == refused {
 		t.reply = nil // the next try is a new one
 	}
+	if t.starting() {
+		close(t.begun)
+	}
 }
 
 // answer gives the reply that an earlier try began, or else the one that start
-// begins.
+// begins or finds.
 func (t *try) answer(r *server.Request, start func() (*reply.Reply, error)) (*reply.Reply, error) {
 	if n := t.reply; n != nil {
 		rep, err := r.Replies().Find(r.Context(), n.Conversation, n.Node)
+		if err == nil {
+			t.begins(n)
+		}
 		if err == nil || !errors.Is(err, fault.NotFound) {
 			return rep, err
 		}
 	}
 	rep, err := start()
 	if err == nil {
-		n := NodeID{rep.ConversationID(), rep.MessageID()}
-		t.all.mu.Lock()
-		defer t.all.mu.Unlock()
-		t.reply = &n
+		t.begins(&NodeID{rep.ConversationID(), rep.MessageID()})
 	}
 	return rep, err
 }

@@ -1,0 +1,239 @@
+package openai
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A retry may reach another server than the tries before it, or the same server
+// after a start. Then the tree tells of them: an answer, and the first and the last
+// of the messages that its request brought, name the request by the key of its
+// tries.
+
+const (
+	// unsaved is how long a reply may run on another server with nothing in the
+	// database that tells of it.
+	unsaved = 2 * time.Second
+
+	lookAgain = 100 * time.Millisecond
+)
+
+// earlier finds the reply to a message that an earlier try began, stored or running
+// on any server; nil for none. One that failed is none.
+func (t *try) earlier(r *server.Request, asked NodeID) (*reply.Reply, error) {
+	for {
+		id, err := t.answerTo(r, asked)
+		if err != nil {
+			return nil, err
+		}
+		var m tree.Message
+		if id != uuid.Nil {
+			rep, err := r.Replies().Follow(r.Context(), asked.Conversation, id)
+			if !errors.Is(err, fault.NotFound) { // else it ended meanwhile, with nothing to store
+				return rep, err
+			}
+		} else if m, err = r.Store().Message(r.Context(), asked.Conversation, asked.Node); err != nil && !errors.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		if t.known || time.Since(m.CreatedAt) > unsaved {
+			return nil, nil
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+}
+
+// answerTo finds the newest answer to a message that names the request; uuid.Nil
+// for none.
+func (t *try) answerTo(r *server.Request, asked NodeID) (id uuid.UUID, err error) {
+	m, err := t.newest(r, asked, func(m tree.Message) bool {
+		return m.Role == tree.RoleAssistant && reply.EndOf(m).Status != reply.StatusFailed
+	})
+	if m != nil || err != nil {
+		if m != nil {
+			id = m.ID
+		}
+		return id, err
+	}
+	running, err := r.Store().RepliesTo(r.Context(), asked.Conversation, asked.Node)
+	for _, s := range running {
+		if t.named(notedOf(s.Metadata)) {
+			id = s.MessageID
+		}
+	}
+	return id, err
+}
+
+func (t *try) named(n noted) bool { return n.Try == t.key || n.Completion == t.key }
+
+// newest finds the newest child of a message, or root, that names the request and
+// is as asked for; nil for none.
+func (t *try) newest(r *server.Request, parent NodeID, wanted func(tree.Message) bool) (found *tree.Message, err error) {
+	for cursor := ""; ; {
+		page, err := r.Store().Children(r.Context(), parent.Conversation, parent.Node, tree.Paging{Limit: tree.MaxPage, Cursor: cursor})
+		if errors.Is(err, fault.NotFound) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range page.Data {
+			if t.named(notedOf(m.Metadata)) && wanted(m) {
+				found = &m
+			}
+		}
+		if cursor = page.Next; cursor == "" {
+			return found, nil
+		}
+	}
+}
+
+// resume finds what earlier tries of a response left in the tree: the reply, or
+// else the messages that the request brought. Then they are the target, and
+// nothing is left to be said.
+func (t *try) resume(r *server.Request, req *Request, to *target) (*reply.Reply, error) {
+	if len(to.said) == 0 {
+		return t.earlier(r, NodeID{to.conversation, to.head})
+	}
+	find := t.below
+	if req.Conversation != nil && to.head == uuid.Nil {
+		find = t.atEnds
+	}
+	traces, err := find(r, req, *to)
+	for _, at := range traces {
+		rep, err := t.earlier(r, at.asked)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case rep != nil && req.Conversation != nil:
+			on, err := goneOn(r, NodeID{rep.ConversationID(), rep.MessageID()})
+			if err != nil || !on {
+				return rep, err
+			}
+		case rep != nil:
+			return rep, nil
+		case at.here:
+			*to = target{conversation: at.asked.Conversation, head: at.asked.Node}
+			return nil, nil
+		}
+	}
+	return nil, err
+}
+
+// A trace is where an earlier try left the messages that its request brought.
+type trace struct {
+	asked NodeID // the last of them
+	here  bool   // the request would put them there now
+}
+
+// below looks for them below the message that the request continues, and in the
+// conversations that a request of its own may have.
+func (t *try) below(r *server.Request, req *Request, to target) (traces []trace, err error) {
+	places := []NodeID{{to.conversation, to.head}}
+	if to.conversation == uuid.Nil {
+		ids, err := ownIDs(r, req, t, to)
+		if err != nil {
+			return nil, err
+		}
+		places = places[:0]
+		for _, id := range ids {
+			places = append(places, NodeID{id, uuid.Nil})
+		}
+	}
+	var firsts []tree.Message
+	for _, place := range places {
+		first, err := t.newest(r, place, func(m tree.Message) bool { return notedOf(m.Metadata).Echo == nil })
+		if err != nil {
+			return nil, err
+		}
+		if first != nil {
+			firsts = append(firsts, *first)
+		}
+	}
+	slices.SortFunc(firsts, func(a, b tree.Message) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	for _, m := range firsts {
+		for range len(to.said) - 1 {
+			page, err := r.Store().Children(r.Context(), m.ConversationID, m.ID, tree.Paging{Limit: 1})
+			if err != nil || len(page.Data) == 0 {
+				return nil, err // pruned meanwhile
+			}
+			m = page.Data[0]
+		}
+		traces = append(traces, trace{NodeID{m.ConversationID, m.ID}, true})
+	}
+	return traces, nil
+}
+
+// atEnds looks for them at the ends of a conversation's branches. Its active head
+// may have moved since, and an answer that it went on from is no earlier try's.
+func (t *try) atEnds(r *server.Request, _ *Request, to target) (traces []trace, err error) {
+	c, err := r.Store().Conversation(r.Context(), to.conversation)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Store().Branches(r.Context(), c.ID, tree.Paging{Limit: tree.MaxPage})
+	for _, m := range page.Data {
+		note := notedOf(m.Metadata)
+		if !t.named(note) || time.Since(m.CreatedAt) > retryWindow {
+			continue
+		}
+		asked := m
+		if note.Echo != nil { // an answer
+			if asked, err = r.Store().Message(r.Context(), c.ID, m.ParentID); err != nil {
+				return nil, err
+			}
+		}
+		first := asked
+		for range len(to.said) - 1 {
+			if first, err = r.Store().Message(r.Context(), c.ID, first.ParentID); err != nil {
+				return nil, err
+			}
+		}
+		traces = append(traces, trace{NodeID{c.ID, asked.ID}, first.ParentID == c.HeadID})
+	}
+	return traces, err
+}
+
+// lost tells the client of a retry that joined a reply on another server to try
+// again, where that reply ended with nothing to store.
+func (t *try) lost(err error) error {
+	if e := fault.Of(err); t.retry && e != nil && e.Code == "reply_not_found" {
+		return fault.New(fault.Model, "model_unavailable", "", "The model failed at an earlier try of this request, on another server. Send the request again.")
+	}
+	return err
+}
+
+// checkPlace forgets the answer of an earlier try in a conversation that has gone
+// on from it, if its client had it whole: then this one says the same words anew,
+// and its own earlier tries were lost.
+func (t *try) checkPlace(r *server.Request, req *Request) error {
+	if req.Conversation == nil || t.reply == nil || !t.delivered {
+		return nil
+	}
+	on, err := goneOn(r, *t.reply)
+	if on {
+		t.reply = nil
+	}
+	return err
+}
+
+// goneOn tells whether something was said after an answer.
+func goneOn(r *server.Request, answer NodeID) (bool, error) {
+	page, err := r.Store().Children(r.Context(), answer.Conversation, answer.Node, tree.Paging{Limit: 1})
+	if errors.Is(err, fault.NotFound) {
+		err = nil
+	}
+	return len(page.Data) > 0, err
+}

@@ -1,0 +1,47 @@
+package openai_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// traced is another server on the same database. do runs after each query of a
+// name, before what comes of it is known.
+func (a *api) traced(t *testing.T, query string, do func()) *api {
+	t.Helper()
+	config := a.pool.Config()
+	config.ConnConfig.Tracer = tracer{"-- name: " + query + " ", do}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	other := *a
+	other.pool, other.store = pool, tree.New(pool)
+	other.serve(openai.Recognition{})
+	return &other
+}
+
+type tracer struct {
+	query string
+	do    func()
+}
+
+type tracedQuery struct{}
+
+func (t tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, tracedQuery{}, strings.HasPrefix(data.SQL, t.query))
+}
+
+func (t tracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if ctx.Value(tracedQuery{}) == true {
+		t.do()
+	}
+}

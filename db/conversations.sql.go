@@ -290,6 +290,42 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 	return items, nil
 }
 
+const listConversationsAfter = `-- name: ListConversationsAfter :many
+select id, tenant_id from conversations where id > $1 order by id limit $2
+`
+
+type ListConversationsAfterParams struct {
+	AfterID  pgtype.UUID
+	RowLimit int32
+}
+
+type ListConversationsAfterRow struct {
+	ID       pgtype.UUID
+	TenantID string
+}
+
+// Of all tenants, in the order of their ids: for work in the background that
+// comes to each of them in time.
+func (q *Queries) ListConversationsAfter(ctx context.Context, arg ListConversationsAfterParams) ([]ListConversationsAfterRow, error) {
+	rows, err := q.db.Query(ctx, listConversationsAfter, arg.AfterID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListConversationsAfterRow
+	for rows.Next() {
+		var i ListConversationsAfterRow
+		if err := rows.Scan(&i.ID, &i.TenantID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lockConversation = `-- name: LockConversation :one
 select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations where id = $1 and tenant_id = $2 for no key update
 `

@@ -290,31 +290,31 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 	return items, nil
 }
 
-const listConversationsAfter = `-- name: ListConversationsAfter :many
+const listOfAllTenants = `-- name: ListOfAllTenants :many
 select id, tenant_id from conversations where id > $1 order by id limit $2
 `
 
-type ListConversationsAfterParams struct {
+type ListOfAllTenantsParams struct {
 	AfterID  pgtype.UUID
 	RowLimit int32
 }
 
-type ListConversationsAfterRow struct {
+type ListOfAllTenantsRow struct {
 	ID       pgtype.UUID
 	TenantID string
 }
 
 // Of all tenants, in the order of their ids: for work in the background that
 // comes to each of them in time.
-func (q *Queries) ListConversationsAfter(ctx context.Context, arg ListConversationsAfterParams) ([]ListConversationsAfterRow, error) {
-	rows, err := q.db.Query(ctx, listConversationsAfter, arg.AfterID, arg.RowLimit)
+func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsParams) ([]ListOfAllTenantsRow, error) {
+	rows, err := q.db.Query(ctx, listOfAllTenants, arg.AfterID, arg.RowLimit)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListConversationsAfterRow
+	var items []ListOfAllTenantsRow
 	for rows.Next() {
-		var i ListConversationsAfterRow
+		var i ListOfAllTenantsRow
 		if err := rows.Scan(&i.ID, &i.TenantID); err != nil {
 			return nil, err
 		}

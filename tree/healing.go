@@ -62,7 +62,7 @@ type Place struct {
 // request.
 func (s *Store) Places(ctx context.Context, after uuid.UUID, limit int) (_ []Place, err error) {
 	defer db.Wrap(&err, "tree.Places(after %s)", after)
-	rows, err := s.q.ListConversationsAfter(ctx, db.ListConversationsAfterParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
+	rows, err := s.q.ListOfAllTenants(ctx, db.ListOfAllTenantsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
 	out := make([]Place, len(rows))
 	for i, row := range rows {
 		out[i] = Place{row.TenantID, uuid.UUID(row.ID.Bytes)}

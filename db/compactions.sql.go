@@ -237,3 +237,43 @@ func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitles
 	}
 	return items, nil
 }
+
+const listWriters = `-- name: ListWriters :many
+select k.summary_id, k.prior_summary_id, k.model
+from compactions k
+join conversations c on c.id = $1 and c.tenant_id = $2
+where k.conversation_id = $1 and k.summary_id is not null
+`
+
+type ListWritersParams struct {
+	ConversationID pgtype.UUID
+	TenantID       string
+}
+
+type ListWritersRow struct {
+	SummaryID      pgtype.UUID
+	PriorSummaryID pgtype.UUID
+	Model          string
+}
+
+// What wrote the summaries of a conversation, also those that were undone since,
+// of which there is no node any more.
+func (q *Queries) ListWriters(ctx context.Context, arg ListWritersParams) ([]ListWritersRow, error) {
+	rows, err := q.db.Query(ctx, listWriters, arg.ConversationID, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListWritersRow
+	for rows.Next() {
+		var i ListWritersRow
+		if err := rows.Scan(&i.SummaryID, &i.PriorSummaryID, &i.Model); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -319,6 +319,42 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 	return items, nil
 }
 
+const listOfAllTenants = `-- name: ListOfAllTenants :many
+select id, tenant_id from conversations where id > $1 order by id limit $2
+`
+
+type ListOfAllTenantsParams struct {
+	AfterID  pgtype.UUID
+	RowLimit int32
+}
+
+type ListOfAllTenantsRow struct {
+	ID       pgtype.UUID
+	TenantID string
+}
+
+// Of all tenants, in the order of their ids: for work in the background that
+// comes to each of them in time.
+func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsParams) ([]ListOfAllTenantsRow, error) {
+	rows, err := q.db.Query(ctx, listOfAllTenants, arg.AfterID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListOfAllTenantsRow
+	for rows.Next() {
+		var i ListOfAllTenantsRow
+		if err := rows.Scan(&i.ID, &i.TenantID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lockConversation = `-- name: LockConversation :one
 select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations where id = $1 and tenant_id = $2 for no key update
 `

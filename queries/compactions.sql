@@ -36,3 +36,11 @@ from compactions k
 join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
 where k.conversation_id = @conversation_id and k.remade_id = @summary_id::uuid
   and k.trigger = 'healing' and k.outcome in ('no_gain', 'failed');
+
+-- name: ListWriters :many
+-- What wrote the summaries of a conversation, also those that were undone since,
+-- of which there is no node any more.
+select k.summary_id, k.prior_summary_id, k.model
+from compactions k
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+where k.conversation_id = @conversation_id and k.summary_id is not null;

@@ -93,3 +93,8 @@ update installation set settings = @settings where settings <> @settings;
 
 -- name: HasConversation :one
 select exists (select from conversations where id = @id and tenant_id = @tenant_id);
+
+-- name: ListOfAllTenants :many
+-- Of all tenants, in the order of their ids: for work in the background that
+-- comes to each of them in time.
+select id, tenant_id from conversations where id > @after_id order by id limit @row_limit;

@@ -91,7 +91,11 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	if err != nil {
 		return Explanation{}, err
 	}
-	made, newest := madeByDigest(summaries), map[uuid.UUID]bool{} // the latter by anchor
+	made, err := s.madeByDigest(ctx, conversationID, summaries)
+	if err != nil {
+		return Explanation{}, err
+	}
+	newest := map[uuid.UUID]bool{} // by anchor
 	for _, summary := range summaries {
 		applies, why := whether(summary, v.Summary, slices.Contains(onBranch, summary.ID))
 		waits := s.heals(settings) && made[summary.ID] && !newest[summary.AnchorID]

@@ -3,6 +3,7 @@ package summarize
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +38,30 @@ func madeByDigest(summaries []tree.Summary) map[uuid.UUID]bool {
 	return made
 }
 
+// madeByDigest tells of all summaries of a conversation which the offline digest
+// made, or were made of one that it made. Where a summary that was merged is
+// undone since, the records of compactions tell what wrote it.
+func (s *Service) madeByDigest(ctx context.Context, conversationID uuid.UUID, summaries []tree.Summary) (map[uuid.UUID]bool, error) {
+	there := make(map[uuid.UUID]bool, len(summaries))
+	for _, summary := range summaries {
+		there[summary.ID] = true
+	}
+	undone := func(summary tree.Summary) bool {
+		return summary.Range.PriorSummaryID != uuid.Nil && !there[summary.Range.PriorSummaryID]
+	}
+	if !slices.ContainsFunc(summaries, undone) {
+		return madeByDigest(summaries), nil
+	}
+	written, err := s.store.Writers(ctx, conversationID)
+	if err != nil {
+		return nil, err
+	}
+	written = slices.DeleteFunc(written, func(summary tree.Summary) bool { return there[summary.ID] })
+	made := madeByDigest(slices.Concat(summaries, written))
+	maps.DeleteFunc(made, func(id uuid.UUID, _ bool) bool { return !there[id] })
+	return made, nil
+}
+
 // heals tells whether summaries of the digest are to be made again at all.
 func (s *Service) heals(settings Settings) bool {
 	return s.summarizer != nil && settings.Digest != DigestAlways && settings.Compaction == ModeAuto
@@ -54,7 +79,11 @@ func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (
 		return false, nil
 	}
 	all, err := s.store.Summaries(ctx, v.ConversationID)
-	if err != nil || madeByDigest(all)[v.Summary.ID] {
+	if err != nil {
+		return false, err
+	}
+	made, err := s.madeByDigest(ctx, v.ConversationID, all)
+	if err != nil || made[v.Summary.ID] {
 		return err == nil, err
 	}
 	s.known.add(v.Summary.ID)
@@ -138,6 +167,44 @@ func (s *Service) Heal(ctx context.Context, conversationID, headID uuid.UUID, ro
 
 var errNobodyAnswered = errors.New("no model answered")
 
+// Waiting returns heads of a conversation's branches whose summary is to be made
+// again by a model and may be tried now, so many at most. There are none while the
+// providers of all models fail.
+func (s *Service) Waiting(ctx context.Context, conversationID uuid.UUID, most int) (heads []uuid.UUID, err error) {
+	defer fault.Wrap(&err, "summarize.Waiting(%s)", conversationID)
+	if s.summarizer == nil || s.spares() > 0 {
+		return nil, nil
+	}
+	all, err := s.store.Summaries(ctx, conversationID)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	made, err := s.madeByDigest(ctx, conversationID, all)
+	if err != nil {
+		return nil, err
+	}
+	for _, summary := range all {
+		if !made[summary.ID] || len(heads) == most {
+			continue
+		}
+		leaf, err := s.store.NewestLeaf(ctx, conversationID, summary.AnchorID)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(heads, leaf.ID) {
+			continue
+		}
+		waits, err := s.due(ctx, conversationID, leaf.ID)
+		if err != nil {
+			return nil, err
+		}
+		if waits != nil {
+			heads = append(heads, leaf.ID)
+		}
+	}
+	return heads, nil
+}
+
 // A RemakeDemand says how a summary is to be made again.
 type RemakeDemand struct {
 	Instructions string // for the summarizer, in addition to the standing ones
@@ -192,7 +259,11 @@ func (s *Service) remake(ctx context.Context, summary tree.Summary, o order) (r 
 		return r, err
 	}
 	without := []uuid.UUID{summary.ID}
-	for id, made := range madeByDigest(all) {
+	byDigest, err := s.madeByDigest(ctx, summary.ConversationID, all)
+	if err != nil {
+		return r, err
+	}
+	for id, made := range byDigest {
 		if made && id != summary.ID {
 			without = append(without, id)
 		}

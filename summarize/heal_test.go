@@ -377,3 +377,42 @@ func TestRemake(t *testing.T) {
 		t.Errorf("without a model: %s by %q: %s, %v", k.Outcome, k.Model, k.Reason, err)
 	}
 }
+
+// Undoing the digest's own summary doesn't make the one that merged it whole: the
+// record of the compaction tells what wrote it.
+func TestHealAfterUndo(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	model := &moody{mood: down}
+	s := healing(t, store, 100_000, model)
+	id := conversation(t, store)
+	head := marked(t, store, id, uuid.Nil, 0, 40)
+	first, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	if err != nil || first.Model != digest.Name {
+		t.Fatalf("%s by %q, %v", first.Outcome, first.Model, err)
+	}
+	model.mood = nil
+	head = marked(t, store, id, head.ID, 80, 25)
+	second, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	if err != nil || second.Model != "witness" || second.PriorSummaryID != first.SummaryID {
+		t.Fatalf("%s by %q, %v", second.Outcome, second.Model, err)
+	}
+	if _, err := store.Prune(t.Context(), id, first.SummaryID); err != nil {
+		t.Fatal(err)
+	}
+	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID}) {
+		t.Errorf("%v wait", got)
+	}
+	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || !slices.Equal(heads, []uuid.UUID{head.ID}) {
+		t.Errorf("%v, %v", heads, err)
+	}
+	if p := heal(t, s, id, head.ID); p != (Progress{}) {
+		t.Fatalf("%+v", p)
+	}
+	if c := contextOf(t, s, id, head.ID); c.Summary.ID == second.SummaryID || c.Summary.PriorSummaryID != nil {
+		t.Errorf("%+v", c.Summary)
+	}
+	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || len(heads) > 0 {
+		t.Errorf("after it was made again %v wait, %v", heads, err)
+	}
+}

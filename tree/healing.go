@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -32,4 +33,39 @@ func (s *Store) Unheld(ctx context.Context, conversationID uuid.UUID, of Summary
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, CutoffID: toUUID(of.LastSummarizedID), KeptIds: toUUIDs(of.KeptIDs),
 	})
 	return fromUUIDs(ids), err
+}
+
+// Writers returns what wrote the summaries of a conversation, and which summary
+// each of them merged, as the records of compactions tell: also of summaries that
+// were undone since. Of each it returns the id, the prior summary and the model.
+func (s *Store) Writers(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
+	defer db.Wrap(&err, "tree.Writers(%s)", conversationID)
+	rows, err := s.q.ListWriters(ctx, db.ListWritersParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	out := make([]Summary, len(rows))
+	for i, row := range rows {
+		out[i] = Summary{
+			ConversationID: conversationID, ID: uuid.UUID(row.SummaryID.Bytes),
+			Range: SummaryRange{PriorSummaryID: uuid.UUID(row.PriorSummaryID.Bytes), Model: row.Model},
+		}
+	}
+	return out, err
+}
+
+// A Place is where a conversation is found.
+type Place struct {
+	TenantID       string
+	ConversationID uuid.UUID
+}
+
+// Places returns conversations of all tenants in the order of their ids, those
+// after an id: work in the background comes to each of them in time. It is for no
+// request.
+func (s *Store) Places(ctx context.Context, after uuid.UUID, limit int) (_ []Place, err error) {
+	defer db.Wrap(&err, "tree.Places(after %s)", after)
+	rows, err := s.q.ListOfAllTenants(ctx, db.ListOfAllTenantsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
+	out := make([]Place, len(rows))
+	for i, row := range rows {
+		out[i] = Place{row.TenantID, uuid.UUID(row.ID.Bytes)}
+	}
+	return out, err
 }

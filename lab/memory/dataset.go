@@ -8,6 +8,7 @@
 package memory
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -35,6 +36,7 @@ type Message struct {
 type Question struct {
 	Kind     string
 	Text     string
+	Answer   string // "" where the dataset has none
 	Evidence map[int]bool
 }
 
@@ -59,6 +61,7 @@ func readLoCoMo(path string) (chats []Chat, err error) {
 		ID string `json:"sample_id"`
 		QA []struct {
 			Question string   `json:"question"`
+			Answer   any      `json:"answer"` // a text or a number
 			Evidence []string `json:"evidence"`
 			Category int      `json:"category"`
 		} `json:"qa"`
@@ -93,6 +96,9 @@ func readLoCoMo(path string) (chats []Chat, err error) {
 				continue
 			}
 			q := Question{Kind: "category " + strconv.Itoa(qa.Category), Text: qa.Question, Evidence: map[int]bool{}}
+			if qa.Answer != nil {
+				q.Answer = fmt.Sprint(qa.Answer)
+			}
 			for _, evidence := range qa.Evidence {
 				for _, id := range dialogID.FindAllStringSubmatch(evidence, -1) {
 					if i, ok := at["D"+id[1]+":"+id[2]]; ok {
@@ -134,15 +140,18 @@ func readBEAM(dir string) (chats []Chat, err error) {
 			}
 		}
 		var kinds map[string][]struct {
-			Question string `json:"question"`
-			Source   any    `json:"source_chat_ids"`
+			Question     string `json:"question"`
+			Answer       string `json:"answer"`
+			IdealAnswer  string `json:"ideal_answer"`
+			IdealSummary string `json:"ideal_summary"`
+			Source       any    `json:"source_chat_ids"`
 		}
 		if err := readJSON(filepath.Join(filepath.Dir(name), "probing_questions", "probing_questions.json"), &kinds); err != nil {
 			return nil, err
 		}
 		for kind, questions := range kinds {
 			for _, question := range questions {
-				q := Question{Kind: kind, Text: question.Question, Evidence: map[int]bool{}}
+				q := Question{Kind: kind, Text: question.Question, Answer: cmp.Or(question.Answer, question.IdealAnswer, question.IdealSummary), Evidence: map[int]bool{}}
 				for _, id := range numbers(question.Source) {
 					if i, ok := at[id]; ok {
 						q.Evidence[i] = true

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
@@ -50,12 +52,12 @@ type Summarizer interface {
 }
 
 // Summaries folds each chat to a tenth of its tokens, and says how much of the
-// evidence of its questions is still there: by the summarizer at once, and in
-// three folds of which each merges the one before; by the newest messages alone;
-// by random sentences; and by the picker.
-func Summaries(ctx context.Context, s Summarizer, chats []Chat) ([]Held, error) {
+// evidence of its questions is still there: by the summarizer of that name at
+// once, and in two and in three folds of which each merges the one before; by
+// the newest messages alone; by random sentences; and by the picker.
+func Summaries(ctx context.Context, name string, s Summarizer, chats []Chat) ([]Held, error) {
 	counter := tokens.O200k()
-	all := []Held{{Name: "digest"}, {Name: "digest in three folds"}, {Name: "picker"}, {Name: "random sentences"}, {Name: "newest messages"}}
+	all := []Held{{Name: name}, {Name: name + " in two folds"}, {Name: name + " in three folds"}, {Name: "picker"}, {Name: "random sentences"}, {Name: "newest messages"}}
 	for _, c := range chats {
 		messages, total, err := c.fold(counter)
 		if err != nil {
@@ -63,22 +65,17 @@ func Summaries(ctx context.Context, s Summarizer, chats []Chat) ([]Held, error) 
 		}
 		evidence := newEvidence(c)
 		room := total / ratio
-		once, err := folded(ctx, s, messages, counter, 1)
-		if err != nil {
-			return nil, err
-		}
-		thrice, err := folded(ctx, s, messages, counter, 3)
-		if err != nil {
-			return nil, err
+		var texts []string
+		for folds := range 3 {
+			text, err := folded(ctx, s, messages, counter, folds+1)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Name, err)
+			}
+			texts = append(texts, text)
 		}
 		units := c.sentences()
-		random := rand.New(rand.NewPCG(1, 2))
-		shuffled := random.Perm(len(units))
-		newest := make([]int, len(units))
-		for i := range newest {
-			newest[i] = len(units) - 1 - i
-		}
-		for i, text := range []string{once, thrice, pick(units, room, counter), firstOf(units, shuffled, room, counter), firstOf(units, newest, room, counter)} {
+		shuffled := rand.New(rand.NewPCG(1, 2)).Perm(len(units))
+		for i, text := range append(texts, pick(units, room, counter), firstOf(units, shuffled, room, counter), firstOf(units, newestFirst(units), room, counter)) {
 			held := evidence.heldBy(text)
 			held.Tokens = counter.Count(text)
 			all[i].add(held)
@@ -87,8 +84,18 @@ func Summaries(ctx context.Context, s Summarizer, chats []Chat) ([]Held, error) 
 	return all, nil
 }
 
+// newestFirst is the order of sentences from the last one on.
+func newestFirst(units []string) []int {
+	order := make([]int, len(units))
+	for i := range order {
+		order[i] = len(units) - 1 - i
+	}
+	return order
+}
+
 // folded summarizes in so many folds, each of an equal share of the messages
-// and to a tenth of all that were folded so far.
+// and to a tenth of all that were folded so far. A fold that is larger than the
+// summarizer's window takes several steps.
 func folded(ctx context.Context, s Summarizer, messages []tree.Message, counter tokens.Counter, folds int) (string, error) {
 	in := prompt.Input{}
 	sum := 0
@@ -98,11 +105,15 @@ func folded(ctx context.Context, s Summarizer, messages []tree.Message, counter 
 			sum += m.Tokens
 		}
 		in.TargetTokens = sum / ratio
-		got, err := s.Summarize(ctx, in)
-		if err != nil {
-			return "", fmt.Errorf("fold %d of %d messages: %w", n+1, len(in.Fold), err)
+		for len(in.Fold) > 0 {
+			in.Nonce = prompt.Nonce(uuid.New())
+			got, err := s.Summarize(ctx, in)
+			if err != nil {
+				return "", fmt.Errorf("fold %d of %d messages: %w", n+1, len(in.Fold), err)
+			}
+			in.Prior, in.PriorTokens = got.Text, counter.Count(got.Text)
+			in.Fold = in.Fold[got.Taken:]
 		}
-		in.Prior, in.PriorTokens = got.Text, counter.Count(got.Text)
 	}
 	return in.Prior, nil
 }

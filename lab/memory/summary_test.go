@@ -97,5 +97,5 @@ type echo []prompt.Input
 
 func (e *echo) Summarize(_ context.Context, in prompt.Input) (prompt.Result, error) {
 	*e = append(*e, in)
-	return prompt.Result{Text: "fold"}, nil
+	return prompt.Result{Text: "fold", Taken: len(in.Fold)}, nil
 }

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -98,5 +99,34 @@ func TestDigestSpeakers(t *testing.T) {
 	again := extract(prompt.Input{Prior: got, PriorTokens: counter.Count(got), TargetTokens: 400, Fold: []tree.Message{said("Bo", "The dog sleeps in the cabin, beside the blue suitcase.")}}, counter)
 	if !strings.Contains(again, want+"\n  The dog sleeps") {
 		t.Errorf("the next digest is\n%s", again)
+	}
+}
+
+// Among people, a message that says much goes before one that answers it in a
+// sentence. To an assistant, a short message of the user says as much as a long one.
+func TestDigestFavoursNews(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	for _, assisted := range []bool{false, true} {
+		var fold []tree.Message
+		for n := range 40 {
+			word := func(stem string) string { return fmt.Sprintf("%s%c%c", stem, 'a'+n%26, 'a'+n/26) }
+			fold = append(fold, prompttest.UserSays(fmt.Sprintf("%s opened near %s. There %s grows beside %s. Then %s sold the %s. So %s mended every %s. At dusk %s painted the %s.",
+				word("Harbour"), word("quarry"), word("barley"), word("clover"), word("Wendom"), word("saddle"), word("Oslavi"), word("window"), word("Tarnhu"), word("kettle"))))
+			reply := fmt.Sprintf("Sounds like %s, %s and %s.", word("marigold"), word("Pellin"), word("lantern"))
+			if assisted && n == 0 {
+				fold = append(fold, prompttest.AssistantSays(reply))
+			} else {
+				fold = append(fold, prompttest.UserSays(reply))
+			}
+		}
+		for i := range fold {
+			fold[i].Tokens = 100
+		}
+		got := extract(prompt.Input{Fold: fold, TargetTokens: 400}, counter)
+		checkDigest(t, prompt.Input{Fold: fold, TargetTokens: 400}, got, counter)
+		if replies := strings.Count(got, "Sounds like"); assisted != (replies > 3) {
+			t.Errorf("with an assistant %v: %d of the lines answer in a sentence:\n%s", assisted, replies, got)
+		}
 	}
 }

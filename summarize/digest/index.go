@@ -6,33 +6,34 @@ import (
 	"strings"
 )
 
-// An index names what else was mentioned, for a model to look up. Words of one
-// message make a group.
+// An index names what else was mentioned, for a model to look up.
 const (
 	indexHeading = "## Also mentioned"
 	indexLine    = "Recall finds the messages about: "
-	indexGap     = "; " // between groups
+	indexGap     = ", " // beside names and numbers of several words
 )
 
 // indexShare is the part of a digest that its index may have, in percent, and
 // indexLeast how many tokens a digest with an index has at least.
 const (
-	indexShare = 17
+	indexShare = 14
 	indexLeast = 150
 )
 
 // readIndex reads the index of a prior digest.
-func (r *reader) readIndex(groups string) {
-	for text := range strings.SplitSeq(groups, indexGap) {
-		if text = strings.TrimSpace(text); text == "" {
-			continue
+func (r *reader) readIndex(index string) {
+	const longest = 4 // words of a name; more are single ones
+	for text := range strings.SplitSeq(index, indexGap) {
+		parts := strings.Fields(text)
+		if len(parts) <= longest {
+			parts = []string{strings.Join(parts, " ")}
 		}
-		r.message++
-		r.order++
-		r.items = append(r.items, item{
-			text: text, entry: true, worth: roleWorth(""), message: r.message, order: r.order, prior: true,
-			terms: r.vocabulary.terms(text),
-		})
+		for _, part := range parts {
+			r.order++
+			r.items = append(r.items, item{
+				text: part, entry: true, worth: roleWorth(""), order: r.order, prior: true, terms: r.vocabulary.termsOf(part, false),
+			})
+		}
 	}
 }
 
@@ -77,21 +78,19 @@ func (p *picker) chooseEntries(room int) (chosen []entry) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(b.value, a.value) })
-	begun := map[int]bool{} // groups
 	for _, e := range all {
 		it := &p.items[e.item]
 		if p.news(it.terms, e) <= 0 {
 			continue
 		}
 		cost := e.cost
-		if e.phrase || !begun[it.message] {
+		if e.phrase {
 			cost++ // what stands between
 		}
 		if cost > room {
 			break
 		}
 		room -= cost
-		begun[it.message] = true
 		for _, t := range it.terms {
 			if t.start >= e.start && t.end <= e.end {
 				p.covered[t.id] = true
@@ -106,7 +105,8 @@ func (p *picker) chooseEntries(room int) (chosen []entry) {
 // words that stand in none. costs has the tokens of terms that were counted.
 func (p *picker) entries(all []entry, i int, costs []int) []entry {
 	const least, long = 4, 6 // bytes of a word; greetings have short ones
-	const factValue = 1.2
+	const many = 100         // items; of fewer it can't be told which words are rare
+	const factValue = 1.05
 	it := &p.items[i]
 	piece := it.piece()
 	add := func(e entry, fact bool) {
@@ -119,12 +119,12 @@ func (p *picker) entries(all []entry, i int, costs []int) []entry {
 		}
 	}
 	if it.entry {
-		add(entry{item: i, end: int32(len(piece)), phrase: true, cost: p.counter.Count(" " + piece)}, true)
+		add(entry{item: i, end: int32(len(piece)), phrase: strings.Contains(piece, " "), cost: p.counter.Count(" " + piece)}, slices.ContainsFunc(it.terms, func(t term) bool { return t.kind.isFact() }))
 		return all
 	}
 	for n, t := range it.terms {
 		word := piece[t.start:t.end]
-		if p.covered[t.id] || t.kind == kindPair || t.kind == kindWord && (len(word) < least || it.stub && len(word) < long || strings.Contains(word, "'")) ||
+		if p.covered[t.id] || t.kind == kindPair || t.kind == kindWord && (len(p.items) < many || len(word) < least || it.stub && len(word) < long || strings.Contains(word, "'")) ||
 			strings.Contains(word, ";") || isWithin(it.terms, n) {
 			continue
 		}
@@ -165,15 +165,11 @@ func (p *picker) layOutIndex(chosen []entry) string {
 	for i, e := range chosen {
 		it := &p.items[e.item]
 		if i > 0 {
-			last := chosen[i-1]
-			switch {
-			case p.items[last.item].message != it.message:
-				b.WriteString(indexGap)
-			case last.phrase || e.phrase:
-				b.WriteString(", ")
-			default:
-				b.WriteString(" ")
+			gap := " "
+			if chosen[i-1].phrase || e.phrase {
+				gap = indexGap
 			}
+			b.WriteString(gap)
 		}
 		b.WriteString(it.piece()[e.start:e.end])
 	}

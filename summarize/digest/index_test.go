@@ -3,6 +3,7 @@ package digest
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,4 +96,36 @@ func TestDigestIndexProperties(t *testing.T) {
 			in.Prior, in.PriorTokens, in.Fold = got, len(got), nil
 		}
 	})
+}
+
+// Of few sentences it can't be told which words are rare: the index has their
+// names and numbers only. A name stays one in the next digest's index, though it
+// stands alone there, and goes before a word.
+func TestDigestIndexOfNames(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	var fold []tree.Message
+	for c := 'a'; c < 'm'; c++ {
+		fold = append(fold, prompttest.UserSays(fmt.Sprintf("The cooper of Kal%con mends saddle%c, kettle%c, lantern%c, window%c, marigold%c, barley%c, clover%c, quarry%c and harbour%c.", c, c, c, c, c, c, c, c, c, c)))
+	}
+	index := indexOf(extract(prompt.Input{Fold: fold, TargetTokens: 200}, counter))
+	for word := range strings.FieldsSeq(index) {
+		if !strings.ContainsAny(word, "K") {
+			t.Errorf("%q is no name or number: %q", word, index)
+		}
+	}
+	if index == "" {
+		t.Error("there is no index")
+	}
+	r := newReader(prompt.Input{}, 4000)
+	r.readIndex("barley clover saddle Zbarak kettle, Grand Canyon")
+	var names []string
+	for _, it := range r.items {
+		if slices.ContainsFunc(it.terms, func(t term) bool { return t.kind.isFact() }) {
+			names = append(names, it.text)
+		}
+	}
+	if got := strings.Join(names, "|"); got != "Zbarak|Grand Canyon" {
+		t.Errorf("the names of the index are %q", got)
+	}
 }

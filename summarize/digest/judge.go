@@ -27,7 +27,7 @@ type messageFacts struct {
 // openingWorth favours the first messages of the user, in which the goal
 // stands, and what to mind all along; and the first lines under each heading of
 // a prior summary, which tell of them.
-var openingWorth = [...]float64{3, 2, 1.5}
+var openingWorth = [...]float64{4, 2, 1.5}
 
 // classWorth is by how much more a wish, a decision and a correction count.
 // Among people without an assistant the same words are mostly small talk.
@@ -66,11 +66,11 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 		it.worth *= about.opening
 	}
 	if cue&cueSelf != 0 && byUser {
-		it.worth *= 1.8
+		it.worth *= 1.5
 		it.told = !code && !about.pasted
 	}
 	if cue&cueTime != 0 {
-		it.worth *= 2.2
+		it.worth *= 2.6
 	}
 	switch {
 	case code:

@@ -88,7 +88,7 @@ func (p *picker) pick() string {
 	p.left = room
 	if p.limit >= indexLeast {
 		sentences, _, _ := strings.Cut(p.in.Prior, indexHeading)
-		p.left = max(room*(100-indexShare)/100, min(room*9/10, p.counter.Count(sentences)+more)) // lines of the prior summary stay
+		p.left = max(room*(100-indexShare)/100, min(room*95/100, p.counter.Count(sentences)+more)) // lines of the prior summary stay
 	}
 	var prior, fresh, stubs []int
 	for i := range p.items {

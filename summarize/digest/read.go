@@ -124,6 +124,24 @@ func (r *reader) readFold(messages []tree.Message) {
 			calls[call.ID] = text
 			r.add(sentence{text: text, code: true}, about)
 		}
+		r.favourNews()
+	}
+}
+
+// favourNews takes worth from the sentences of a message that says little. Among
+// people without an assistant such a message mostly answers another one. A
+// message that says much tells news.
+func (r *reader) favourNews() {
+	const much, least = 25, 0.25
+	if r.assisted {
+		return
+	}
+	sum := 0
+	for _, it := range r.items[r.start:] {
+		sum += says(it.terms)
+	}
+	for i := r.start; i < len(r.items); i++ {
+		r.items[i].worth *= least + (1-least)*min(1, float64(sum)/much)
 	}
 }
 

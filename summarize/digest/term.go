@@ -70,7 +70,11 @@ func (v vocabulary) id(text string) int32 {
 }
 
 // terms finds the terms of a sentence.
-func (v vocabulary) terms(text string) (terms []term) {
+func (v vocabulary) terms(text string) []term { return v.termsOf(text, true) }
+
+// termsOf finds the terms of a text. The capital of the first word says nothing
+// where a sentence begins with it.
+func (v vocabulary) termsOf(text string, first bool) (terms []term) {
 	add := func(k kind, start, end int) {
 		if end-start <= maxMark {
 			terms = append(terms, term{v.id(text[start:end]), k, int32(start), int32(end)})
@@ -86,7 +90,6 @@ func (v vocabulary) terms(text string) (terms []term) {
 		}
 		phrase.fields = 0
 	}
-	first := true
 	for f := range fields(text) {
 		bare := text[f.start:f.end]
 		k := markKind(bare)
@@ -193,7 +196,10 @@ func quotes(text string, found func(start, end int)) {
 			continue
 		}
 		if n := strings.IndexRune(text[i:min(i+most, len(text))], end); n > 1 {
-			found(i, i+len(strings.TrimRight(text[i:i+n], " .,;:!?")))
+			said := strings.TrimRight(text[i:i+n], " \u00a0\u202f.,;:!?")
+			if bare := strings.TrimLeft(said, " \u00a0\u202f"); bare != "" {
+				found(i+len(said)-len(bare), i+len(said))
+			}
 			i += n + utf8.RuneLen(end)
 		}
 	}

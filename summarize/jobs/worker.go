@@ -51,6 +51,7 @@ type Worker struct {
 	observe func(Outcome)
 	quiet   frontier
 	slice   time.Duration // of a job; tests make it shorter
+	sweeper *sweeper      // nil until Start
 }
 
 // New returns a Worker. The database must have River's tables, which db.Migrate
@@ -119,7 +120,13 @@ func (w *Worker) Start(ctx context.Context) error {
 		db.Wrap(&err, "jobs.Worker.Start(%s)", w.id)
 		return err
 	}
-	return w.river.Start(ctx)
+	if err := w.river.Start(ctx); err != nil {
+		return err
+	}
+	if w.service.AsksModels() {
+		w.sweeper = startSweeper(ctx, w)
+	}
+	return nil
 }
 
 // Stop lets running jobs finish until ctx ends, and then cancels them. A
@@ -128,6 +135,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	if !w.works {
 		return nil
 	}
+	w.sweeper.stop()
 	err := w.river.Stop(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -17,31 +17,27 @@ type memoryCommand struct {
 	siteFlags
 	Dataset   string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
 	Summaries bool   `help:"Measure what summaries hold, and not recall. Needs no database."`
-	Speed     int    `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
+	summarizerFlags
+	Speed int `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
 }
 
 func (cmd *memoryCommand) Help() string {
-	return `Stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25. Then folds each chat to a tenth of its tokens, and counts what the offline digest still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it a greedy choice of sentences by rare words, random sentences, and the newest messages. Datasets are not part of the repository.`
+	return `Stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25. Then folds each chat to a tenth of its tokens, and counts what the offline digest still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it a greedy choice of sentences by rare words, random sentences, and the newest messages. With --summary-model a model writes the summaries, and with --answer-model a model answers the questions from them. Datasets are not part of the repository.`
 }
 
 func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	if cmd.Speed < 0 {
 		return errors.New("--speed must be 1 or more")
 	}
+	if !cmd.Summaries && cmd.summarizerFlags.set() {
+		return errors.New("--summary-model, --answer-model and --judge-model measure summaries: add --summaries")
+	}
 	chats, err := memory.Read(cmd.Dataset)
 	if err != nil {
 		return err
 	}
 	if cmd.Summaries {
-		summaries, err := memory.Summaries(ctx, digest.Summarizer{}, chats)
-		if err != nil {
-			return err
-		}
-		if cmd.JSON {
-			return out.JSON(summaries)
-		}
-		writeSummaries(out, summaries)
-		return nil
+		return cmd.measureSummaries(ctx, out, chats)
 	}
 	s, err := openSite(ctx, cmd.siteFlags, out)
 	if err != nil {
@@ -72,7 +68,7 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	if err != nil {
 		return err
 	}
-	summaries, err := memory.Summaries(ctx, digest.Summarizer{}, chats)
+	summaries, err := memory.Summaries(ctx, "digest", digest.Summarizer{}, chats)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (t *try) earlier(r *server.Request, asked NodeID) (*reply.Reply, error) {
 		}
 		var m tree.Message
 		if id != uuid.Nil {
-			rep, err := r.Replies().Follow(r.Context(), asked.Conversation, id)
+			rep, err := r.Replies().Find(r.Context(), asked.Conversation, id)
 			if !errors.Is(err, fault.NotFound) { // else it ended meanwhile, with nothing to store
 				return rep, err
 			}

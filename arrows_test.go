@@ -23,18 +23,19 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here;
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "recall", "reply", "server", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree"},
+	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "recall", "recall/embed", "reply", "server", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree"},
 	"internal/telemetry": {"llm", "recall", "reply", "tree"},
 	"server":             {"chat", "fault", "internal/telemetry", "keys", "recall", "reply", "summarize", "transfer", "tree", "web"},
 	"server/mcp":         {"chat", "fault", "recall", "server", "summarize", "tree"},
 	"server/openai":      {"chat", "fault", "reply", "server", "summarize", "tree"},
 	"web":                {},
 	"chat":               {"fault"},
-	"recall":             {"chat", "fault", "tree"},
+	"recall":             {"chat", "fault", "recall/embed", "tree"},
+	"recall/embed":       {"chat", "fault", "llm", "tree"},
 	"reply":              {"chat", "fault", "llm", "summarize", "tree"},
 	"summarize":          {"chat", "fault", "llm", "summarize/digest", "summarize/prompt", "tokens", "tree"},
 	"summarize/digest":   {"summarize/prompt", "tokens", "tree"},
-	"summarize/jobs":     {"db", "fault", "summarize", "tree"},
+	"summarize/jobs":     {"db", "fault", "llm", "recall/embed", "summarize", "tree"},
 	"summarize/prompt":   {"chat", "tokens", "tree"},
 	"llm":                {},
 	"llm/llmtest":        {"llm"},

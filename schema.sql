@@ -202,6 +202,34 @@ create table reply_states (
 -- Replies that ended with nothing to store, to be forgotten some time later.
 create index reply_states_ended on reply_states (at) where state = 'ended';
 
+-- What of a message's meaning a model of the operator's has put into numbers,
+-- for recall. Empty where no such model is configured. An append adds nothing
+-- here: a background job does.
+create table embeddings (
+    conversation_id uuid   not null,  -- whose it is
+    message_id      uuid   not null,  -- that the vector is of
+    model           text   not null,  -- that made the vector, and of how many dimensions if that was asked for
+    tenant_key      text   not null,  -- 8 characters of its tenant's hash, as in nodes.search_key
+    stamp           bigint not null,  -- grows with each batch of the conversation, in microseconds since 1970, so that a reader asks for what is new
+    vector          bytea,            -- a byte for each dimension, 128 for zero, 255 for the largest; null where the message says nothing that can be embedded
+
+    primary key (conversation_id, message_id),
+    constraint embeddings_message foreign key (conversation_id, message_id) references nodes (conversation_id, id) on delete cascade
+);
+
+-- A conversation's vectors from a stamp on; also to count them.
+create index embeddings_new on embeddings (conversation_id, model, stamp);
+
+-- A tenant's newest vectors, of all its conversations.
+create index embeddings_recent on embeddings (tenant_key, model, stamp) where vector is not null;
+
+-- The numbers of a vector, which pgvector's types can be made of. Where that
+-- extension is there and a tenant has many vectors, the program makes an index
+-- of them, for that tenant alone.
+create function embedding_values(vector bytea) returns real[]
+    language sql immutable strict parallel safe
+    return array(select (get_byte(vector, i) - 128)::real from generate_series(0, octet_length(vector) - 1) i);
+
 -- Keys that clients show. Only their hashes are stored.
 create table api_keys (
     id           uuid        primary key,  -- names the key where it is listed or revoked

@@ -39,6 +39,7 @@ import (
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
@@ -144,6 +145,7 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 type clients struct {
 	summaries []summarize.Model
 	replies   []llm.Model
+	embedder  llm.Embedder // nil for none
 }
 
 // fill completes what can be known without the database, and makes the clients of
@@ -184,6 +186,9 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 	}
 	if len(m.replies) == 0 {
 		m.replies = []llm.Model{llm.Offline(offlinePause)}
+	}
+	if m.embedder, err = cfg.Models.Embedder(); err != nil {
+		return m, err
 	}
 	if m.summaries, err = cfg.Models.SummaryModels(); err != nil {
 		return m, err
@@ -247,10 +252,15 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 			return err
 		}
 	}
+	stores := []tree.Option{tree.WithLimits(cfg.Limits)}
+	if cfg.Jobs.Embeddings = nil; models.embedder != nil {
+		cfg.Jobs.Embeddings = embed.New(embed.Config{Model: t.Embedder(models.embedder), Logger: cfg.Logger})
+		stores = append(stores, tree.WithEmbeddings())
+	}
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err
 	}
-	c.store = tree.New(pool, tree.WithAppendHook(c.worker), tree.WithLimits(cfg.Limits)).CheckingSettings(c.contexts.CheckSettings)
+	c.store = tree.New(pool, append(stores, tree.WithAppendHook(c.worker))...).CheckingSettings(c.contexts.CheckSettings)
 	c.keys = c.db.Keys()
 
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
@@ -265,7 +275,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 		return err
 	}
 
-	c.recall = recall.New(cfg.RecallBytes)
+	c.recall = recall.New(cfg.RecallBytes, recall.WithEmbeddings(cfg.Jobs.Embeddings))
 	if err := t.Recall(c.recall); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
@@ -216,13 +217,17 @@ func (d *Database) Store(tenantID string) *tree.Store { return tree.New(d.pool).
 
 // QueueingStore returns a tenant's conversations for a program that goes on
 // appending: its appends queue compactions, which the servers on the database carry
-// out.
-func (d *Database) QueueingStore(tenantID string, contexts *summarize.Service) (*tree.Store, error) {
-	queue, err := jobs.New(d.pool, contexts, jobs.Config{Concurrency: -1, PollOnly: true, Logger: d.log})
+// out. Where there are embeddings, it queues these as well.
+func (d *Database) QueueingStore(tenantID string, contexts *summarize.Service, embeddings *embed.Service) (*tree.Store, error) {
+	queue, err := jobs.New(d.pool, contexts, jobs.Config{Concurrency: -1, PollOnly: true, Logger: d.log, Embeddings: embeddings})
 	if err != nil {
 		return nil, err
 	}
-	return tree.New(d.pool, tree.WithAppendHook(queue)).ForTenant(tenantID).CheckingSettings(contexts.CheckSettings), nil
+	stores := []tree.Option{tree.WithAppendHook(queue)}
+	if embeddings != nil {
+		stores = append(stores, tree.WithEmbeddings())
+	}
+	return tree.New(d.pool, stores...).ForTenant(tenantID).CheckingSettings(contexts.CheckSettings), nil
 }
 
 // Keys returns the API keys.

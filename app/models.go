@@ -24,10 +24,35 @@ type Models struct {
 	Summaries []string // write summaries: the second is asked when the first fails, and so on
 	Replies   []string // answer: the first where a request names none
 
+	Embedding Embedding // puts messages and questions into vectors, for recall
+
 	SummaryTimeout time.Duration  // of one call for a summary; 0 is 30 s
 	Windows        map[string]int // tokens of context that models take, by the beginnings of their names, besides those that package llm knows
 	Prices         llm.Prices     // what models cost; of others it isn't known
 	WantReasoning  []string       // beginnings of the names of models that want their reasoning back, besides those that package llm knows; see llm.Family
+}
+
+// An Embedding names the model that puts messages and questions into vectors. The
+// zero value names none: recall then goes by words alone, and nothing is embedded.
+type Embedding struct {
+	Model      string
+	Dimensions int    // of its vectors; 0 leaves that to the model
+	BaseURL    string // a server that speaks OpenAI's embeddings; "" is that of Models, with its key
+	APIKey     string // for BaseURL; "" for a server that wants none
+}
+
+// Embedder makes the client of Embedding; nil where none is named, or no server
+// of it can be reached.
+func (m Models) Embedder() (llm.Embedder, error) {
+	e := m.Embedding
+	if e.Model == "" || e.BaseURL == "" && !m.Reachable() {
+		return nil, nil
+	}
+	config := llm.OpenAIConfig{BaseURL: e.BaseURL, APIKey: e.APIKey, Model: e.Model}
+	if e.BaseURL == "" {
+		config.BaseURL, config.APIKey = m.BaseURL, m.APIKey
+	}
+	return llm.NewOpenAIEmbedder(config, e.Dimensions)
 }
 
 // cost tells what tokens of a model cost, and whether its price is known.

@@ -12,12 +12,13 @@ import (
 const countJobs = `-- name: CountJobs :one
 select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
        count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
-       count(*) filter (where state = 'running') as running,
+       count(*) filter (where kind <> 'embedding' and state = 'running') as running,
        count(*) filter (where kind = 'healing' and state <> 'running') as healing,
+       count(*) filter (where kind = 'embedding') as embedding,
        coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
-       coalesce(extract(epoch from now() - min(attempted_at) filter (where state = 'running')), 0)::float8 as oldest_running
+       coalesce(extract(epoch from now() - min(attempted_at) filter (where kind <> 'embedding' and state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind in ('compaction', 'healing') and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
+where kind in ('compaction', 'healing', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
 `
 
 type CountJobsRow struct {
@@ -25,6 +26,7 @@ type CountJobsRow struct {
 	Retrying      int64
 	Running       int64
 	Healing       int64
+	Embedding     int64
 	OldestQueued  float64
 	OldestRunning float64
 }
@@ -33,7 +35,7 @@ type CountJobsRow struct {
 // and ends jobs. The states are named one by one, for River's index on them. A job whose next
 // attempt is due counts as waiting since then, also while no server is there to
 // queue it again. Those that wait for a model to make a summary again count by
-// themselves. Ages are in seconds.
+// themselves, and so do those that embed. Ages are in seconds.
 func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 	row := q.db.QueryRow(ctx, countJobs)
 	var i CountJobsRow
@@ -42,10 +44,25 @@ func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 		&i.Retrying,
 		&i.Running,
 		&i.Healing,
+		&i.Embedding,
 		&i.OldestQueued,
 		&i.OldestRunning,
 	)
 	return i, err
+}
+
+const holdJob = `-- name: HoldJob :execrows
+select 1 from river_job where id = $1 and state in ('available', 'pending', 'scheduled', 'retryable', 'running') for key share
+`
+
+// Holds up the end of a job that isn't done, until the transaction ends. Waits for
+// a job that is about to end, and holds nothing then.
+func (q *Queries) HoldJob(ctx context.Context, id int64) (int64, error) {
+	result, err := q.db.Exec(ctx, holdJob, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const leaveBranches = `-- name: LeaveBranches :exec
@@ -79,7 +96,7 @@ func (q *Queries) LockJob(ctx context.Context, id int64) ([]byte, error) {
 const takeUpJobs = `-- name: TakeUpJobs :exec
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'healing') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
+where kind in ('compaction', 'healing', 'embedding', 'embedding_sweep', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
 `
 
 // Makes a server's own jobs of an earlier life available again; what was

@@ -107,6 +107,16 @@ func StreamTexts(ctx context.Context, h Handle, arg ListTextsParams) iter.Seq2[L
 	return stream[ListTextsRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListTexts(ctx, arg) }))
 }
 
+// StreamEmbeddings is [Queries.ListEmbeddings] row by row.
+func StreamEmbeddings(ctx context.Context, h Handle, arg ListEmbeddingsParams) iter.Seq2[ListEmbeddingsRow, error] {
+	return stream[ListEmbeddingsRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListEmbeddings(ctx, arg) }))
+}
+
+// StreamTenantEmbeddings is [Queries.ListTenantEmbeddings] row by row.
+func StreamTenantEmbeddings(ctx context.Context, h Handle, arg ListTenantEmbeddingsParams) iter.Seq2[ListTenantEmbeddingsRow, error] {
+	return stream[ListTenantEmbeddingsRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListTenantEmbeddings(ctx, arg) }))
+}
+
 func stream[R any](ctx context.Context, h Handle, s Statement) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var none R

@@ -46,7 +46,7 @@ func (m listedModel) window() (tokens int) {
 // Window asks the provider, by its list of models, how many tokens of context the
 // model takes. The error says why it can't be told.
 func (c *OpenAI) Window(ctx context.Context) (tokens int, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.models, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("models").String(), nil)
 	if err != nil {
 		return 0, failed(ErrInvalid, "the base URL makes no request")
 	}

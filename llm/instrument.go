@@ -65,31 +65,54 @@ func outcomeOf(err error) string {
 // Instrument returns the same model, which reports its calls to the
 // instruments.
 func Instrument(m Model, in Instruments) Model {
-	w := &instrumented{Model: m, observe: in.Observe}
+	w := &instrumented{Model: m, operation: "chat", observe: in.Observe}
 	if in.TracerProvider != nil {
 		w.tracer = in.TracerProvider.Tracer("github.com/coppice-chat/coppice/llm")
 	}
 	return w
 }
 
+// InstrumentEmbedder returns the same embedder, which reports its calls as
+// Instrument does.
+func InstrumentEmbedder(e Embedder, in Instruments) Embedder {
+	w := &instrumentedEmbedder{e, instrumented{operation: "embeddings", observe: in.Observe}}
+	if in.TracerProvider != nil {
+		w.calls.tracer = in.TracerProvider.Tracer("github.com/coppice-chat/coppice/llm")
+	}
+	return w
+}
+
+type instrumentedEmbedder struct {
+	Embedder
+	calls instrumented
+}
+
+func (e *instrumentedEmbedder) Embed(ctx context.Context, texts []string) (out Embeddings, err error) {
+	ctx, end := e.calls.begin(ctx, e.Name())
+	err = errPanicked
+	defer func() { end(Response{PromptTokens: out.PromptTokens}, err) }()
+	return e.Embedder.Embed(ctx, texts)
+}
+
 type instrumented struct {
 	Model
-	tracer  trace.Tracer // nil for none
-	observe func(Call)   // nil for none
+	operation string       // OpenTelemetry's word for a call
+	tracer    trace.Tracer // nil for none
+	observe   func(Call)   // nil for none
 }
 
 // errPanicked is of a call that never returned.
 var errPanicked = errors.New("the model panicked")
 
 func (m *instrumented) Complete(ctx context.Context, req Request) (res Response, err error) {
-	ctx, end := m.begin(ctx)
+	ctx, end := m.begin(ctx, m.Name())
 	err = errPanicked
 	defer func() { end(res, err) }()
 	return m.Model.Complete(ctx, req)
 }
 
 func (m *instrumented) Stream(ctx context.Context, req Request, each func(Delta) error) (res Response, err error) {
-	ctx, end := m.begin(ctx)
+	ctx, end := m.begin(ctx, m.Name())
 	err = errPanicked
 	defer func() { end(res, err) }()
 	first := true
@@ -104,13 +127,12 @@ func (m *instrumented) Stream(ctx context.Context, req Request, each func(Delta)
 
 // begin starts what is to be told of a call. The attributes are those of
 // OpenTelemetry's conventions for generative models that hold no text.
-func (m *instrumented) begin(ctx context.Context) (context.Context, func(Response, error)) {
+func (m *instrumented) begin(ctx context.Context, name string) (context.Context, func(Response, error)) {
 	start := time.Now()
-	name := m.Name()
 	var span trace.Span
 	if m.tracer != nil {
-		ctx, span = m.tracer.Start(ctx, "chat "+name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-			attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", name)))
+		ctx, span = m.tracer.Start(ctx, m.operation+" "+name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.String("gen_ai.operation.name", m.operation), attribute.String("gen_ai.request.model", name)))
 	}
 	return ctx, func(res Response, err error) {
 		call := Call{Model: name, Outcome: outcomeOf(err), Took: time.Since(start), PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens}

@@ -68,7 +68,8 @@ type OpenAI struct {
 	maxAnswer        int
 	legacyFields     bool
 	fixedTemperature bool
-	url, models, key string
+	base             *url.URL
+	url, key         string
 	http             http.Client
 }
 
@@ -100,7 +101,7 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	if c.maxAnswer == 0 {
 		c.maxAnswer = defaultMaxAnswerBytes
 	}
-	c.url, c.models, c.key = base.JoinPath("chat/completions").String(), base.JoinPath("models").String(), config.APIKey
+	c.base, c.url, c.key = base, base.JoinPath("chat/completions").String(), config.APIKey
 	if config.HTTPClient != nil {
 		c.http = *config.HTTPClient
 	}
@@ -170,7 +171,12 @@ func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Resp
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	return c.send(ctx, c.url, body)
+}
+
+// send posts a body to an address of the server.
+func (c *OpenAI) send(ctx context.Context, url string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, failed(ErrInvalid, "the base URL makes no request")
 	}

@@ -3,15 +3,16 @@
 -- and ends jobs. The states are named one by one, for River's index on them. A job whose next
 -- attempt is due counts as waiting since then, also while no server is there to
 -- queue it again. Those that wait for a model to make a summary again count by
--- themselves. Ages are in seconds.
+-- themselves, and so do those that embed. Ages are in seconds.
 select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
        count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
-       count(*) filter (where state = 'running') as running,
+       count(*) filter (where kind <> 'embedding' and state = 'running') as running,
        count(*) filter (where kind = 'healing' and state <> 'running') as healing,
+       count(*) filter (where kind = 'embedding') as embedding,
        coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
-       coalesce(extract(epoch from now() - min(attempted_at) filter (where state = 'running')), 0)::float8 as oldest_running
+       coalesce(extract(epoch from now() - min(attempted_at) filter (where kind <> 'embedding' and state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind in ('compaction', 'healing') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
+where kind in ('compaction', 'healing', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
 
 -- name: TakeUpJobs :exec
 -- Makes a server's own jobs of an earlier life available again; what was
@@ -19,7 +20,7 @@ where kind in ('compaction', 'healing') and state in ('available', 'pending', 's
 -- that runs it.
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'healing') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
+where kind in ('compaction', 'healing', 'embedding', 'embedding_sweep', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
 
 -- name: TellJob :execrows
 -- Tells a job that isn't done of a branch: its metadata have under "branches" the
@@ -30,6 +31,11 @@ set metadata = jsonb_set(metadata, '{branches}',
     (select coalesce(jsonb_agg(told.head), '[]') from jsonb_array_elements_text(coalesce(metadata -> 'branches', '[]')) told (head) where told.head <> all(@path::text[]))
     || to_jsonb(@head_id::text))
 where id = @id and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
+
+-- name: HoldJob :execrows
+-- Holds up the end of a job that isn't done, until the transaction ends. Waits for
+-- a job that is about to end, and holds nothing then.
+select 1 from river_job where id = @id and state in ('available', 'pending', 'scheduled', 'retryable', 'running') for key share;
 
 -- name: LockJob :one
 -- Keeps appends from telling the job of branches until the transaction ends, and

@@ -44,7 +44,7 @@ func newConversation(k key) *conversation {
 func (c *conversation) bytes() int64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if len(c.index.entries) == 0 {
+	if len(c.index.entries) == 0 && len(c.index.vectors) == 0 {
 		return 0
 	}
 	return c.index.bytes
@@ -57,12 +57,11 @@ func (c *conversation) reset() {
 	c.index, c.whole = newIndex(), wholeness{}
 }
 
-// answer asks once. The statistics are those of a wider scope; nil for the
-// question's own.
-func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uuid.UUID, q Question, of *statistics) (Answer, error) {
+// answer asks once.
+func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uuid.UUID, q Question) (Answer, error) {
 	var found found
-	state, err := c.search(ctx, store, headID, q.Scope, func(x *index, path []int32, state tree.BranchState) {
-		found = x.find(path, state, q, of)
+	state, err := c.search(ctx, store, headID, q, func(x *index, path []int32, state tree.BranchState) {
+		found = x.find(path, state, q)
 	})
 	if err != nil {
 		return Answer{}, err
@@ -84,18 +83,25 @@ func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uui
 var errUnread = errors.New("not read yet")
 
 // search calls f with the index when that has all of a scope, and the path to the
-// head. All that f takes from the index it has to copy.
-func (c *conversation) search(ctx context.Context, store *tree.Store, headID uuid.UUID, scope Scope, f func(*index, []int32, tree.BranchState)) (tree.BranchState, error) {
+// head. If there is a vector to compare, the index then has the stored vectors.
+// All that f takes from the index it has to copy.
+func (c *conversation) search(ctx context.Context, store *tree.Store, headID uuid.UUID, q Question, f func(*index, []int32, tree.BranchState)) (tree.BranchState, error) {
 	state, err := store.BranchState(ctx, c.key.id, headID)
 	if err != nil {
 		return state, err
 	}
-	err = c.look(state, scope, f)
+	if err := c.loadVectors(ctx, store, q); err != nil {
+		return state, err
+	}
+	err = c.look(state, q.Scope, f)
 	if errors.Is(err, errUnread) {
-		if err := c.load(ctx, store, state, scope); err != nil {
+		if err := c.load(ctx, store, state, q.Scope); err != nil {
 			return state, err
 		}
-		err = c.look(state, scope, f)
+		if err := c.loadVectors(ctx, store, q); err != nil { // it may have begun anew
+			return state, err
+		}
+		err = c.look(state, q.Scope, f)
 	}
 	if errors.Is(err, errUnread) {
 		err = errChanged // another question saw a prune meanwhile

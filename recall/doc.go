@@ -6,5 +6,10 @@
 // dropped when it wasn't used for long, or when a message that it knows was
 // pruned. It holds no text: the texts of an answer are read from the tree.
 //
-// The package knows nothing of HTTP and prompts, and nothing of embeddings.
+// Where the operator has a model for it, messages have vectors besides, which a
+// background job makes by package recall/embed. The index holds those of the
+// conversation, compares all of the scope with the question's, and fuses the two
+// rankings. Without vectors, or while the model fails, words alone count.
+//
+// The package knows nothing of HTTP and prompts.
 package recall

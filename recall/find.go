@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -23,6 +24,7 @@ const excerptTokens = 100
 type found struct {
 	searched, omitted int
 	sought            map[term]bool
+	ranking           Ranking
 	hits              []foundHit
 }
 
@@ -36,7 +38,7 @@ type foundHit struct {
 
 // find searches the scope of a question on a path, and chooses what there is
 // room for.
-func (x *index) find(path []int32, state tree.BranchState, q Question, of *statistics) found {
+func (x *index) find(path []int32, state tree.BranchState, q Question) found {
 	first, end := x.folds(path, state)
 	var s *scope
 	switch {
@@ -47,8 +49,11 @@ func (x *index) find(path []int32, state tree.BranchState, q Question, of *stati
 	default:
 		s = x.newScope(path)
 	}
-	hits, sought := x.rank(s, q.Query, q.Limit, of)
-	f := found{searched: len(s.members), sought: sought}
+	f := found{searched: len(s.members), sought: terms(x.alternatives(s, q.Query))}
+	hits := x.picks(q.picked)
+	if q.picked == nil {
+		hits, f.ranking = x.answers(s, q)
+	}
 	room := q.MaxTokens
 	shown := map[int32]bool{}
 	var numbers []int32
@@ -150,7 +155,7 @@ func (f found) read(ctx context.Context, store *tree.Store, conversationID uuid.
 	for _, h := range f.hits {
 		ids = append(append(append(ids, h.before...), h.id), h.after...)
 	}
-	answer := Answer{Hits: make([]Hit, 0, len(f.hits)), Searched: f.searched, Omitted: f.omitted}
+	answer := Answer{Hits: make([]Hit, 0, len(f.hits)), Searched: f.searched, Omitted: f.omitted, Ranking: f.ranking}
 	if len(ids) == 0 {
 		return answer, nil
 	}
@@ -166,7 +171,7 @@ func (f found) read(ctx context.Context, store *tree.Store, conversationID uuid.
 		n, m := len(h.before), len(h.after)
 		hit := Hit{Message: messages[n], Score: h.score, OnBranch: h.onBranch, Folded: h.folded, Before: messages[:n:n], After: messages[n+1 : n+1+m : n+1+m]}
 		messages = messages[n+1+m:]
-		hit.Excerpt = excerpt(stems, said(chat.Read(hit.Message.Body)), f.sought)
+		hit.Excerpt = excerpt(stems, embed.Said(chat.Read(hit.Message.Body)), f.sought)
 		if !h.whole {
 			hit.Message.Body = nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -27,6 +28,9 @@ type index struct {
 	byName   map[string]int32
 	bytes    int64
 	stems    *stemmer
+
+	vectors map[uuid.UUID]stored // of the conversation's messages, also of those that aren't entries
+	stamp   int64                // of the newest of them
 }
 
 // A term is the hash of a stem.
@@ -68,7 +72,7 @@ func newIndex() *index {
 	return &index{
 		byID: map[uuid.UUID]int32{}, waiting: map[uuid.UUID][]int32{}, parents: map[int32]uuid.UUID{},
 		postings: map[term]posting{},
-		byName:   map[string]int32{}, stems: newStemmer(),
+		byName:   map[string]int32{}, stems: newStemmer(), vectors: map[uuid.UUID]stored{},
 	}
 }
 
@@ -78,13 +82,10 @@ const (
 	postingBytes = int64(unsafe.Sizeof(posting{})) + 24 // with its place in postings
 )
 
-// maxText is how much of one message's text is read, in bytes.
-const maxText = 256 << 10
-
 // add brings in a message that is not there yet.
 func (x *index) add(t tree.Text) {
 	m := chat.Read(t.Body)
-	text := said(m)
+	text := embed.Said(m)
 	words := wordsOf(text)
 	n := int32(len(x.entries))
 	e := entry{id: t.ID, depth: int32(t.Depth), tokens: int32(t.Tokens), version: t.Version, parent: noParent, language: languageOf(words)}
@@ -192,21 +193,6 @@ func (s *stemmer) termIn(w word, l language) (term, bool) {
 	key.word = strings.Clone(key.word) // not the whole message that it is part of
 	s.known[key] = t
 	return t, t != 0
-}
-
-// said is what of a message is searched: its text, what it refuses, and the
-// tools that it calls with their arguments.
-func said(m *chat.Message) string {
-	text := m.Text()
-	if m.Refusal != nil {
-		text += "\n" + *m.Refusal
-	}
-	for _, call := range m.Calls {
-		if len(text) < maxText {
-			text += "\n" + call.Name + " " + call.Arguments
-		}
-	}
-	return text[:min(len(text), maxText)]
 }
 
 // path gives the numbers of the entries from the root to head, by their depth.

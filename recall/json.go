@@ -18,6 +18,9 @@ func (a Answer) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendQuote(append(dst, `,"scope":`...), string(a.Scope))
 	dst = strconv.AppendInt(append(dst, `,"searched":`...), int64(a.Searched), 10)
 	dst = strconv.AppendInt(append(dst, `,"omitted":`...), int64(a.Omitted), 10)
+	if a.Ranking != "" {
+		dst = strconv.AppendQuote(append(dst, `,"ranking":`...), string(a.Ranking))
+	}
 	dst = append(dst, `,"data":[`...)
 	for i, h := range a.Hits {
 		if i > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -93,7 +94,7 @@ func roleOf(n modelNode) tree.Role { return chat.Read(n.body).Role }
 func stemsOf(body json.RawMessage) (stems []string, name []string, l language) {
 	s := newStemmer()
 	m := chat.Read(body)
-	words := wordsOf(said(m))
+	words := wordsOf(embed.Said(m))
 	l = languageOf(words)
 	stems = stemsIn(s, words, l)
 	if m.Name != nil {

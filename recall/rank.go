@@ -3,7 +3,6 @@ package recall
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 
@@ -122,17 +121,22 @@ func (x *index) wordsIn(s *scope) (total float64) {
 	return total
 }
 
-// rank gives the entries of a scope that answer a question best, best first,
-// and the terms that they were found by. The statistics are nil where they are
-// those of the scope.
-func (x *index) rank(s *scope, question string, limit int, of *statistics) ([]ranked, map[term]bool) {
-	words := x.alternatives(s, question)
-	sought := map[term]bool{}
+// terms gives all terms of a question's words.
+func terms(words []alternatives) map[term]bool {
+	all := map[term]bool{}
 	for _, w := range words {
 		for _, t := range w.terms {
-			sought[t] = true
+			all[t] = true
 		}
 	}
+	return all
+}
+
+// rank gives the entries of a scope whose words answer a question best, best
+// first. The statistics are nil where they are those of the scope.
+func (x *index) rank(s *scope, question string, limit int, of *statistics) []ranked {
+	words := x.alternatives(s, question)
+	sought := terms(words)
 	if of == nil {
 		of = &statistics{messages: float64(len(s.members)), words: x.wordsIn(s)}
 	}
@@ -161,13 +165,10 @@ func (x *index) rank(s *scope, question string, limit int, of *statistics) ([]ra
 		if e.speaker > 0 && named[e.speaker-1] {
 			score *= speakerFactor
 		}
-		heap.Push(top, ranked{m, score})
-		if top.Len() > limit {
-			heap.Pop(top)
-		}
+		top.offer(ranked{m, score}, limit)
 	}
 	slices.SortFunc(top.worstFirst, x.compare)
-	return top.worstFirst, sought
+	return top.worstFirst
 }
 
 // alternatives gives the terms of a question's words, each word once, and of

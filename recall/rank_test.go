@@ -49,7 +49,7 @@ func textOf(message string, i int, parent uuid.UUID) tree.Text {
 
 // order gives the depths of what is found, best first.
 func order(x *index, path []int32, question string) (depths []int) {
-	found, _ := x.rank(x.newScope(path), question, MaxLimit, nil)
+	found := x.rank(x.newScope(path), question, MaxLimit, nil)
 	for _, r := range found {
 		depths = append(depths, int(x.entries[r.number].depth))
 	}
@@ -105,7 +105,7 @@ func TestNeighbours(t *testing.T) {
 	}
 	long := "user: " + strings.Repeat("Many different words stand between. ", 100)
 	x, path = line("user: Where is the violin?", long, "user: One.", "user: Three violins.", "user: Here.")
-	found, _ := x.rank(x.newScope(path), "Where is the violin?", 10, nil)
+	found := x.rank(x.newScope(path), "Where is the violin?", 10, nil)
 	if got := order(x, path, "violin"); len(got) != 5 || found[0].score < 2*found[4].score {
 		t.Errorf("%v", found)
 	}
@@ -126,7 +126,7 @@ func TestRankStaysOnPath(t *testing.T) {
 		t.Errorf("found %v on the branch with it", got)
 	}
 	scope := x.newScope([]int32{0, 1, 2, 3})
-	if found, _ := x.rank(scope, "violin", 10, nil); len(found) != 3 || slices.ContainsFunc(found, func(r ranked) bool { return r.number == 2 }) {
+	if found := x.rank(scope, "violin", 10, nil); len(found) != 3 || slices.ContainsFunc(found, func(r ranked) bool { return r.number == 2 }) {
 		t.Errorf("of the whole conversation %v", found)
 	}
 }
@@ -163,7 +163,7 @@ func TestExcerpt(t *testing.T) {
 		{strings.Repeat("木", 900) + "、枝豆。" + strings.Repeat("山", 900), "枝豆", "枝豆"},
 	} {
 		x, path := line("user: " + test.text)
-		_, sought := x.rank(x.newScope(path), test.question, 1, nil)
+		sought := terms(x.alternatives(x.newScope(path), test.question))
 		got := excerpt(newStemmer(), test.text, sought)
 		if !strings.Contains(got, test.want) || len(got) > excerptBytes || !strings.Contains(test.text, got) {
 			t.Errorf("%q: excerpt %q has no %q", test.question, got, test.want)

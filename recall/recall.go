@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -39,6 +40,9 @@ type Question struct {
 	Scope     Scope  // "" is ScopeFolded
 	Limit     int    // of hits; 0 is DefaultLimit
 	MaxTokens int    // of all messages in the answer; 0 is DefaultMaxTokens
+
+	meaning func() meaning // nil where no model is configured
+	picked  []picked       // the hits, where they were chosen before; nil where not
 }
 
 // An Answer has the messages that were found, the best first.
@@ -46,9 +50,18 @@ type Answer struct {
 	ConversationID, HeadID uuid.UUID // of the branch that was asked about; uuid.Nil where a tenant was
 	Scope                  Scope
 	Hits                   []Hit
-	Searched               int // messages in the scope
-	Omitted                int // hits for which MaxTokens had no room
+	Searched               int     // messages in the scope
+	Omitted                int     // hits for which MaxTokens had no room
+	Ranking                Ranking // "" where no model is configured
 }
+
+// A Ranking says how hits were chosen.
+type Ranking string
+
+const (
+	RankingWords      Ranking = "words"      // by their words, and those of the messages around them
+	RankingEmbeddings Ranking = "embeddings" // by their words and by their vectors: the ranks of both are fused
+)
 
 // A Hit is a message that answers a question. Before and After are the messages
 // around it on the branch, oldest first, as far as there was room. No message
@@ -65,7 +78,16 @@ type Hit struct {
 
 // A Service answers questions about conversations. Several goroutines may use
 // it.
-type Service struct{ cache *cache }
+type Service struct {
+	cache *cache
+	embed *embed.Service // nil for none
+}
+
+// An Option sets up a Service.
+type Option func(*Service)
+
+// WithEmbeddings ranks by vectors, too. A nil service is none.
+func WithEmbeddings(e *embed.Service) Option { return func(s *Service) { s.embed = e } }
 
 // DefaultMaxBytes is how much memory the indexes of a Service take by default.
 // That is enough for about 400,000 messages of 300 words.
@@ -74,11 +96,15 @@ const DefaultMaxBytes = 256 << 20
 // New returns a Service whose indexes take about maxBytes of memory together; 0
 // is DefaultMaxBytes. A single index that takes more is dropped after each
 // answer.
-func New(maxBytes int64) *Service {
+func New(maxBytes int64, opts ...Option) *Service {
 	if maxBytes == 0 {
 		maxBytes = DefaultMaxBytes
 	}
-	return &Service{newCache(maxBytes)}
+	s := &Service{cache: newCache(maxBytes)}
+	for _, o := range opts {
+		o(s)
+	}
+	return s
 }
 
 // Stats are figures of a Service.
@@ -103,6 +129,7 @@ func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID,
 	if q, err = q.checked(); err != nil {
 		return Answer{}, err
 	}
+	q.meaning = s.meaningOf(ctx, q.Query)
 	if q.Scope == ScopeTenant {
 		state, err := store.BranchState(ctx, conversationID, headID)
 		if err != nil {
@@ -113,7 +140,7 @@ func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID,
 		return answer, err
 	}
 	err = s.ask(store, conversationID, func(c *conversation) (err error) {
-		answer, err = c.answer(ctx, store, headID, q, nil)
+		answer, err = c.answer(ctx, store, headID, q)
 		return err
 	})
 	return answer, err

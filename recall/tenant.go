@@ -35,6 +35,7 @@ func (s *Service) RecallTenant(ctx context.Context, store *tree.Store, q Questio
 	if q, err = q.checked(); err != nil {
 		return Answer{}, err
 	}
+	q.meaning = s.meaningOf(ctx, q.Query)
 	return s.tenant(ctx, store, q)
 }
 
@@ -43,38 +44,37 @@ func (s *Service) tenant(ctx context.Context, store *tree.Store, q Question) (al
 	if err != nil {
 		return Answer{}, err
 	}
+	near, err := s.near(ctx, store, q)
+	if err != nil {
+		return Answer{}, err
+	}
+	if asked, near, err = join(ctx, store, asked, near); err != nil {
+		return Answer{}, err
+	}
 	of := &statistics{having: map[string]float64{}}
-	if err := s.each(ctx, store, asked, func(x *index, _ int) { of.count(x, x.everything(), q.Query) }); err != nil {
+	if err := s.each(ctx, store, asked, q, func(x *index, _ int) { of.count(x, x.everything(), q.Query) }); err != nil {
 		return Answer{}, err
 	}
-	type place struct {
-		asked int
-		score float64
-	}
-	var places []place
-	if err := s.each(ctx, store, asked, func(x *index, i int) {
-		hits, _ := x.rank(x.everything(), q.Query, q.Limit, of)
-		for _, hit := range hits {
-			places = append(places, place{i, hit.score})
-		}
-	}); err != nil {
+	all.Scope, all.Searched = ScopeTenant, int(of.messages)
+	hits, ranking, err := s.choose(ctx, store, asked, near, q, of)
+	if err != nil {
 		return Answer{}, err
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(b.score, a.score) })
-	places = places[:min(len(places), q.Limit)]
-	hits := make([]int, len(asked)) // that each conversation has among the best
-	for _, p := range places {
-		hits[p.asked]++
-	}
-	for i, id := range asked {
+	all.Ranking = ranking
+	for _, id := range asked {
 		part := q
-		part.Limit, part.MaxTokens = hits[i], q.MaxTokens*hits[i]/max(1, len(places))
-		if part.Limit == 0 {
+		for _, h := range hits {
+			if h.ConversationID == id {
+				part.picked = append(part.picked, picked{h.MessageID, h.score})
+			}
+		}
+		if len(part.picked) == 0 {
 			continue
 		}
+		part.MaxTokens = q.MaxTokens * len(part.picked) / len(hits)
 		var answer Answer
 		err := s.ask(store, id, func(c *conversation) (err error) {
-			answer, err = c.answer(ctx, store, uuid.Nil, part, of)
+			answer, err = c.answer(ctx, store, uuid.Nil, part)
 			return err
 		})
 		if errors.Is(err, fault.NotFound) { // deleted meanwhile
@@ -85,16 +85,76 @@ func (s *Service) tenant(ctx context.Context, store *tree.Store, q Question) (al
 		}
 		all.Hits, all.Omitted = append(all.Hits, answer.Hits...), all.Omitted+answer.Omitted
 	}
-	all.Scope, all.Searched = ScopeTenant, int(of.messages)
 	slices.SortStableFunc(all.Hits, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
 	return all, nil
 }
 
+// join adds to the conversations that are asked those of the near places, the
+// nearest first, and leaves out places of others.
+func join(ctx context.Context, store *tree.Store, asked []uuid.UUID, near []tree.Place) ([]uuid.UUID, []tree.Place, error) {
+	if len(near) == 0 {
+		return asked, nil, nil
+	}
+	var ids []uuid.UUID
+	for _, p := range near {
+		if !slices.Contains(ids, p.ConversationID) {
+			ids = append(ids, p.ConversationID)
+		}
+	}
+	own, err := store.Own(ctx, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range within(own) {
+		if !slices.Contains(asked, id) {
+			asked = append(asked, id)
+		}
+	}
+	near = slices.DeleteFunc(near, func(p tree.Place) bool { return !slices.Contains(asked, p.ConversationID) })
+	return asked, near, nil
+}
+
+// A placed message is a hit in some conversation.
+type placed struct {
+	tree.Place
+	score float64
+}
+
+// choose gives the best messages of the conversations: by words, and by near
+// places where there are some.
+func (s *Service) choose(ctx context.Context, store *tree.Store, asked []uuid.UUID, near []tree.Place, q Question, of *statistics) (hits []placed, ranking Ranking, err error) {
+	limit, ranking := q.Limit, q.byWords()
+	if len(near) > 0 {
+		limit, ranking = max(limit, fusionDepth), RankingEmbeddings
+	}
+	err = s.each(ctx, store, asked, q, func(x *index, i int) {
+		for _, h := range x.rank(x.everything(), q.Query, limit, of) {
+			hits = append(hits, placed{tree.Place{ConversationID: asked[i], MessageID: x.entries[h.number].id}, h.score})
+		}
+	})
+	slices.SortStableFunc(hits, func(a, b placed) int { return cmp.Compare(b.score, a.score) })
+	hits = hits[:min(len(hits), limit)]
+	if len(near) > 0 {
+		words := make([]tree.Place, len(hits))
+		for i, h := range hits {
+			words[i] = h.Place
+		}
+		hits = hits[:0]
+		for place, score := range fuse(words, near) {
+			hits = append(hits, placed{place, score})
+		}
+		slices.SortFunc(hits, func(a, b placed) int {
+			return cmp.Or(cmp.Compare(b.score, a.score), compareIDs(a.MessageID, b.MessageID))
+		})
+	}
+	return hits[:min(len(hits), q.Limit)], ranking, err
+}
+
 // each calls f with the index of each conversation, when that has all of it.
-func (s *Service) each(ctx context.Context, store *tree.Store, ids []uuid.UUID, f func(x *index, i int)) error {
+func (s *Service) each(ctx context.Context, store *tree.Store, ids []uuid.UUID, q Question, f func(x *index, i int)) error {
 	for i, id := range ids {
 		err := s.ask(store, id, func(c *conversation) error {
-			_, err := c.search(ctx, store, uuid.Nil, ScopeTenant, func(x *index, _ []int32, _ tree.BranchState) { f(x, i) })
+			_, err := c.search(ctx, store, uuid.Nil, q, func(x *index, _ []int32, _ tree.BranchState) { f(x, i) })
 			return err
 		})
 		if err != nil && !errors.Is(err, fault.NotFound) {
@@ -107,9 +167,11 @@ func (s *Service) each(ctx context.Context, store *tree.Store, ids []uuid.UUID, 
 // candidates gives the conversations to look into, the likeliest first.
 func candidates(ctx context.Context, store *tree.Store, question string) (ids []uuid.UUID, err error) {
 	found, err := store.Candidates(ctx, lookedUp(question))
-	if err != nil {
-		return nil, err
-	}
+	return within(found), err
+}
+
+// within gives those of the candidates that there is time for.
+func within(found []tree.Candidate) (ids []uuid.UUID) {
 	messages := 0
 	for _, c := range found {
 		if len(ids) > 0 && messages+c.Messages > maxAskedMessages {
@@ -119,7 +181,7 @@ func candidates(ctx context.Context, store *tree.Store, question string) (ids []
 			break
 		}
 	}
-	return ids, nil
+	return ids
 }
 
 // lookedUp gives the words of a question to look up in an index of whole words:

@@ -51,8 +51,8 @@ func (s *Store) Writers(ctx context.Context, conversationID uuid.UUID) (_ []Summ
 	return out, err
 }
 
-// A Place is where a conversation is found.
-type Place struct {
+// A TenantConversation names a conversation and whose it is.
+type TenantConversation struct {
 	TenantID       string
 	ConversationID uuid.UUID
 }
@@ -60,12 +60,12 @@ type Place struct {
 // Places returns conversations of all tenants in the order of their ids, those
 // after an id: work in the background comes to each of them in time. It is for no
 // request.
-func (s *Store) Places(ctx context.Context, after uuid.UUID, limit int) (_ []Place, err error) {
+func (s *Store) Places(ctx context.Context, after uuid.UUID, limit int) (_ []TenantConversation, err error) {
 	defer db.Wrap(&err, "tree.Places(after %s)", after)
 	rows, err := s.q.ListOfAllTenants(ctx, db.ListOfAllTenantsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
-	out := make([]Place, len(rows))
+	out := make([]TenantConversation, len(rows))
 	for i, row := range rows {
-		out[i] = Place{row.TenantID, uuid.UUID(row.ID.Bytes)}
+		out[i] = TenantConversation{row.TenantID, uuid.UUID(row.ID.Bytes)}
 	}
 	return out, err
 }

@@ -132,6 +132,8 @@ func (s *Store) Versions(ctx context.Context, conversationID uuid.UUID, fn func(
 	return nil
 }
 
+func (v Version) String() string { return strconv.FormatUint(uint64(v), 10) }
+
 func toVersion(text string) (Version, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	return Version(n), err

@@ -33,6 +33,8 @@ type Store struct {
 
 	settings func(json.RawMessage) error // nil takes any
 
+	embeddings bool // messages may have vectors
+
 	searchTimeout time.Duration
 	mostFound     int // by the index for one search
 }

@@ -13,8 +13,9 @@ import (
 
 type mcpCommand struct {
 	dataFlags
-	settingsFlags `group:"Contexts and compactions"`
-	modelFlags    `group:"Models"`
+	settingsFlags  `group:"Contexts and compactions"`
+	modelFlags     `group:"Models"`
+	embeddingFlags `group:"Models"`
 }
 
 func (cmd *mcpCommand) Help() string {
@@ -28,17 +29,21 @@ func (cmd *mcpCommand) Run(ctx context.Context, out *terminal.Console, logs *log
 		if err != nil {
 			return err
 		}
-		cmd.announce(log)
+		cmd.modelFlags.announce(log)
+		embeddings, err := cmd.service(&cmd.providerFlags, log)
+		if err != nil {
+			return err
+		}
 		contexts, err := newContexts(ctx, d.Store(cmd.Tenant), &cmd.settingsFlags, models, log)
 		if err != nil {
 			return err
 		}
-		store, err := d.QueueingStore(cmd.Tenant, contexts)
+		store, err := d.QueueingStore(cmd.Tenant, contexts, embeddings)
 		if err != nil {
 			return err
 		}
 		return mcp.Run(ctx, mcp.Services{
-			Store: store, Contexts: contexts.ForTenant(cmd.Tenant), Recall: recall.New(0), Version: readBuildInfo().Version, Logger: log,
+			Store: store, Contexts: contexts.ForTenant(cmd.Tenant), Recall: recall.New(0, recall.WithEmbeddings(embeddings)), Version: readBuildInfo().Version, Logger: log,
 		}, os.Stdin, os.Stdout)
 	})
 }

@@ -25,14 +25,19 @@ func (f *windowFlags) check() error {
 	return nil
 }
 
+// providerFlags say where models are.
+type providerFlags struct {
+	OpenAIAPIKey  string `name:"openai-api-key" env:"COPPICE_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"Key for the models. Better given by the variable: other users of the machine see command lines."`
+	OpenAIBaseURL string `name:"openai-base-url" env:"COPPICE_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Server of the models, any that speaks OpenAI's chat completions, such as http://localhost:11434/v1; OpenAI's own without it."`
+}
+
 // modelFlags say which models write summaries.
 type modelFlags struct {
 	windowFlags
-	SummaryModel       []string      `placeholder:"NAME" help:"Model that writes summaries; repeat it for those to ask when one fails, in order. Without it, and where all fail, summaries are extracts made offline."`
-	SummaryTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"Time that one call of such a model may take (${default})."`
-	OpenAIAPIKey       string        `name:"openai-api-key" env:"COPPICE_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"Key for the models. Better given by the variable: other users of the machine see command lines."`
-	OpenAIBaseURL      string        `name:"openai-base-url" env:"COPPICE_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Server of the models, any that speaks OpenAI's chat completions, such as http://localhost:11434/v1; OpenAI's own without it."`
-	OpenAILegacyFields bool          `name:"openai-legacy-fields" help:"Send such a server max_tokens instead of max_completion_tokens, which some don't know."`
+	SummaryModel   []string      `placeholder:"NAME" help:"Model that writes summaries; repeat it for those to ask when one fails, in order. Without it, and where all fail, summaries are extracts made offline."`
+	SummaryTimeout time.Duration `default:"30s" placeholder:"DURATION" help:"Time that one call of such a model may take (${default})."`
+	providerFlags
+	OpenAILegacyFields bool `name:"openai-legacy-fields" help:"Send such a server max_tokens instead of max_completion_tokens, which some don't know."`
 }
 
 // models are those of the command line.

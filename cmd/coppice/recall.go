@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 
 	"github.com/google/uuid"
@@ -12,17 +13,20 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 type recallCommand struct {
 	dataFlags
 	outputFlags
-	Limit     int      `default:"10" placeholder:"N" help:"Messages that answer, at most (${default})."`
-	MaxTokens int      `default:"4000" placeholder:"N" help:"Tokens of all messages that are shown, those around the answers included (${default})."`
-	Scope     string   `placeholder:"SCOPE" help:"Where to look: folded, branch, conversation or tenant. Without it, branch."`
-	Head      string   `default:"active" placeholder:"MESSAGE" help:"Message that the branch ends in: its id, the start of its id, or active."`
-	Words     []string `arg:"" name:"[conversation] question" help:"The conversation, by its id, the start of its id, or its title, and the question after it. Of one argument alone, all of the tenant's conversations are asked."`
+	providerFlags  `group:"Models"`
+	embeddingFlags `group:"Models"`
+	Limit          int      `default:"10" placeholder:"N" help:"Messages that answer, at most (${default})."`
+	MaxTokens      int      `default:"4000" placeholder:"N" help:"Tokens of all messages that are shown, those around the answers included (${default})."`
+	Scope          string   `placeholder:"SCOPE" help:"Where to look: folded, branch, conversation or tenant. Without it, branch."`
+	Head           string   `default:"active" placeholder:"MESSAGE" help:"Message that the branch ends in: its id, the start of its id, or active."`
+	Words          []string `arg:"" name:"[conversation] question" help:"The conversation, by its id, the start of its id, or its title, and the question after it. Of one argument alone, all of the tenant's conversations are asked."`
 }
 
 func (cmd *recallCommand) Help() string {
@@ -45,7 +49,11 @@ func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
-		answer, err := cmd.ask(ctx, store, q)
+		embeddings, err := cmd.service(&cmd.providerFlags, logs.logger(out.Errors, slog.LevelWarn))
+		if err != nil {
+			return err
+		}
+		answer, err := cmd.ask(ctx, store, q, embeddings)
 		if err != nil {
 			return recallUsage(err)
 		}
@@ -56,8 +64,8 @@ func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	})
 }
 
-func (cmd *recallCommand) ask(ctx context.Context, store *tree.Store, q recall.Question) (recall.Answer, error) {
-	service := recall.New(0)
+func (cmd *recallCommand) ask(ctx context.Context, store *tree.Store, q recall.Question, embeddings *embed.Service) (recall.Answer, error) {
+	service := recall.New(0, recall.WithEmbeddings(embeddings))
 	if len(cmd.Words) == 1 {
 		return service.RecallTenant(ctx, store, q)
 	}

@@ -25,6 +25,7 @@ type serveCommand struct {
 	settingsFlags     `group:"Contexts and compactions"`
 	modelFlags        `group:"Models"`
 	priceFlags        `group:"Models"`
+	embeddingFlags    `group:"Models"`
 	workerFlags       `group:"Contexts and compactions"`
 	replyFlags        `group:"Replies"`
 	openAIFlags       `group:"OpenAI"`
@@ -96,6 +97,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 		}
 	}
 	cmd.modelFlags.announce(log)
+	cmd.embeddingFlags.announce(config.Models, log)
 	cmd.replyFlags.announce(config.Models.Reachable(), log)
 	if err := c.Start(ctx); err != nil {
 		return err
@@ -111,7 +113,11 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	}
 	config.Database = cmd.databaseFlags.config()
 	config.Database.MaxConns, config.Database.StatementTimeout = cmd.MaxConns, cmd.StatementTimeout
+	if err := cmd.embeddingFlags.check(); err != nil {
+		return config, err
+	}
 	config.Models = cmd.models()
+	config.Models.Embedding = cmd.embedding()
 	config.Models.Replies, config.Models.WantReasoning = cmd.ReplyModel, cmd.SendReasoning
 	if config.Models.Prices, err = cmd.prices(); err != nil {
 		return config, err

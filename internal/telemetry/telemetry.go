@@ -56,6 +56,12 @@ func (t *Telemetry) Model(m llm.Model) llm.Model {
 	return llm.Instrument(m, llm.Instruments{TracerProvider: t.Tracing, Observe: t.models.observe})
 }
 
+// Embedder returns the same embedder, with its calls counted and traced.
+func (t *Telemetry) Embedder(e llm.Embedder) llm.Embedder {
+	t.models.begin(e.Name())
+	return llm.InstrumentEmbedder(e, llm.Instruments{TracerProvider: t.Tracing, Observe: t.models.observe})
+}
+
 // Replies adds the figures of replies.
 func (t *Telemetry) Replies(s *reply.Service) error {
 	return t.register(replyCollector{s})

@@ -101,7 +101,7 @@ func (s *sweeper) sweep(ctx context.Context) (err error) {
 }
 
 // queue queues the making again of the summaries of a conversation's branches.
-func (s *sweeper) queue(ctx context.Context, at tree.Place, heads []uuid.UUID) error {
+func (s *sweeper) queue(ctx context.Context, at tree.TenantConversation, heads []uuid.UUID) error {
 	return pgx.BeginFunc(ctx, s.w.pool, func(tx pgx.Tx) error {
 		for _, head := range heads {
 			if err := s.w.queueHealing(ctx, tx, healing{at.TenantID, at.ConversationID, head}, nil); err != nil {

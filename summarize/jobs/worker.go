@@ -15,6 +15,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -33,9 +34,12 @@ type Config struct {
 	// PollOnly looks for jobs once a second. Without it LISTEN tells of new
 	// jobs, which doesn't work through a pooler.
 	PollOnly bool
-	Logger   *slog.Logger
-	Registry prometheus.Registerer // gets the figures of the jobs; nil for none
-	Observe  func(Outcome)         // called with what came of each attempt; nil for none
+	// Embeddings makes vectors of the messages that are appended, and of those that
+	// lack one. nil makes none, and costs nothing.
+	Embeddings *embed.Service
+	Logger     *slog.Logger
+	Registry   prometheus.Registerer // gets the figures of the jobs; nil for none
+	Observe    func(Outcome)         // called with what came of each attempt; nil for none
 }
 
 // A Worker queues compactions in the transactions of appends, and runs them in
@@ -52,6 +56,8 @@ type Worker struct {
 	quiet   frontier
 	slice   time.Duration // of a job; tests make it shorter
 	sweeper *sweeper      // nil until Start
+
+	embeddings *embed.Service // nil for none
 }
 
 // New returns a Worker. The database must have River's tables, which db.Migrate
@@ -67,7 +73,7 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := &Worker{service: service, pool: pool, queries: db.New(pool), id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, slice: jobSlice}
+	w := &Worker{service: service, pool: pool, queries: db.New(pool), id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, slice: jobSlice, embeddings: cfg.Embeddings}
 	figures := newMetrics(w.Count, cfg.Logger)
 	w.observe = func(o Outcome) {
 		figures.attempts.WithLabelValues(string(o)).Inc()
@@ -82,6 +88,12 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		river.AddWorker(workers, &healer{w: w})
 		config.Workers = workers
 		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}, healingQueue: {MaxWorkers: 1}}
+		if w.embeddings != nil {
+			river.AddWorker(workers, &embedder{w: w})
+			river.AddWorker(workers, &embeddingSweeper{w: w})
+			river.AddWorker(workers, &indexer{w: w})
+			config.Queues[embeddingQueue] = river.QueueConfig{MaxWorkers: embeddingWorkers}
+		}
 	}
 	if w.river, err = river.NewClient(riverpgxv5.New(pool), config); err != nil {
 		return nil, err
@@ -116,7 +128,11 @@ func (w *Worker) Start(ctx context.Context) error {
 	if !w.works {
 		return nil
 	}
-	if err := w.queries.TakeUpJobs(ctx, w.id); err != nil {
+	err := w.queries.TakeUpJobs(ctx, w.id)
+	if err == nil && w.embeddings != nil {
+		err = w.startSweep(ctx)
+	}
+	if err != nil {
 		db.Wrap(&err, "jobs.Worker.Start(%s)", w.id)
 		return err
 	}
@@ -146,10 +162,10 @@ func (w *Worker) Stop(ctx context.Context) error {
 }
 
 // Wants is called before every append, so that an append that can't pass its
-// branch's trigger costs nothing more.
+// branch's trigger costs nothing more. With embeddings every append queues a job.
 func (w *Worker) Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool {
 	_, quiet := w.quiet.below(conversationID, parentID, tokens, messages)
-	return !quiet
+	return !quiet || w.embeddings != nil
 }
 
 // Stored records how far the branch is from its trigger after an append that
@@ -164,6 +180,14 @@ func (w *Worker) Stored(conversationID, parentID, id uuid.UUID, tokens, messages
 // queues one in the append's transaction. Later appends aren't looked at for a
 // while, because the job looks at them before it ends.
 func (w *Worker) Appended(ctx context.Context, store *tree.Store, m tree.Message) (committed func(), err error) {
+	if w.embeddings != nil {
+		if err := w.queueEmbedding(ctx, db.TxOf(ctx), embedding{store.TenantID(), m.ConversationID}); err != nil {
+			return nil, err
+		}
+		if _, quiet := w.quiet.below(m.ConversationID, m.ParentID, m.Tokens, 1); quiet {
+			return func() { w.Stored(m.ConversationID, m.ParentID, m.ID, m.Tokens, 1) }, nil
+		}
+	}
 	found, err := w.service.Check(ctx, store, m.ConversationID, m.ID)
 	if err != nil {
 		return nil, err

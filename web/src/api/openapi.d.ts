@@ -1056,6 +1056,11 @@ export interface components {
             searched: number;
             /** @description Messages among the best that `max_tokens` has no room for. */
             omitted: number;
+            /**
+             * @description Only where the server has an embedding model. `embeddings` says that words and vectors ranked together; `words` that words alone did, as the model gave no vector in time, or no message of the scope has one yet.
+             * @enum {string}
+             */
+            ranking?: "words" | "embeddings";
             data: components["schemas"]["RecallHit"][];
         };
         RecallHit: {

@@ -1,0 +1,77 @@
+-- Vectors of messages, for recall. No query of this file runs where no model for
+-- them is configured. A conversation has at most one vector for each message, of
+-- one model.
+
+-- name: CountUnembedded :one
+-- How many messages of a conversation lack a row of the model. Index entries are
+-- counted, and no message is read.
+select greatest(c.message_count - (select count(*) from embeddings e where e.conversation_id = @conversation_id and e.model = @model), 0)::bigint as missing
+from conversations c
+where c.id = @conversation_id and c.tenant_id = @tenant_id;
+
+-- name: ListUnembedded :many
+-- Messages that lack a row of the model, the newest ids first: what was just
+-- appended is found without reading the rest.
+select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
+left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id and e.there is null
+order by n.id desc
+limit @row_limit;
+
+-- name: SaveEmbeddings :execrows
+-- It runs after LockConversation, so that stamps grow in the order of the
+-- commits. A message that was pruned, or is another one under the same id, gets
+-- none. Empty is no vector.
+insert into embeddings (conversation_id, message_id, model, tenant_key, stamp, vector)
+select @conversation_id, wanted.id, @model, @tenant_key,
+       greatest(@now::bigint, 1 + coalesce((select max(e.stamp) from embeddings e where e.conversation_id = @conversation_id and e.model = @model), 0)),
+       nullif((@vectors::bytea[])[wanted.position], '')
+from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
+join lateral (select n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+where n.version = (@versions::text[])[wanted.position]
+on conflict (conversation_id, message_id) do update set model = excluded.model, stamp = excluded.stamp, vector = excluded.vector;
+
+-- name: ListEmbeddings :many
+-- A conversation's vectors after a stamp, the oldest first, each with the version
+-- of the message that it is of.
+select e.message_id, n.version, e.stamp, e.vector
+from conversations c
+join embeddings e on e.conversation_id = @conversation_id and e.model = @model and e.stamp > @after_stamp and e.vector is not null
+join lateral (select n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = e.message_id offset 0) n on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by e.stamp;
+
+-- name: CopyEmbeddings :exec
+-- For a fork: rows of messages @ids become those of their copies.
+insert into embeddings (conversation_id, message_id, model, tenant_key, stamp, vector)
+select @to_id, (@copies::uuid[])[wanted.position], e.model, e.tenant_key, @stamp, e.vector
+from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
+join lateral (select e.* from embeddings e where e.conversation_id = @conversation_id and e.message_id = wanted.id offset 0) e on true;
+
+-- name: ListConversationsToEmbed :many
+-- The next @row_limit conversations of any tenant by their ids, and whether they
+-- lack rows of the model. For the program itself, and no request.
+select c.id, c.tenant_id, c.message_count, (c.message_count > (select count(*) from embeddings e where e.conversation_id = c.id and e.model = @model))::boolean as lacks
+from (select c.id, c.tenant_id, c.message_count from conversations c where c.id > @after_id order by c.id limit @row_limit) c
+order by c.id;
+
+-- name: ListTenantEmbeddings :many
+-- A tenant's newest vectors. The key is a hash, so a conversation may be another
+-- tenant's: ListTenantsOwn tells.
+select e.conversation_id, e.message_id, e.vector
+from embeddings e
+where e.tenant_key = @tenant_key and e.model = @model and e.vector is not null
+order by e.stamp desc
+limit @row_limit;
+
+-- name: GetEmbeddingSize :one
+-- The dimensions of the next vector after a tenant's newest @beyond; no row where
+-- the tenant has no more.
+select octet_length(e.vector)::integer as dimensions
+from embeddings e
+where e.tenant_key = @tenant_key and e.model = @model and e.vector is not null
+order by e.stamp desc
+offset @beyond::bigint
+limit 1;

@@ -1,0 +1,75 @@
+package embed
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func cosine(a, b []float32) float64 {
+	var ab, aa, bb float64
+	for i := range a {
+		ab += float64(a[i]) * float64(b[i])
+		aa += float64(a[i]) * float64(a[i])
+		bb += float64(b[i]) * float64(b[i])
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// A cosine of a question with the stored form is that of the vectors themselves,
+// within the rounding to bytes.
+func TestCosine(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 64).Draw(t, "dimensions")
+		draw := func(name string) []float32 {
+			return rapid.SliceOfN(rapid.Float32Range(-3, 3), n, n).Filter(func(v []float32) bool {
+				return slices.ContainsFunc(v, func(x float32) bool { return math.Abs(float64(x)) > 0.01 })
+			}).Draw(t, name)
+		}
+		a, b := draw("question"), draw("message")
+		stored := Encode(b)
+		if got, want := VectorOf(a).Cosine(stored, Norm(stored)), cosine(a, b); math.Abs(got-want) > 0.04 {
+			t.Errorf("%f, want %f", got, want)
+		}
+		if got := VectorOf(b).Stored(); !slices.Equal(got, Encode(b)) {
+			for i := range got {
+				if d := int(got[i]) - int(stored[i]); d < -1 || d > 1 {
+					t.Errorf("the stored form of a question's vector is %v, want %v", got, stored)
+				}
+			}
+		}
+	})
+}
+
+func TestCosineExamples(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		a, b []float32
+		want float64
+	}{
+		{[]float32{1, 0}, []float32{2, 0}, 1},
+		{[]float32{1, 0}, []float32{0, 5}, 0},
+		{[]float32{1, 0}, []float32{-0.001, 0}, -1},
+		{[]float32{1, 1}, []float32{1, 0}, math.Sqrt(0.5)},
+		{[]float32{1, 1, 1}, []float32{1, 0}, -1}, // of another model
+	} {
+		stored := Encode(test.b)
+		if got := VectorOf(test.a).Cosine(stored, Norm(stored)); math.Abs(got-test.want) > 0.001 {
+			t.Errorf("%v and %v: %f, want %f", test.a, test.b, got, test.want)
+		}
+	}
+	if (Vector{}).Dimensions() != 0 || (Vector{}).Cosine([]byte{255}, 127) != -1 {
+		t.Error("no vector is near something")
+	}
+	most := make([]float32, 8192)
+	for i := range most {
+		most[i] = 1
+	}
+	stored := Encode(most)
+	if got := VectorOf(most).Cosine(stored, Norm(stored)); math.Abs(got-1) > 0.001 {
+		t.Errorf("the longest vector with itself: %f", got)
+	}
+}

@@ -1,0 +1,296 @@
+package jobs
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func embeddings(t *testing.T, server *llmtest.EmbeddingServer, model string) *embed.Service {
+	t.Helper()
+	e, err := llm.NewOpenAIEmbedder(llm.OpenAIConfig{BaseURL: server.URL(), Model: model, HTTPClient: server.Client()}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return embed.New(embed.Config{Model: e})
+}
+
+// embeddingWorker makes a worker, which isn't started, and the store that appends
+// through it.
+func embeddingWorker(t *testing.T, pool *pgxpool.Pool, id string, e *embed.Service) (*tree.Store, *Worker) {
+	t.Helper()
+	w, err := New(pool, service(t, tree.New(pool), summarize.Config{Settings: summarize.Defaults()}), Config{ID: id, Embeddings: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree.New(pool, tree.WithAppendHook(w), tree.WithEmbeddings()), w
+}
+
+// startWorker starts a worker until stop is called, or the test's end.
+func startWorker(t *testing.T, w *Worker) (stop func()) {
+	t.Helper()
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := w.Stop(ctx); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// lacking counts messages without a row of the model.
+func lacking(t *testing.T, pool *pgxpool.Pool, model string) int {
+	t.Helper()
+	return count(t, pool, `select count(*) from nodes n where n.kind = 'message'
+		and not exists (select from embeddings e where e.conversation_id = n.conversation_id and e.message_id = n.id and e.model = $1)`, model)
+}
+
+func unfinishedJobs(t *testing.T, pool *pgxpool.Pool) int {
+	t.Helper()
+	return count(t, pool, "select count(*) from river_job where kind = 'embedding' and state not in ('completed', 'cancelled', 'discarded')")
+}
+
+// What is appended gets a vector, of every tenant and branch. What was there
+// before the model, or before a change of the model, gets one as well.
+func TestEveryMessageIsEmbedded(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	server := llmtest.NewEmbeddingServer(t, []string{"talk"})
+	plain := tree.New(pool).ForTenant("old")
+	talk(t, plain, conversation(t, plain), uuid.Nil, 50)
+
+	store, w := embeddingWorker(t, pool, "one", embeddings(t, server, "small"))
+	stop := startWorker(t, w)
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 3)
+	talk(t, store, id, head.ParentID, 2)
+	add(t, store, id, head.ID, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}`)
+	eventually(t, "vectors of all messages", func() bool { return lacking(t, pool, "small") == 0 && unfinishedJobs(t, pool) == 0 })
+	if n := count(t, pool, "select count(*) from embeddings where vector is null"); n != 1 {
+		t.Errorf("%d messages say nothing to embed, want 1", n)
+	}
+	for _, texts := range server.Inputs() {
+		if len(texts) > 64 {
+			t.Errorf("a request has %d texts", len(texts))
+		}
+	}
+
+	stop()
+	_, other := embeddingWorker(t, pool, "two", embeddings(t, server, "large"))
+	startWorker(t, other)
+	eventually(t, "vectors of the other model", func() bool { return lacking(t, pool, "large") == 0 })
+}
+
+// Without a model no job is queued and no table of vectors is read, and an append
+// is one round trip. With one it is a transaction of five.
+func TestAppendsRoundTrips(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewEmbeddingServer(t)
+	for name, test := range map[string]struct {
+		e    *embed.Service
+		want int
+		jobs int
+	}{"without a model": {nil, 1, 0}, "with a model": {embeddings(t, server, "fake"), 5, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trips := &tripTracer{}
+			pool, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 2, Tracer: trips})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			store, _ := embeddingWorker(t, pool, "one", test.e)
+			id := conversation(t, store)
+			head := talk(t, store, id, uuid.Nil, 2) // statements are prepared, and the room of the branch is known
+			trips.n.Store(0)
+			add(t, store, id, head.ID, `{"role":"user","content":"One more."}`)
+			if n := int(trips.n.Load()); n != test.want {
+				t.Errorf("%d round trips, want %d", n, test.want)
+			}
+			if n := count(t, pool, "select count(*) from river_job"); n != test.jobs {
+				t.Errorf("%d jobs, want %d", n, test.jobs)
+			}
+		})
+	}
+}
+
+// A tripTracer counts round trips, those within transactions as well.
+type tripTracer struct{ n atomic.Int64 }
+
+func (c *tripTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.n.Add(1)
+	return ctx
+}
+func (c *tripTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (c *tripTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	c.n.Add(1)
+	return ctx
+}
+func (c *tripTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (c *tripTracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// While the provider fails, appends go on and the job waits without an attempt.
+// Once it answers, every message gets its vector.
+func TestBrokenProviderOnlyDelaysVectors(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	server := llmtest.NewEmbeddingServer(t)
+	server.Fail(func([]string) *llmtest.Failure { return &llmtest.Failure{Status: http.StatusServiceUnavailable} })
+	store, w := embeddingWorker(t, pool, "one", embeddings(t, server, "fake"))
+	startWorker(t, w)
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 2)
+	eventually(t, "a failed request", func() bool { return len(server.Inputs()) > 0 })
+	talk(t, store, id, head.ID, 2)
+	eventually(t, "the job's wait", func() bool {
+		return count(t, pool, "select count(*) from river_job where kind = 'embedding' and state in ('scheduled', 'available') and attempt = 0") == 1
+	})
+	server.Fail(nil)
+	eventually(t, "all vectors", func() bool { return lacking(t, pool, "fake") == 0 && unfinishedJobs(t, pool) == 0 })
+}
+
+// A text that the provider refuses keeps no other from its vector, and is not
+// asked for again. A refusal of all texts speaks of the model: nothing is given up.
+func TestRefusedTexts(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	store := tree.New(pool)
+	server := llmtest.NewEmbeddingServer(t)
+	e := embeddings(t, server, "fake")
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 5)
+	bad := add(t, store, id, head.ID, `{"role":"user","content":"forbidden"}`)
+	server.Fail(func([]string) *llmtest.Failure { return &llmtest.Failure{Status: http.StatusNotFound} })
+	if saved, left, err := e.Step(t.Context(), store, id); saved != 0 || left != 11 || err == nil {
+		t.Errorf("an unknown model: %d saved, %d left, %v", saved, left, err)
+	}
+	refuse := func(text string) bool { return text == "forbidden" || text == "f" || text == "fo" }
+	server.Fail(func(texts []string) *llmtest.Failure {
+		if slices.ContainsFunc(texts, refuse) {
+			return &llmtest.Failure{Status: http.StatusBadRequest}
+		}
+		return nil
+	})
+	if saved, left, err := e.Step(t.Context(), store, id); saved != 11 || left != 0 || err != nil {
+		t.Errorf("%d saved, %d left, %v", saved, left, err)
+	}
+	if n := count(t, pool, "select count(*) from embeddings where message_id = $1 and vector is null", bad.ID); n != 1 {
+		t.Error("the refused text is not marked")
+	}
+	if n := count(t, pool, "select count(*) from embeddings where vector is not null"); n != 10 {
+		t.Errorf("%d vectors, want 10", n)
+	}
+}
+
+// A server that is killed amid a request leaves a running job, which it takes up
+// when it starts again.
+func TestKilledServersEmbeddingGoesOn(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	server := llmtest.NewEmbeddingServer(t)
+	store, w := embeddingWorker(t, pool, "killed", embeddings(t, server, "fake"))
+	talk(t, store, conversation(t, store), uuid.Nil, 2)
+	// As a kill -9 leaves it: running, by a server that is no more.
+	if _, err := pool.Exec(t.Context(), "update river_job set state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{other,killed}'"); err != nil {
+		t.Fatal(err)
+	}
+	startWorker(t, w)
+	eventually(t, "all vectors", func() bool { return lacking(t, pool, "fake") == 0 && unfinishedJobs(t, pool) == 0 })
+}
+
+// A message that is appended while the job is about to end gets its vector.
+func TestAppendWhileAnEmbeddingEnds(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	server := llmtest.NewEmbeddingServer(t)
+	store, w := embeddingWorker(t, pool, "one", embeddings(t, server, "fake"))
+	startWorker(t, w)
+	id := conversation(t, store)
+	var head tree.Message
+	for range 60 {
+		head = talk(t, store, id, head.ID, 1)
+	}
+	eventually(t, "all vectors", func() bool { return unfinishedJobs(t, pool) == 0 })
+	if n := lacking(t, pool, "fake"); n != 0 {
+		t.Errorf("no job is left, and %d messages lack a vector", n)
+	}
+}
+
+// A job doesn't end while a message lacks a vector.
+func TestEmbeddingLooksAgainBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	store, w := embeddingWorker(t, pool, "one", embeddings(t, llmtest.NewEmbeddingServer(t), "fake"))
+	id := conversation(t, store)
+	talk(t, store, id, uuid.Nil, 1)
+	jobID := count(t, pool, "update river_job set state = 'running', attempted_at = now() where kind = 'embedding' returning id")
+	j := &river.Job[embedding]{JobRow: &rivertype.JobRow{ID: int64(jobID), State: rivertype.JobStateRunning}, Args: embedding{store.TenantID(), id}}
+	done, err := (&embedder{w: w}).complete(t.Context(), store, j)
+	if done || err != nil {
+		t.Errorf("done: %t, %v", done, err)
+	}
+	if n := unfinishedJobs(t, pool); n != 1 {
+		t.Errorf("%d jobs are left, want 1", n)
+	}
+}
+
+// Vectors go with their messages, and a fork has its own.
+func TestVectorsGoWithTheirMessages(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	server := llmtest.NewEmbeddingServer(t)
+	e := embeddings(t, server, "fake")
+	store := tree.New(pool, tree.WithEmbeddings())
+	id := conversation(t, store)
+	first := talk(t, store, id, uuid.Nil, 2)
+	last := talk(t, store, id, first.ID, 2)
+	if _, left, err := e.Step(t.Context(), store, id); left != 0 || err != nil {
+		t.Fatal(left, err)
+	}
+	asked := len(server.Inputs())
+	fork, _, err := store.Fork(t.Context(), id, last.ID, tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if saved, left, err := e.Step(t.Context(), store, fork.ID); saved+left != 0 || err != nil || len(server.Inputs()) != asked {
+		t.Errorf("the fork's messages were embedded again: %d, %d, %v", saved, left, err)
+	}
+	if n := count(t, pool, "select count(*) from embeddings e join nodes n using (conversation_id) where n.id = e.message_id and e.conversation_id = $1", fork.ID); n != 8 {
+		t.Errorf("the fork has %d vectors, want 8", n)
+	}
+	if _, err := store.Prune(t.Context(), id, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, pool, "select count(*) from embeddings where conversation_id = $1", id); n != 3 {
+		t.Errorf("after a prune %d vectors, want 3", n)
+	}
+	if err := store.DeleteConversation(t.Context(), fork.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, pool, "select count(*) from embeddings"); n != 3 {
+		t.Errorf("after a deletion %d vectors, want 3", n)
+	}
+}

@@ -1,0 +1,96 @@
+package tree
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// An Embedding is a message's vector, a byte for each dimension.
+type Embedding struct {
+	MessageID uuid.UUID
+	Version   Version // of the message whose text was embedded
+	Vector    []byte  // empty where the message says nothing that can be embedded
+}
+
+// WithEmbeddings tells the Store that messages may have vectors, so that a fork
+// copies them. A Store without it reads no table of vectors.
+func WithEmbeddings() Option {
+	return func(s *Store) { s.embeddings = true }
+}
+
+// Unembedded returns up to limit messages of a conversation that have no row of
+// the model among the vectors, the newest ids first, and how many there are in
+// all. Counting costs an index entry for each message that has a row. An absent
+// conversation is a fault.NotFound.
+func (s *Store) Unembedded(ctx context.Context, conversationID uuid.UUID, model string, limit int) (texts []Text, missing int, err error) {
+	defer db.Wrap(&err, "tree.Unembedded(%s)", conversationID)
+	n, err := s.q.CountUnembedded(ctx, db.CountUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant})
+	if err != nil || n == 0 {
+		return nil, 0, orMissing(err, errConversationNotFound)
+	}
+	rows, err := s.q.ListUnembedded(ctx, db.ListUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant, RowLimit: int32(min(n, int64(limit)))})
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, row := range rows {
+		if err := giveText(db.WalkUpRow(row), func(t Text) error { texts = append(texts, t); return nil }); err != nil {
+			return nil, 0, err
+		}
+	}
+	return texts, int(n), nil
+}
+
+// SaveEmbeddings stores vectors of a model, in place of the messages' vectors of
+// another model, and returns how many it stored. A message that was pruned since,
+// or has another Version, gets none.
+func (s *Store) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, model string, all []Embedding) (saved int, err error) {
+	defer db.Wrap(&err, "tree.SaveEmbeddings(%s, %d)", conversationID, len(all))
+	p := db.SaveEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, TenantKey: db.TenantKey(s.tenant)}
+	for _, e := range all {
+		p.Ids, p.Versions, p.Vectors = append(p.Ids, toUUID(e.MessageID)), append(p.Versions, e.Version.String()), append(p.Vectors, e.Vector)
+	}
+	err = s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, conversationID); err != nil {
+			return err
+		}
+		p.Now = now().UnixMicro()
+		n, err := s.q.SaveEmbeddings(ctx, p)
+		saved = int(n)
+		return err
+	})
+	return saved, err
+}
+
+// Embeddings calls fn with a conversation's vectors of a model that were stored
+// after a stamp, oldest first, each with its stamp. 0 is before all stamps. Of an
+// absent conversation there are none.
+func (s *Store) Embeddings(ctx context.Context, conversationID uuid.UUID, model string, after int64, fn func(Embedding, int64)) (err error) {
+	defer db.Wrap(&err, "tree.Embeddings(%s)", conversationID)
+	for row, err := range db.StreamEmbeddings(ctx, s.h, db.ListEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, AfterStamp: after, TenantID: s.tenant}) {
+		if err != nil {
+			return err
+		}
+		version, err := toVersion(row.Version)
+		if err != nil {
+			return err
+		}
+		fn(Embedding{uuid.UUID(row.MessageID.Bytes), version, row.Vector}, row.Stamp)
+	}
+	return nil
+}
+
+// copyEmbeddings gives a fork's copies the vectors of the copied messages.
+func (s *Store) copyEmbeddings(ctx context.Context, from, to uuid.UUID, ids []pgtype.UUID) error {
+	if !s.embeddings {
+		return nil
+	}
+	copies := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		copies[i] = toUUID(copyID(to, uuid.UUID(id.Bytes)))
+	}
+	return s.q.CopyEmbeddings(ctx, db.CopyEmbeddingsParams{ToID: toUUID(to), Copies: copies, Stamp: now().UnixMicro(), Ids: ids, ConversationID: toUUID(from)})
+}

@@ -112,7 +112,6 @@ func TestReplyFlags(t *testing.T) {
 	t.Parallel()
 	env := []string{"DATABASE_URL=postgres://nowhere.invalid/", "OPENAI_API_KEY=sk-none", "OPENAI_BASE_URL="}
 	for args, want := range map[string]string{
-		"--reply-model my-own":                      "--model-window my-own=TOKENS",
 		"--reply-model gpt-4o --reply-model gpt-4o": "given twice",
 		"--reply-timeout 0s":                        "over 0",
 		"--max-replies-per-tenant 0":                "over 0",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,11 +38,12 @@ func (f *summarizerFlags) model(name string) (summarize.Model, error) {
 	if !models.Reachable() {
 		return summarize.Model{}, fmt.Errorf("the model %s can't be asked: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key", name)
 	}
-	m, err := models.SummaryModel(name)
-	if unknown := new(app.UnknownModelError); errors.As(err, &unknown) {
-		return m, fmt.Errorf("the window of the model %q is not known: give it by --model-window %[1]s=TOKENS", name)
+	models.Summaries = []string{name}
+	made, err := models.SummaryModels()
+	if err != nil {
+		return summarize.Model{}, err
 	}
-	return m, err
+	return made[0], nil
 }
 
 // timed is a model whose calls end in time.

@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	"web":                {},
 	"chat":               {"fault"},
 	"recall":             {"chat", "fault", "tree"},
-	"reply":              {"chat", "fault", "llm", "summarize", "tree"},
+	"reply":              {"chat", "fault", "llm", "recall", "summarize", "tree"},
 	"summarize":          {"chat", "fault", "llm", "summarize/digest", "summarize/prompt", "tokens", "tree"},
 	"summarize/digest":   {"summarize/prompt", "tokens", "tree"},
 	"summarize/jobs":     {"db", "fault", "summarize", "tree"},

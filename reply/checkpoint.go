@@ -65,10 +65,11 @@ func (s *Service) save(r *Reply, a *assignment) bool {
 }
 
 func (s *Service) saveOnce(ctx context.Context, r *Reply, a *assignment) error {
+	parent := r.parent(a.head) // before the text, which may go on below a later one
 	content, refusal := r.text()
 	reasoning, _ := r.thought()
 	return s.store.SaveCheckpoint(ctx, tree.Checkpoint{
-		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active,
+		ConversationID: r.conversation, MessageID: r.messageID, ParentID: parent, MoveHeadFrom: a.active,
 		ServerID: s.cfg.ServerID, Model: r.model, Content: content, Refusal: refusal, Reasoning: reasoning,
 	})
 }
@@ -172,10 +173,13 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 }
 
 // interrupted is the answer that is left of a checkpoint.
-func interrupted(c tree.Checkpoint) tree.NewMessage {
+func interrupted(c tree.Checkpoint) tree.NewMessage { return interruptedBelow(c, step{}) }
+
+// interruptedBelow is that of a reply whose last step is p.
+func interruptedBelow(c tree.Checkpoint, p step) tree.NewMessage {
 	return tree.NewMessage{
 		ID: c.MessageID, Body: partial(c.Content, c.Refusal), Reasoning: c.Reasoning, CreatedAt: c.SavedAt,
-		Metadata: record(c.Model, nil, llm.Response{}, 0, End{Status: StatusStopped, FinishReason: FinishInterrupted}),
+		Metadata: record(c.Model, nil, llm.Response{}, 0, End{HeadID: p.HeadID, Recalled: p.Index, Status: StatusStopped, FinishReason: FinishInterrupted}),
 	}
 }
 

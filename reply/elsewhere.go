@@ -93,8 +93,14 @@ func (s *Service) takeUp(ctx context.Context, c tree.Checkpoint) (m tree.Message
 		return m, false, err
 	}
 	added := addedIn(state.Metadata)
+	var last step
+	if saved, err := store.Checkpoint(ctx, c.ConversationID, c.MessageID); err == nil {
+		if _, last, err = stepAt(ctx, store, c.ConversationID, saved.ParentID, c.MessageID); err != nil {
+			return m, false, err
+		}
+	}
 	answer := func(c tree.Checkpoint) tree.NewMessage {
-		m := interrupted(c)
+		m := interruptedBelow(c, last)
 		m.Metadata = withMembers(m.Metadata, added)
 		return m
 	}
@@ -135,7 +141,7 @@ func (s *Service) findElsewhere(ctx context.Context, conversationID, messageID u
 		}
 		switch {
 		case saved:
-			return s.follow(c, state), nil
+			return s.follow(ctx, c, state)
 		case told && state.State == tree.StateEnded:
 			return endedReply(state, endFrom(state.Metadata)), nil
 		}
@@ -197,15 +203,32 @@ func membersOf(object json.RawMessage) map[string]json.RawMessage {
 
 // follow gives a reply that reads what another server saves. It begins with the
 // first reader who waits for something.
-func (s *Service) follow(c tree.Checkpoint, state tree.ReplyState) *Reply {
+func (s *Service) follow(ctx context.Context, c tree.Checkpoint, state tree.ReplyState) (*Reply, error) {
+	steps, head, err := stepsAt(ctx, s.store, c.ConversationID, c.ParentID, c.MessageID)
+	if err != nil {
+		return nil, err
+	}
 	r := &Reply{
 		key: s.key(c.ConversationID, c.MessageID), events: newEvents(), ctx: s.closing, cancel: func(error) {}, prepared: make(chan struct{}), ended: make(chan struct{}),
-		place: place{head: c.ParentID}, model: c.Model, metadata: addedIn(state.Metadata),
+		place: place{head: head}, model: c.Model, metadata: addedIn(state.Metadata),
 	}
-	r.started = &Started{MessageID: c.MessageID, ParentID: c.ParentID, Model: c.Model}
+	r.started = &Started{MessageID: c.MessageID, ParentID: head, Model: c.Model}
+	r.stepped(steps...)
 	close(r.prepared)
 	r.pull = sync.OnceFunc(func() { go s.pull(r) })
-	return r
+	return r, nil
+}
+
+// catchUp reads the steps that another server has stored since, up to the parent
+// of what is saved or of the answer.
+func (s *Service) catchUp(ctx context.Context, r *Reply, parentID uuid.UUID) {
+	if r.parent(r.place.head) == parentID {
+		return
+	}
+	steps, _, err := stepsAt(ctx, s.store, r.conversation, parentID, r.messageID)
+	if seen := len(r.recalled()); err == nil && len(steps) > seen {
+		r.change(func() { r.stepped(steps[seen:]...) })
+	}
 }
 
 // pull reads what another server saves of a reply until it ends.
@@ -230,11 +253,15 @@ func (s *Service) pullAll(r *Reply) End {
 		c, err := s.store.Checkpoint(ctx, r.conversation, r.messageID)
 		switch {
 		case err == nil:
+			s.catchUp(ctx, r, c.ParentID)
 			r.grow(c.Reasoning, c.Content, c.Refusal)
 		case errors.Is(err, fault.NotFound):
 			// It is stored, or it ended otherwise.
 			next, err := s.findElsewhere(ctx, r.conversation, r.messageID)
 			if err == nil && next.pull == nil {
+				if m := next.end.Message; m != nil {
+					s.catchUp(ctx, r, m.ParentID)
+				}
 				return *next.end
 			}
 			if errors.Is(err, fault.NotFound) {

@@ -70,6 +70,9 @@ type Request struct {
 	// the head. The prompt's messages are on the branch already, or in
 	// Messages. Ask answers a prompt without a branch.
 	Prompt *Prompt
+	// Recall says whether the model may search the folded messages of the
+	// branch; nil leaves it to the settings. A Prompt and Ask give no recall.
+	Recall *bool
 	// Metadata are members of the answer's metadata. The member "reply" stands
 	// beside them and says how the reply ended.
 	Metadata map[string]json.RawMessage
@@ -196,7 +199,7 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 	if m.Role != tree.RoleAssistant {
 		return nil, errTaken
 	}
-	p := place{head: m.ParentID}
+	p := place{head: endFrom(m.Metadata).headOf(m)}
 	ids := make([]uuid.UUID, len(req.Messages))
 	for i, given := range req.Messages {
 		ids[i] = given.ID
@@ -241,6 +244,7 @@ type assignment struct {
 	instructions json.RawMessage // as a message; nil for none
 	unstored     bool            // of a relay
 	compacted    *Compacted      // nil where no summary was made for the reply
+	recalls      bool            // the model may search the folded messages
 }
 
 // prepare stores the request's messages and reads the context of the head.
@@ -255,6 +259,9 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		a.head = c.HeadID
 	}
 	if err := s.instruct(a, c); err != nil {
+		return nil, err
+	}
+	if err := s.mayRecall(a, c); err != nil {
 		return nil, err
 	}
 	if err := s.checkRoom(ctx, c, req); err != nil {
@@ -282,6 +289,7 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		}
 	}
 	if prompted, err := s.prompt(a, c); prompted || err != nil {
+		a.recalls = false // the model reads what the client shows it
 		return a, err
 	}
 	if err := s.readContext(ctx, a); err != nil {

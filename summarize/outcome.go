@@ -36,8 +36,10 @@ func record(l look, o order) tree.Compaction {
 	return k
 }
 
-// json is the settings as a record has them.
+// json is the settings as a record has them. Recall changes no compaction, so
+// a record is the same with it and without it.
 func (s Settings) json() json.RawMessage {
+	s.Recall = false
 	raw, _ := json.Marshal(s) // numbers and strings always marshal
 	return raw
 }

@@ -83,7 +83,9 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 // retract deletes what is stored of a response, and with its last message the
 // conversation that was made for it.
 func retract(r *server.Request, n NodeID, m tree.Message) error {
-	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int { return notedOf(m.Metadata).Brought })
+	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int {
+		return notedOf(m.Metadata).Brought + reply.EndOf(m).Recalled
+	})
 	if err != nil || left > 0 {
 		return err
 	}

@@ -301,10 +301,11 @@ func (s *Service) untilStored(ctx context.Context, r *Reply, store func() error)
 // tryStore appends the answer. It becomes the active head if that is still the
 // one of the start: who switches to another branch meanwhile stays there.
 func (s *Service) tryStore(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (tree.Message, error) {
-	options := []tree.AppendOption{tree.MoveHeadFrom(a.active)}
+	head := tree.MoveHeadFrom(a.active)
 	if a.request.KeepHead {
-		options[0] = tree.KeepHead()
+		head = tree.KeepHead()
 	}
+	options := []tree.AppendOption{head}
 	parent := r.parent(a.head)
 	if parent != a.head {
 		options = append(options, tree.Behind(a.head))

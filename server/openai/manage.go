@@ -97,16 +97,20 @@ func retract(r *server.Request, n NodeID, m tree.Message) error {
 
 // listInputItems lists what a response answers: its branch above the answer.
 func listInputItems(r *server.Request) (server.Answer, error) {
-	rep, _, err := named(r)
+	rep, end, err := named(r)
 	if err != nil {
 		return nil, err
+	}
+	head := rep.HeadID()
+	if end != nil && end.Message != nil {
+		head = end.Message.ParentID // whose items are those of the head
 	}
 	p, err := ParsePage(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	n := NodeID{rep.ConversationID(), rep.MessageID()}
-	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: rep.HeadID()}, p)
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p)
 	if err != nil {
 		return nil, err
 	}

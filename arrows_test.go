@@ -32,7 +32,7 @@ var arrows = map[string][]string{
 	"chat":               {"fault"},
 	"recall":             {"chat", "fault", "recall/embed", "tree"},
 	"recall/embed":       {"chat", "fault", "llm", "tree"},
-	"reply":              {"chat", "fault", "llm", "summarize", "tree"},
+	"reply":              {"chat", "fault", "llm", "recall", "summarize", "tree"},
 	"summarize":          {"chat", "fault", "llm", "summarize/digest", "summarize/prompt", "tokens", "tree"},
 	"summarize/digest":   {"summarize/prompt", "tokens", "tree"},
 	"summarize/jobs":     {"db", "fault", "llm", "recall/embed", "summarize", "tree"},

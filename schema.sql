@@ -179,7 +179,7 @@ create table reply_checkpoints (
     refusal         text        not null,  -- what the model said instead
     saved_at        timestamptz not null,  -- last sign of life of the reply
     reasoning       text        not null default '', -- what the model thought first; the default serves servers that don't know the column yet
-    marks           bytea       not null default '', -- where each event ends in the texts: three numbers an event, as varints
+    marks           bytea       not null default '', -- where each event ends in the texts: three numbers an event, as varints, all 0 for a message that was stored before the answer
     started         json,                  -- what the first event says of the context; null until the model is asked
 
     primary key (conversation_id, message_id)

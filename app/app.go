@@ -263,6 +263,12 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	c.store = tree.New(pool, append(stores, tree.WithAppendHook(c.worker))...).CheckingSettings(c.contexts.CheckSettings)
 	c.keys = c.db.Keys()
 
+	c.recall = recall.New(cfg.RecallBytes, recall.WithEmbeddings(cfg.Jobs.Embeddings))
+	if err := t.Recall(c.recall); err != nil {
+		return err
+	}
+
+	cfg.Replies.Recall = c.recall
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
 	cfg.Replies.Models, cfg.Replies.ServerID = nil, cfg.Jobs.ID
 	for _, m := range models.replies {
@@ -272,11 +278,6 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 		return err
 	}
 	if err := t.Replies(c.replies); err != nil {
-		return err
-	}
-
-	c.recall = recall.New(cfg.RecallBytes, recall.WithEmbeddings(cfg.Jobs.Embeddings))
-	if err := t.Recall(c.recall); err != nil {
 		return err
 	}
 

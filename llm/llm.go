@@ -35,6 +35,16 @@ type Model interface {
 	Stream(ctx context.Context, req Request, each func(Delta) error) (Response, error)
 }
 
+// CallsTools reports whether a model can call tools. Every model can, except one
+// with a method CallsTools() bool that says no, such as the offline model.
+func CallsTools(m Model) bool {
+	if w, ok := m.(*instrumented); ok {
+		m = w.Model
+	}
+	says, ok := m.(interface{ CallsTools() bool })
+	return !ok || says.CallsTools()
+}
+
 // A Request asks for an answer to a list of messages.
 type Request struct {
 	// Messages are chat-completions message objects. They are sent byte for

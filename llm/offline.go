@@ -24,6 +24,8 @@ type offline struct{ pause time.Duration }
 
 func (offline) Name() string { return "offline" }
 
+func (offline) CallsTools() bool { return false }
+
 func (o offline) Complete(ctx context.Context, req Request) (Response, error) {
 	return o.Stream(ctx, req, func(Delta) error { return nil })
 }

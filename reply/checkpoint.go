@@ -112,7 +112,7 @@ func (s *Service) checkpoint(r *Reply, a *assignment) tree.Checkpoint {
 	r.seal()
 	return tree.Checkpoint{
 		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active, ServerID: s.cfg.ServerID, Model: r.model,
-		Content: string(r.content), Refusal: string(r.refusal), Reasoning: string(r.reasoning), Marks: encodeMarks(r.marks), Started: encodeStarted(r.started),
+		Content: string(r.content), Refusal: string(r.refusal), Reasoning: string(r.reasoning), Marks: encodeMarks(r.marks), Started: encodeStarted(r.started, r.steps...),
 	}
 }
 
@@ -224,8 +224,10 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 
 // interrupted is the answer that is left of a checkpoint. If nothing had come that
 // could be stored, it has no body, and its metadata tell that the reply failed.
-func interrupted(c tree.Checkpoint, metadata json.RawMessage) tree.NewMessage {
-	end := End{Status: StatusStopped, FinishReason: FinishInterrupted}
+// parentID is the last step of the reply, or what it answers.
+func interrupted(c tree.Checkpoint, metadata json.RawMessage) (m tree.NewMessage, parentID uuid.UUID) {
+	parentID, recalled := lastStep(c)
+	end := End{HeadID: c.ParentID, Recalled: recalled, Status: StatusStopped, FinishReason: FinishInterrupted}
 	body := partial(c.Content, c.Refusal)
 	if body == nil {
 		end.Status, end.Err = StatusFailed, errInterrupted
@@ -233,7 +235,7 @@ func interrupted(c tree.Checkpoint, metadata json.RawMessage) tree.NewMessage {
 	return tree.NewMessage{
 		ID: c.MessageID, Body: body, Reasoning: c.Reasoning, CreatedAt: c.SavedAt,
 		Metadata: record(c.Model, addedIn(metadata), llm.Response{}, 0, end),
-	}
+	}, parentID
 }
 
 // newServerID names a server that brought no name.

@@ -33,7 +33,7 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 	case err == nil && m.Role != tree.RoleAssistant:
 		return nil, errTaken
 	case err == nil:
-		p.head = m.ParentID
+		p.head = endFrom(m.Metadata).headOf(m)
 	case !errors.Is(err, fault.NotFound):
 		return nil, err
 	default:

@@ -23,7 +23,8 @@ type Event struct {
 	ID      int
 	Started *Started // the first, unless the reply ended before the model was called
 	Delta   *Delta
-	End     *End // the last
+	Message *tree.Message // a call of recall, or its result, which was stored before the answer
+	End     *End          // the last
 }
 
 // Started says which context the model was given.
@@ -63,6 +64,8 @@ const (
 
 // An End says how a reply ended.
 type End struct {
+	HeadID       uuid.UUID // that was answered; uuid.Nil if it isn't known
+	Recalled     int       // calls of recall and results that are stored between the head and the answer
 	Status       Status
 	Message      *tree.Message // the stored answer; nil if nothing is stored
 	Usage        Usage
@@ -112,8 +115,10 @@ type events struct {
 	reasoning        []byte
 	content, refusal []byte
 	calls            []json.RawMessage
-	thinking, said   time.Time // when the first piece of the reasoning came, and of the answer
+	steps            []tree.Message // that were stored before the answer
+	thinking, said   time.Time      // when the first piece of the reasoning came, and of the answer
 	thoughtCut       bool
+	from             mark // where the answer of the last call of the model begins
 	marks            []mark
 	end              *End
 	broken           error // why there will be no events at all
@@ -124,7 +129,7 @@ type events struct {
 }
 
 // A mark is where an event ends.
-type mark struct{ reasoning, content, refusal, calls int32 }
+type mark struct{ reasoning, content, refusal, calls, steps int32 }
 
 func newEvents() events { return events{changed: make(chan struct{})} }
 
@@ -146,6 +151,7 @@ func (l *events) add(d llm.Delta) (err error) {
 		}
 	}
 	l.change(func() {
+		l.part(&d)
 		l.textBytes += jsonBytes(d.Content) + jsonBytes(d.Refusal)
 		l.callBytes += len(d.ToolCalls)
 		if l.textBytes > maxAnswerBytes || l.callBytes > maxCallBytes {
@@ -226,6 +232,9 @@ func (l *events) size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := cap(l.reasoning) + cap(l.content) + cap(l.refusal) + l.callBytes + 16*cap(l.marks)
+	for _, m := range l.steps {
+		n += len(m.Body) + len(m.Metadata)
+	}
 	if l.end != nil && l.end.Message != nil {
 		n += len(l.end.Message.Body) + len(l.end.Message.Reasoning)
 	}
@@ -274,6 +283,10 @@ func (l *events) after(id int) (found []Event) {
 			from = l.marks[i-1]
 		}
 		to := l.marks[i]
+		if to.steps > from.steps {
+			found = append(found, Event{ID: i + 2, Message: &l.steps[from.steps]})
+			continue
+		}
 		found = append(found, Event{ID: i + 2, Delta: &Delta{
 			Reasoning: string(l.reasoning[from.reasoning:to.reasoning]),
 			Content:   string(l.content[from.content:to.content]), Refusal: string(l.refusal[from.refusal:to.refusal]),
@@ -300,7 +313,7 @@ func (l *events) seal() {
 	if n := len(l.marks); n > 0 {
 		last = l.marks[n-1]
 	}
-	now := mark{int32(len(l.reasoning)), int32(len(l.content)), int32(len(l.refusal)), int32(len(l.calls))}
+	now := mark{int32(len(l.reasoning)), int32(len(l.content)), int32(len(l.refusal)), int32(len(l.calls)), last.steps}
 	few := int(now.reasoning-last.reasoning)+int(now.content-last.content)+int(now.refusal-last.refusal) < sparseBytes && now.calls == last.calls
 	if few && len(l.marks) >= manyEvents && l.end == nil {
 		return

@@ -77,6 +77,9 @@ func (s *Service) pullAll(r *Reply) (End, error) {
 			// It is stored, or it ended otherwise.
 			next, err := s.findElsewhere(ctx, r.conversation, r.messageID)
 			if err == nil && next.pull == nil {
+				if m := next.end.Message; m != nil {
+					s.copySteps(ctx, r, m.ParentID)
+				}
 				return *next.end, nil
 			}
 			if errors.Is(err, fault.NotFound) {
@@ -101,7 +104,7 @@ func (s *Service) copyEvents(ctx context.Context, r *Reply, c tree.Checkpoint) {
 	}
 	whole := int(last.reasoning) <= len(c.Reasoning) && int(last.content) <= len(c.Content) && int(last.refusal) <= len(c.Refusal)
 	r.mu.Lock()
-	started, before := r.started, len(r.marks)
+	started, before, steps := r.started, len(r.marks), r.steps
 	r.mu.Unlock()
 	begins := started == nil && c.Started != nil
 	if begins {
@@ -113,10 +116,29 @@ func (s *Service) copyEvents(ctx context.Context, r *Reply, c tree.Checkpoint) {
 	if !whole || started == nil || !begins && len(marks) <= before {
 		return
 	}
+	if int(last.steps) > len(steps) {
+		parentID, _ := lastStep(c)
+		var err error
+		if steps, err = stepsAt(ctx, s.store, c.ConversationID, parentID, c.MessageID); err != nil || len(steps) < int(last.steps) {
+			return
+		}
+	}
 	r.change(func() {
-		r.started, r.marks = started, marks
+		r.started, r.marks, r.steps = started, marks, steps
 		r.reasoning, r.content, r.refusal = []byte(c.Reasoning[:last.reasoning]), []byte(c.Content[:last.content]), []byte(c.Refusal[:last.refusal])
 	})
+}
+
+// copySteps takes over the steps that another server stored since its last save,
+// up to the parent of the answer. Without them the answer is whole all the same.
+func (s *Service) copySteps(ctx context.Context, r *Reply, parentID uuid.UUID) {
+	if r.parent(r.place.head) == parentID {
+		return
+	}
+	steps, err := stepsAt(ctx, s.store, r.conversation, parentID, r.messageID)
+	if seen := len(r.recalled()); err == nil && len(steps) > seen {
+		r.change(func() { r.stepped(steps[seen:]...) })
+	}
 }
 
 // complete adds what a stored answer has beyond what was saved of it. It runs
@@ -140,8 +162,9 @@ func (r *Reply) complete(answer *tree.Message) {
 	}
 }
 
-// encodeMarks writes where events end in the texts. It ends before the first event
-// with pieces of calls, which aren't saved.
+// encodeMarks writes where events end in the texts. An event in which no text grows
+// is a step. It ends before the first event with pieces of calls, which aren't
+// saved.
 func encodeMarks(marks []mark) []byte {
 	var b []byte
 	var last mark
@@ -161,6 +184,7 @@ func encodeMarks(marks []mark) []byte {
 func decodeMarks(b []byte) (marks []mark) {
 	var m mark
 	for len(b) > 0 {
+		last := m
 		for _, field := range []*int32{&m.reasoning, &m.content, &m.refusal} {
 			n, size := binary.Uvarint(b)
 			if size <= 0 || n > maxMark-uint64(*field) {
@@ -168,6 +192,9 @@ func decodeMarks(b []byte) (marks []mark) {
 			}
 			*field += int32(n)
 			b = b[size:]
+		}
+		if m == last {
+			m.steps++
 		}
 		marks = append(marks, m)
 	}
@@ -182,9 +209,12 @@ type startedNote struct {
 	Context    summarize.Context `json:"context"`
 	SummaryID  *uuid.UUID        `json:"summary_id,omitempty"`
 	Summary    json.RawMessage   `json:"summary,omitempty"`
+
+	StepID *uuid.UUID `json:"step_id,omitempty"` // of the last step
+	Steps  int        `json:"steps,omitempty"`
 }
 
-func encodeStarted(started *Started) json.RawMessage {
+func encodeStarted(started *Started, steps ...tree.Message) json.RawMessage {
 	if started == nil {
 		return nil
 	}
@@ -195,8 +225,21 @@ func encodeStarted(started *Started) json.RawMessage {
 	if c := started.Compacted; c != nil {
 		n.SummaryID, n.Summary = &c.SummaryID, c.Message
 	}
+	if n.Steps = len(steps); n.Steps > 0 {
+		n.StepID = &steps[n.Steps-1].ID
+	}
 	raw, _ := json.Marshal(n) // which is counts, ids and JSON that was read
 	return raw
+}
+
+// lastStep is the message under which the answer of a checkpoint belongs, and how
+// many steps there are above it.
+func lastStep(c tree.Checkpoint) (parentID uuid.UUID, steps int) {
+	var n startedNote
+	if json.Unmarshal(c.Started, &n) != nil || n.StepID == nil {
+		return c.ParentID, 0
+	}
+	return *n.StepID, n.Steps
 }
 
 func (s *Service) decodeStarted(ctx context.Context, c tree.Checkpoint) (*Started, error) {

@@ -21,9 +21,13 @@ func TestMarks(t *testing.T) {
 		var m mark
 		calls := rapid.IntRange(0, 60).Draw(t, "calls")
 		for i := range rapid.IntRange(0, 50).Draw(t, "marks") {
+			last := m
 			m.reasoning += rapid.Int32Range(0, 300).Draw(t, "reasoning")
 			m.content += rapid.Int32Range(0, 300).Draw(t, "content")
 			m.refusal += rapid.Int32Range(0, 300).Draw(t, "refusal")
+			if m == last { // nothing is said in the event of a step
+				m.steps++
+			}
 			if i >= calls {
 				m.calls++
 			}

@@ -24,6 +24,8 @@ type note struct {
 	Code         string `json:"code,omitempty"`         // of the error of a failed one
 
 	SummaryID *uuid.UUID `json:"summary_id,omitempty"` // of the summary that was made for it
+	HeadID    *uuid.UUID `json:"head_id,omitempty"`    // that was answered, where calls of recall stand between
+	Recalled  int        `json:"recalled,omitempty"`   // messages of these calls and their results
 }
 
 // record is the metadata of an answer: how it ended, and what the request adds.
@@ -38,6 +40,9 @@ func record(model string, added map[string]json.RawMessage, res llm.Response, th
 	}
 	if end.Compacted != nil {
 		n.SummaryID = &end.Compacted.SummaryID
+	}
+	if end.Recalled > 0 {
+		n.HeadID, n.Recalled = &end.HeadID, end.Recalled
 	}
 	members := map[string]any{}
 	for name, value := range added {
@@ -62,6 +67,7 @@ func codeOf(err error) string {
 // that no reply made counts as completed.
 func EndOf(m tree.Message) End {
 	end := endFrom(m.Metadata)
+	end.HeadID = end.headOf(m)
 	end.Message, end.Err = &m, butStored(end.Err)
 	return end
 }
@@ -77,6 +83,9 @@ func endFrom(raw json.RawMessage) End {
 	if n.SummaryID != nil {
 		end.Compacted = &Compacted{SummaryID: *n.SummaryID}
 	}
+	if n.HeadID != nil && n.Recalled > 0 && n.Recalled <= maxSteps {
+		end.HeadID, end.Recalled = *n.HeadID, n.Recalled
+	}
 	if n.Usage != nil {
 		end.Usage = *n.Usage
 	}
@@ -89,6 +98,14 @@ func endFrom(raw json.RawMessage) End {
 		end.Err = fault.New(kind, code, "", "The model failed. Ask again for another try, which makes a sibling.")
 	}
 	return end
+}
+
+// headOf is the message that a stored answer answers.
+func (e End) headOf(m tree.Message) uuid.UUID {
+	if e.Recalled > 0 {
+		return e.HeadID
+	}
+	return m.ParentID
 }
 
 // knownFault is a kind and a code that callers may rely on, whatever the metadata

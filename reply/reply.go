@@ -26,8 +26,12 @@
 // stays so: a server that was only stalled stops its model and tells what was
 // told.
 //
+// A reply with recall gives the model a function that searches the folded
+// messages of the branch. The calls and their results become messages between
+// the head and the answer. Any other tool is the client's to run: it sends the
+// results and asks again.
+//
 // The package speaks no HTTP and writes no event's text: package server does.
-// It runs no tools: the client sends their results and asks again.
 package reply
 
 import (
@@ -44,6 +48,7 @@ import (
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -64,6 +69,7 @@ type Config struct {
 	Store    *tree.Store        // of any tenant; see ForTenant
 	Contexts *summarize.Service // over the same store
 
+	Recall   *recall.Service   // searches for replies with recall; nil is a service with its own indexes
 	Models   []llm.Model       // the first answers where a request names none; none at all: the offline model
 	Aliases  map[string]string // further names of Models, by which requests may ask for them
 	Families llm.Families      // says how large the models' windows are; nil is llm.KnownFamilies
@@ -125,6 +131,9 @@ func New(cfg Config) (*Service, error) {
 		case alias == "" || !seen[name]:
 			return nil, fmt.Errorf("reply.New: the alias %q stands for %q, which is no model that answers", alias, name)
 		}
+	}
+	if cfg.Recall == nil {
+		cfg.Recall = recall.New(0)
 	}
 	if cfg.Families == nil {
 		cfg.Families = llm.KnownFamilies()

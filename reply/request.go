@@ -69,6 +69,9 @@ type Request struct {
 	// the head. The prompt's messages are on the branch already, or in
 	// Messages. Ask answers a prompt without a branch.
 	Prompt *Prompt
+	// Recall says whether the model may search the folded messages of the
+	// branch; nil leaves it to the settings. A Prompt and Ask give no recall.
+	Recall *bool
 	// Metadata are members of the answer's metadata. The member "reply" stands
 	// beside them and says how the reply ended.
 	Metadata map[string]json.RawMessage
@@ -194,6 +197,7 @@ type assignment struct {
 	instructions json.RawMessage // as a message; nil for none
 	unstored     bool            // of a relay
 	compacted    *Compacted      // nil where no summary was made for the reply
+	recalls      bool            // the model may search the folded messages
 }
 
 // prepare stores the request's messages and reads the context of the head.
@@ -208,6 +212,9 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		a.head = c.HeadID
 	}
 	if err := s.instruct(a, c); err != nil {
+		return nil, err
+	}
+	if err := s.mayRecall(a, c); err != nil {
 		return nil, err
 	}
 	if err := s.checkRoom(ctx, c, req); err != nil {
@@ -235,6 +242,7 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		}
 	}
 	if prompted, err := s.prompt(a, c); prompted || err != nil {
+		a.recalls = false // the model reads what the client shows it
 		return a, err
 	}
 	if err := s.readContext(ctx, a); err != nil {

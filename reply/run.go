@@ -56,9 +56,10 @@ func (s *Service) newReply(ctx context.Context, req Request) *Reply {
 func storedReply(m tree.Message) *Reply {
 	r := &Reply{
 		key: key{conversation: m.ConversationID, messageID: m.ID}, events: newEvents(), cancel: func(error) {},
-		prepared: make(chan struct{}), ended: make(chan struct{}), place: place{head: m.ParentID},
+		prepared: make(chan struct{}), ended: make(chan struct{}),
 	}
 	end := EndOf(m)
+	r.place.head = end.headOf(m)
 	r.only, r.end = true, &end
 	close(r.prepared)
 	close(r.ended)
@@ -207,17 +208,17 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 	r.change(func() {
 		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context, Compacted: a.compacted}
 	})
-	res, err := a.model.Stream(ctx, llm.Request{
+	res, err := s.ask(ctx, r, a, llm.Request{
 		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
 		Options: a.request.Options, Extra: a.request.Extra,
-	}, r.add)
+	})
 	return s.conclude(ctx, r, a, res, err)
 }
 
 // conclude tells how the reply ended and stores what it came to.
 func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm.Response, err error) End {
 	end := End{
-		Status: StatusCompleted, FinishReason: plainWord(res.FinishReason), Compacted: a.compacted,
+		HeadID: a.head, Recalled: len(r.recalled()), Status: StatusCompleted, FinishReason: plainWord(res.FinishReason), Compacted: a.compacted,
 		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, CachedTokens: res.CachedTokens, ReasoningTokens: res.ReasoningTokens},
 	}
 	body := res.Message
@@ -255,7 +256,7 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 		return s.told(ctx, r, err)
 	}
 	if err != nil {
-		return End{Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Compacted: end.Compacted, Err: err}
+		return End{HeadID: a.head, Recalled: end.Recalled, Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Compacted: end.Compacted, Err: err}
 	}
 	if a.unstored {
 		end.Message = &m
@@ -278,10 +279,20 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 			ConversationID: r.conversation, ID: answer.ID, Role: tree.RoleAssistant, Body: answer.Body, Reasoning: answer.Reasoning, Metadata: answer.Metadata, CreatedAt: answer.CreatedAt,
 		}, nil
 	}
+	var m tree.Message
+	err := s.untilStored(ctx, r, func() (err error) {
+		m, err = s.tryStore(ctx, r, a, answer)
+		return err
+	})
+	return m, err
+}
+
+// untilStored calls store until it succeeds, is refused, or ctx ends.
+func (s *Service) untilStored(ctx context.Context, r *Reply, store func() error) error {
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
-		m, err := s.tryStore(ctx, r, a, answer)
+		err := store()
 		if err == nil || fault.Refused(err) || errors.Is(err, tree.ErrReplyLost) {
-			return m, err
+			return err
 		}
 		s.log.WarnContext(ctx, "an answer could not be stored yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
 		timer := time.NewTimer(pause)
@@ -289,7 +300,7 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return tree.Message{}, err
+			return err
 		}
 	}
 }
@@ -312,7 +323,11 @@ func (s *Service) tryStore(ctx context.Context, r *Reply, a *assignment, answer 
 	if r.saving.claimed {
 		options = append(options, tree.EndsReply(s.cfg.ServerID))
 	}
-	m, _, err = s.store.Append(ctx, a.request.ConversationID, a.head, answer, options...)
+	parent := r.parent(a.head)
+	if parent != a.head {
+		options = append(options, tree.Behind(a.head))
+	}
+	m, _, err = s.store.Append(ctx, a.request.ConversationID, parent, answer, options...)
 	r.saving.over = err == nil
 	return m, err
 }
@@ -324,7 +339,7 @@ func (s *Service) report(ctx context.Context, r *Reply, a *assignment, end End, 
 		slog.String("tenant_id", r.tenant), slog.Any("conversation_id", r.conversation), slog.Any("message_id", r.messageID), slog.Any("head_id", a.head),
 		slog.String("model", r.model), slog.String("status", string(end.Status)), slog.Bool("stored", end.Message != nil && !a.unstored), slog.Bool("complete", a.context.Complete),
 		slog.Int("context_tokens", a.context.Usage.ContextTokens), slog.Int("prompt_tokens", end.Usage.PromptTokens),
-		slog.Int("completion_tokens", end.Usage.CompletionTokens), slog.Int64("duration_ms", took.Milliseconds()),
+		slog.Int("completion_tokens", end.Usage.CompletionTokens), slog.Int("recalled", end.Recalled), slog.Int64("duration_ms", took.Milliseconds()),
 	}
 	if end.Err != nil {
 		level = slog.LevelWarn

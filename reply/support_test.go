@@ -137,6 +137,7 @@ type heard struct {
 	reasoning        strings.Builder
 	content, refusal strings.Builder
 	calls            []json.RawMessage
+	steps            []tree.Message
 	started          *Started
 	end              *End
 	last             int
@@ -159,6 +160,8 @@ func (h *heard) take(events []Event) error {
 			h.content.WriteString(e.Delta.Content)
 			h.refusal.WriteString(e.Delta.Refusal)
 			h.calls = append(h.calls, e.Delta.ToolCalls...)
+		case e.Message != nil:
+			h.steps = append(h.steps, *e.Message)
 		case e.End != nil:
 			h.end = e.End
 		}

@@ -42,6 +42,13 @@ func (r *Request) window() (w summarize.Window, err error) {
 		}
 		w.ReservedTokens = &n
 	}
+	if recall := r.Query("recall"); recall != nil {
+		says := *recall == "true"
+		if !says && *recall != "false" {
+			return w, problemf(CodeInvalidParameter, "recall", "It must be true or false.")
+		}
+		w.Recall = &says
+	}
 	if most := r.Query("max_context_tokens"); most != nil {
 		w.MaxContextTokens, err = parseTokens(*most, 1, "max_context_tokens")
 	} else if model := r.Query("model"); model != nil {

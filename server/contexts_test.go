@@ -51,6 +51,7 @@ var badContexts = []badInput{
 	{name: "reserve negative", method: "GET", path: contextPath + "?reserved_tokens=-1", status: 400, code: CodeInvalidSetting, field: "reserved_tokens"},
 	{name: "reserve of the whole window", method: "GET", path: contextPath + "?max_context_tokens=1000&reserved_tokens=1000", status: 400, code: CodeInvalidSetting, field: "reserved_tokens", detail: []string{"less than max_context_tokens, which is 1000"}},
 	{name: "no model known", method: "GET", path: contextPath + "?model=gpt-4o", status: 400, code: CodeUnknownModel, field: "model", detail: []string{"max_context_tokens"}},
+	{name: "recall neither true nor false", method: "GET", path: contextPath + "?recall=1", status: 400, code: CodeInvalidParameter, field: "recall", detail: []string{"true or false"}},
 	{name: "context of a summary", method: "GET", path: conversationPathOf + "/branches/{{c.summary}}/context", status: 404, code: CodeMessageNotFound},
 	{name: "context of an absent head", method: "GET", path: conversationPathOf + "/branches/{{absent}}/context", status: 404, code: CodeMessageNotFound},
 	{name: "context of no branch", method: "GET", path: "/v1/conversations/{{empty}}/branches/active/context", status: 404, code: CodeNoActiveHead},

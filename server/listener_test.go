@@ -161,7 +161,7 @@ func (l *listener) next() (serverEvent, error) {
 	}
 	conformsEvent(l.t, e)
 	switch e.name {
-	case "reply.started":
+	case "reply.started", "reply.message":
 	case "reply.reasoning":
 		var d struct{ Reasoning string }
 		if err := json.Unmarshal([]byte(e.data), &d); err != nil || d.Reasoning == "" {
@@ -213,7 +213,7 @@ func (l *listener) until(n int) {
 }
 
 var eventSchemas = map[string]string{
-	"reply.started": "ReplyStarted", "reply.reasoning": "ReplyReasoning", "reply.delta": "ReplyDelta", "reply.completed": "ReplyCompleted", "reply.stopped": "ReplyStopped", "reply.failed": "ReplyFailed",
+	"reply.started": "ReplyStarted", "reply.reasoning": "ReplyReasoning", "reply.delta": "ReplyDelta", "reply.message": "ReplyMessageStored", "reply.completed": "ReplyCompleted", "reply.stopped": "ReplyStopped", "reply.failed": "ReplyFailed",
 	"stream.closed": "Problem",
 }
 

@@ -100,6 +100,8 @@ func eventOf(e reply.Event) (name string, data []byte, err error) {
 	case e.Started != nil:
 		data, err = startedJSON(e.Started)
 		return "reply.started", data, err
+	case e.Message != nil:
+		return "reply.message", append(e.Message.AppendJSON([]byte(`{"message":`)), '}'), nil
 	case e.Delta != nil && e.Delta.Reasoning != "":
 		data, err = encode(struct {
 			Reasoning string `json:"reasoning"`

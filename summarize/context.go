@@ -93,10 +93,14 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		c.add(part{PartPrefix, m.ID, m.Tokens}, m.Body)
 	}
 	if v.Summary != nil {
-		c.add(part{PartSummary, v.Summary.ID, v.Summary.Tokens}, prompt.Shown(v.Summary.Body))
+		body, cost := prompt.Shown(v.Summary.Body), v.Summary.Tokens
+		if s.Recall {
+			body, cost = prompt.WithRecall(body), cost+prompt.RecallTokens(count)
+		}
+		c.add(part{PartSummary, v.Summary.ID, cost}, body)
 		c.Summary = contextSummary(v.Summary)
 		c.Counts.Kept = len(v.Summary.Range.KeptIDs)
-		used += v.Summary.Tokens
+		used += cost
 	}
 	costs, gaps := link(v.Tail, count)
 	start := fit(v.Tail, costs, b.Available-used)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -34,6 +35,11 @@ func (s *Service) look(ctx context.Context, conversationID, headID uuid.UUID, o 
 		return l, err
 	}
 	l.view.Tail = weigh(l.view.Tail, s.count)
+	if summary := l.view.Summary; summary != nil && l.settings.Recall {
+		shown := *summary
+		shown.Tokens += prompt.RecallTokens(s.count)
+		l.view.Summary = &shown
+	}
 	if l.view, err = s.withTask(ctx, l.view, l.settings); err != nil {
 		return l, err
 	}

@@ -36,9 +36,13 @@ func record(l look, o order) tree.Compaction {
 	return k
 }
 
-// json is the settings as a record has them.
+// json is the settings as a record has them. Recall changes no compaction, and
+// is left out.
 func (s Settings) json() json.RawMessage {
-	raw, _ := json.Marshal(s) // numbers and strings always marshal
+	raw, _ := json.Marshal(struct { // numbers and strings always marshal
+		Settings
+		Recall *bool `json:"recall,omitempty"` // stands for that of Settings
+	}{Settings: s})
 	return raw
 }
 

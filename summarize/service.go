@@ -98,9 +98,10 @@ func (s *Service) over(store *tree.Store) *Service {
 
 // A Window overrides the settings about the model that reads the context.
 type Window struct {
-	MaxContextTokens int  // 0: as the settings say
-	ReservedTokens   *int // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
-	BesideTokens     int  // reserved in addition, for input of the model beside the context
+	MaxContextTokens int   // 0: as the settings say
+	ReservedTokens   *int  // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
+	BesideTokens     int   // reserved in addition, for input of the model beside the context
+	Recall           *bool // whether the context says that its folded messages can be searched; nil: as the settings say
 }
 
 func (w Window) over(s Settings) (Settings, error) {
@@ -113,6 +114,9 @@ func (w Window) over(s Settings) (Settings, error) {
 	}
 	if w.ReservedTokens != nil {
 		s.ReservedTokens = *w.ReservedTokens
+	}
+	if w.Recall != nil {
+		s.Recall = *w.Recall
 	}
 	if s.ReservedTokens >= 0 && w.BesideTokens > 0 {
 		s.ReservedTokens = min(s.ReservedTokens+w.BesideTokens, math.MaxInt32)

@@ -31,6 +31,7 @@ type Settings struct {
 	Digest              DigestUse `json:"digest"`                // when the offline digest stands in for a model; "" stands for always where no model writes summaries, else for when_needed
 	KeepFirstUser       KeepFirst `json:"keep_first_user"`       // whether the first user message stays verbatim, as if it were pinned
 	Instructions        string    `json:"instructions"`          // for every summary, besides those of a demand
+	Recall              bool      `json:"recall"`                // replies may search what is folded, and contexts say so
 }
 
 // LookAhead says which of the messages after the cutoff a summarizer reads.

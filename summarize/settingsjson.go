@@ -55,6 +55,8 @@ func setField(field reflect.Value, value json.RawMessage) (reason string) {
 		return "It must be a whole number."
 	case field.Kind() == reflect.Float64:
 		return "It must be a number."
+	case field.Kind() == reflect.Bool:
+		return "It must be true or false."
 	}
 	return "It must be a string."
 }

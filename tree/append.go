@@ -31,7 +31,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.atHead {
+	if o.atHead || o.aside || o.behind != uuid.Nil {
 		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
 		if err != nil {
 			return Message{}, false, err
@@ -220,11 +220,16 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
 			return err
 		}
-		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, o.moves(uuid.UUID(c.HeadID.Bytes)), o.hashed); err != nil {
+		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, o.moves(uuid.UUID(c.HeadID.Bytes)), o); err != nil {
 			return err
 		}
 		created = true
 		last := out[len(out)-1]
+		if o.endsReplyOf != "" {
+			if err := s.endCheckpoint(ctx, conversationID, last.ID, o.endsReplyOf); err != nil {
+				return err
+			}
+		}
 		switch tokens := sumTokens(drafts); {
 		case s.hook == nil:
 		case s.hook.Wants(conversationID, parentID, tokens, len(drafts)):
@@ -284,13 +289,13 @@ func missingInChain(i int) error {
 	return conflict(fmt.Sprintf("messages[%d].id", i), "The messages before this one are stored, and this one isn't. Send those that are missing as a chain of their own.")
 }
 
-func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, moveHead, hashed bool) ([]Message, error) {
+func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, moveHead bool, o appendOptions) ([]Message, error) {
 	calls, err := s.callsAt(ctx, conversationID, parentID)
 	if err != nil {
 		return nil, err
 	}
 	p := root
-	if hashed {
+	if o.hashed {
 		p.hash = &chat.PathHash{}
 	}
 	if parentID != uuid.Nil {
@@ -299,6 +304,16 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 			return nil, err
 		}
 		p = placeOf(row.Node)
+	}
+	if o.behind != uuid.Nil {
+		row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(o.behind), TenantID: s.tenant})
+		if err != nil {
+			return nil, err
+		}
+		p.hash = placeOf(row.Node).hash
+	}
+	if o.aside {
+		p.hash = nil
 	}
 	count, err := s.q.CountSiblings(ctx, db.CountSiblingsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID)})
 	if err != nil {

@@ -11,6 +11,8 @@ type appendOptions struct {
 	compare  bool // the active head with from
 	from     uuid.UUID
 	hashed   bool // a new root gets a path hash
+	aside    bool // no path hash
+	behind   uuid.UUID
 
 	endsReplyOf string // server that runs the reply whose answer the message is; "" for none
 }
@@ -29,6 +31,15 @@ func KeepHead() AppendOption { return func(o *appendOptions) { o.keepHead = true
 func MoveHeadFrom(headID uuid.UUID) AppendOption {
 	return func(o *appendOptions) { o.compare, o.from = true, headID }
 }
+
+// Aside stores messages that FindPath never finds, as they have no path hash: a
+// client that keeps its history itself doesn't know them.
+func Aside() AppendOption { return func(o *appendOptions) { o.aside = true } }
+
+// Behind gives a message the path hash that it would have as a child of the
+// message id. So FindPath finds it where messages that were stored with Aside
+// stand between id and its parent.
+func Behind(id uuid.UUID) AppendOption { return func(o *appendOptions) { o.behind = id } }
 
 // moves tells whether the append moves the active head.
 func (o appendOptions) moves(headID uuid.UUID) bool {

@@ -151,13 +151,14 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 
 // TakeCheckpoint turns a checkpoint that Checkpoints listed into a message, and
 // deletes the checkpoint, in one transaction. answer makes the message of the
-// checkpoint and of what the request adds to its metadata; a message without a body
-// isn't stored. TakeCheckpoint stores no message, and returns stored false, if the
+// checkpoint and of what the request adds to its metadata, and says under which
+// message it is stored: the checkpoint's parent, or one that was stored with Aside
+// below it. A message without a body isn't stored. TakeCheckpoint stores no message, and returns stored false, if the
 // checkpoint is gone or was saved again, if a message with its id exists, if it was
 // told that the reply ended, or if the parent was pruned. If then nothing tells how
 // the reply ended, it stores the metadata of the message as those of a reply that
 // ended.
-func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(c Checkpoint, added json.RawMessage) NewMessage) (m Message, stored bool, err error) {
+func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(c Checkpoint, added json.RawMessage) (m NewMessage, parentID uuid.UUID)) (m Message, stored bool, err error) {
 	defer db.Wrap(&err, "tree.TakeCheckpoint(%s, %s)", listed.ConversationID, listed.MessageID)
 	err = s.ForTenant(listed.TenantID).inTx(ctx, func(s *Store) error {
 		conversation, err := s.lock(ctx, listed.ConversationID) // as all that write do, before they change anything
@@ -180,13 +181,18 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 		c := listed
 		c.ParentID, c.MoveHeadFrom = uuid.UUID(row.ParentID.Bytes), uuid.UUID(row.MoveHeadFrom.Bytes)
 		c.Model, c.Content, c.Refusal, c.Reasoning = row.Model, row.Content, row.Refusal, row.Reasoning
-		draft := answer(c, state.Metadata)
+		c.Marks, c.Started = row.Marks, row.Started
+		draft, parentID := answer(c, state.Metadata)
 		if draft.Body != nil {
 			head := KeepHead()
 			if c.MoveHeadFrom != uuid.Nil || !conversation.HeadID.Valid {
 				head = MoveHeadFrom(c.MoveHeadFrom)
 			}
-			m, stored, err = s.Append(ctx, c.ConversationID, c.ParentID, draft, head)
+			options := []AppendOption{head}
+			if parentID != c.ParentID {
+				options = append(options, Behind(c.ParentID))
+			}
+			m, stored, err = s.Append(ctx, c.ConversationID, parentID, draft, options...)
 			if err == nil || errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) { // a pruned branch's reply is gone with it
 				return s.DropReplyState(ctx, c.ConversationID, c.MessageID)
 			}

@@ -369,8 +369,8 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 	if err != nil || len(listed) != 1 {
 		t.Fatal(listed, err)
 	}
-	if _, stored, err := s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint, _ json.RawMessage) tree.NewMessage {
-		return tree.NewMessage{ID: c.MessageID, Body: path(c.Content)[0].Raw}
+	if _, stored, err := s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint, _ json.RawMessage) (tree.NewMessage, uuid.UUID) {
+		return tree.NewMessage{ID: c.MessageID, Body: path(c.Content)[0].Raw}, c.ParentID
 	}); err != nil || !stored {
 		t.Fatal(stored, err)
 	}

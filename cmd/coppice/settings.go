@@ -25,6 +25,7 @@ type settingsFlags struct {
 	KeepRatio            *float64 `placeholder:"RATIO" help:"Share that then stays verbatim (0.2)."`
 	SummaryTargetTokens  *int     `placeholder:"TOKENS" help:"Size of a summary (4000)."`
 	Digest               string   `placeholder:"WHEN" help:"When the offline digest writes a summary because no model gave one: when_needed (only where the branch doesn't fit its window), always or never. Without it, when_needed where models write summaries, and always where none does."`
+	Recall               bool     `help:"Let models that answer search the messages that a summary folded, by a function recall that the server answers, and say so in contexts."`
 	StandingInstructions string   `placeholder:"TEXT" help:"What every summary should take care of."`
 }
 
@@ -51,6 +52,9 @@ func (f *settingsFlags) settings(base summarize.Settings) (summarize.Settings, e
 		if ratio != nil {
 			members[name] = *ratio
 		}
+	}
+	if f.Recall {
+		members["recall"] = true
 	}
 	object, err := json.Marshal(members)
 	if err != nil {

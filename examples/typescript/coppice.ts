@@ -59,6 +59,7 @@ type ReplyEvent =
   | { name: 'reply.started'; data: Schemas['ReplyStarted'] }
   | { name: 'reply.reasoning'; data: Schemas['ReplyReasoning'] }
   | { name: 'reply.delta'; data: Schemas['ReplyDelta'] }
+  | { name: 'reply.message'; data: Schemas['ReplyMessageStored'] }
   | { name: 'reply.completed'; data: Schemas['ReplyCompleted'] }
   | { name: 'reply.stopped'; data: Schemas['ReplyStopped'] }
   | { name: 'reply.failed'; data: Schemas['ReplyFailed'] }

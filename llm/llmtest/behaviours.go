@@ -40,6 +40,11 @@ func CallTools(calls ...ToolCall) Behaviour {
 	return answering(reply{calls: calls, finishReason: "tool_calls"})
 }
 
+// SayAndCall answers with a text and then with tool calls.
+func SayAndCall(text string, calls ...ToolCall) Behaviour {
+	return answering(reply{pieces: split(text, 12), calls: calls, finishReason: "tool_calls"})
+}
+
 // Refuse answers with a refusal and no text.
 func Refuse(text string) Behaviour { return answering(reply{refusal: text, finishReason: "stop"}) }
 

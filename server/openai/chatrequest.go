@@ -16,7 +16,7 @@ var passedOn = []string{"tools", "tool_choice", "parallel_tool_calls", "response
 var chatMembers = slices.Concat(passedOn, []string{
 	"model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "temperature", "n", "logprobs",
 	"modalities", "audio", "prediction", "web_search_options", "functions", "function_call", "service_tier", "store", "metadata",
-	"user", "safety_identifier", "prompt_cache_key", "moderation",
+	"user", "safety_identifier", "prompt_cache_key", "moderation", "recall",
 })
 
 // ParseChat reads a request for a chat completion. Its messages keep their

@@ -74,7 +74,7 @@ func begun(r *server.Request, rep *reply.Reply) error {
 func (c Recognition) answer(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
 	ask := reply.Request{
 		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
-		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
+		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, Recall: req.Recall,
 		Metadata: map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo, Completion: t.key})},
 	}
 	if err := r.Replies().CheckModel(req.Model); err != nil { // before anything is stored
@@ -145,6 +145,8 @@ func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer
 			switch {
 			case e.Started != nil:
 				return begin(dst, nil), nil
+			case e.Message != nil:
+				return dst, nil // the server answered its own call
 			case e.Delta != nil:
 				return c.Add(begin(dst, nil), Delta{Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			case e.End.Message == nil && e.End.Err != nil && c == nil:

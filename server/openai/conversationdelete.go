@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -50,10 +51,22 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 	return answerConversation(c)
 }
 
-// pop ends the active branch above its last message. The message stays where
-// other branches begin at it.
+// pop ends the active branch above its last message, and above the calls that
+// the server answered for it. A message stays where other branches begin at it.
 func pop(r *server.Request, c tree.Conversation, last tree.Message) error {
 	_, err := r.Store().PruneLeaf(r.Context(), c.ID, last.ID)
+	for last.ParentID != uuid.Nil {
+		above, missing := r.Store().Message(r.Context(), c.ID, last.ParentID)
+		if missing != nil {
+			return missing
+		}
+		if !reply.IsStep(above) {
+			break
+		}
+		if last = above; err == nil {
+			_, err = r.Store().PruneLeaf(r.Context(), c.ID, last.ID)
+		}
+	}
 	switch {
 	case !errors.Is(err, fault.Conflict):
 		return err

@@ -143,6 +143,9 @@ func branchItems(r *server.Request, c tree.Conversation, p Page, from uuid.UUID)
 				yield(nil, err)
 				return
 			}
+			if reply.IsStep(m) {
+				continue // the server answered it, and no client need
+			}
 			items := storedItems(m)
 			if !p.Ascending {
 				slices.Reverse(items)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -26,17 +27,33 @@ func saidBefore(r *server.Request, c tree.Conversation, messages []said) ([]tree
 	if c.HeadID == uuid.Nil || !retried && !answered {
 		return nil, nil
 	}
-	page, err := r.Store().Transcript(r.Context(), c.ID, c.HeadID, tree.Paging{Limit: len(messages)})
+	stored, err := lastShown(r, c, len(messages))
 	if err != nil {
 		return nil, err
 	}
-	for end := page.Data; len(end) > 0; end = end[1:] {
+	for end := stored; len(end) > 0; end = end[1:] {
 		known := retried && len(end) == len(messages) || slices.ContainsFunc(end, answersAlone)
 		if known && slices.EqualFunc(end, messages[:len(end)], means) {
 			return end, nil
 		}
 	}
 	return nil, nil
+}
+
+// lastShown gives the last messages of the active branch that clients see, n of
+// them at most, oldest first.
+func lastShown(r *server.Request, c tree.Conversation, n int) (shown []tree.Message, err error) {
+	p := tree.Paging{Limit: n}
+	for {
+		page, err := r.Store().Transcript(r.Context(), c.ID, c.HeadID, p)
+		if err != nil {
+			return nil, err
+		}
+		shown = append(slices.DeleteFunc(page.Data, reply.IsStep), shown...)
+		if p.Cursor = page.Next; p.Cursor == "" || len(shown) >= n {
+			return shown[max(0, len(shown)-n):], nil
+		}
+	}
 }
 
 // answersAlone tells whether a message is the answer of a response whose request

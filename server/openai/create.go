@@ -150,7 +150,7 @@ func stored(r *server.Request, entries []Entry) (all []said, err error) {
 func (req *Request) ask() reply.Request {
 	ask := reply.Request{
 		Instructions: req.Instructions, Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
-		HeadAtEnd: true, Background: req.Background,
+		HeadAtEnd: true, Background: req.Background, Recall: req.Recall,
 	}
 	switch {
 	case req.Compact != nil && req.Compact.Threshold > 0:

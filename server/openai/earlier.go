@@ -78,10 +78,12 @@ func (t *try) answerTo(r *server.Request, asked NodeID) (id uuid.UUID, err error
 func (t *try) named(n noted) bool { return n.Try == t.key || n.Completion == t.key }
 
 // newest finds the newest child of a message, or root, that names the request and
-// is as asked for; nil for none.
+// is as asked for; nil for none. Below calls that the server answered, their children
+// are looked at, too.
 func (t *try) newest(r *server.Request, parent NodeID, wanted func(tree.Message) bool) (found *tree.Message, err error) {
+	below := []uuid.UUID{parent.Node}
 	for cursor := ""; ; {
-		page, err := r.Store().Children(r.Context(), parent.Conversation, parent.Node, tree.Paging{Limit: tree.MaxPage, Cursor: cursor})
+		page, err := r.Store().Children(r.Context(), parent.Conversation, below[0], tree.Paging{Limit: tree.MaxPage, Cursor: cursor})
 		if errors.Is(err, fault.NotFound) {
 			return found, nil
 		}
@@ -89,12 +91,17 @@ func (t *try) newest(r *server.Request, parent NodeID, wanted func(tree.Message)
 			return nil, err
 		}
 		for _, m := range page.Data {
-			if t.named(notedOf(m.Metadata)) && wanted(m) {
+			switch {
+			case reply.IsStep(m):
+				below = append(below, m.ID)
+			case t.named(notedOf(m.Metadata)) && wanted(m) && (found == nil || m.ParentID == found.ParentID || !m.CreatedAt.Before(found.CreatedAt)):
 				found = &m
 			}
 		}
 		if cursor = page.Next; cursor == "" {
-			return found, nil
+			if below = below[1:]; len(below) == 0 {
+				return found, nil
+			}
 		}
 	}
 }
@@ -191,7 +198,7 @@ func (t *try) atEnds(r *server.Request, _ *Request, to target) (traces []trace, 
 		}
 		asked := m
 		if note.Echo != nil { // an answer
-			if asked, err = r.Store().Message(r.Context(), c.ID, m.ParentID); err != nil {
+			if asked, err = r.Store().Message(r.Context(), c.ID, reply.EndOf(m).HeadID); err != nil {
 				return nil, err
 			}
 		}

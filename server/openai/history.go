@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -203,17 +204,37 @@ func (e Entry) nodes() (all []NodeID) {
 func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Message, []said, error) {
 	rest, err := opened(r, entries)
 	for err == nil && len(rest) > 0 {
-		var children tree.Page[tree.Message]
-		if children, err = r.Store().Children(r.Context(), at.ConversationID, at.ID, tree.Paging{Limit: maxChildren}); err != nil {
+		var children []tree.Message
+		if children, err = shownBelow(r, at); err != nil {
 			break
 		}
-		i := slices.IndexFunc(children.Data, func(m tree.Message) bool { return means(m, rest[0]) })
+		i := slices.IndexFunc(children, func(m tree.Message) bool { return means(m, rest[0]) })
 		if i < 0 {
 			break
 		}
-		at, rest = &children.Data[i], rest[1:]
+		at, rest = &children[i], rest[1:]
 	}
 	return at, rest, err
+}
+
+// shownBelow gives the messages that clients see below a message. Calls that the
+// server answered are passed over.
+func shownBelow(r *server.Request, at *tree.Message) (shown []tree.Message, err error) {
+	below := []uuid.UUID{at.ID}
+	for looks := 0; looks < len(below) && looks < maxChildren; looks++ {
+		children, err := r.Store().Children(r.Context(), at.ConversationID, below[looks], tree.Paging{Limit: maxChildren})
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range children.Data {
+			if reply.IsStep(m) {
+				below = append(below, m.ID)
+			} else {
+				shown = append(shown, m)
+			}
+		}
+	}
+	return shown, nil
 }
 
 // opened gives the messages of entries. The last compaction item among them stands,

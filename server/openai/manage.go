@@ -83,7 +83,9 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 // retract deletes what is stored of a response, and with its last message the
 // conversation that was made for it.
 func retract(r *server.Request, n NodeID, m tree.Message) error {
-	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int { return notedOf(m.Metadata).Brought })
+	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int {
+		return notedOf(m.Metadata).Brought + reply.EndOf(m).Recalled
+	})
 	if err != nil || left > 0 {
 		return err
 	}
@@ -96,16 +98,20 @@ func retract(r *server.Request, n NodeID, m tree.Message) error {
 
 // listInputItems lists what a response answers: its branch above the answer.
 func listInputItems(r *server.Request) (server.Answer, error) {
-	rep, _, err := named(r)
+	rep, end, err := named(r)
 	if err != nil {
 		return nil, err
+	}
+	head := rep.HeadID()
+	if end != nil && end.Message != nil {
+		head = end.Message.ParentID // whose items are those of the head
 	}
 	p, err := ParsePage(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	n := NodeID{rep.ConversationID(), rep.MessageID()}
-	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: rep.HeadID()}, p)
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ type Request struct {
 	Background    bool
 	Truncate      bool     // fold or leave out messages that don't fit, in place of refusing the request
 	Compact       *Compact // when to compact the branch; nil for never
+	Recall        *bool    // whether the model may search what is folded; nil: as the settings say
 
 	// Temperature, MaxOutputTokens and Extra are for the model. Extra are
 	// further members of the chat-completions request.
@@ -44,7 +45,7 @@ var createMembers = []string{
 	"model", "input", "instructions", "previous_response_id", "conversation", "store", "stream", "stream_options", "background",
 	"truncation", "context_management", "include", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens",
 	"max_tool_calls", "temperature", "top_p", "top_logprobs", "text", "reasoning", "metadata", "user", "safety_identifier",
-	"prompt_cache_key", "service_tier", "prompt", "moderation",
+	"prompt_cache_key", "service_tier", "prompt", "moderation", "recall",
 }
 
 // ParseCreate reads a request for a response. Its errors are of kind
@@ -113,6 +114,10 @@ func (req *Request) readModel(o object) {
 		e.ServiceTier = *tier
 	}
 	req.Stream = o.boolean("stream", false)
+	if o.get("recall") != nil { // of this server alone
+		recall := o.boolean("recall", false)
+		req.Recall = &recall
+	}
 	if options := o.get("stream_options"); options != nil {
 		req.Usage = o.object(options, o.at.member("stream_options"), "include_usage").boolean("include_usage", false)
 	}

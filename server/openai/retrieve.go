@@ -76,7 +76,7 @@ func headOf(end reply.End) uuid.UUID {
 	if end.Message == nil {
 		return uuid.Nil
 	}
-	return end.Message.ParentID
+	return end.HeadID
 }
 
 // follow answers with the events of a reply that come after the number given. Of a
@@ -115,6 +115,8 @@ func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.
 			switch {
 			case e.Started != nil:
 				return compact(begin(dst, turnOf(rep, nil)), e.Started.Compacted, e.Started.ParentID)
+			case e.Message != nil:
+				return dst, nil // the server answered its own call
 			case e.Delta != nil:
 				return s.Add(begin(dst, turnOf(rep, nil)), Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			}

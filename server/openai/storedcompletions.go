@@ -106,7 +106,7 @@ func deleteCompletion(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	pruned, err := r.Store().PruneEnd(r.Context(), n.Conversation, n.Node, tree.Brought)
+	pruned, err := r.Store().PruneEnd(r.Context(), n.Conversation, n.Node, func(m tree.Message) bool { return tree.Brought(m) || reply.IsStep(m) })
 	if err == nil && !pruned {
 		err = r.Store().ChangeMetadata(r.Context(), n.Conversation, n.Node, func(stored json.RawMessage) json.RawMessage {
 			note := notedOf(stored)
@@ -225,6 +225,9 @@ func listCompletionMessages(r *server.Request) (server.Answer, error) {
 	}
 	all := func(yield func(completionMessage, error) bool) {
 		for above, err := range r.Store().Branch(r.Context(), n.Conversation, m.ParentID, 0) {
+			if err == nil && reply.IsStep(above) {
+				continue
+			}
 			item := completionMessage{NodeID{n.Conversation, above.ID}.item(KindMessage, ordinalSaid), above.Body}
 			if !yield(item, err) {
 				return

@@ -85,3 +85,24 @@ func checkWrapped(t interface {
 		t.Errorf("%q makes the structure %s of %s", text, got, roles)
 	}
 }
+
+// TestWithRecall holds that one sentence is added to what Shown gives and all else
+// stays, and that Shown takes it away again.
+func TestWithRecall(t *testing.T) {
+	t.Parallel()
+	for _, body := range []json.RawMessage{
+		wrapSummary("Nothing & <b>all</b>.", nil),
+		wrapSummary("Kept.", []tree.Message{prompttest.UserSays("Never cut in spring.")}),
+		json.RawMessage(`{"role":"user","content":"Imported from elsewhere."}`),
+	} {
+		shown := Shown(body)
+		with := WithRecall(shown)
+		if !Wrapped(with) || Unwrap(with) != Unwrap(body) || string(Shown(with)) != string(shown) {
+			t.Errorf("%s becomes %s", shown, with)
+		}
+		var a, b struct{ Content string }
+		if json.Unmarshal(shown, &a) != nil || json.Unmarshal(with, &b) != nil || strings.Replace(b.Content, recallIntro, "", 1) != a.Content || a.Content == b.Content {
+			t.Errorf("%q becomes %q", a.Content, b.Content)
+		}
+	}
+}

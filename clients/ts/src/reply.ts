@@ -10,6 +10,7 @@ export type ReplyEvent =
   | { event: 'reply.started'; data: Schemas['ReplyStarted'] }
   | { event: 'reply.reasoning'; data: Schemas['ReplyReasoning'] }
   | { event: 'reply.delta'; data: Schemas['ReplyDelta'] }
+  | { event: 'reply.message'; data: Schemas['ReplyMessageStored'] }
   | { event: 'reply.completed'; data: Schemas['ReplyCompleted'] }
   | { event: 'reply.stopped'; data: Schemas['ReplyStopped'] }
   | { event: 'reply.failed'; data: Schemas['ReplyFailed'] }

@@ -507,6 +507,15 @@ export interface paths {
          *     The head, or the message, has to be a user message or a tool's result. Where it is a result, the other calls of its
          *     assistant message need theirs before. Tools are the client's to run: it appends their results and asks again.
          *
+         *     With `recall` true, or where the settings say so, the model is given a function `recall`, which searches the messages
+         *     of the branch that its summary folds. The server answers its calls within the reply, at most 5 times, and stores
+         *     each call and its result as messages between the head and the answer: `reply.message` tells of them. What the model
+         *     says beside such a call is the beginning of the answer. Calls of other functions are the client's, also beside calls
+         *     of `recall` at the same time. `usage` is that of all calls of the model together. The answer's metadata then has
+         *     `head_id`, the message that it answers, and `recalled`, how many messages stand between the two. A model that calls
+         *     no tools, such as `offline`, is not given the function. Where the settings give it and the request has a tool named
+         *     `recall`, the request's stands.
+         *
          *     A branch over its window is compacted first, within a time limit; where that isn't enough, the context goes out as
          *     far as it fits, and `reply.started` says `complete: false`.
          *
@@ -517,6 +526,7 @@ export interface paths {
          *     | `reply.started` | `ReplyStarted` | first: the model is being asked |
          *     | `reply.reasoning` | `ReplyReasoning` | for each piece of what the model thinks, where it shows that; pieces may be put together |
          *     | `reply.delta` | `ReplyDelta` | for each piece of the answer; pieces may be put together |
+         *     | `reply.message` | `ReplyMessageStored` | for each call of `recall`, and each result, when it is stored |
          *     | `reply.completed` | `ReplyCompleted` | last: the answer is stored |
          *     | `reply.stopped` | `ReplyStopped` | last: it was stopped, and what came until then is stored |
          *     | `reply.failed` | `ReplyFailed` | last: no whole answer came; what came until then is stored |
@@ -1153,6 +1163,11 @@ export interface components {
             keep_first_user?: "auto" | "always" | "never";
             /** @description What every summary should take care of, besides what a single compaction is asked for. At most 4,000 bytes. */
             instructions?: string;
+            /**
+             * @description Whether replies may search what is folded, by the function `recall`, and whether contexts say so in the
+             *     introduction of the summary.
+             */
+            recall?: boolean;
         };
         /**
          * @description What the writer of a summary sees of the messages after those that it folds: `recent`, those up to the anchor;
@@ -1565,6 +1580,11 @@ export interface components {
              * @default true
              */
             stream?: boolean;
+            /**
+             * @description Whether the model may search the messages that the branch's summary folds. Without it the settings say so. With
+             *     true, no tool of the request may be named `recall`.
+             */
+            recall?: boolean;
             /** @description Passed on to the model as they are. */
             tools?: Record<string, unknown>[];
             /** @description Passed on to the model as it is. */
@@ -1649,6 +1669,14 @@ export interface components {
             refusal?: string;
             /** @description Pieces of calls as the chat-completions API streams them, with their index. */
             tool_calls?: Record<string, unknown>[];
+        };
+        /**
+         * @description Data of the event `reply.message`: a message that now stands between the head and the answer, an assistant's that
+         *     calls `recall` or the result of such a call. Its metadata name the reply: `{"recall": {"reply_id": …, "head_id": …,
+         *     "index": 1}}`.
+         */
+        ReplyMessageStored: {
+            message: components["schemas"]["Message"];
         };
         /** @description Data of the event `reply.completed`. */
         ReplyCompleted: {
@@ -2367,6 +2395,11 @@ export interface operations {
                 max_context_tokens?: number;
                 /** @description Tokens of the window to leave free, for the answer and what the caller adds. Less than the window. */
                 reserved_tokens?: number;
+                /**
+                 * @description Whether the introduction of the summary says that the function `recall` searches the folded messages. Without it
+                 *     the settings say so. A reply with the same `recall` reads the same bytes.
+                 */
+                recall?: boolean;
                 /**
                  * @description Name of the model that will read it, such as `gpt-4o`, for its window. A name that the server doesn't know is
                  *     refused, and the answer lists those it knows; `max_context_tokens` does without it.

@@ -6,6 +6,7 @@ export type ReplyEvent =
   | { type: 'reply.started'; data: { parent_id: string; message?: Message } }
   | { type: 'reply.reasoning'; data: { reasoning: string } }
   | { type: 'reply.delta'; data: { content?: string; refusal?: string; tool_calls?: ToolCallDelta[] } }
+  | { type: 'reply.message'; data: { message: Message } }
   | { type: 'reply.completed'; data: { message: Message } }
   | { type: 'reply.stopped'; data: { message: Message | null } }
   | { type: 'reply.failed'; data: { status: number; code: string; detail: string; message: Message | null } }

@@ -134,6 +134,13 @@ function take(l: Live, event: ReplyEvent): boolean {
       write(l, 'text', (event.data.content ?? '') + (event.data.refusal ?? ''))
       if (event.data.tool_calls) l.calls.value = merge(l.calls.peek(), event.data.tool_calls)
       return false
+    case 'reply.message':
+      batch(() => {
+        branch.grow(event.data.message)
+        l.parent = event.data.message.id
+        live.value = [...live.value]
+      })
+      return false
     case 'reply.completed':
     case 'reply.stopped':
       finish(l, event.data.message)

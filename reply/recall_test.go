@@ -1,0 +1,366 @@
+package reply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A scripting model gives one answer after the other, and keeps its requests.
+func scripting(answers ...llm.Response) *llmtest.Model {
+	next := 0
+	return &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		if next++; next > len(answers) {
+			return llm.Response{}, fmt.Errorf("request %d has no answer", next)
+		}
+		return answers[next-1], nil
+	}}
+}
+
+func recalls(id, query string) llmtest.ToolCall {
+	arguments, _ := json.Marshal(map[string]string{"query": query})
+	return llmtest.ToolCall{ID: id, Name: "recall", Arguments: string(arguments)}
+}
+
+// sayingToo gives an answer that calls tools a text, too.
+func sayingToo(text string, res llm.Response) llm.Response {
+	res.Text = text
+	res.Message = withCalls(res.Message, text, "", callsOf(res.Message))
+	return res
+}
+
+func callsOf(message json.RawMessage) []json.RawMessage {
+	recalls, others := split(message)
+	return append(recalls, others...)
+}
+
+func costing(prompt, completion int, res llm.Response) llm.Response {
+	res.PromptTokens, res.CompletionTokens, res.CachedTokens = prompt, completion, prompt/2
+	return res
+}
+
+const (
+	siblingSecret = "The password of the orchard gate is quokka-71."
+	branchSecret  = "The password of the orchard gate is wombat-42."
+)
+
+// folded makes a branch of which a summary folds all but the last question. The
+// folded part says the branch's secret, and a branch beside it another one.
+func (f *fixture) folded(t testing.TB, settings string) (id, head uuid.UUID) {
+	t.Helper()
+	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(settings)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := f.say(t, c.ID, uuid.Nil, "user", "Let us speak of the orchard gate.")
+	fork := f.say(t, c.ID, at, "assistant", "Gladly. What of the gate?")
+	beside := f.say(t, c.ID, fork, "user", siblingSecret)
+	f.say(t, c.ID, beside, "assistant", "I keep the password of the orchard gate, quokka-71, in mind.")
+	at = f.say(t, c.ID, fork, "user", branchSecret)
+	for i := range 6 {
+		at = f.say(t, c.ID, at, []string{"assistant", "user"}[i%2], fmt.Sprintf("Tree %d is an apple tree, and stands by the wall.", i))
+	}
+	cutoff := f.say(t, c.ID, at, "assistant", "So many trees.")
+	if _, err := f.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+		AnchorID: cutoff, Body: spoken("user", "They spoke of an orchard.")[0].Body, Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return c.ID, f.say(t, c.ID, cutoff, "user", "What is the gate's password?")
+}
+
+const withRecall = `{"recall":true}`
+
+func (f *fixture) branch(t testing.TB, id, head uuid.UUID) (all []tree.Message) {
+	t.Helper()
+	for m, err := range f.store.Branch(t.Context(), id, head, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// checkCalls fails if a result has no call right above, or a call that isn't of
+// the last message no result right below.
+func checkCalls(t testing.TB, messages []json.RawMessage) {
+	t.Helper()
+	open := map[string]bool{}
+	for i, raw := range messages {
+		m, err := chat.Parse(raw)
+		if err != nil {
+			t.Fatalf("message %d, %s: %v", i, raw, err)
+		}
+		if m.Role == chat.Tool {
+			if !open[m.Answers()] {
+				t.Errorf("message %d answers no open call: %s", i, raw)
+			}
+			delete(open, m.Answers())
+			continue
+		}
+		if len(open) > 0 {
+			t.Errorf("before message %d calls are open: %v", i, open)
+		}
+		for _, call := range m.Calls {
+			open[call.ID] = true
+		}
+	}
+}
+
+func contextOf(t testing.TB, f *fixture, id, head uuid.UUID, says bool) []json.RawMessage {
+	t.Helper()
+	c, err := f.contexts.Context(t.Context(), id, head, summarize.Window{Recall: &says})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Messages
+}
+
+func TestRecallFindsWhatIsFoldedOnItsBranchAlone(t *testing.T) {
+	t.Parallel()
+	m := scripting(
+		costing(100, 7, sayingToo("Let me look.", llmtest.ResponseCalling(recalls("c1", "password of the orchard gate")))),
+		costing(200, 9, llmtest.Response("It is wombat-42.")))
+	f := serve(t, nil, m)
+	id, head := f.folded(t, "")
+	yes := true
+	r := f.ask(t, Request{ConversationID: id, HeadID: head, Recall: &yes})
+	h := hear(t, r)
+	e := h.end
+	if e.Status != StatusCompleted || textOf(t, e.Message) != "Let me look.\n\nIt is wombat-42." || h.content.String() != textOf(t, e.Message) || len(h.calls) != 0 {
+		t.Fatalf("%+v, heard %q and %s", e, h.content.String(), h.calls)
+	}
+	if e.Usage != (Usage{PromptTokens: 300, CompletionTokens: 16, CachedTokens: 150}) || e.HeadID != head || e.Recalled != 2 {
+		t.Errorf("%+v", e)
+	}
+	branch := f.branch(t, id, e.Message.ID)
+	steps := branch[len(branch)-3 : len(branch)-1]
+	if branch[len(branch)-4].ID != head || !IsStep(steps[0]) || !IsStep(steps[1]) || IsStep(*e.Message) {
+		t.Fatalf("the branch ends in %+v", branch[len(branch)-4:])
+	}
+	if len(h.steps) != 2 || h.steps[0].ID != steps[0].ID || h.steps[1].ID != steps[1].ID {
+		t.Errorf("events told of %+v", h.steps)
+	}
+	if f.activeHead(t, id) != e.Message.ID {
+		t.Error("the answer is not the active head")
+	}
+	found := textOf(t, &steps[1])
+	if !strings.Contains(found, "wombat-42") || strings.Contains(found, "quokka") || strings.Contains(found, "gate's password") {
+		t.Errorf("found %s", found)
+	}
+	var result recallResult
+	if err := json.Unmarshal([]byte(found), &result); err != nil || result.Searched != 10 || len(result.Passages) == 0 {
+		t.Fatalf("%v: %s", err, found)
+	}
+	asked := m.Requests()
+	for _, req := range asked {
+		for _, raw := range req.Messages {
+			if strings.Contains(string(raw), "quokka") {
+				t.Errorf("a sibling's text reached the model: %s", raw)
+			}
+		}
+		checkCalls(t, req.Messages)
+	}
+	// The function is offered, the summary says so, and the second request goes
+	// on from the first.
+	if !strings.Contains(string(asked[0].Extra["tools"]), `"name":"recall"`) || !strings.Contains(string(asked[0].Messages[0]), "can be searched") {
+		t.Errorf("asked %s with %s", asked[0].Messages[0], asked[0].Extra["tools"])
+	}
+	if n := len(asked[0].Messages); len(asked[1].Messages) != n+2 || !slices.EqualFunc(asked[0].Messages, asked[1].Messages[:n], equalBytes) {
+		t.Errorf("then asked %s", asked[1].Messages)
+	}
+	// The next context has the call and its result as they are stored.
+	next := contextOf(t, f, id, e.Message.ID, true)
+	if !slices.EqualFunc(asked[0].Messages, next[:len(next)-3], equalBytes) || string(next[len(next)-3]) != string(steps[0].Body) {
+		t.Errorf("the context is %s", next)
+	}
+	checkCalls(t, next)
+	// Once more with the same id is the same reply, from the store, too.
+	for _, of := range []*fixture{f, serveOn(t, f.pool, nil, m)} {
+		again, started, err := of.Start(t.Context(), Request{ID: r.MessageID(), ConversationID: id, HeadID: head, Recall: &yes})
+		if err != nil || started || again.HeadID() != head {
+			t.Errorf("%v, %v", started, err)
+		} else if e := end(t, again); e.Message.ID != r.MessageID() || e.Recalled != 2 {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+func equalBytes(a, b json.RawMessage) bool { return string(a) == string(b) }
+
+func TestRecallIsGivenWhereItIsOn(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	own := map[string]json.RawMessage{"tools": json.RawMessage(`[{"type":"function","function":{"name":"look"}},{"type":"function","function":{"name":"recall"}}]`)}
+	other := map[string]json.RawMessage{"tools": json.RawMessage(`[ {"type":"function","function":{"name":"look"}} ]`)}
+	for name, test := range map[string]struct {
+		settings string
+		asked    *bool
+		extra    map[string]json.RawMessage
+		given    bool
+	}{
+		"nothing says so":              {"", nil, nil, false},
+		"the conversation":             {withRecall, nil, nil, true},
+		"the request":                  {"", &yes, nil, true},
+		"the request has the last say": {withRecall, &no, nil, false},
+		"beside the client's tools":    {withRecall, nil, other, true},
+		"the client's own stands":      {withRecall, nil, own, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &llmtest.Model{}
+			f := serve(t, nil, m)
+			id, head := f.folded(t, test.settings)
+			if e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Recall: test.asked, Extra: test.extra})); e.Status != StatusCompleted {
+				t.Fatalf("%+v", e)
+			}
+			req := m.Requests()[0]
+			want := string(test.extra["tools"])
+			if test.given {
+				want = "[" + string(recallTool) + "]"
+				if test.extra != nil {
+					want = `[{"type":"function","function":{"name":"look"}},` + string(recallTool) + "]"
+				}
+			}
+			if got := string(req.Extra["tools"]); got != want {
+				t.Errorf("tools %s, want %s", got, want)
+			}
+			if says := strings.Contains(string(req.Messages[0]), "can be searched"); says != test.given {
+				t.Errorf("the summary is introduced so: %s", req.Messages[0])
+			}
+			if !slices.EqualFunc(req.Messages, contextOf(t, f, id, head, test.given), equalBytes) {
+				t.Error("the context says otherwise")
+			}
+		})
+	}
+	t.Run("two of the name", func(t *testing.T) {
+		t.Parallel()
+		f := serve(t, nil, &llmtest.Model{})
+		id, head := f.folded(t, "")
+		_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Recall: &yes, Extra: own, Messages: bodies(string(spoken("user", "And?")[0].Body))})
+		wantError(t, err, fault.Invalid, "invalid_parameter", "leave recall out")
+		if n := f.messages(t); n != 14 { // with the summary
+			t.Errorf("%d nodes", n)
+		}
+	})
+	t.Run("the offline model calls nothing", func(t *testing.T) {
+		t.Parallel()
+		f := serve(t, nil, llm.Instrument(llm.Offline(0), llm.Instruments{}))
+		id, head := f.folded(t, withRecall)
+		a, err := f.prepare(t.Context(), Request{ConversationID: id, HeadID: head, Recall: &yes}, f.cfg.Models[0])
+		if err != nil || a.recalls || strings.Contains(string(a.context.Messages[0]), "can be searched") {
+			t.Errorf("%v, %+v", err, a)
+		}
+	})
+	t.Run("a history of the client's", func(t *testing.T) {
+		t.Parallel()
+		m := &llmtest.Model{}
+		f := serve(t, nil, m)
+		id, head := f.folded(t, withRecall)
+		end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Body}, Tokens: 5}}))
+		r, err := f.Ask(t.Context(), Request{Recall: &yes, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Body}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(t, r)
+		for _, req := range m.Requests() {
+			if req.Extra["tools"] != nil {
+				t.Errorf("tools %s", req.Extra["tools"])
+			}
+		}
+	})
+}
+
+// Calls of the client's tools stay open beside calls of recall, which are
+// answered before them.
+func TestRecallBesideTheClientsCalls(t *testing.T) {
+	t.Parallel()
+	m := scripting(
+		sayingToo("Both.", llmtest.ResponseCalling(llmtest.ToolCall{ID: "w", Name: "weather", Arguments: "{}"}, recalls("c1", "the gate's password"), llmtest.ToolCall{ID: "x", Name: "weather", Arguments: "[]"})),
+		llmtest.Response("wombat-42, and rain."))
+	f := serve(t, nil, m)
+	id, head := f.folded(t, withRecall)
+	tools := map[string]json.RawMessage{"tools": json.RawMessage(`[{"type":"function","function":{"name":"weather"}}]`)}
+	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head, Extra: tools}))
+	answer := h.end.Message
+	said := chat.Read(answer.Body)
+	if len(m.Requests()) != 1 || len(said.Calls) != 2 || said.Calls[0].ID != "w" || said.Calls[1].ID != "x" || said.Text() != "Both." || h.end.FinishReason != "tool_calls" {
+		t.Fatalf("%s, %+v", answer.Body, h.end)
+	}
+	if len(h.calls) != 2 || !strings.HasPrefix(string(h.calls[1]), `{"index":1,`) || strings.Contains(fmt.Sprintf("%s", h.calls), "recall") || h.content.String() != "Both." {
+		t.Errorf("heard %s", h.calls)
+	}
+	var path []json.RawMessage
+	for _, m := range f.branch(t, id, answer.ID) {
+		path = append(path, m.Body)
+	}
+	checkCalls(t, path)
+	if step := chat.Read(path[len(path)-3]); len(step.Calls) != 1 || step.Calls[0].ID != "c1" || step.Text() != "" {
+		t.Errorf("the step is %s", path[len(path)-3])
+	}
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: answer.ID, Messages: bodies(result("w"), result("x")), Extra: tools}))
+	if e.Status != StatusCompleted || e.Recalled != 0 {
+		t.Errorf("%+v", e)
+	}
+	checkCalls(t, m.Requests()[1].Messages)
+}
+
+func TestRecallRoundsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, tools := range map[string]string{"alone": "", "with the client's": `[{"type":"function","function":{"name":"weather"}}]`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calls := 0
+			m := &llmtest.Model{Answer: func(_ context.Context, req llm.Request) (llm.Response, error) {
+				if !strings.Contains(string(req.Extra["tools"]), `"recall"`) {
+					return costing(1, 1, llmtest.Response("Enough.")), nil
+				}
+				calls++
+				return costing(1, 1, llmtest.ResponseCalling(recalls(fmt.Sprintf("c%d", calls), "gate password"))), nil
+			}}
+			f := serve(t, nil, m)
+			id, head := f.folded(t, withRecall)
+			parallel := true
+			extra := map[string]json.RawMessage{"tool_choice": json.RawMessage(`"auto"`)}
+			if tools != "" {
+				extra["tools"] = json.RawMessage(tools)
+			}
+			e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Extra: extra, Options: Options{ParallelToolCalls: &parallel}}))
+			if e.Status != StatusCompleted || textOf(t, e.Message) != "Enough." || e.Recalled != 10 || e.Usage.PromptTokens != 6 {
+				t.Fatalf("%+v", e)
+			}
+			asked := m.Requests()
+			last := asked[len(asked)-1]
+			if len(asked) != 6 || string(last.Extra["tools"]) != tools || (last.Extra["tool_choice"] == nil) != (tools == "") || (last.Options.ParallelToolCalls == nil) != (tools == "") {
+				t.Errorf("asked %d times, last with %s and %+v", len(asked), last.Extra, last.Options)
+			}
+			checkCalls(t, last.Messages)
+		})
+	}
+	t.Run("calls it without being given it", func(t *testing.T) {
+		t.Parallel()
+		m := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+			return llmtest.ResponseCalling(recalls("c", "gate")), nil
+		}}
+		f := serve(t, nil, m)
+		id, head := f.folded(t, withRecall)
+		h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+		wantError(t, h.end.Err, fault.Model, "model_bad_response")
+		if h.end.Message != nil || len(h.calls) != 0 || len(m.Requests()) != 6 || f.activeHead(t, id) != head {
+			t.Errorf("%+v", h.end)
+		}
+	})
+}

@@ -1,0 +1,371 @@
+package reply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// recallingGate is a model that calls recall first, and answers as a gate does
+// from then on.
+type recallingGate struct {
+	*gate
+	first llm.Response
+	asked bool
+}
+
+func (g *recallingGate) Stream(ctx context.Context, req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+	if !g.asked {
+		g.asked = true
+		if err := each(llm.Delta{Content: g.first.Text, Reasoning: "Where was it?"}); err != nil {
+			return llm.Response{}, err
+		}
+		return g.first, nil
+	}
+	return g.gate.Stream(ctx, req, each)
+}
+
+func newRecallingGate() *recallingGate {
+	return &recallingGate{gate: newGate(), first: sayingToo("Let me look.", llmtest.ResponseCalling(recalls("c1", "orchard gate password")))}
+}
+
+// midway starts a reply whose first call of recall was answered.
+func (f *fixture) midway(t testing.TB, g *recallingGate) (id, head uuid.UUID, r *Reply, steps []tree.Message) {
+	t.Helper()
+	id, head = f.folded(t, withRecall)
+	r = f.ask(t, Request{ConversationID: id, HeadID: head})
+	g.pieces <- "It is "
+	eventually(t, "the piece", func() bool { content, _ := r.text(); return strings.HasSuffix(content, "It is ") })
+	if steps = r.recalled(); len(steps) != 2 {
+		t.Fatalf("the steps are %+v", steps)
+	}
+	return id, head, r, steps
+}
+
+func TestStopBetweenCallsOfRecall(t *testing.T) {
+	t.Parallel()
+	g := newRecallingGate()
+	f := serve(t, byHand("a"), g)
+	id, head, r, steps := f.midway(t, g)
+	e, err := f.Stop(patient(t), id, r.MessageID())
+	if err != nil || e.Status != StatusStopped || textOf(t, e.Message) != "Let me look.\n\nIt is " || e.Message.ParentID != steps[1].ID || e.HeadID != head {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	checkCalls(t, contextOf(t, f, id, e.Message.ID, true))
+	if f.activeHead(t, id) != r.MessageID() {
+		t.Error("the stopped answer is not the active head")
+	}
+}
+
+// A server that is killed after a call of recall leaves a valid branch. What came
+// of the answer is stored below the call's result, and the request's id leads to it.
+func TestKilledBetweenCallsOfRecall(t *testing.T) {
+	t.Parallel()
+	g := newRecallingGate()
+	f := serve(t, byHand("a"), g)
+	id, head, r, steps := f.midway(t, g)
+	if !f.save(r, &assignment{place: r.place, active: head}) {
+		t.Fatal("nothing was saved")
+	}
+	b := serveOn(t, f.pool, byHand("b"), newGate())
+	followed, err := b.Find(t.Context(), id, r.MessageID())
+	if err != nil || followed.HeadID() != head {
+		t.Fatalf("%v, answers %v", err, followed)
+	}
+	seen := &heard{}
+	for seen.content.Len() == 0 {
+		events, err := followed.Next(patient(t), seen.last)
+		if err == nil {
+			err = seen.take(events)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen.steps) != 2 || seen.steps[1].ID != steps[1].ID || seen.content.String() != "Let me look.\n\nIt is " || seen.started.ParentID != head {
+		t.Errorf("another server tells of %+v", seen)
+	}
+	serveOn(t, f.pool, byHand("a"), newGate()).sweep(t, watch{}, time.Now())
+	m, err := f.store.Message(t.Context(), id, r.MessageID())
+	if err != nil || textOf(t, &m) != "Let me look.\n\nIt is " || m.ParentID != steps[1].ID || f.activeHead(t, id) != m.ID {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if n := noteOf(t, m); n.FinishReason != FinishInterrupted || n.Recalled != 2 || n.HeadID == nil || *n.HeadID != head {
+		t.Errorf("%+v", n)
+	}
+	checkCalls(t, contextOf(t, f, id, m.ID, true))
+	again, started, err := b.Start(t.Context(), Request{ID: r.MessageID(), ConversationID: id, HeadID: head})
+	if err != nil || started || again.MessageID() != m.ID {
+		t.Errorf("%v, %v", started, err)
+	}
+}
+
+// A reader that followed from before the first call hears of the call, too.
+func TestFollowedFromBeforeACallOfRecall(t *testing.T) {
+	t.Parallel()
+	asked, gate := make(chan struct{}), make(chan struct{})
+	calls := 0
+	f := serve(t, byHand("a"), &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		if calls++; calls == 1 {
+			close(asked)
+			<-gate
+			return llmtest.ResponseCalling(recalls("c1", "orchard gate")), nil
+		}
+		return llmtest.Response("wombat-42"), nil
+	}})
+	id, head := f.folded(t, withRecall)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head})
+	<-asked
+	f.save(r, &assignment{place: r.place, active: head})
+	b := serveOn(t, f.pool, func(c *Config) { c.ServerID = "b" }, newGate())
+	followed, err := b.Find(t.Context(), id, r.MessageID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &heard{}
+	events, err := followed.Next(patient(t), 0)
+	if err == nil {
+		err = h.take(events)
+	}
+	if err != nil || h.started == nil {
+		t.Fatalf("%+v, %v", events, err)
+	}
+	close(gate)
+	end(t, r)
+	h = hear(t, followed)
+	if len(h.steps) != 2 || h.content.String() != "wombat-42" || h.end.Recalled != 2 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// What the tree refuses doesn't cost the answer: the model is asked once more,
+// without the function.
+func TestCallsOfRecallThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	twice := []llmtest.ToolCall{recalls("same", "gate"), recalls("same", "wall")}
+	for name, test := range map[string]struct {
+		calls []llmtest.ToolCall
+		limit int // of messages
+	}{
+		"an id twice":                 {twice, 0},
+		"no room but for the answer":  {twice[:1], 14},
+		"no room for the answer then": {twice[:1], 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := scripting(sayingToo("First.", llmtest.ResponseCalling(test.calls...)), llmtest.Response("Then."))
+			pool := serve(t, nil).pool
+			f := serveOn(t, pool, func(c *Config) {
+				c.Store = tree.New(pool, tree.WithLimits(tree.Limits{MessagesPerConversation: test.limit}))
+			}, m)
+			id, head := f.folded(t, withRecall)
+			e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+			if e.Status != StatusCompleted || textOf(t, e.Message) != "First.\n\nThen." || e.Recalled != 0 || e.Message.ParentID != head {
+				t.Fatalf("%+v", e)
+			}
+			asked := m.Requests()
+			if len(asked) != 2 || asked[1].Extra["tools"] != nil || len(asked[1].Messages) != len(asked[0].Messages) {
+				t.Errorf("asked %+v", asked)
+			}
+		})
+	}
+}
+
+// What a search gives never takes the context over its window.
+func TestRecallKeepsInsideTheWindow(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, &llmtest.Model{})
+	id, head := f.folded(t, withRecall)
+	rapid.Check(t, func(rt *rapid.T) {
+		room := rapid.IntRange(-100, 2*maxResultTokens).Draw(rt, "room")
+		query := rapid.SampledFrom([]string{"orchard gate password", "apple tree wall", "tree", "zeppelin"}).Draw(rt, "query")
+		limit := rapid.IntRange(1, maxPassages).Draw(rt, "limit")
+		a := &assignment{place: place{head: head}, request: Request{ConversationID: id}}
+		body, err := f.recall(t.Context(), a, "c", fmt.Sprintf(`{"query":%q,"limit":%d}`, query, limit), room)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		m, err := chat.Parse(body)
+		if err != nil || m.Role != chat.Tool || m.Answers() != "c" {
+			rt.Fatalf("%v: %s", err, body)
+		}
+		cost, err := f.store.Cost(body)
+		var result recallResult
+		found := json.Unmarshal([]byte(m.Text()), &result) == nil
+		switch {
+		case err != nil:
+			rt.Fatal(err)
+		case room < minResultTokens && m.Text() != noRoom:
+			rt.Fatalf("without room: %s", m.Text())
+		case found && (cost > room || cost > maxResultTokens || len(result.Passages) > limit):
+			rt.Fatalf("%d tokens and %d passages in a room of %d: %s", cost, len(result.Passages), room, m.Text())
+		case strings.Contains(m.Text(), "quokka"):
+			rt.Fatalf("of a sibling: %s", m.Text())
+		case room > 2000 && query != "zeppelin" && len(result.Passages) == 0:
+			rt.Fatalf("nothing: %s", m.Text())
+		}
+	})
+	// A branch that fills its window leaves no room to the search.
+	m := scripting(llmtest.ResponseCalling(recalls("a", "gate")), llmtest.Response("Well."))
+	f = serveOn(t, f.pool, nil, m)
+	c, err := f.contexts.Context(t.Context(), id, head, summarize.Window{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := fmt.Sprintf(`{"recall":true,"reserved_tokens":0,"max_context_tokens":%d}`, c.Usage.ContextTokens+100)
+	if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: json.RawMessage(settings)}); err != nil {
+		t.Fatal(err)
+	}
+	end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	asked := m.Requests()[1].Messages
+	if got := chat.Read(asked[len(asked)-1]).Text(); got != noRoom {
+		t.Errorf("the result is %s", got)
+	}
+}
+
+// Results of earlier searches are not found again, also where they are folded.
+func TestRecallFindsNoResultsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	m := scripting(
+		llmtest.ResponseCalling(recalls("c1", "orchard gate password")), llmtest.Response("It is wombat-42."),
+		llmtest.ResponseCalling(recalls("c2", "orchard gate password")), llmtest.Response("Still wombat-42."))
+	f := serve(t, nil, m)
+	id, head := f.folded(t, withRecall)
+	answer := end(t, f.ask(t, Request{ConversationID: id, HeadID: head})).Message
+	if _, err := f.store.AddSummary(t.Context(), id, tree.NewSummary{
+		AnchorID: answer.ID, Body: spoken("user", "The gate's password was asked for.")[0].Body, Range: tree.SummaryRange{LastSummarizedID: answer.ID, Model: "test"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: answer.ID, Messages: spoken("user", "And now?")}))
+	if e.Status != StatusCompleted {
+		t.Fatalf("%+v", e)
+	}
+	asked := m.Requests()[3].Messages
+	got := chat.Read(asked[len(asked)-1]).Text()
+	if !strings.Contains(got, branchSecret) || strings.Contains(got, `"role":"tool"`) || strings.Contains(got, "(calls recall") {
+		t.Errorf("found %s", got)
+	}
+}
+
+// A model that wants its reasoning back gets it with its call.
+func TestRecallGoesOnFromTheReasoning(t *testing.T) {
+	t.Parallel()
+	first := llmtest.ResponseCalling(recalls("c1", "gate"))
+	first.Reasoning = "Where was it?"
+	m := scripting(first, llmtest.Response("There."))
+	f := serve(t, func(c *Config) { c.WantsReasoning = func(string) bool { return true } }, m)
+	id, head := f.folded(t, withRecall)
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	asked := m.Requests()[1].Messages
+	call := asked[len(asked)-2]
+	if !strings.Contains(string(call), `"reasoning_content":"Where was it?"`) || e.Message.Reasoning != "Where was it?" {
+		t.Errorf("%s, %+v", call, e.Message)
+	}
+}
+
+// A provider that fails after a call of recall loses nothing that came.
+func TestModelThatFailsAfterACallOfRecall(t *testing.T) {
+	t.Parallel()
+	first := sayingToo("Let me look.", llmtest.ResponseCalling(recalls("c1", "gate")))
+	calls := 0
+	f := serve(t, nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		if calls++; calls == 1 {
+			return costing(10, 2, first), nil
+		}
+		return llm.Response{}, &llm.Error{Kind: llm.ErrUnavailable, Model: "fake"}
+	}})
+	id, head := f.folded(t, withRecall)
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	if e.Status != StatusFailed || textOf(t, e.Message) != "Let me look." || e.Usage.PromptTokens != 10 || e.Err == nil || errors.Is(e.Err, context.Canceled) {
+		t.Fatalf("%+v", e)
+	}
+	checkCalls(t, contextOf(t, f, id, e.Message.ID, true))
+}
+
+// Another server tells of a call of recall with the same events as the reply's own,
+// and nothing is left of what was saved.
+func TestStepsOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	g := newRecallingGate()
+	f := serve(t, quickly("a"), g)
+	b := serveOn(t, f.pool, quickly("b"), newGate())
+	id, head := f.folded(t, withRecall)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head, ID: uuid.New()})
+	g.pieces <- "It is "
+	there, err := b.Find(t.Context(), id, r.MessageID())
+	if err != nil || there == r || there.HeadID() != head {
+		t.Fatalf("%v, answers %v", err, there)
+	}
+	read := func(on *Reply) (all []string, steps int) {
+		h := &heard{}
+		for !strings.HasSuffix(h.content.String(), "It is ") {
+			events, err := on.Next(patient(t), h.last)
+			if err == nil {
+				err = h.take(events)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				switch {
+				case e.Message != nil:
+					all = append(all, fmt.Sprintf("%d %s %s", e.ID, e.Message.ID, e.Message.Body))
+				case e.Delta != nil:
+					all = append(all, fmt.Sprintf("%d %s", e.ID, e.Delta.Reasoning+e.Delta.Content))
+				}
+			}
+		}
+		return all, len(h.steps)
+	}
+	theirs, steps := read(there)
+	if own, _ := read(r); fmt.Sprint(own) != fmt.Sprint(theirs) || steps != 2 {
+		t.Errorf("another server tells of %d steps:\n%s\nits own:\n%s", steps, strings.Join(theirs, "\n"), strings.Join(own, "\n"))
+	}
+	// It is found by the message that it answers.
+	if running, err := f.store.RepliesTo(t.Context(), id, head); err != nil || len(running) != 1 || running[0].MessageID != r.MessageID() {
+		t.Errorf("running are %+v, %v", running, err)
+	}
+	close(g.pieces)
+	e := end(t, there)
+	if own := end(t, r); e.Status != StatusCompleted || e.HeadID != head || e.Recalled != 2 || own.Recalled != 2 || e.Message.ID != own.Message.ID {
+		t.Errorf("%+v, its own server tells %+v", e, own)
+	}
+	if left := f.checkpoints(t); len(left) != 0 {
+		t.Errorf("left are %+v", left)
+	}
+}
+
+// A server that lost its reply stores no answer below its calls of recall.
+func TestLostAfterACallOfRecall(t *testing.T) {
+	t.Parallel()
+	g := newRecallingGate()
+	f := serve(t, byHand("a"), g)
+	_, head, r, steps := f.midway(t, g)
+	if !f.save(r, &assignment{place: r.place, active: head}) {
+		t.Fatal("nothing was saved")
+	}
+	b := serveOn(t, f.pool, byHand("b"), newGate())
+	w, start := watch{}, time.Now()
+	b.sweep(t, w, start)
+	b.sweep(t, w, start.Add(2*time.Minute))
+	g.pieces <- "wombat-42."
+	close(g.pieces)
+	e := end(t, r)
+	if e.Status != StatusStopped || e.FinishReason != FinishInterrupted || textOf(t, e.Message) != "Let me look.\n\nIt is " || e.Message.ParentID != steps[1].ID || e.HeadID != head {
+		t.Errorf("%+v", e)
+	}
+}

@@ -1,0 +1,216 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+const gatePassword = "The password of the orchard gate is wombat-42."
+
+var searching = llmtest.ToolCall{ID: "call_r", Name: "recall", Arguments: `{"query":"password of the orchard gate"}`}
+
+// foldUpTo folds a branch of the tenant acme up to a message.
+func (a *api) foldUpTo(conversation, cutoff uuid.UUID) {
+	a.t.Helper()
+	if _, err := a.store.ForTenant("acme").AddSummary(a.t.Context(), conversation, tree.NewSummary{
+		AnchorID: cutoff, Body: json.RawMessage(said("user", "A gate was spoken of.")), Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
+	}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// stepsOn counts the calls of recall and the results on the branch of a message.
+func (a *api) stepsOn(conversation, head uuid.UUID) (steps int) {
+	a.t.Helper()
+	for m, err := range a.store.ForTenant("acme").Branch(a.t.Context(), conversation, head, 0) {
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		if reply.IsStep(m) {
+			steps++
+		}
+	}
+	return steps
+}
+
+func (a *api) nodes(conversation uuid.UUID) (n int) {
+	a.t.Helper()
+	err := a.pool.QueryRow(a.t.Context(), "select count(*) from nodes where conversation_id = $1 and kind = 'message'", conversation).Scan(&n)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return n
+}
+
+// TestRecallInCompletions holds that a client that keeps its history itself sees
+// one answer of a reply with calls of recall, and goes on from it.
+func TestRecallInCompletions(t *testing.T) {
+	t.Parallel()
+	a := newAPIWith(t, openai.Recognition{Managed: true}, llmtest.Answer("Noted."),
+		llmtest.SayAndCall("Let me look.", searching), llmtest.Answer("It is wombat-42."),
+		llmtest.Answer("You are welcome."),
+		llmtest.CallTools(searching), llmtest.Answer("wombat-42"))
+	history := []string{said("user", gatePassword)}
+	first := a.complete("acme", chatBody(store, history...))
+	conversation := uuid.MustParse(first.conversation)
+	a.foldUpTo(conversation, uuid.MustParse(first.head))
+	history = append(history, said("assistant", "Noted."), said("user", "What was it?"))
+	second := a.complete("acme", chatBody(store+`"recall":true,`, history...))
+	m := chat.Read(second.Choices[0].Message)
+	if m.Text() != "Let me look.\n\nIt is wombat-42." || len(m.Calls) != 0 || second.Choices[0].Finish != "stop" || second.Usage.Total <= 20 {
+		t.Fatalf("%s, %+v", second.Choices[0].Message, second)
+	}
+	requests := a.upstream.Requests()
+	if body := string(requests[1].Body); !strings.Contains(body, `"name":"recall"`) || strings.Contains(body, "wombat") || strings.Contains(body, `"recall":true`) {
+		t.Errorf("the model was asked %s", body)
+	}
+	if !strings.Contains(a.prompt(), "wombat-42") {
+		t.Errorf("the model was given %s", a.prompt())
+	}
+	if n := a.stepsOn(conversation, uuid.MustParse(second.head)); n != 2 {
+		t.Errorf("%d steps", n)
+	}
+	// The client sends what it saw, and is on the same branch.
+	history = append(history, said("assistant", m.Text()), said("user", "Thank you."))
+	third := a.complete("acme", chatBody(store, history...))
+	if third.conversation != first.conversation || a.nodes(conversation) != 8 || a.stepsOn(conversation, uuid.MustParse(third.head)) != 2 {
+		t.Errorf("%d messages after %+v", a.nodes(conversation), third)
+	}
+	_, listed, _ := a.send("acme", "GET", "/chat/completions/"+second.ID+"/messages", "")
+	if strings.Contains(listed, "recall") || !strings.Contains(listed, "What was it?") {
+		t.Errorf("the completion answers %s", listed)
+	}
+	// A regeneration, streamed, is a sibling of the first answer. Deleted, it goes
+	// with its calls.
+	_, streamed, header := a.send("acme", "POST", "/chat/completions", chatBody(store+`"stream":true,"recall":true,`, history[:3]...))
+	if strings.Contains(streamed, "recall") || strings.Contains(streamed, "tool_calls") || !strings.Contains(streamed, `"content":"wombat-42"`) {
+		t.Errorf("streamed %s", streamed)
+	}
+	again := uuid.MustParse(header.Get("X-Coppice-Head-Id"))
+	if n := a.nodes(conversation); n != 11 || a.stepsOn(conversation, again) != 2 {
+		t.Errorf("%d messages after a regeneration", n)
+	}
+	id := openai.NodeID{Conversation: conversation, Node: again}.CompletionID()
+	if status, got, _ := a.send("acme", "DELETE", "/chat/completions/"+id, ""); status != 200 || a.nodes(conversation) != 8 {
+		t.Errorf("%d %s: %d messages are left", status, got, a.nodes(conversation))
+	}
+}
+
+// TestRecallInResponses holds that the calls that the server answers are no items
+// of a response nor of a conversation, and that a client's own calls are.
+func TestRecallInResponses(t *testing.T) {
+	t.Parallel()
+	weather := llmtest.ToolCall{ID: "call_w", Name: "weather", Arguments: `{}`}
+	a := newAPI(t, llmtest.Answer("Noted."),
+		llmtest.SayAndCall("Let me look.", searching), llmtest.Answer("It is wombat-42."),
+		llmtest.CallTools(searching), llmtest.Answer("Still."),
+		llmtest.CallTools(weather, searching), llmtest.Answer("wombat-42, and rain."))
+	store := a.store.ForTenant("acme")
+	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"recall":true}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := `"conversation":"` + openai.ConversationID(c.ID) + `",`
+	first := a.create(`{"model":"wood",` + named + `"input":"` + gatePassword + `"}`)
+	n, _ := openai.ParseResponseID(first.ID)
+	a.foldUpTo(n.Conversation, n.Node)
+	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood",`+named+`"input":"What was it?","stream":true}`)
+	if strings.Contains(streamed, "function_call") || strings.Contains(streamed, "recall") || !strings.Contains(final(streamed), `"text":"Let me look.\n\nIt is wombat-42."`) {
+		t.Errorf("streamed %s", streamed)
+	}
+	id := finalID(t, streamed)
+	if whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, ""); !strings.Contains(final(streamed), whole) {
+		t.Errorf("read later it is %s, streamed %s", whole, final(streamed))
+	}
+	for _, path := range []string{"/conversations/" + openai.ConversationID(c.ID) + "/items?order=asc", "/conversations/" + openai.ConversationID(c.ID) + "/items", "/responses/" + id + "/input_items"} {
+		if items, _ := a.ask(200, "acme", "GET", path, ""); strings.Contains(items, "function_call") || !strings.Contains(items, "What was it?") {
+			t.Errorf("%s: %s", path, items)
+		}
+	}
+	// Without its last item the conversation ends in the question.
+	popped := a.create(`{"model":"wood",` + named + `"input":"Once more?"}`)
+	before := a.nodes(n.Conversation)
+	a.ask(200, "acme", "DELETE", "/conversations/"+openai.ConversationID(c.ID)+"/items/"+popped.Output[0].ID, "")
+	after, err := store.Conversation(t.Context(), c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := store.Message(t.Context(), c.ID, after.HeadID); err != nil || m.Role != tree.RoleUser || a.nodes(n.Conversation) != before-3 {
+		t.Errorf("the head is %+v, %v; %d of %d messages are left", m, err, a.nodes(n.Conversation), before)
+	}
+	// The client's call stays open beside one that the server answered.
+	const tools = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}],`
+	third := a.create(`{"model":"wood",` + tools + `"previous_response_id":"` + id + `","recall":true,"input":"And the weather?"}`)
+	if len(third.Output) != 1 || third.Output[0].Type != "function_call" || third.Output[0].CallID != "call_w" {
+		t.Fatalf("%+v", third)
+	}
+	fourth := a.create(`{"model":"wood",` + tools + `"previous_response_id":"` + third.ID + `","recall":true,"input":[{"type":"function_call_output","call_id":"call_w","output":"rain"}]}`)
+	if fourth.Output[0].Content[0].Text != "wombat-42, and rain." {
+		t.Errorf("%+v", fourth)
+	}
+	if got := a.prompt(); strings.Count(got, `"tool_call_id":"call_r"`) != 2 || !strings.HasSuffix(got, `{"role":"tool","content":"rain","tool_call_id":"call_w"}`) {
+		t.Errorf("the model was given %s", got)
+	}
+	before = a.nodes(n.Conversation)
+	refused, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","recall":true,`+strings.Replace(tools, "weather", "recall", 1)+`"input":"hi"}`)
+	if !strings.Contains(refused, "leave recall out") || !strings.Contains(refused, `"param":"tools"`) || a.nodes(n.Conversation) != before {
+		t.Errorf("%s", refused)
+	}
+	// Taken back, the answers go with the calls before them, and the inputs.
+	a.ask(200, "acme", "DELETE", "/responses/"+fourth.ID, "")
+	a.ask(200, "acme", "DELETE", "/responses/"+third.ID, "")
+	if left := a.nodes(n.Conversation); left != before-6 {
+		t.Errorf("%d of %d messages are left", left, before)
+	}
+}
+
+// TestRecallKnowsItsTurnAgain holds that items that are added to a conversation
+// are known where calls of recall stand between them.
+func TestRecallKnowsItsTurnAgain(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, llmtest.Answer("Noted."), llmtest.CallTools(searching), llmtest.Answer("It is wombat-42."), llmtest.Answer("Good."))
+	first := a.create(`{"model":"wood","input":"` + gatePassword + `"}`)
+	n, _ := openai.ParseResponseID(first.ID)
+	a.foldUpTo(n.Conversation, n.Node)
+	second := a.create(`{"model":"wood","recall":true,"previous_response_id":"` + first.ID + `","input":"What was it?"}`)
+	before := a.nodes(n.Conversation)
+	turn := said("user", "What was it?") + `,{"type":"message","role":"assistant","content":[{"type":"output_text","text":"It is wombat-42.","annotations":[]}]}`
+	a.ask(200, "acme", "POST", "/conversations/"+openai.ConversationID(n.Conversation)+"/items", `{"items":[`+turn+`]}`)
+	if after := a.nodes(n.Conversation); after != before {
+		t.Errorf("%d messages more", after-before)
+	}
+	// A history without ids but for the first answer's goes on below the calls.
+	a.create(`{"model":"wood","input":[` + said("user", gatePassword) + `,{"type":"item_reference","id":"` + first.Output[0].ID + `"},` + turn + `,` + said("user", "Well.") + `]}`)
+	answer, _ := openai.ParseResponseID(second.ID)
+	children, err := a.store.ForTenant("acme").Children(t.Context(), n.Conversation, answer.Node, tree.Paging{})
+	if err != nil || len(children.Data) != 1 || a.nodes(n.Conversation) != before+2 {
+		t.Errorf("%d continue the answer, %d messages: %v", len(children.Data), a.nodes(n.Conversation), err)
+	}
+}
+
+// TestRetryFindsAnAnswerBelowCallsOfRecall holds that a retry that reaches another
+// server gets the answer of the try before it, though calls of recall stand between
+// the request and the answer.
+func TestRetryFindsAnAnswerBelowCallsOfRecall(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, llmtest.Answer("Noted."), llmtest.CallTools(searching), llmtest.Answer("It is wombat-42."))
+	first := a.create(`{"model":"wood","input":"` + gatePassword + `"}`)
+	n, _ := openai.ParseResponseID(first.ID)
+	a.foldUpTo(n.Conversation, n.Node)
+	const key = "Idempotency-Key"
+	body := `{"model":"wood","recall":true,"previous_response_id":"` + first.ID + `","input":"What was it?"}`
+	second := a.try(body, key, "one")
+	before := a.nodes(n.Conversation)
+	if got := a.again().try(body, key, "one"); got != second || a.nodes(n.Conversation) != before {
+		t.Errorf("it got %s, want %s; %d messages, want %d", got, second, a.nodes(n.Conversation), before)
+	}
+}

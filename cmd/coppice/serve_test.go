@@ -252,7 +252,7 @@ func TestSchemaVersions(t *testing.T) {
 		serves                  bool
 	}{
 		{"none", dbtest.Empty(t), "select 1", "no Coppice schema yet: run coppice migrate", true},
-		{"newer", dbtest.URL(t), "insert into goose_db_version (version_id, is_applied) values (9999, true)", "newer than this program", false},
+		{"newer", dbtest.URL(t), "insert into goose_db_version (version_id, is_applied) values (9999, true); update installation set oldest_program = 9999", "newer than this program", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -32,7 +32,9 @@ func TestCallEnds(t *testing.T) {
 	t.Parallel()
 	until := func(c *call, waits bool) error {
 		c.failed = func(error) {}
-		_, err := do(c.in(t.Context()), waits, func(ctx context.Context, _ *call) (int, error) {
+		bounded, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		_, err := do(c.in(bounded), waits, func(ctx context.Context, _ *call) (int, error) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		})

@@ -78,7 +78,6 @@ func TestMemoryModels(t *testing.T) {
 	}{
 		{[]string{"--judge-model", "judge"}, "--answer-model"},
 		{[]string{"--questions", "-1"}, "--questions"},
-		{[]string{"--answer-model", "unheard-of"}, "--model-window unheard-of=TOKENS"},
 	} {
 		if r := runLab(append(args, c.args...)...); r.code == 0 || !strings.Contains(r.stderr, c.want) {
 			t.Errorf("%q: exit code %d\n%s", c.args, r.code, r.stderr)

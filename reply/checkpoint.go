@@ -34,6 +34,11 @@ func (s *Service) saveWhile(r *Reply, a *assignment) (stop func() (saved bool)) 
 		for {
 			select {
 			case <-ticker.C:
+				select {
+				case <-r.prepared:
+				default:
+					continue // its question is not stored yet
+				}
 				if !saved && len(r.metadata) > 0 && !a.request.Background { // which has told it
 					s.tell(r, tree.StateRunning, members(r.metadata))
 				}

@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize"
 )
 
 // answerable refuses contexts that a model can't or shouldn't answer: those
@@ -67,8 +66,11 @@ func openCalls(context []json.RawMessage) (open []string) {
 
 // checkMessages refuses messages of which the last couldn't be answered once they
 // are stored. The tree checks the rest.
-func (s *Service) checkMessages(ctx context.Context, a *assignment, parentID uuid.UUID) error {
+func (s *Service) checkMessages(ctx context.Context, a *assignment, b *summarize.Branch) error {
 	given := a.request.Messages
+	if len(given) == 0 {
+		return nil
+	}
 	bodies := make([]json.RawMessage, len(given))
 	results := 0 // at the end
 	for i, m := range given {
@@ -92,10 +94,7 @@ func (s *Service) checkMessages(ctx context.Context, a *assignment, parentID uui
 	}
 	before := bodies[:len(bodies)-results] // with the message that makes the calls at its end
 	if len(before) == 0 {
-		if parentID == uuid.Nil {
-			return nil
-		}
-		c, err := s.contexts.Context(ctx, a.request.ConversationID, parentID, a.window)
+		c, err := b.Context(ctx, a.window, nil)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 // answered.
 type Prompt struct {
 	Messages []json.RawMessage // chat-completions messages, sent byte for byte
-	Tokens   int64             // of all of them; 0 where the caller didn't count
+	Tokens   int64             // of those that are on the branch already; 0 where the caller didn't count
 	Exact    bool              // for Ask: the model gets the whole prompt unread, and refuses a prompt that it can't answer
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -134,20 +135,35 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), prepareTimeout)
 	defer cancel()
 	a, err := s.prepare(bounded, req, model)
+	if err == nil {
+		r.model, r.metadata = model.Name(), req.Metadata
+		go s.run(r, a) // which tells and stores nothing until this is settled
+		err = s.settle(bounded, r, a)
+	}
 	if err != nil {
 		s.hub.end(r, "", false, func() { r.abort(err) })
 		return nil, false, err
 	}
-	r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
-	if req.Background {
-		if err := s.announce(bounded, r, a); err != nil {
-			s.hub.end(r, "", false, func() { r.abort(err) })
-			return nil, false, err
+	r.place = a.place
+	close(r.prepared)
+	return r, true, nil
+}
+
+// settle stores what the request brings, while the model is called already. If it
+// is refused, the reply ends, and the call with it.
+func (s *Service) settle(ctx context.Context, r *Reply, a *assignment) error {
+	if err := s.append(ctx, a); err != nil {
+		return err
+	}
+	if req := a.request; req.Title != "" && a.untitled {
+		if _, err := s.store.UpdateConversation(ctx, r.conversation, tree.ConversationUpdate{Title: &req.Title}); err != nil {
+			return err
 		}
 	}
-	close(r.prepared)
-	go s.run(r, a)
-	return r, true, nil
+	if a.request.Background {
+		return s.announce(ctx, r, a)
+	}
+	return nil
 }
 
 // messageID is the id of a message of the request whose answer has the id given.
@@ -232,8 +248,11 @@ func (r *Reply) joined(ctx context.Context, req Request) (*Reply, error) {
 // An assignment is all that a reply needs to know before it runs.
 type assignment struct {
 	place
-	model   llm.Model
-	active  uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
+	model  llm.Model
+	active uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
+
+	untitled bool // the conversation has no title and no message
+
 	window  summarize.Window
 	context summarize.Context
 	request Request
@@ -243,16 +262,28 @@ type assignment struct {
 	compacted    *Compacted      // nil where no summary was made for the reply
 }
 
-// prepare stores the request's messages and reads the context of the head.
+// prepare reads what the model will be given, in one round trip, and checks the
+// request by it. It stores nothing, unless only the tree can tell why the request
+// is refused.
 func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*assignment, error) {
-	c, err := s.store.Conversation(ctx, req.ConversationID)
+	a := &assignment{place: place{head: req.HeadID}, model: model, request: req, window: s.window(tree.Conversation{}, model)}
+	prompted, err := s.prompt(a, tree.Conversation{}) // as it seems before the conversation's settings are known
 	if err != nil {
 		return nil, err
 	}
-	a := &assignment{model: model, window: s.window(c, model), request: req, active: c.HeadID}
-	a.head = req.HeadID
+	b, absent, err := s.branch(ctx, a, !prompted)
+	if err != nil {
+		return nil, err
+	}
+	c := b.Conversation
+	a.window = s.window(c, model)
+	a.window.OutputTokens = req.MaxOutputTokens
+	a.untitled = c.Title == "" && c.HeadID == uuid.Nil
 	if a.head == uuid.Nil {
 		a.head = c.HeadID
+	}
+	if !req.KeepHead {
+		a.active = c.HeadID
 	}
 	if err := s.instruct(a, c); err != nil {
 		return nil, err
@@ -260,34 +291,75 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if err := s.checkRoom(ctx, c, req); err != nil {
 		return nil, err
 	}
-	if req.MustFit {
-		if err := s.mustFit(ctx, a, c); err != nil {
-			return nil, err
-		}
-	}
 	if len(req.Messages) > 0 {
-		err = s.append(ctx, a)
+		if a.request.Messages, err = s.store.Checked(req.Messages); err != nil {
+			return nil, inMessage(err, "", len(req.Messages))
+		}
 	} else if a.head == uuid.Nil {
 		_, err = s.store.Head(ctx, req.ConversationID) // says what is missing
-	}
-	if err != nil {
 		return nil, err
 	}
-	if req.KeepHead {
-		a.active = uuid.Nil
+	if fits, err := s.prompt(a, c); fits || err != nil {
+		return a, err
 	}
-	if req.Title != "" && c.Title == "" && c.HeadID == uuid.Nil {
-		if _, err := s.store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &req.Title}); err != nil {
+	if prompted {
+		if b, absent, err = s.branch(ctx, a, true); err != nil {
 			return nil, err
 		}
 	}
-	if prompted, err := s.prompt(a, c); prompted || err != nil {
-		return a, err
+	if absent { // as the tree says, or it has come meanwhile
+		if err := s.append(ctx, a); err != nil {
+			return nil, err
+		}
+		return a, s.readContext(ctx, a)
 	}
-	if err := s.readContext(ctx, a); err != nil {
-		return nil, err
+	return a, s.give(ctx, a, b)
+}
+
+// branch reads the conversation and, unless a prompt takes its place, the branch
+// that the request continues. absent says that the parent of the request's
+// messages isn't there.
+func (s *Service) branch(ctx context.Context, a *assignment, whole bool) (b *summarize.Branch, absent bool, err error) {
+	parent := a.request.HeadID
+	if len(a.request.Messages) > 0 && a.request.ParentID != nil {
+		parent = *a.request.ParentID
+		whole = whole && parent != uuid.Nil // a new root is below no branch
 	}
-	return a, answerable(a.context.Messages)
+	if whole {
+		b, err = s.contexts.Branch(ctx, a.request.ConversationID, parent, a.window)
+		if !errors.Is(err, fault.NotFound) || len(a.request.Messages) == 0 {
+			return b, false, err
+		}
+		absent = true
+	}
+	c, err := s.store.Conversation(ctx, a.request.ConversationID)
+	return s.contexts.NoBranch(c), absent, err
+}
+
+// give makes the context of the branch with the request's messages at its end,
+// and refuses a request that can't be answered by it.
+func (s *Service) give(ctx context.Context, a *assignment, b *summarize.Branch) (err error) {
+	req := a.request
+	if err := s.checkMessages(ctx, a, b); err != nil {
+		return err
+	}
+	if a.context, err = b.Context(ctx, a.window, req.Messages); err != nil {
+		return err
+	}
+	if req.MustFit {
+		if err := s.mustFit(a, b.Conversation); err != nil {
+			return err
+		}
+	}
+	if a.context.FoldsHead() {
+		if err := s.unfold(ctx, a); err != nil {
+			return err
+		}
+	}
+	if err = answerable(a.context.Messages); err != nil && len(req.Messages) > 0 {
+		err = orElse(s.append(ctx, a), err) // the tree may know better why
+	}
+	return err
 }
 
 // prompt takes the request's Prompt for the context, if it has one that fits.
@@ -300,17 +372,20 @@ func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	reserved := settings.ReservedTokens
-	if most := a.request.MaxOutputTokens; most > reserved && most < settings.MaxContextTokens {
-		reserved = most
+	used, available := p.Tokens, settings.MaxContextTokens-settings.ReservedTokens
+	for _, m := range a.request.Messages {
+		used += int64(m.Tokens())
 	}
-	available := settings.MaxContextTokens - reserved
-	if p.Tokens > int64(available) {
+	if used > int64(available) {
 		return false, nil
 	}
+	head := a.head
+	if n := len(a.request.Messages); n > 0 {
+		head = a.request.Messages[n-1].ID
+	}
 	a.context = summarize.Context{
-		ConversationID: a.request.ConversationID, HeadID: a.head, Messages: p.Messages, Complete: true,
-		Usage: summarize.Usage{ContextTokens: int(p.Tokens), AvailableTokens: available, MaxContextTokens: settings.MaxContextTokens, ReservedTokens: reserved},
+		ConversationID: a.request.ConversationID, HeadID: head, Messages: p.Messages, Complete: true,
+		Usage: summarize.Usage{ContextTokens: int(used), AvailableTokens: available, MaxContextTokens: settings.MaxContextTokens, ReservedTokens: settings.ReservedTokens},
 	}
 	return true, nil
 }
@@ -335,14 +410,14 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 // append stores the request's messages, of which the last becomes the head.
 func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 	given := a.request.Messages
+	if len(given) == 0 || a.messages != nil {
+		return nil
+	}
 	parent, field := a.head, "head_id"
 	if a.request.ParentID != nil {
 		if parent, field = *a.request.ParentID, "parent_id"; len(given) == 1 {
 			field = "message.parent_id"
 		}
-	}
-	if err := s.checkMessages(ctx, a, parent); err != nil {
-		return err
 	}
 	var options []tree.AppendOption
 	if a.request.KeepHead || a.request.HeadAtEnd {
@@ -351,17 +426,18 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 	if a.request.PathHash {
 		options = append(options, tree.WithPathHash())
 	}
+	var stored []tree.Message
 	if len(given) == 1 {
-		a.messages = make([]tree.Message, 1)
-		a.messages[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
+		stored = make([]tree.Message, 1)
+		stored[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
 	} else {
-		a.messages, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
+		stored, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
 	}
 	if err != nil {
 		return inMessage(err, field, len(given))
 	}
-	a.head = a.messages[len(given)-1].ID
-	if !a.request.HeadAtEnd {
+	a.messages, a.head = stored, stored[len(stored)-1].ID
+	if !a.request.HeadAtEnd && !a.request.KeepHead {
 		a.active = a.head
 	}
 	return nil
@@ -377,7 +453,7 @@ func inMessage(err error, parentField string, messages int) error {
 	case e.Field == "parent_id":
 		e.Field = parentField
 	case e.Field != "" && messages == 1:
-		e.Field = "message." + e.Field
+		e.Field = "message." + strings.TrimPrefix(e.Field, "messages[0].")
 	}
 	return &e
 }
@@ -409,21 +485,20 @@ func (s *Service) instruct(a *assignment, c tree.Conversation) error {
 	return nil
 }
 
-// readContext reads what the model will be given, the head last. An answer that
-// may be longer than the settings reserve room for gets room.
-func (s *Service) readContext(ctx context.Context, a *assignment) error {
-	c, err := s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window)
-	if most := a.request.MaxOutputTokens; err == nil && most > c.Usage.ReservedTokens-a.window.BesideTokens && most < c.Usage.MaxContextTokens-a.window.BesideTokens {
-		a.window.ReservedTokens = &most
-		c, err = s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window)
+// readContext reads what the model will be given, the head last.
+func (s *Service) readContext(ctx context.Context, a *assignment) (err error) {
+	if a.context, err = s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window); err == nil && a.context.FoldsHead() {
+		err = s.unfold(ctx, a)
 	}
-	if err == nil && c.FoldsHead() {
-		var head tree.Message
-		if head, err = s.store.Message(ctx, a.request.ConversationID, a.head); err == nil {
-			c = c.WithHead(head)
-		}
+	return err
+}
+
+// unfold puts the head, which a summary folds, at the end of the context.
+func (s *Service) unfold(ctx context.Context, a *assignment) error {
+	head, err := s.store.Message(ctx, a.request.ConversationID, a.head)
+	if err == nil {
+		a.context = a.context.WithHead(head)
 	}
-	a.context = c
 	return err
 }
 

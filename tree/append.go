@@ -1,9 +1,7 @@
 package tree
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -178,22 +176,9 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 	for _, opt := range opts {
 		opt(&o)
 	}
-	switch {
-	case len(ms) == 0:
-		return nil, false, fault.New(fault.Invalid, "empty_chain", "messages", "The chain is empty. Send one message or more.")
-	case len(ms) > MaxChain:
-		return nil, false, fault.New(fault.TooLarge, "chain_too_long", "messages", "The chain has %d messages, and %d is the most. Send the rest under the last one.", len(ms), MaxChain)
-	}
-	drafts := make([]*draft, len(ms))
-	seen := make(map[uuid.UUID]bool, len(ms))
-	for i, m := range ms {
-		if drafts[i], err = s.draft(m); err != nil {
-			return nil, false, fault.At(err, fmt.Sprintf("messages[%d]", i))
-		}
-		if seen[drafts[i].ID] {
-			return nil, false, fault.New(fault.Invalid, "duplicate_id", fmt.Sprintf("messages[%d].id", i), "Two messages of the chain have this id.")
-		}
-		seen[drafts[i].ID] = true
+	drafts, err := s.drafts(ms)
+	if err != nil {
+		return nil, false, err
 	}
 	var out []Message
 	var committed func()
@@ -316,51 +301,6 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 		touch.HeadID = toUUID(last.ID)
 	}
 	return out, s.q.TouchConversation(ctx, touch)
-}
-
-// A draft is a checked message, ready to be placed.
-type draft struct {
-	NewMessage
-	*chat.Message
-	tokenCount int
-	search     pgtype.Text
-}
-
-func (s *Store) draft(m NewMessage) (*draft, error) {
-	said, err := parseBody(m.Body)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkReasoning(m.Reasoning, said); err != nil {
-		return nil, err
-	}
-	if m.Metadata, err = checkExtra(m.Metadata, "metadata"); err != nil {
-		return nil, err
-	}
-	if m.ID == uuid.Nil {
-		m.ID = newID()
-	}
-	if m.CreatedAt.IsZero() {
-		m.CreatedAt = now()
-	}
-	m.CreatedAt = stamp(m.CreatedAt)
-	text, ok := searchText(said)
-	return &draft{NewMessage: m, Message: said, tokenCount: costOf(said, s.counter), search: pgtype.Text{String: text, Valid: ok}}, nil
-}
-
-// same tells whether the stored node says what the draft says. Times are left
-// out: a retry is made later.
-func (d *draft) same(n db.Node, parentID uuid.UUID) bool {
-	return n.Kind == string(KindMessage) && uuid.UUID(n.ParentID.Bytes) == parentID && n.Pinned == d.Pinned && n.Reasoning.String == d.NewMessage.Reasoning &&
-		sameJSON(n.Body, d.Body) && sameJSON(n.Metadata, d.Metadata)
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	var x, y bytes.Buffer
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // row places the draft under p and gives its own place.

@@ -119,6 +119,8 @@ type NewMessage struct {
 	Metadata  json.RawMessage // an object; nil for none
 	Pinned    bool
 	CreatedAt time.Time // zero: now
+
+	draft *draft // of a message that was checked
 }
 
 // A Node is a message or a summary without its body, as the skeleton of a tree

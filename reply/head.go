@@ -107,6 +107,37 @@ func (s *Service) checkMessages(ctx context.Context, a *assignment, b *summarize
 	return nil
 }
 
+// certain tells whether the tree will take the request's messages, as far as can
+// be told without it. Only then is the model called before they are stored. Each
+// result must answer an open call. Of several messages whose ids derive, another
+// request may have stored the first ones.
+func (a *assignment) certain() bool {
+	given := a.request.Messages
+	if len(given) > 1 && given[0].Derived() {
+		return false
+	}
+	var open []string
+	for i, m := range given {
+		said := chat.Read(m.Body)
+		switch {
+		case said.Role != chat.Tool:
+			open = nil
+			for _, call := range said.Calls {
+				open = append(open, call.ID)
+			}
+			continue
+		case i == 0:
+			open = openCalls(a.context.Messages[:max(0, len(a.context.Messages)-len(given))])
+		}
+		at := slices.Index(open, said.Answers())
+		if at < 0 {
+			return false
+		}
+		open = slices.Delete(open, at, at+1)
+	}
+	return true
+}
+
 // quotedList shows names in a sentence, so many that it stays one.
 func quotedList(names []string) string {
 	const most, longest = 10, 60

@@ -299,21 +299,20 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		_, err = s.store.Head(ctx, req.ConversationID) // says what is missing
 		return nil, err
 	}
-	if fits, err := s.prompt(a, c); fits || err != nil {
-		return a, err
+	fits, err := s.prompt(a, c)
+	if err == nil && prompted && !fits {
+		b, absent, err = s.branch(ctx, a, true)
 	}
-	if prompted {
-		if b, absent, err = s.branch(ctx, a, true); err != nil {
-			return nil, err
-		}
+	if err == nil && !fits && !absent {
+		err = s.give(ctx, a, b)
 	}
-	if absent { // as the tree says, or it has come meanwhile
-		if err := s.append(ctx, a); err != nil {
-			return nil, err
-		}
-		return a, s.readContext(ctx, a)
+	if err == nil && (absent || !a.certain()) {
+		err = s.append(ctx, a)
 	}
-	return a, s.give(ctx, a, b)
+	if err == nil && absent { // it has come meanwhile
+		err = s.readContext(ctx, a)
+	}
+	return a, err
 }
 
 // branch reads the conversation and, unless a prompt takes its place, the branch

@@ -231,7 +231,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 		}
 	}()
 	res, err := a.model.Stream(ctx, llm.Request{
-		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
+		Messages: messages, Checked: true, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
 		Options: a.request.Options, Extra: a.request.Extra,
 	}, func(d llm.Delta) error {
 		<-begun // nobody hears of an answer whose question isn't stored

@@ -93,10 +93,18 @@ func (m NewMessage) Tokens() int {
 	return m.draft.tokenCount
 }
 
-// same tells whether the stored node says what the draft says. Times are left
-// out: a retry is made later.
+// Derived reports whether FindRest made the message: another request may bring the
+// same one at the same time.
+func (m NewMessage) Derived() bool { return m.derived }
+
+// same tells whether the stored node of the draft's id says what the draft says.
+// Times are left out: a retry is made later. A node whose id derives from the path
+// means the same, perhaps in other words.
 func (d *draft) same(n db.Node, parentID uuid.UUID) bool {
-	return n.Kind == string(KindMessage) && uuid.UUID(n.ParentID.Bytes) == parentID && n.Pinned == d.Pinned && n.Reasoning.String == d.NewMessage.Reasoning &&
+	if n.Kind != string(KindMessage) || uuid.UUID(n.ParentID.Bytes) != parentID {
+		return false
+	}
+	return d.derived || n.Pinned == d.Pinned && n.Reasoning.String == d.NewMessage.Reasoning &&
 		sameJSON(n.Body, d.Body) && sameJSON(n.Metadata, d.Metadata)
 }
 

@@ -88,7 +88,8 @@ const prepareTimeout = 30 * time.Second
 
 // Start begins a reply. When it returns, the request's messages are stored, the
 // head is known to be answerable, and the reply runs on its own, even if ctx
-// ends.
+// ends. The model is called while the messages are stored. If they are refused
+// then, the call is ended.
 //
 // If a reply with the request's id runs or ended lately, or its answer is
 // stored, Start returns that reply and started false. If that reply answers

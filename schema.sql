@@ -213,5 +213,6 @@ create table api_keys (
 -- What is true of the whole installation. One row, which its migration made.
 create table installation (
     only_row boolean not null default true primary key check (only_row), -- keeps it at one row
-    secret   bytea   not null  -- 32 random bytes; ids that derive from names are a MAC under it, so that nobody outside can compute them
+    secret   bytea   not null, -- 32 random bytes; ids that derive from names are a MAC under it, so that nobody outside can compute them
+    settings jsonb   not null default '{}' -- of contexts and compactions, on the server that started last; commands take theirs from it
 );

@@ -21,9 +21,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,6 +98,7 @@ type Coppice struct {
 	worker   *jobs.Worker
 	server   *server.Server
 	log      *slog.Logger
+	settings summarize.Settings // of contexts, where a conversation has none of its own
 	started  atomic.Bool
 
 	recovery     sync.WaitGroup // of replies
@@ -113,12 +117,12 @@ const workerPatience = 3 * time.Second
 // then answers requests. Background jobs wait for Start.
 func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 	cfg.Logger = telemetry.TracedLogger(orNone(cfg.Logger), cfg.Tracing)
-	models, err := cfg.fill()
+	models, err := cfg.fill(ctx)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Database.Restart, cfg.Database.Tracing = true, cfg.Tracing
-	c := &Coppice{log: cfg.Logger}
+	c := &Coppice{log: cfg.Logger, settings: cfg.Contexts.Settings}
 	if c.db, err = OpenDatabase(ctx, cfg.Database, cfg.Logger); err != nil {
 		return nil, err
 	}
@@ -144,7 +148,18 @@ type clients struct {
 
 // fill completes what can be known without the database, and makes the clients of
 // the models.
-func (cfg *Config) fill() (m clients, err error) {
+func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
+	if cfg.Contexts.Settings == (summarize.Settings{}) {
+		cfg.Contexts.Settings = summarize.Defaults()
+	}
+	keep := cfg.KeepWindow || cfg.Contexts.Settings.MaxContextTokens != summarize.Defaults().MaxContextTokens
+	asked := slices.Clone(cfg.Models.Summaries)
+	if !keep {
+		asked = append(asked, cfg.Models.Replies...)
+	}
+	if cfg.Models, err = cfg.Models.WithWindows(ctx, asked, cfg.Logger); err != nil {
+		return m, err
+	}
 	families, err := cfg.Models.Families()
 	if err != nil {
 		return m, err
@@ -153,15 +168,11 @@ func (cfg *Config) fill() (m clients, err error) {
 		return m, err
 	}
 	cfg.Server.ModelCost = cfg.Models.cost
-	if cfg.Contexts.Settings == (summarize.Settings{}) {
-		cfg.Contexts.Settings = summarize.Defaults()
-	}
-	keep := cfg.KeepWindow || cfg.Contexts.Settings.MaxContextTokens != summarize.Defaults().MaxContextTokens
-	if m.replies, err = cfg.Models.repliers(keep); err != nil {
+	if m.replies, err = cfg.Models.repliers(); err != nil {
 		return m, err
 	}
 	m.replies = append(m.replies, cfg.Replies.Models...)
-	cfg.Replies.Families, cfg.Server.ModelWindow = families, windowOf(families)
+	cfg.Replies.Families, cfg.Server.ModelWindow = families, windowOf(families, cfg.Replies.Aliases)
 	cfg.Replies.WantsReasoning = func(model string) bool {
 		family, _ := families.Find(model)
 		return family.WantsReasoning
@@ -174,8 +185,40 @@ func (cfg *Config) fill() (m clients, err error) {
 	if len(m.replies) == 0 {
 		m.replies = []llm.Model{llm.Offline(offlinePause)}
 	}
-	m.summaries, err = cfg.Models.SummaryModels()
-	return m, err
+	if m.summaries, err = cfg.Models.SummaryModels(); err != nil {
+		return m, err
+	}
+	cfg.Server.Models = cfg.list(m)
+	return m, nil
+}
+
+// list tells requests which models there are.
+func (cfg *Config) list(m clients) (all []server.Model) {
+	add := func(name string, window int) *server.Model {
+		if at := slices.IndexFunc(all, func(m server.Model) bool { return m.Name == name }); at >= 0 {
+			return &all[at]
+		}
+		model := server.Model{Name: name, MaxContextTokens: window, Aliases: []string{}}
+		for _, alias := range slices.Sorted(maps.Keys(cfg.Replies.Aliases)) {
+			if cfg.Replies.Aliases[alias] == name {
+				model.Aliases = append(model.Aliases, alias)
+			}
+		}
+		if price, known := cfg.Models.Prices.Of(name); known {
+			model.Price = &server.ModelPrice{Prompt: price.Prompt, Completion: price.Completion}
+		}
+		all = append(all, model)
+		return &all[len(all)-1]
+	}
+	for i, answers := range m.replies {
+		family, _ := cfg.Replies.Families.Find(answers.Name())
+		model := add(answers.Name(), cmp.Or(family.Window, cfg.Contexts.Settings.MaxContextTokens))
+		model.Replies, model.Default = true, i == 0
+	}
+	for _, writes := range m.summaries {
+		add(writes.Model.Name(), writes.Window).Summaries = true
+	}
+	return all
 }
 
 // wire makes the parts over the database.
@@ -278,6 +321,9 @@ func (c *Coppice) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.S
 func (c *Coppice) Start(ctx context.Context) error {
 	if c.started.Swap(true) {
 		return nil
+	}
+	if err := storeSettings(ctx, c.store, c.settings); err != nil {
+		return err
 	}
 	// It doesn't end with ctx: requests that are still running may queue jobs.
 	ctx, c.stopRecovery = context.WithCancel(context.WithoutCancel(ctx))

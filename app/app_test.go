@@ -87,7 +87,6 @@ func TestOpenRefuses(t *testing.T) {
 		"no database":            {app.Config{}, "or a DataDir"},
 		"one that isn't there":   {app.Config{Database: unreachable}, "can't be opened"},
 		"figures twice":          {app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t)}, Registry: registry}, "duplicate"},
-		"a model of no window":   {app.Config{Models: app.Models{APIKey: "sk-none", Replies: []string{"my-own"}}}, "Models.Windows"},
 		"a model that is no one": {app.Config{Models: app.Models{Windows: map[string]int{"": 5}}}, "family"},
 	} {
 		_, err := app.Open(t.Context(), test.cfg)

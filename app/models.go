@@ -1,7 +1,10 @@
 package app
 
 import (
-	"fmt"
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -37,19 +40,8 @@ func (m Models) cost(model string, promptTokens, completionTokens int) (float64,
 // asked. A self-hosted server may need no key.
 func (m Models) Reachable() bool { return m.APIKey != "" || m.BaseURL != "" }
 
-// An UnknownModelError says that the window of a model is not known. Set it in
-// Models.Windows.
-type UnknownModelError struct {
-	Model string
-	Known []string // how the names begin that are known
-}
-
-func (e *UnknownModelError) Error() string {
-	return fmt.Sprintf("the window of the model %q is not known: give it by Models.Windows", e.Model)
-}
-
 // Families returns the models that package llm knows, the models of Windows, and
-// those of WantReasoning, whose windows must be known.
+// those of WantReasoning.
 func (m Models) Families() (llm.Families, error) {
 	families := llm.KnownFamilies()
 	for _, name := range slices.Sorted(maps.Keys(m.Windows)) {
@@ -63,7 +55,7 @@ func (m Models) Families() (llm.Families, error) {
 	for _, name := range m.WantReasoning {
 		family, known := families.Find(name)
 		if !known {
-			return nil, &UnknownModelError{name, namesOf(families)}
+			family.Window = llm.DefaultWindow
 		}
 		family.Prefix, family.WantsReasoning = name, true
 		var err error
@@ -74,24 +66,57 @@ func (m Models) Families() (llm.Families, error) {
 	return families, nil
 }
 
-// Window returns a model's window in tokens, or an *UnknownModelError.
-func (m Models) Window(name string) (int, error) {
+// askPatience is how long a provider may take to tell the window of a model.
+const askPatience = 5 * time.Second
+
+// WithWindows returns the models with a window for each of names. A model that
+// neither Windows nor package llm knows takes what its provider's list of models
+// says, or else llm.DefaultWindow; the log tells which.
+func (m Models) WithWindows(ctx context.Context, names []string, log *slog.Logger) (Models, error) {
 	families, err := m.Families()
+	if err != nil || !m.Reachable() {
+		return m, err
+	}
+	m.Windows = maps.Clone(m.Windows)
+	for _, name := range names {
+		if _, known := families.Find(name); known || m.Windows[name] > 0 {
+			continue
+		}
+		if m.Windows == nil {
+			m.Windows = map[string]int{}
+		}
+		tokens, err := m.askWindow(ctx, name)
+		if err != nil {
+			tokens = llm.DefaultWindow
+			log.Warn("the window of a model isn't known, so a usual one is taken: say a better one by --model-window", "model", name, "tokens", tokens, "reason", err)
+		} else {
+			log.Info("the provider told the window of a model", "model", name, "tokens", tokens)
+		}
+		m.Windows[name] = tokens
+	}
+	return m, nil
+}
+
+// askWindow asks no more than once, and OpenAI itself not at all, as its list
+// names no windows.
+func (m Models) askWindow(ctx context.Context, name string) (tokens int, err error) {
+	if m.BaseURL == "" {
+		return 0, errors.New("its provider doesn't tell windows")
+	}
+	client, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: m.BaseURL, APIKey: m.APIKey, Model: name})
 	if err != nil {
 		return 0, err
 	}
-	tokens, known := windowOf(families)(name)
-	if known != nil {
-		return 0, &UnknownModelError{name, known}
-	}
-	return tokens, nil
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	return client.Window(ctx)
 }
 
 // windowOf gives a function that tells a model's window, or else how the names
 // of the models begin that are known.
-func windowOf(families llm.Families) func(model string) (tokens int, known []string) {
+func windowOf(families llm.Families, aliases map[string]string) func(model string) (tokens int, known []string) {
 	return func(model string) (int, []string) {
-		if family, ok := families.Find(model); ok {
+		if family, ok := families.Find(cmp.Or(aliases[model], model)); ok {
 			return family.Window, nil
 		}
 		return 0, namesOf(families)
@@ -108,41 +133,33 @@ func namesOf(families llm.Families) []string {
 }
 
 // SummaryModels makes a client for each model of Summaries, in their order. It
-// makes none where no model can be reached.
+// makes none where no model can be reached. See WithWindows for models that
+// aren't known.
 func (m Models) SummaryModels() (all []summarize.Model, err error) {
 	if !m.Reachable() {
 		return nil, nil
 	}
+	families, err := m.Families()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range m.Summaries {
-		s, err := m.SummaryModel(name)
+		family, _ := families.Find(name)
+		model, err := m.client(name)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, s)
+		all = append(all, summarize.Model{Model: model, Window: cmp.Or(family.Window, llm.DefaultWindow), Timeout: m.SummaryTimeout})
 	}
 	return all, nil
 }
 
-// SummaryModel makes a client of one model that writes summaries.
-func (m Models) SummaryModel(name string) (summarize.Model, error) {
-	window, err := m.Window(name)
-	if err != nil {
-		return summarize.Model{}, err
-	}
-	model, err := m.client(name)
-	return summarize.Model{Model: model, Window: window, Timeout: m.SummaryTimeout}, err
-}
-
-// repliers makes the clients of Replies; none where no model can be reached. A
-// model whose window isn't known may answer where anyWindow is set.
-func (m Models) repliers(anyWindow bool) (all []llm.Model, err error) {
+// repliers makes the clients of Replies; none where no model can be reached.
+func (m Models) repliers() (all []llm.Model, err error) {
 	if !m.Reachable() {
 		return nil, nil
 	}
 	for _, name := range m.Replies {
-		if _, err := m.Window(name); err != nil && !anyWindow {
-			return nil, err
-		}
 		model, err := m.client(name)
 		if err != nil {
 			return nil, err

@@ -1,9 +1,15 @@
 package app
 
 import (
-	"errors"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 )
 
@@ -31,7 +37,7 @@ func TestFitWindow(t *testing.T) {
 	} {
 		cfg := test.config
 		cfg.Models = Models{APIKey: "sk-none", Replies: test.models}
-		models, err := cfg.fill()
+		models, err := cfg.fill(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,28 +51,84 @@ func TestFitWindow(t *testing.T) {
 	}
 }
 
-// A model whose window isn't known is refused, unless the window of contexts is
-// given anyway.
+// A model whose window isn't known takes what its provider's list says, and a
+// usual one where that says nothing. What the configuration says wins.
 func TestUnknownModel(t *testing.T) {
 	t.Parallel()
+	asked := 0
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		_, _ = io.WriteString(w, `{"data":[{"id":"told","context_length":20000},{"id":"untold"}]}`)
+	}))
+	defer provider.Close()
 	for _, test := range []struct {
-		config  Config
-		refused bool
+		name                  string
+		config                Config
+		window, summaryWindow int // of contexts; of the first model that writes summaries
+		asked                 int
 	}{
-		{Config{Models: Models{APIKey: "sk-none", Replies: []string{"my-own"}}}, true},
-		{Config{Models: Models{APIKey: "sk-none", Replies: []string{"my-own"}, Windows: map[string]int{"my": 5000}}}, false},
-		{Config{Models: Models{APIKey: "sk-none", Replies: []string{"my-own"}}, KeepWindow: true}, false},
-		{Config{Models: Models{APIKey: "sk-none", Summaries: []string{"my-own"}}, KeepWindow: true}, true},
-		{Config{Models: Models{Replies: []string{"my-own"}, Summaries: []string{"my-own"}}}, false}, // which can't be asked
+		{"told", Config{Models: Models{Replies: []string{"told"}, Summaries: []string{"told"}}}, 20_000, 20_000, 1},
+		{"untold", Config{Models: Models{Replies: []string{"untold"}, Summaries: []string{"told"}}}, llm.DefaultWindow, 20_000, 2},
+		{"in no list", Config{Models: Models{Summaries: []string{"unlisted"}}}, 128_000, llm.DefaultWindow, 1},
+		{"configured", Config{Models: Models{Replies: []string{"told"}, Summaries: []string{"told"}, Windows: map[string]int{"tol": 1, "told": 5000}}}, 5000, 5000, 0},
+		{"known", Config{Models: Models{Replies: []string{"gpt-4"}}}, 8192, 0, 0},
+		{"kept", Config{Models: Models{Replies: []string{"told"}}, KeepWindow: true}, 128_000, 0, 0},
 	} {
-		_, err := test.config.fill()
-		var unknown *UnknownModelError
-		if errors.As(err, &unknown) != test.refused || test.refused && (unknown.Model != "my-own" || len(unknown.Known) == 0) {
-			t.Errorf("%+v: %v", test.config.Models, err)
+		asked = 0
+		cfg := test.config
+		cfg.Models.BaseURL, cfg.Logger = provider.URL, slog.New(slog.DiscardHandler)
+		m, err := cfg.fill(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Contexts.Settings.MaxContextTokens != test.window || asked != test.asked {
+			t.Errorf("%s: contexts of %d tokens after %d questions", test.name, cfg.Contexts.Settings.MaxContextTokens, asked)
+		}
+		if test.summaryWindow > 0 && m.summaries[0].Window != test.summaryWindow {
+			t.Errorf("%s: the summary model takes %d tokens", test.name, m.summaries[0].Window)
 		}
 	}
 	if _, err := (Models{Windows: map[string]int{"x": 0}}).Families(); err == nil {
 		t.Error("a window of 0 tokens")
+	}
+}
+
+// What can be asked of models is listed with the window that holds for each, the
+// default first; a model of both kinds stands once.
+func TestListModels(t *testing.T) {
+	t.Parallel()
+	cfg := Config{
+		Models: Models{
+			APIKey: "sk-none", Replies: []string{"gpt-4o", "acme"}, Summaries: []string{"gpt-4o-mini", "acme"},
+			Windows: map[string]int{"acme": 9000}, Prices: llm.Prices{"acme": {Prompt: 1, Completion: 2.5}},
+		},
+		Replies: reply.Config{Aliases: map[string]string{"z": "acme", "a": "acme", "gpt-5": "gpt-4o"}},
+	}
+	if _, err := cfg.fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(cfg.Server.Models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"name":"gpt-4o","aliases":["gpt-5"],"max_context_tokens":128000,"replies":true,"summaries":false,"default":true,"price":null},` +
+		`{"name":"acme","aliases":["a","z"],"max_context_tokens":9000,"replies":true,"summaries":true,"default":false,"price":{"prompt":1,"completion":2.5}},` +
+		`{"name":"gpt-4o-mini","aliases":[],"max_context_tokens":128000,"replies":false,"summaries":true,"default":false,"price":null}]`
+	if string(got) != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	for name, want := range map[string]int{"z": 9000, "acme": 9000, "nobody": 0} {
+		if tokens, _ := cfg.Server.ModelWindow(name); tokens != want {
+			t.Errorf("a context for %s has %d tokens", name, tokens)
+		}
+	}
+
+	cfg = Config{KeepWindow: true, Contexts: summarize.Config{Settings: summarize.Defaults()}}
+	if _, err := cfg.fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m := cfg.Server.Models; len(m) != 1 || m[0].Name != "offline" || !m[0].Default || m[0].MaxContextTokens != 128_000 {
+		t.Errorf("without a model there is %+v", m)
 	}
 }
 
@@ -76,7 +138,7 @@ func TestWantReasoning(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
 		cfg := Config{KeepWindow: keep, Models: Models{APIKey: "sk-none", Windows: map[string]int{"acme-7b": 9000}, WantReasoning: []string{"acme-7b", "gpt-4o-mini"}}}
-		if _, err := cfg.fill(); err != nil {
+		if _, err := cfg.fill(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for model, want := range map[string]bool{"acme-7b-it": true, "gpt-4o-mini": true, "gpt-4o": false, "kimi-k2.6": true, "deepseek-v4-pro": true, "deepseek-chat": false, "nobody": false} {
@@ -94,8 +156,8 @@ func TestWantReasoning(t *testing.T) {
 	if mini.Window != 128_000 || own.Window != 9000 || !own.FixedTemperature {
 		t.Errorf("%+v, %+v", mini, own)
 	}
-	var unknown *UnknownModelError
-	if _, err := (Models{WantReasoning: []string{"acme-7b"}}).Families(); !errors.As(err, &unknown) || unknown.Model != "acme-7b" {
-		t.Errorf("%v", err)
+	acme, err := Models{WantReasoning: []string{"acme-7b"}}.Families()
+	if family, _ := acme.Find("acme-7b"); err != nil || !family.WantsReasoning || family.Window != llm.DefaultWindow {
+		t.Errorf("%+v, %v", family, err)
 	}
 }

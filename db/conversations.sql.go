@@ -165,6 +165,17 @@ func (q *Queries) GetSecret(ctx context.Context) ([]byte, error) {
 	return secret, err
 }
 
+const getServedSettings = `-- name: GetServedSettings :one
+select settings from installation
+`
+
+func (q *Queries) GetServedSettings(ctx context.Context) ([]byte, error) {
+	row := q.db.QueryRow(ctx, getServedSettings)
+	var settings []byte
+	err := row.Scan(&settings)
+	return settings, err
+}
+
 const hasConversation = `-- name: HasConversation :one
 select exists (select from conversations where id = $1 and tenant_id = $2)
 `
@@ -363,6 +374,15 @@ select set_config('statement_timeout', $1::text, true)
 
 func (q *Queries) RestoreStatementTimeout(ctx context.Context, bound string) error {
 	_, err := q.db.Exec(ctx, restoreStatementTimeout, bound)
+	return err
+}
+
+const setServedSettings = `-- name: SetServedSettings :exec
+update installation set settings = $1 where settings <> $1
+`
+
+func (q *Queries) SetServedSettings(ctx context.Context, settings []byte) error {
+	_, err := q.db.Exec(ctx, setServedSettings, settings)
 	return err
 }
 

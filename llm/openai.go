@@ -70,7 +70,7 @@ type OpenAI struct {
 	maxAnswer        int
 	legacyFields     bool
 	fixedTemperature bool
-	url, key         string
+	url, models, key string
 	http             http.Client
 }
 
@@ -102,7 +102,7 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	if c.maxAnswer == 0 {
 		c.maxAnswer = defaultMaxAnswerBytes
 	}
-	c.url, c.key = base.JoinPath("chat/completions").String(), config.APIKey
+	c.url, c.models, c.key = base.JoinPath("chat/completions").String(), base.JoinPath("models").String(), config.APIKey
 	c.http.Transport = connections()
 	if config.HTTPClient != nil {
 		c.http = *config.HTTPClient
@@ -214,6 +214,11 @@ func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Resp
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
+	return c.do(r)
+}
+
+// do sends a request under the key. A response is one of HTTP 200.
+func (c *OpenAI) do(r *http.Request) (*http.Response, error) {
 	r.Header.Set("User-Agent", "coppice")
 	if c.key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
@@ -222,7 +227,7 @@ func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Resp
 	if err != nil || res.StatusCode == http.StatusOK {
 		return res, err
 	}
-	return nil, refused(ctx, res)
+	return nil, refused(r.Context(), res)
 }
 
 // result is what a call returns: what was read, and err as one of this

@@ -81,5 +81,11 @@ select count(*) from (select from conversations where tenant_id = @tenant_id lim
 -- name: GetSecret :one
 select secret from installation;
 
+-- name: GetServedSettings :one
+select settings from installation;
+
+-- name: SetServedSettings :exec
+update installation set settings = @settings where settings <> @settings;
+
 -- name: HasConversation :one
 select exists (select from conversations where id = @id and tenant_id = @tenant_id);

@@ -62,6 +62,7 @@ var visits = map[string][]visit{
 	"getSummary":         {{status: 200}},
 	"remakeSummary":      {{status: 200, body: `{"instructions":"(text)"}`}},
 	"getUsage":           {{status: 200}},
+	"listModels":         {{status: 200}},
 	"search":             {{status: 200, query: "query=(text)", nothing: true}, {status: 200, query: "query=(text)&conversation_id=(c)"}},
 	"exportConversation": {{status: 200}, {status: 200, query: "format=markdown"}, {status: 200, query: "format=markdown&head_id=(m)"}},
 	"createReply": {

@@ -61,6 +61,7 @@ var native = []Route{
 	{"GET", "/v1/conversations/{conversation_id}/replies/{message_id}/events", Streams | Follows, "", lastEventID, noBody, readReply},
 	{"DELETE", "/v1/conversations/{conversation_id}/replies/{message_id}", 0, "", "", noBody, stopReply},
 
+	{"GET", "/v1/models", 0, "", "", noBody, listModels},
 	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", "", noBody, search},
 	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", "", noBody, exportConversation},
 	{"POST", "/v1/imports", Streams | Uploads | Imports, "format dry_run summaries", "", noBody, createImport},

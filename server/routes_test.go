@@ -80,6 +80,8 @@ var reads = []scenario{
 	{name: "usage", method: "GET", path: conversationPathOf + "/usage", status: 200, want: []string{`{"replies":{"calls":0,"prompt_tokens":0,"completion_tokens":0,"cost":null,"models":[]},"compactions":{`}},
 	{name: "compactions", method: "GET", path: conversationPathOf + "/compactions?limit=10", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
+	{name: "models", method: "GET", path: "/v1/models", status: 200, want: []string{`{"data":[{"name":"test-model","aliases":["alias"],"max_context_tokens":32768,"replies":true,"summaries":false,"default":true,"price":{"prompt":0.5,"completion":2}}],"next_cursor":null}`}},
+
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
 		want: []string{`"head_id":"{{c.result}}"`, `"head_id":"{{c.thanks}}"`, `"title":"Coppicing"`, `"snippet":"`}},
 	{name: "search a conversation", method: "GET", path: "/v1/search?query=wood+-oak&conversation_id={{c}}&limit=5", status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},

@@ -95,6 +95,10 @@ type Config struct {
 	// A nil func knows no model.
 	ModelWindow func(model string) (tokens int, known []string)
 
+	// Models are those that replies and summaries can be asked of, the default
+	// for replies first.
+	Models []Model
+
 	// ModelCost returns what tokens of a model cost, and whether the model's
 	// price is known. A nil func knows no price.
 	ModelCost func(model string, promptTokens, completionTokens int) (cost float64, known bool)

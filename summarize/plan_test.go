@@ -143,6 +143,8 @@ var allPlanCases = []planCase{
 	{name: "MyCoder: asked for, with a number of messages to keep", line: "u10 a60 u10 a10 u10 a10 u10 a10", demand: &Demand{KeepRecentMessages: 3}, want: "fold 0-3, anchor 3, keep 0 2"},
 	{name: "MyCoder: asked for, and too little to fold", line: "u10 a10", demand: &Demand{KeepRecentMessages: 10}, want: nothing(ReasonTailKept)},
 	{name: "MyCoder: asked for below the trigger", line: "u10 a90 u10 a10 u10 a10", demand: &Demand{}, want: "fold 0-1, anchor 1, keep 0"},
+	{name: "MyCoder: asked for up to the head", line: "u10 a60 u10 c10:1 t10", demand: &Demand{All: true}, want: "fold 0-4, anchor 4, keep 0 2"},
+	{name: "MyCoder: asked for up to the head, whose calls are open", line: "u10 a60 u10 c10:2 t10", demand: &Demand{All: true}, want: nothing(ReasonNoCut)},
 	{name: "MyCoder: asked for while it is off", line: "u10 a90 u10 a10 u10 a10", demand: &Demand{}, want: nothing(ReasonOff),
 		change: func(s *Settings) { s.Compaction = ModeOff }},
 	{name: "MyCoder: manual, and nobody asked", line: "u900 a90 u10 a10 u10 a10", want: nothing(ReasonManual),

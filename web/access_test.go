@@ -13,7 +13,7 @@ import (
 // reached, in the order in which it is read, and can be seen meanwhile.
 func TestFocusOrder(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.conversation("Order", "One?", "One.")
 	s.append(id, messages[0], "assistant", "Also one.")
 	s.conversation("Another", "Two?", "Two.")
@@ -127,7 +127,7 @@ func TestNarrow(t *testing.T) {
 // TestTheme has the reader choose the colours.
 func TestTheme(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	b := newTab(t, s, "/", dark)
 	b.shows("A conversation is a tree.")
 	isDark := `getComputedStyle(document.documentElement).colorScheme === 'dark'`

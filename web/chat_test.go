@@ -151,7 +151,7 @@ func TestFailure(t *testing.T) {
 
 func TestEdit(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.conversation("Edit", "First?", "First.", "Second?", "Second.")
 	b := newTab(t, s, "/c/"+id.String())
 	b.hover(row(messages[2])+" .body", "")
@@ -213,7 +213,7 @@ func TestRegenerate(t *testing.T) {
 
 func TestSwitch(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	filler := strings.Repeat("So it goes on, line after line, until the screen is full and more than that. ", 12)
 	id, messages := s.conversation("Switch", "Start", filler, "Fork?", filler, "Deep?", "Deep. "+filler)
 	other := s.append(id, messages[1], "user", "The other way?")
@@ -257,7 +257,7 @@ func TestSwitch(t *testing.T) {
 
 func TestContinueAndFork(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.conversation("Fork", "First?", "First.", "Second?", "Second.")
 	b := newTab(t, s, "/c/"+id.String())
 	b.until(`document.querySelector($1)`, row(messages[1]))
@@ -286,7 +286,7 @@ func TestContinueAndFork(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.conversation("Prune", "First?", "First.", "Second?", "Second.", "Third?", "Third.")
 	s.append(id, messages[3], "user", "Fourth?")
 	s.summary(id, messages[4], messages[1])

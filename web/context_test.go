@@ -55,7 +55,7 @@ func (s *site) at(id, head uuid.UUID, depth int) uuid.UUID {
 
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.long(40)
 	b := newTab(t, s, "/c/"+id.String())
 	b.until(`document.querySelector('.message.last')`)

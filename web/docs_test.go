@@ -13,7 +13,7 @@ import (
 // every tab checks.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	s.conversation("Growth", "What grows?", "Hazel.")
 	for name, options := range map[string][]option{"light": nil, "dark": {dark}} {
 		b := newTab(t, s, web.Docs, options...)

@@ -70,7 +70,7 @@ const unsafe = `(() => {
 
 func TestHostileMessages(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	texts := corpus(t)
 	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: `<img src=x onerror="window.ran='title'"> "><script>window.ran='title'</script>`})
 	if err != nil {
@@ -167,7 +167,7 @@ func TestHostileStream(t *testing.T) {
 // TestPolicy has a script try what the sanitizer would have to let through.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	b := newTab(t, s, "/")
 	b.shows("A conversation is a tree.")
 	for _, attempt := range []string{

@@ -126,7 +126,7 @@ func TestKeyboardOnly(t *testing.T) {
 // TestNames holds what screen readers are told to what there is.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.conversation("Names", "One?", "One.", "Two?")
 	s.append(id, messages[2], "assistant", "Two.")
 	s.append(id, messages[2], "assistant", "Also two.")

@@ -15,7 +15,7 @@ import (
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	oslo, messages := s.conversation("Trip to Oslo", "When does the ferry leave?", "At nine.", "And the fjord?", "It stays.")
 	hidden := s.append(oslo, messages[1], "user", "Is there a lighthouse on the way?")
 	hiddenLeaf := s.append(oslo, hidden, "assistant", "Yes, an old one.")
@@ -59,7 +59,7 @@ func TestSearch(t *testing.T) {
 
 func TestRenameAndDelete(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	first, _ := s.conversation("First", "One?", "One.")
 	second, _ := s.conversation("Second", "Two?", "Two.")
 	b := newTab(t, s, "/c/"+first.String())
@@ -98,7 +98,7 @@ func TestRenameAndDelete(t *testing.T) {
 
 func TestImportAndExport(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	b := newTab(t, s, "/")
 	b.shows("No conversations yet.")
 	export, err := os.ReadFile("../testdata/chatgpt.json")
@@ -155,7 +155,7 @@ func TestImportAndExport(t *testing.T) {
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	b := newTab(t, s, "/")
 	b.click("button", "Try the demonstration")
 	b.until(`document.querySelector('.title')?.innerText === 'A hedge that grows back'`)
@@ -186,7 +186,7 @@ func TestDemo(t *testing.T) {
 // TestKey serves a database in which a key was made.
 func TestKey(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	s.conversation("Secret", "One?", "One.")
 	_, secret, err := s.keys.Create(t.Context(), "default", "test")
 	if err != nil {

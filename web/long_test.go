@@ -13,7 +13,7 @@ import (
 func TestLongConversation(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, ids := s.bulk("Ten thousand", count, func(i int) (int, string) {
 		return i - 1, fmt.Sprintf("Message %d. %s", i, strings.Repeat("It has some text, and now and then **more** of it. ", 1+i%7))
 	})

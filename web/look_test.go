@@ -133,7 +133,7 @@ func (s *site) showcase() (id, head uuid.UUID) {
 
 func TestLook(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, head := s.showcase()
 	path := fmt.Sprintf("/c/%s/%s", id, head)
 	s.call("POST", fmt.Sprintf("/v1/conversations/%s/branches/active/compactions", id), `{}`, nil)
@@ -293,7 +293,7 @@ func (s *site) walk(count int) (conversation, head uuid.UUID) {
 // TestAudit has the audit find what is wrong, once it is.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	b := newTab(t, newSite(t, nil), "/")
+	b := newTab(t, newSite(t), "/")
 	b.shows("A conversation is a tree.")
 	if found := eval[[]string](b, audit); len(found) > 0 {
 		t.Fatalf("found %q", found)

@@ -21,7 +21,7 @@ func (b *tab) spot(message uuid.UUID) (x, y float64) {
 
 func TestMap(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.conversation("Map", "Root?", "Fork here.", "Left?", "Left.")
 	right := s.append(id, messages[1], "user", "Right?")
 	leaf := s.append(id, right, "assistant", "Right.")
@@ -75,7 +75,7 @@ func TestMap(t *testing.T) {
 // TestMotion is for readers who want it.
 func TestMotion(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.conversation("Motion", "Root?", "Fork here.", "Left?", "Left.")
 	right := s.append(id, messages[1], "user", "Right?")
 	b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, messages[3]), func(o *tabOptions) { o.calm = false })
@@ -97,7 +97,7 @@ func TestMotion(t *testing.T) {
 // counts what it costs to move about in it.
 func TestLargeMap(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, head := s.grove(5000)
 	b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, head))
 	b.until(`document.querySelector('.map canvas') && document.querySelector('.map-item')`)

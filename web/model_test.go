@@ -9,7 +9,10 @@ import (
 )
 
 // A puppet is a model that says what a test has it say, when it has it say it.
-type puppet struct{ pieces chan string }
+type puppet struct {
+	name   string
+	pieces chan string
+}
 
 // Pieces that are no text.
 const (
@@ -18,7 +21,7 @@ const (
 	think = "\x00think" // begins a piece of what the model thinks
 )
 
-func newPuppet() *puppet { return &puppet{make(chan string, 10_000)} }
+func newPuppet() *puppet { return &puppet{"puppet", make(chan string, 10_000)} }
 
 // say puts pieces of answers in line. After end, the next answer begins.
 func (p *puppet) say(pieces ...string) {
@@ -27,7 +30,7 @@ func (p *puppet) say(pieces ...string) {
 	}
 }
 
-func (*puppet) Name() string { return "puppet" }
+func (p *puppet) Name() string { return p.name }
 
 func (p *puppet) Complete(ctx context.Context, req llm.Request) (llm.Response, error) {
 	return p.Stream(ctx, req, func(llm.Delta) error { return nil })
@@ -36,7 +39,7 @@ func (p *puppet) Complete(ctx context.Context, req llm.Request) (llm.Response, e
 func (p *puppet) Stream(ctx context.Context, _ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
 	var said strings.Builder
 	response := func() llm.Response {
-		return llm.Response{Text: said.String(), Message: assistant(said.String()), FinishReason: "stop", Model: "puppet"}
+		return llm.Response{Text: said.String(), Message: assistant(said.String()), FinishReason: "stop", Model: p.name}
 	}
 	for {
 		select {
@@ -45,7 +48,7 @@ func (p *puppet) Stream(ctx context.Context, _ llm.Request, each func(llm.Delta)
 			case end:
 				return response(), nil
 			case fail:
-				return response(), &llm.Error{Kind: llm.ErrUnavailable, Model: "puppet", Detail: "it fell over"}
+				return response(), &llm.Error{Kind: llm.ErrUnavailable, Model: p.name, Detail: "it fell over"}
 			}
 			if thought, found := strings.CutPrefix(piece, think); found {
 				if err := each(llm.Delta{Reasoning: thought}); err != nil {
@@ -58,7 +61,7 @@ func (p *puppet) Stream(ctx context.Context, _ llm.Request, each func(llm.Delta)
 				return response(), err
 			}
 		case <-ctx.Done():
-			return response(), &llm.Error{Kind: llm.ErrCanceled, Model: "puppet", Err: ctx.Err()}
+			return response(), &llm.Error{Kind: llm.ErrCanceled, Model: p.name, Err: ctx.Err()}
 		}
 	}
 }

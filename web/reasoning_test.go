@@ -69,7 +69,7 @@ func TestReasoning(t *testing.T) {
 // TestReasoningLooks shows what was thought in dark colours and on a telephone.
 func TestReasoningLooks(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil)
+	s := newSite(t)
 	id, messages := s.conversation("Thoughts", "What is a coppice?")
 	var m struct{ ID uuid.UUID }
 	s.call("POST", "/v1/conversations/"+id.String()+"/messages", `{"parent_id":"`+messages[0].String()+`","role":"assistant",

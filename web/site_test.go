@@ -39,9 +39,9 @@ type site struct {
 // and all tabs share one browser.
 var slots = make(chan struct{}, 4)
 
-// newSite serves the page and the API, with a model for replies: the offline
-// one where it is nil.
-func newSite(t testing.TB, model llm.Model) *site {
+// newSite serves the page and the API, with models for replies: the offline one
+// where there is none.
+func newSite(t testing.TB, models ...llm.Model) *site {
 	t.Helper()
 	slots <- struct{}{}
 	t.Cleanup(func() { <-slots })
@@ -51,9 +51,11 @@ func newSite(t testing.TB, model llm.Model) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := reply.Config{Store: store, Contexts: contexts}
-	if model != nil {
-		cfg.Models = []llm.Model{model}
+	cfg := reply.Config{Store: store, Contexts: contexts, Models: models}
+	var listed []server.Model
+	for i, m := range models {
+		// Each takes twice as much as the one before it.
+		listed = append(listed, server.Model{Name: m.Name(), Aliases: []string{}, MaxContextTokens: 20_000 << i, Replies: true, Default: i == 0})
 	}
 	replies, err := reply.New(cfg)
 	if err != nil {
@@ -66,7 +68,7 @@ func newSite(t testing.TB, model llm.Model) *site {
 			t.Error(err)
 		}
 	})
-	api, err := server.New(server.Config{Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Loopback: true})
+	api, err := server.New(server.Config{Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Models: listed, Loopback: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,12 @@ func (cmd *compactCommand) Help() string {
 func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store, log := d.Store(cmd.Tenant), logs.logger(out.Errors, slog.LevelWarn)
-		models, err := cmd.summaryModels()
+		models, err := cmd.summaryModels(ctx, log)
 		if err != nil {
 			return err
 		}
 		cmd.announce(log)
-		contexts, err := newContexts(store, &cmd.settingsFlags, models, log)
+		contexts, err := newContexts(ctx, store, &cmd.settingsFlags, models, log)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (cmd *contextCommand) Run(ctx context.Context, out *terminal.Console, logs 
 	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
-		contexts, err := newContexts(store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
+		contexts, err := newContexts(ctx, store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {
 			return err
 		}
@@ -76,10 +76,12 @@ func (cmd *contextCommand) window() (w summarize.Window, err error) {
 	if err := cmd.check(); err != nil {
 		return w, err
 	}
-	w.MaxContextTokens, err = app.Models{Windows: cmd.ModelWindow}.Window(cmd.Model)
-	if unknown := (*app.UnknownModelError)(nil); errors.As(err, &unknown) {
-		err = usagef("the window of the model %q is not known: give it by --window. Known are the models whose names begin with %s",
-			cmd.Model, strings.Join(unknown.Known, ", "))
+	families, err := app.Models{Windows: cmd.ModelWindow}.Families()
+	if err != nil {
+		return w, err
+	}
+	if w.MaxContextTokens, err = families.Window(cmd.Model); err != nil {
+		err = usagef("%v. Or give --window", err)
 	}
 	return w, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -28,9 +29,14 @@ func (a *branchArgs) find(ctx context.Context, store *tree.Store) (tree.Conversa
 }
 
 // newContexts makes the service that gives contexts and compacts, for a command
-// of one tenant.
-func newContexts(store *tree.Store, f *settingsFlags, models []summarize.Model, log *slog.Logger) (*summarize.Service, error) {
-	settings, err := f.settings()
+// of one tenant. What the flags leave open is as on the server that started last,
+// so that the page and the command line tell the same of a branch.
+func newContexts(ctx context.Context, store *tree.Store, f *settingsFlags, models []summarize.Model, log *slog.Logger) (*summarize.Service, error) {
+	served, err := app.ServedSettings(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := f.settings(served)
 	if err != nil {
 		return nil, err
 	}

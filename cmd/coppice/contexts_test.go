@@ -183,7 +183,17 @@ func TestContextBytes(t *testing.T) {
 	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
 	mustRun(t, env, "import", "testdata/cli/agent.jsonl")
 	const agent = "01990000-0000-7000-8000-00000000000a"
-	s := serve(t, env)
+	// The command takes the server's settings, and these differ from the defaults.
+	s := serve(t, append(env, "OPENAI_API_KEY=sk-test", "COPPICE_REPLY_MODEL=gpt-3.5-turbo", "COPPICE_KEEP_RATIO=0.1"))
+	if got := mustRun(t, env, "context", agent); !strings.Contains(got, "of 14,337 tokens") {
+		t.Errorf("the command shows\n%s", got)
+	}
+	if got := mustRun(t, env, "context", "--max-context-tokens", "50000", agent); !strings.Contains(got, "of 47,952 tokens") {
+		t.Errorf("with a flag over it, the command shows\n%s", got)
+	}
+	if got := mustRun(t, env, "explain", "--json", agent); !strings.Contains(got, `"keep_ratio": 0.1`) {
+		t.Errorf("the command explains\n%s", got)
+	}
 	for _, head := range []string{"active", "01990000-0004-7000-8000-000000000004"} {
 		status, answer, err := try(t.Context(), "GET", s.url+"/v1/conversations/"+agent+"/branches/"+head+"/context", nil)
 		if err != nil || status != 200 {
@@ -275,7 +285,6 @@ func TestSummaryModels(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"--model-window nameless=TOKENS", []string{"compact", "--summary-model", "nameless", orchard}},
 		{"--model-window takes NAME=TOKENS", []string{"compact", "--summary-model", "x", "--model-window", "x=0", orchard}},
 		{"OPENAI_API_KEY", []string{"replay", "--openai-api-key", "", "--openai-base-url", "", "--out", dir, "--model", "gpt-4o", orchard}},
 	} {

@@ -21,17 +21,18 @@ type explainCommand struct {
 }
 
 func (cmd *explainCommand) Help() string {
-	return `Which summary applies to a branch, why the others don't, how far it is from its trigger, and what a compaction would do now. The settings are the conversation's over those given here, which should be the server's, as the models should: without them no summary waits for one.`
+	return `Which summary applies to a branch, why the others don't, how far it is from its trigger, and what a compaction would do now. The settings are the conversation's over those given here, and those over the ones of the server that started last. The models should be the server's: without them no summary waits for one.`
 }
 
 func (cmd *explainCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
-		models, err := cmd.summaryModels()
+		log := logs.logger(out.Errors, slog.LevelWarn)
+		models, err := cmd.summaryModels(ctx, log)
 		if err != nil {
 			return err
 		}
-		contexts, err := newContexts(store, &cmd.settingsFlags, models, logs.logger(out.Errors, slog.LevelWarn))
+		contexts, err := newContexts(ctx, store, &cmd.settingsFlags, models, log)
 		if err != nil {
 			return err
 		}

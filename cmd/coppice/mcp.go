@@ -24,12 +24,12 @@ func (cmd *mcpCommand) Help() string {
 func (cmd *mcpCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		log := logs.logger(out.Errors, slog.LevelWarn)
-		models, err := cmd.summaryModels()
+		models, err := cmd.summaryModels(ctx, log)
 		if err != nil {
 			return err
 		}
 		cmd.announce(log)
-		contexts, err := newContexts(d.Store(cmd.Tenant), &cmd.settingsFlags, models, log)
+		contexts, err := newContexts(ctx, d.Store(cmd.Tenant), &cmd.settingsFlags, models, log)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -67,21 +67,15 @@ func (f *priceFlags) prices() (llm.Prices, error) {
 }
 
 // summaryModels are the models that write summaries; nil where none can be asked.
-func (f *modelFlags) summaryModels() ([]summarize.Model, error) {
+func (f *modelFlags) summaryModels(ctx context.Context, log *slog.Logger) ([]summarize.Model, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	all, err := f.models().SummaryModels()
-	return all, modelUsage(err)
-}
-
-// modelUsage names the flag by which the window of an unknown model is given.
-func modelUsage(err error) error {
-	var unknown *app.UnknownModelError
-	if errors.As(err, &unknown) {
-		return usagef("the window of the model %q is not known: give it by --model-window %[1]s=TOKENS", unknown.Model)
+	models, err := f.models().WithWindows(ctx, f.SummaryModel, log)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return models.SummaryModels()
 }
 
 // announce logs what writes the summaries.

@@ -38,14 +38,18 @@ func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	if err := cmd.check(); err != nil {
 		return err
 	}
-	models := cmd.models()
-	again, err := cmd.again()
+	log := logs.logger(out.Errors, slog.LevelWarn)
+	families, err := cmd.models().Families()
+	if err != nil {
+		return err
+	}
+	again, err := cmd.again(ctx, log)
 	if err != nil {
 		return err
 	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
-		contexts, err := newContexts(store, new(settingsFlags), nil, logs.logger(out.Errors, slog.LevelWarn))
+		contexts, err := newContexts(ctx, store, new(settingsFlags), nil, log)
 		if err != nil {
 			return err
 		}
@@ -69,8 +73,8 @@ func (cmd *replayCommand) Run(ctx context.Context, out *terminal.Console, logs *
 			slices.Reverse(list.Data) // the oldest is the first
 			for i, k := range list.Data {
 				r := replayed{Compaction: k, number: i + 1, model: cmd.Model}
-				window, _ := models.Window(k.Model) // 0, for any, where it isn't known
-				if r.Replayed, err = contexts.Replay(ctx, k, window); err != nil {
+				family, _ := families.Find(k.Model) // a window of 0, for any, where it isn't known
+				if r.Replayed, err = contexts.Replay(ctx, k, family.Window); err != nil {
 					return err
 				}
 				if again != nil && len(r.Input.Fold) > 0 {
@@ -110,7 +114,7 @@ func (cmd *replayCommand) chosen(ctx context.Context, store *tree.Store) ([]tree
 }
 
 // again is the summarizer of --model, nil where none is asked for.
-func (cmd *replayCommand) again() (summarize.Summarizer, error) {
+func (cmd *replayCommand) again(ctx context.Context, log *slog.Logger) (summarize.Summarizer, error) {
 	switch {
 	case cmd.Model == "":
 		return nil, nil
@@ -119,8 +123,9 @@ func (cmd *replayCommand) again() (summarize.Summarizer, error) {
 	case !cmd.models().Reachable():
 		return nil, usagef("--model %s needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key", cmd.Model)
 	}
-	m, err := cmd.models().SummaryModel(cmd.Model)
-	return summarize.Cascade{Models: []summarize.Model{m}}, modelUsage(err)
+	cmd.SummaryModel = []string{cmd.Model}
+	models, err := cmd.summaryModels(ctx, log)
+	return summarize.Cascade{Models: models}, err
 }
 
 // A replayed compaction is one that is to be written.

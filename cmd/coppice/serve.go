@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -83,7 +84,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 	config.Server.RequireKey = !loopback(listener) && !cmd.Insecure
 	c, err := app.Open(ctx, config)
 	if err != nil {
-		return modelUsage(err)
+		return err
 	}
 	defer closeApp(c, log)
 	if err := cmd.checkOpen(ctx, c.Keys(), listener, log); err != nil {
@@ -116,7 +117,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 		return config, err
 	}
 	config.Limits = tree.Limits{Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages)}
-	if config.Contexts.Settings, err = cmd.settings(); err != nil {
+	if config.Contexts.Settings, err = cmd.settings(summarize.Defaults()); err != nil {
 		return config, err
 	}
 	config.KeepWindow, config.KeepReserve = cmd.MaxContextTokens != nil, cmd.ReservedTokens != nil

@@ -28,9 +28,9 @@ type settingsFlags struct {
 	StandingInstructions string   `placeholder:"TEXT" help:"What every summary should take care of."`
 }
 
-// settings gives the defaults with the file's or the JSON's over them, and the
-// flags over both.
-func (f *settingsFlags) settings() (summarize.Settings, error) {
+// settings gives the base with the file's or the JSON's over it, and the flags
+// over both.
+func (f *settingsFlags) settings(base summarize.Settings) (summarize.Settings, error) {
 	members := map[string]any{}
 	if err := f.readObject(members); err != nil {
 		return summarize.Settings{}, err
@@ -56,7 +56,7 @@ func (f *settingsFlags) settings() (summarize.Settings, error) {
 	if err != nil {
 		return summarize.Settings{}, err
 	}
-	s, err := summarize.Defaults().With(object)
+	s, err := base.With(object)
 	if err != nil {
 		return s, usagef("%v", err)
 	}

@@ -1,7 +1,7 @@
 // The API's operations, each as a function.
 import { call, key, send } from './http'
 import type {
-  Compaction, Context, Conversation, Hit, ImportReport, Message, Page, Pruned, Summary, Tree,
+  Compaction, Context, Conversation, Hit, ImportReport, Message, Model, Page, Pruned, Summary, Tree,
 } from './types'
 
 const of = (conversation: string) => `/v1/conversations/${conversation}`
@@ -37,8 +37,9 @@ export const getTree = (conversation: string, signal?: AbortSignal) => call<Tree
 export const transcript = (conversation: string, head: string, limit: number, signal?: AbortSignal) =>
   call<Page<Message>>('GET', `${of(conversation)}/branches/${head}/transcript`, { query: { limit }, signal })
 
-export const getContext = (conversation: string, head: string, signal?: AbortSignal) =>
-  call<Context>('GET', `${of(conversation)}/branches/${head}/context`, { signal })
+/** getContext gives what a model reads of a branch, in the model's window or else in the server's. */
+export const getContext = (conversation: string, head: string, window: number | undefined, signal?: AbortSignal) =>
+  call<Context>('GET', `${of(conversation)}/branches/${head}/context`, { query: { max_context_tokens: window ?? null }, signal })
 
 export const compact = (conversation: string, head: string) =>
   call<Compaction>('POST', `${of(conversation)}/branches/${head}/compactions`, { json: {} })
@@ -51,6 +52,8 @@ export const search = (query: string, signal?: AbortSignal) =>
 export const importFile = (file: Blob) =>
   call<ImportReport>('POST', '/v1/imports', { body: file, headers: { 'Content-Type': 'application/octet-stream' } })
 
+export const listModels = () => call<Page<Model>>('GET', '/v1/models')
+
 export const health = () => call<{ version: string }>('GET', '/healthz')
 
 /** An Ask asks for a reply to a head, or to a message that is appended first. */
@@ -61,12 +64,14 @@ export interface Ask {
   /** The message to answer, or where the message to send has its place. */
   head: string
   message?: { id: string; role: 'user'; content: string; parent_id: string | null }
+  /** The model that answers, the server's default where there is none. */
+  model?: string
 }
 
 /** ask begins a reply: a stream of server-sent events. */
 export const ask = (a: Ask, signal: AbortSignal) =>
   send('POST', `${of(a.conversation)}/branches/${a.head}/replies`, {
-    json: { id: a.id, message: a.message }, headers: { Accept: 'text/event-stream' }, signal,
+    json: { id: a.id, message: a.message, model: a.model }, headers: { Accept: 'text/event-stream' }, signal,
   })
 
 /** resume picks a reply's stream up after the last event that came. */

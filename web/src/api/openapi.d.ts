@@ -595,6 +595,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the models
+         * @description Those that replies and summaries can be asked of, the default for replies first. All stand on one page, and are
+         *     the same for every tenant.
+         */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/search": {
         parameters: {
             query?: never;
@@ -1310,6 +1331,29 @@ export interface components {
             /** @description What the summary should take care of. At most 4,000 bytes. */
             instructions?: string;
             look_ahead?: components["schemas"]["LookAhead"];
+        };
+        ModelList: {
+            data: components["schemas"]["Model"][];
+            next_cursor: null;
+        };
+        Model: {
+            /** @description By which a request asks for it. `offline` is no language model and says so itself. */
+            name: string;
+            /** @description Other names by which a request may ask for it. */
+            aliases: string[];
+            /** @description Its window, which includes the answer. A conversation's own setting wins over it. */
+            max_context_tokens: number;
+            /** @description It answers branches. */
+            replies: boolean;
+            /** @description It writes summaries. */
+            summaries: boolean;
+            /** @description It answers where a request names no model. */
+            default: boolean;
+            /** @description What a million tokens cost, in the currency of the server's prices. Null where it isn't known. */
+            price: null | {
+                prompt: number;
+                completion: number;
+            };
         };
         ConversationUsage: {
             replies: components["schemas"]["CallUsage"];
@@ -2731,6 +2775,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StoppedReply"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
                 };
             };
             default: components["responses"]["Problem"];

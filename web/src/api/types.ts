@@ -35,6 +35,7 @@ export type Context = Omit<Schemas['Context'], 'messages'> & { messages: Context
 export type Summary = Schemas['Summary']
 export type Compaction = Schemas['Compaction']
 export type ImportReport = Schemas['ImportReport']
+export type Model = Schemas['Model']
 
 export interface Page<T> {
   data: T[]

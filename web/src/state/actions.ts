@@ -77,11 +77,11 @@ export function edit(message: Message, text: string) {
   })
 }
 
-/** regenerate asks for another answer beside this one. */
-export function regenerate(message: Message) {
+/** regenerate asks for another answer beside this one, of a model of that name or else of the chosen one. */
+export function regenerate(message: Message, model?: string) {
   if (message.parent_id === null) return
   branch.cut(message.depth)
-  replies.begin({ conversation: message.conversation_id, head: message.parent_id })
+  replies.begin({ conversation: message.conversation_id, head: message.parent_id, ...(model && { model }) })
 }
 
 /** answer asks for an answer to the shown head. */

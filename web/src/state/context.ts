@@ -8,6 +8,7 @@ import type { Compaction, Context } from '../api/types'
 import { count, number } from '../text/format'
 import * as branch from './branch'
 import { returns } from './connection'
+import * as models from './models'
 import { failed, note } from './notices'
 import { tell } from './tabs'
 import * as tree from './tree'
@@ -24,6 +25,7 @@ export function start() {
   effect(() => {
     const head = branch.head.value
     void returns.value
+    void window()
     untracked(() => {
       const p = branch.path.peek()
       reading.abort()
@@ -34,12 +36,15 @@ export function start() {
   })
 }
 
+/** window is the chosen model's, unless the conversation has a setting for it. */
+const window = () => (branch.conversation.value?.settings.max_context_tokens === undefined ? models.window.value : undefined)
+
 async function read(conversation: string, head: string, signal: AbortSignal) {
   // What a person switches through quickly need not be read.
   await new Promise(done => setTimeout(done, context.peek()?.conversation_id === conversation ? 120 : 0))
   if (signal.aborted) return
   try {
-    const found = await api.getContext(conversation, head, signal)
+    const found = await api.getContext(conversation, head, untracked(window), signal)
     if (signal.aborted) return
     context.value = found
     problem.value = null
@@ -54,7 +59,7 @@ async function watch(conversation: string, head: string, signal: AbortSignal) {
   for (const wait of [1500, 3000, 6000, 12_000, 24_000]) {
     await new Promise(done => setTimeout(done, wait))
     if (signal.aborted) return
-    const found = await api.getContext(conversation, head, signal).catch(() => null)
+    const found = await api.getContext(conversation, head, untracked(window), signal).catch(() => null)
     if (signal.aborted || !found) return
     if (found.summary?.id !== context.peek()?.summary?.id) {
       context.value = found

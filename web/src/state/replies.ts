@@ -10,6 +10,7 @@ import type { Message, ToolCall } from '../api/types'
 import { uuidv7 } from '../api/uuid'
 import * as branch from './branch'
 import { draft } from './drafts'
+import { chosen } from './models'
 
 /** What a reply is doing; failed is an end, in which it stays until it is dismissed. */
 export type State = 'sending' | 'waiting' | 'thinking' | 'streaming' | 'reconnecting' | 'stopping' | 'failed'
@@ -57,9 +58,9 @@ export const live = signal<Live[]>([])
 export const at = (conversation: string, head: string | null): Live | undefined =>
   live.value.findLast(l => l.conversation === conversation && l.parent === head)
 
-/** begin sends a message, or asks for an answer to what is there, and follows the reply. */
+/** begin sends a message, or asks for an answer to what is there, and follows the reply. The chosen model answers where none is named. */
 export function begin(ask: Omit<api.Ask, 'id'>) {
-  void follow(new Live({ ...ask, id: uuidv7() }))
+  void follow(new Live({ model: chosen.peek()?.name, ...ask, id: uuidv7() }))
 }
 
 /** again tries once more. What was sent already isn't sent twice. */

@@ -5,6 +5,7 @@ import { conversation, headOf, path, problem } from '../state/branch'
 import { gone } from '../state/connection'
 import { draft } from '../state/drafts'
 import * as messages from '../state/messages'
+import * as models from '../state/models'
 import { failed } from '../state/notices'
 import * as replies from '../state/replies'
 import { GrowingField } from './GrowingField'
@@ -54,6 +55,7 @@ export function Composer() {
         field={field} label="Message" value={draft.value} placeholder={gone.value ? 'Message… (it is kept until the server is back)' : 'Message…'}
         onInput={text => (draft.value = text)} onKeyDown={onKeyDown}
       />
+      <ModelPicker />
       {busy && live ? (
         <button type="button" class="send stop" aria-label="Stop the answer" title="Stop (Esc)" onClick={() => void replies.stop(live).catch(failed('The answer goes on'))}>
           <Icon name="stop" />
@@ -64,6 +66,20 @@ export function Composer() {
         </button>
       )}
     </form>
+  )
+}
+
+/** ModelPicker chooses the model that answers next. Where there is but one, there is nothing to choose. */
+function ModelPicker() {
+  const all = models.models.value
+  if (all.length < 2) return null
+  return (
+    <select
+      class="model-picker" aria-label="Model" title="The model that answers" value={models.chosen.value?.name}
+      onChange={event => models.choose(event.currentTarget.value)}
+    >
+      {all.map(m => <option key={m.name} value={m.name}>{m.name}</option>)}
+    </select>
   )
 }
 

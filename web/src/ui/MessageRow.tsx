@@ -3,6 +3,7 @@ import type { Message } from '../api/types'
 import * as actions from '../state/actions'
 import { dialog } from '../state/dialog'
 import { below } from '../state/forest'
+import { models } from '../state/models'
 import * as tree from '../state/tree'
 import { attachments, roleName, said } from '../text/content'
 import { count, number, when, whenFully } from '../text/format'
@@ -103,6 +104,9 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
   ]
   if (!state.last) more.unshift({ label: 'Continue from here', run: () => actions.continueFrom(message) })
   const model = modelOf(message)
+  if (message.role === 'assistant' && message.parent_id !== null && !state.busy && models.value.length > 1) {
+    more.unshift(...models.value.map(m => ({ label: `Regenerate with ${m.name}`, run: () => actions.regenerate(message, m.name) })))
+  }
   return (
     <footer>
       <div class="actions">

@@ -1,0 +1,222 @@
+// Package ts_test packs the TypeScript client, installs it as its users do, and
+// drives a running server with it: in Node.js, in a page and in a worker.
+package ts_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+// patience is how long the tests of Node.js, and those of the page, may take.
+const patience = 5 * time.Minute
+
+// most is how many bytes the client may have, gzipped.
+const most = 8 << 10
+
+func TestClient(t *testing.T) {
+	t.Parallel()
+	need(t, "npm")
+	folder := install(t)
+	t.Run("size", func(t *testing.T) { checkSize(t, filepath.Join(folder, "node_modules/@coppice-chat/client/dist")) })
+	base, keys := serve(t)
+	t.Run("node", func(t *testing.T) {
+		tests, err := filepath.Abs("test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(filepath.Join(folder, "test"), os.DirFS(tests)); err != nil {
+			t.Fatal(err)
+		}
+		command(t, folder, []string{"COPPICE_URL=" + base, "COPPICE_KEYS=" + strings.Join(keys[1:], ",")},
+			"node", "--test", "--test-reporter=spec", "test/client.test.mjs", "test/events.test.mjs")
+	})
+	t.Run("browser", func(t *testing.T) {
+		browse(t, filepath.Join(folder, "node_modules/@coppice-chat/client/dist"), base, keys[0])
+	})
+}
+
+// need skips the test where a program is missing, unless CI wants every client to
+// run.
+func need(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err == nil && !testing.Short() {
+		return path
+	}
+	if os.Getenv("COPPICE_REQUIRE_CLIENTS") != "" {
+		t.Fatal(err)
+	}
+	t.Skip(program, "is missing, or this is a short run")
+	return ""
+}
+
+func command(t *testing.T, folder string, env []string, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = folder, append(append(os.Environ(), "NO_COLOR=1"), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// install builds and packs the client, and installs the package in an empty
+// folder.
+func install(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	quiet := []string{"--no-audit", "--no-fund", "--loglevel=error"}
+	command(t, ".", nil, "npm", append([]string{"ci"}, quiet...)...)
+	command(t, ".", nil, "npm", "pack", "--loglevel=error", "--pack-destination", folder)
+	packed, err := filepath.Glob(filepath.Join(folder, "*.tgz"))
+	if err != nil || len(packed) != 1 {
+		t.Fatalf("%v, %v", packed, err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"private":true,"type":"module"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, folder, nil, "npm", append([]string{"install", "--offline", packed[0]}, quiet...)...)
+	return folder
+}
+
+// checkSize holds the client's code, without its types, to what a page loads.
+func checkSize(t *testing.T, dist string) {
+	files, err := filepath.Glob(filepath.Join(dist, "*.js"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out.Len() > most {
+		t.Errorf("the client takes %d bytes gzipped, over %d", out.Len(), most)
+	}
+}
+
+// said is what the model answers.
+const said = "Those that were picked late, and lie cool, dry and apart from each other, keep until the spring."
+
+// serve starts a Coppice, whose model is a fake, and makes keys of tenants that
+// have nothing.
+func serve(t *testing.T) (base string, keys []string) {
+	t.Helper()
+	fake := llmtest.NewServer(t)
+	fake.Otherwise(llmtest.Reply(func(req llmtest.Request) llmtest.Behaviour {
+		switch last := string(req.Messages[len(req.Messages)-1]); {
+		case strings.Contains(last, "hang"):
+			return llmtest.HangMidway("This never ends.")
+		case strings.Contains(last, `"fail"`):
+			return llmtest.Fail(http.StatusBadRequest)
+		}
+		return llmtest.Answer(said)
+	}))
+	c, err := app.Open(t.Context(), app.Config{
+		Database: app.DatabaseConfig{URL: dbtest.URL(t)},
+		Models:   app.Models{BaseURL: fake.URL(), APIKey: "fake", Replies: []string{"gpt-4o-mini"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = c.Close(ctx) // it tells that a reply was cut off, which hangs
+	})
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(c)
+	t.Cleanup(web.Close)
+	for i := range 20 {
+		_, secret, err := c.Keys().Create(t.Context(), fmt.Sprintf("tenant-%d", i), "clients")
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, secret)
+	}
+	return web.URL, keys
+}
+
+// talk sends a message and gives the answer, in a page and in a worker.
+const talk = `
+	const coppice = new Coppice({ apiKey: KEY })
+	const { id } = await coppice.createConversation()
+	let text = ''
+	for await (const { event, data } of coppice.createReply(id, 'active', { message: { role: 'user', content: 'Which apples keep?' } }))
+		if (event === 'reply.delta') text += data.content
+	return text`
+
+// browse runs the client in a page, and in a worker of it. The page, the client
+// and the API have one origin.
+func browse(t *testing.T, dist, base, key string) {
+	browser := need(t, "chromium")
+	address, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := strings.ReplaceAll(talk, "KEY", fmt.Sprintf("%q", key))
+	mux := http.NewServeMux()
+	mux.Handle("/client/", http.StripPrefix("/client/", http.FileServer(http.Dir(dist))))
+	mux.HandleFunc("/worker.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		fmt.Fprintf(w, "import { Coppice } from '/client/index.js'\nconst talk = async () => {%s}\ntalk().then(postMessage, error => postMessage(String(error)))\n", script)
+	})
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<!doctype html><title>A page</title>") })
+	mux.Handle("/v1/", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(address)
+		r.Out.Host = r.In.Host // as a proxy on the page's own host would
+	}})
+	web := httptest.NewServer(mux)
+	defer web.Close()
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience), chromedp.Flag("disable-quic", true))
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Navigate(web.URL)); err != nil {
+		t.Fatal(err)
+	}
+	for where, run := range map[string]string{
+		"page":   "(async () => { const { Coppice } = await import('/client/index.js');" + script + "})()",
+		"worker": "new Promise((done, fail) => { const w = new Worker('/worker.js', { type: 'module' }); w.onmessage = e => done(e.data); w.onerror = e => fail(e.message) })",
+	} {
+		got, err := chromedp.Run(ctx, chromedp.Evaluate[string](run, chromedp.EvalAwaitPromise))
+		if err != nil || got != said {
+			t.Errorf("the %s gives %q, %v", where, got, err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+import { ConnectionError, CoppiceError, problemOf, TimeoutError, type Problem } from './errors.js'
+import type { components } from './openapi.js'
+
+/** Options say where a server is, and how to call it. */
+export interface Options {
+  /** The server's address, such as `http://127.0.0.1:8787`. In a page that the server, or a proxy before it, delivers it may be left out. */
+  baseURL?: string
+  /** A key of the server, where it wants one. A page shows its key to whoever opens it. */
+  apiKey?: string
+  /** Sent with every request. */
+  headers?: Record<string, string>
+  /** Milliseconds that an answer may take, 60,000 unless said. Streams, and requests that wait for a model, have no limit. */
+  timeout?: number
+  /** How often a request that fails in passing is sent again, 2 unless said. */
+  maxRetries?: number
+  /** In place of the global fetch. */
+  fetch?: typeof fetch
+}
+
+/** CallOptions are of one call. */
+export interface CallOptions {
+  /** Ends the call. It doesn't end a reply: see `stopReply`. */
+  signal?: AbortSignal
+}
+
+export interface Call extends CallOptions {
+  query?: object
+  json?: unknown
+  body?: BodyInit
+  headers?: Record<string, string>
+  /** It may be sent again without doing anything twice. */
+  repeatable?: boolean
+  /** It waits for a model, so it has no timeout. */
+  waits?: boolean
+}
+
+/** The longest pause between two tries, in milliseconds. */
+const longestPause = 8000
+
+/** An HTTP sends requests, and sends those again that failed in passing. */
+export class HTTP {
+  private readonly base: string
+  private readonly options: Options
+
+  constructor(options: Options) {
+    this.options = options
+    this.base = (options.baseURL ?? '').replace(/\/+$/, '')
+  }
+
+  /** call gives the JSON of an answer, undefined where it has none. */
+  async call<T>(method: string, path: string, call: Call = {}): Promise<T> {
+    const answer = await this.send(method, path, call)
+    try {
+      return (answer.status === 204 ? undefined : await answer.json()) as T
+    } catch (cause) {
+      throw failure(cause, call.signal)
+    }
+  }
+
+  /** send gives an answer of a 2xx status, its body unread. */
+  async send(method: string, path: string, call: Call = {}): Promise<Response> {
+    const again = call.repeatable ?? method !== 'POST'
+    for (let left = this.options.maxRetries ?? 2, tries = 0; ; left--, tries++) {
+      try {
+        return await this.once(method, path, call)
+      } catch (error) {
+        if (left <= 0 || call.signal?.aborted || !passes(error, again)) throw error
+        await pause((error as Problem).retryAfter ?? Math.min(500 * 2 ** tries, longestPause) * (0.75 + Math.random() / 4), call.signal)
+      }
+    }
+  }
+
+  private async once(method: string, path: string, { query, json, body, headers, signal, waits }: Call): Promise<Response> {
+    const url = this.base + path + search(query)
+    const timeout = waits ? undefined : AbortSignal.timeout(this.options.timeout ?? 60_000)
+    const ends = [signal, timeout].filter(s => s !== undefined)
+    let answer: Response
+    try {
+      answer = await (this.options.fetch ?? fetch)(url, {
+        method,
+        headers: {
+          Accept: 'application/json',
+          ...(json !== undefined && { 'Content-Type': 'application/json' }),
+          ...(this.options.apiKey && { Authorization: `Bearer ${this.options.apiKey}` }),
+          ...this.options.headers,
+          ...headers,
+        },
+        body: json === undefined ? (body ?? null) : JSON.stringify(json),
+        ...(ends.length > 0 && { signal: AbortSignal.any(ends) }),
+        ...(body instanceof ReadableStream && { duplex: 'half' }), // which fetch insists on
+      })
+    } catch (cause) {
+      throw timeout?.aborted && !signal?.aborted ? new TimeoutError(`${method} ${path} took too long`, { cause }) : failure(cause, signal)
+    }
+    if (answer.ok) return answer
+    throw await refusal(answer)
+  }
+}
+
+/** refusal is the error that an answer of another status stands for. */
+async function refusal(answer: Response): Promise<Problem> {
+  const text = await answer.text().catch(() => '')
+  try {
+    const problem = JSON.parse(text) as components['schemas']['Problem']
+    if (typeof problem.code === 'string') return problemOf(problem, answer.headers)
+  } catch {
+    // It isn't Coppice's: a proxy's, say.
+  }
+  return problemOf({ type: 'about:blank', title: answer.statusText, status: answer.status, code: 'unknown', detail: text.slice(0, 200) || answer.statusText }, answer.headers)
+}
+
+/** failure is the error of a call without a whole answer. The caller's own end stays as it is. */
+function failure(cause: unknown, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted) return signal.reason
+  return cause instanceof CoppiceError ? cause : new ConnectionError(`the server can't be reached: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+}
+
+/** passes tells whether a later try may go better. A request that may not be repeated is, where the server says that it did nothing. */
+function passes(error: unknown, again: boolean): boolean {
+  if (error instanceof ConnectionError) return again
+  const { status } = error as Problem
+  return status === 429 || (again && (status === 502 || status === 503 || status === 504))
+}
+
+/** pause waits some milliseconds, or until the signal ends it. */
+export function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((done, fail) => {
+    const ended = () => {
+      clearTimeout(timer)
+      fail(signal!.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', ended)
+      done()
+    }, milliseconds)
+    if (signal?.aborted) ended()
+    else signal?.addEventListener('abort', ended, { once: true })
+  })
+}
+
+function search(query: object | undefined): string {
+  const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null)
+  return given.length ? '?' + new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString() : ''
+}

@@ -1,0 +1,263 @@
+/**
+ * A client of Coppice's REST API: every route is a method, typed from the
+ * server's own description.
+ *
+ *     const coppice = new Coppice({ baseURL: 'http://127.0.0.1:8787' })
+ *     const { id } = await coppice.createConversation({ title: 'An orchard' })
+ *     for await (const { event, data } of coppice.createReply(id, 'active', { message: { role: 'user', content: 'Which apples keep?' } }))
+ *       if (event === 'reply.delta') process.stdout.write(data.content ?? '')
+ *
+ * Every method may throw a CoppiceError: a Problem where the server refused, a
+ * ConnectionError where no answer came. Requests that fail in passing are sent
+ * again; what they create has an id or a key, so nothing is done twice.
+ */
+import { HTTP, type Call, type CallOptions, type Options } from './http.js'
+import type { components, operations } from './openapi.js'
+import { Reply } from './reply.js'
+import { uuidv7 } from './uuid.js'
+
+export * from './errors.js'
+export type { CallOptions, Options } from './http.js'
+export type { components, operations, paths } from './openapi.js'
+export { Reply, type ReplyEvent } from './reply.js'
+export { uuidv7 } from './uuid.js'
+
+/** Schemas are those of the server's description, by their names. */
+export type Schemas = components['schemas']
+
+type Query<K extends keyof operations> = operations[K] extends { parameters: { query?: infer Q } } ? NonNullable<Q> : never
+type Answered<K extends keyof operations> = operations[K] extends { responses: { 200: { content: { 'application/json': infer T } } } } ? T : never
+
+/** Keyed is a call that creates something. The key makes it safe to send again; without one the client makes one for the call. */
+export interface Keyed extends CallOptions {
+  idempotencyKey?: string
+}
+
+/** The id of a message, or `active` for the conversation's active head. */
+export type Head = 'active' | (string & {})
+
+interface Page<T = unknown> {
+  data: T[]
+  next_cursor: string | null
+}
+
+type Entry<P extends Page> = P extends Page<infer T> ? T : never
+
+/** A Listing is a page, when it is awaited, and all entries from there on, when it is iterated over. */
+export class Listing<P extends Page> implements PromiseLike<P>, AsyncIterable<Entry<P>> {
+  /** @internal */
+  constructor(private readonly page: (cursor?: string) => Promise<P>) {}
+
+  then<A = P, B = never>(done?: ((page: P) => A | PromiseLike<A>) | null, failed?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<A | B> {
+    return this.page().then(done, failed)
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Entry<P>, void, undefined> {
+    for (let page = await this.page(); ; page = await this.page(page.next_cursor)) {
+      yield* page.data as Entry<P>[]
+      if (page.next_cursor === null) return
+    }
+  }
+}
+
+const at = (conversation: string, ...parts: string[]) => ['/v1/conversations', ...[conversation, ...parts].map(encodeURIComponent)].join('/')
+
+/** A Coppice is a server. Its methods have the names of the operations in the server's description. */
+export class Coppice {
+  private readonly http: HTTP
+
+  constructor(options: Options = {}) {
+    this.http = new HTTP(options)
+  }
+
+  // Conversations
+
+  createConversation(conversation: Schemas['NewConversation'] = {}, options?: Keyed): Promise<Schemas['Conversation']> {
+    return this.create('/v1/conversations', conversation, options)
+  }
+
+  listConversations(query?: Query<'listConversations'>, options?: CallOptions): Listing<Answered<'listConversations'>> {
+    return this.list('/v1/conversations', query, options)
+  }
+
+  getConversation(id: string, options?: CallOptions): Promise<Schemas['Conversation']> {
+    return this.get(at(id), undefined, options)
+  }
+
+  updateConversation(id: string, change: Schemas['ConversationUpdate'], options?: CallOptions): Promise<Schemas['Conversation']> {
+    return this.http.call('PATCH', at(id), { json: change, ...options })
+  }
+
+  deleteConversation(id: string, options?: CallOptions): Promise<void> {
+    return this.http.call('DELETE', at(id), options)
+  }
+
+  getTree(id: string, query?: Query<'getTree'>, options?: CallOptions): Promise<Answered<'getTree'>> {
+    return this.get(at(id, 'tree'), query, options)
+  }
+
+  listRoots(id: string, query?: Query<'listRoots'>, options?: CallOptions): Listing<Answered<'listRoots'>> {
+    return this.list(at(id, 'roots'), query, options)
+  }
+
+  getUsage(id: string, options?: CallOptions): Promise<Answered<'getUsage'>> {
+    return this.get(at(id, 'usage'), undefined, options)
+  }
+
+  // Messages
+
+  /** appendMessage appends one message. */
+  appendMessage(conversation: string, message: Schemas['NewMessage'], options?: Keyed): Promise<Schemas['Message']> {
+    return this.create(at(conversation, 'messages'), message, options)
+  }
+
+  /** appendMessages appends a chain: each message stands under the one before. */
+  appendMessages(conversation: string, chain: Schemas['NewChain'], options?: Keyed): Promise<{ data: Schemas['Message'][] }> {
+    return this.create(at(conversation, 'messages'), chain, options)
+  }
+
+  getMessage(conversation: string, id: string, options?: CallOptions): Promise<Schemas['Message']> {
+    return this.get(at(conversation, 'messages', id), undefined, options)
+  }
+
+  /** pruneMessage deletes a message and all below it, or undoes a summary. */
+  pruneMessage(conversation: string, id: string, options?: CallOptions): Promise<Answered<'pruneMessage'>> {
+    return this.http.call('DELETE', at(conversation, 'messages', id), options)
+  }
+
+  listChildren(conversation: string, id: string, query?: Query<'listChildren'>, options?: CallOptions): Listing<Answered<'listChildren'>> {
+    return this.list(at(conversation, 'messages', id, 'children'), query, options)
+  }
+
+  getNewestLeaf(conversation: string, id: string, options?: CallOptions): Promise<Schemas['Message']> {
+    return this.get(at(conversation, 'messages', id, 'newest-leaf'), undefined, options)
+  }
+
+  /** forkMessage copies the branch up to a message into a conversation of its own. */
+  forkMessage(conversation: string, id: string, fork: Schemas['NewConversation'] = {}, options?: Keyed): Promise<Schemas['Conversation']> {
+    return this.create(at(conversation, 'messages', id, 'fork'), fork, options)
+  }
+
+  // Branches
+
+  listBranches(conversation: string, query?: Query<'listBranches'>, options?: CallOptions): Listing<Answered<'listBranches'>> {
+    return this.list(at(conversation, 'branches'), query, options)
+  }
+
+  /** getTranscript gives the branch's last messages, oldest first; the pages go back to the root. */
+  getTranscript(conversation: string, head: Head, query?: Query<'getTranscript'>, options?: CallOptions): Listing<Answered<'getTranscript'>> {
+    return this.list(at(conversation, 'branches', head, 'transcript'), query, options)
+  }
+
+  /** getContext gives what a model should read of the branch. */
+  getContext(conversation: string, head: Head, query?: Query<'getContext'>, options?: CallOptions): Promise<Schemas['Context']> {
+    return this.get(at(conversation, 'branches', head, 'context'), query, options)
+  }
+
+  explainBranch(conversation: string, head: Head, options?: CallOptions): Promise<Answered<'explainBranch'>> {
+    return this.get(at(conversation, 'branches', head, 'explain'), undefined, options)
+  }
+
+  /** recallBranch gives the messages that answer a question in plain words, ranked. */
+  recallBranch(conversation: string, head: Head, query: Query<'recallBranch'>, options?: CallOptions): Promise<Answered<'recallBranch'>> {
+    return this.get(at(conversation, 'branches', head, 'recall'), query, options)
+  }
+
+  // Summaries
+
+  /** createCompaction waits for the model that writes the summary. */
+  createCompaction(conversation: string, head: Head, demand: Schemas['NewCompaction'] = {}, options?: CallOptions): Promise<Schemas['Compaction']> {
+    return this.http.call('POST', at(conversation, 'branches', head, 'compactions'), { json: demand, waits: true, ...options })
+  }
+
+  listCompactions(conversation: string, query?: Query<'listCompactions'>, options?: CallOptions): Listing<Answered<'listCompactions'>> {
+    return this.list(at(conversation, 'compactions'), query, options)
+  }
+
+  getSummary(conversation: string, id: string, options?: CallOptions): Promise<Schemas['Summary']> {
+    return this.get(at(conversation, 'summaries', id), undefined, options)
+  }
+
+  remakeSummary(conversation: string, id: string, demand: Schemas['NewRemake'] = {}, options?: CallOptions): Promise<Schemas['Compaction']> {
+    return this.http.call('POST', at(conversation, 'summaries', id, 'remake'), { json: demand, waits: true, ...options })
+  }
+
+  // Replies
+
+  /**
+   * createReply has a model answer a branch, and streams the answer. With a
+   * message, that is appended first. Nothing is sent before the reply is iterated
+   * over, or its message is asked for.
+   */
+  createReply(conversation: string, head: Head, reply: Omit<Schemas['NewReply'], 'stream'> = {}, { signal }: CallOptions = {}): Reply {
+    const id = reply.id ?? uuidv7()
+    return new Reply(this.http, conversation, id, signal, () =>
+      this.http.send('POST', at(conversation, 'branches', head, 'replies'), {
+        json: { ...reply, id, stream: true }, headers: { Accept: 'text/event-stream' }, repeatable: true, waits: true, ...(signal && { signal }),
+      }),
+    )
+  }
+
+  /** readReply reads the events of a reply that runs, or ended not long ago, after the event of an id. */
+  readReply(conversation: string, id: string, { signal, lastEventId }: CallOptions & { lastEventId?: string } = {}): Reply {
+    return new Reply(this.http, conversation, id, signal, undefined, lastEventId)
+  }
+
+  /** stopReply ends a reply, and gives what is stored of it. */
+  stopReply(conversation: string, id: string, options?: CallOptions): Promise<Schemas['StoppedReply']> {
+    return this.http.call('DELETE', at(conversation, 'replies', id), options)
+  }
+
+  // The server
+
+  listModels(options?: CallOptions): Listing<Answered<'listModels'>> {
+    return this.list('/v1/models', undefined, options)
+  }
+
+  /** search finds messages by their words. */
+  search(query: Query<'search'>, options?: CallOptions): Listing<Answered<'search'>> {
+    return this.list('/v1/search', query, options)
+  }
+
+  /** exportConversation gives the open answer: its body is the file. */
+  exportConversation(id: string, query?: Query<'exportConversation'>, options?: CallOptions): Promise<Response> {
+    return this.http.send('GET', at(id, 'export'), { query: query ?? {}, headers: { Accept: '*/*' }, waits: true, ...options })
+  }
+
+  /** createImport reads conversations from a file. Importing it again adds nothing. */
+  createImport(file: BodyInit, query?: Query<'createImport'>, options?: CallOptions): Promise<Answered<'createImport'>> {
+    const headers = { 'Content-Type': 'application/octet-stream' }
+    return this.http.call('POST', '/v1/imports', { body: file, query: query ?? {}, headers, repeatable: !(file instanceof ReadableStream), waits: true, ...options })
+  }
+
+  getHealth(options?: CallOptions): Promise<Answered<'getHealth'>> {
+    return this.get('/healthz', undefined, options)
+  }
+
+  getReadiness(options?: CallOptions): Promise<Answered<'getReadiness'>> {
+    return this.get('/readyz', undefined, options)
+  }
+
+  /** getMetrics gives the figures in Prometheus' text format. */
+  async getMetrics(options?: CallOptions): Promise<string> {
+    return (await this.http.send('GET', '/metrics', { headers: { Accept: '*/*' }, ...options })).text()
+  }
+
+  /** getSpec gives the server's description, in YAML. */
+  async getSpec(options?: CallOptions): Promise<string> {
+    return (await this.http.send('GET', '/openapi.yaml', { headers: { Accept: '*/*' }, ...options })).text()
+  }
+
+  private get<T>(path: string, query: object | undefined, options: CallOptions | undefined): Promise<T> {
+    return this.http.call('GET', path, { ...(query && { query }), ...options })
+  }
+
+  private list<P extends Page>(path: string, query: object | undefined, options: CallOptions | undefined): Listing<P> {
+    return new Listing<P>(cursor => this.get(path, { ...query, ...(cursor !== undefined && { cursor }) }, options))
+  }
+
+  private create<T>(path: string, json: object, { idempotencyKey = uuidv7(), ...options }: Keyed = {}): Promise<T> {
+    const call: Call = { json, headers: { 'Idempotency-Key': idempotencyKey }, repeatable: true, ...options }
+    return this.http.call('POST', path, call)
+  }
+}

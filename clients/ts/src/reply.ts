@@ -1,0 +1,84 @@
+import { ConnectionError, CoppiceError, Problem, problemOf } from './errors.js'
+import { serverSentEvents } from './events.js'
+import { pause, type HTTP } from './http.js'
+import type { components } from './openapi.js'
+
+type Schemas = components['schemas']
+
+/** A ReplyEvent is an event of a reply. Its data is of the schema that is named like it. */
+export type ReplyEvent =
+  | { event: 'reply.started'; data: Schemas['ReplyStarted'] }
+  | { event: 'reply.reasoning'; data: Schemas['ReplyReasoning'] }
+  | { event: 'reply.delta'; data: Schemas['ReplyDelta'] }
+  | { event: 'reply.completed'; data: Schemas['ReplyCompleted'] }
+  | { event: 'reply.stopped'; data: Schemas['ReplyStopped'] }
+  | { event: 'reply.failed'; data: Schemas['ReplyFailed'] }
+
+const last = new Set<string>(['reply.completed', 'reply.stopped', 'reply.failed'])
+
+/** The most tries in a row to pick a broken stream up again. */
+const mostTries = 8
+
+/**
+ * A Reply is an answer on its way. Iterating over it gives its events up to the
+ * last one, across broken connections: the server finishes what it began, and
+ * the stream goes on after the last event that came. It can be iterated over once.
+ */
+export class Reply implements AsyncIterable<ReplyEvent> {
+  private begun = false
+
+  /** @internal */
+  constructor(
+    private readonly http: HTTP,
+    private readonly conversation: string,
+    /** The id that the answer has, or will have. */
+    readonly id: string,
+    private readonly signal: AbortSignal | undefined,
+    /** Asks for the reply; undefined for one that another request began. */
+    private readonly begin: (() => Promise<Response>) | undefined,
+    private lastEventId?: string,
+  ) {}
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ReplyEvent, void, undefined> {
+    if (this.begun) throw new CoppiceError('a reply can be iterated over once; use readReply for another time')
+    this.begun = true
+    let known = this.begin === undefined
+    for (let tries = 0; ; tries++) {
+      try {
+        const answer = await (known ? this.resume() : this.begin!())
+        if (answer.status === 204 || !answer.body) return // its last event came before
+        known = true
+        for await (const { id, event, data } of serverSentEvents(answer.body)) {
+          if (event === 'stream.closed') throw problemOf(JSON.parse(data) as Schemas['Problem'])
+          tries = 0
+          if (id !== undefined) this.lastEventId = id
+          if (event.startsWith('reply.')) yield { event, data: JSON.parse(data) as unknown } as ReplyEvent
+          if (last.has(event)) return
+        }
+      } catch (error) {
+        if (this.signal?.aborted) throw this.signal.reason
+        // Asked too often, or while the server starts anew, it is still to be had.
+        const passes = error instanceof Problem ? known && (error.status === 429 || error.status >= 502) && error.code !== 'unknown' : !(error instanceof CoppiceError) || error instanceof ConnectionError
+        if (!passes || tries >= mostTries) throw error instanceof CoppiceError ? error : new ConnectionError('the stream broke off', { cause: error })
+      }
+      if (tries >= mostTries) throw new ConnectionError('the stream broke off')
+      await pause(Math.min(250 * 2 ** tries, 5000), this.signal)
+    }
+  }
+
+  /** message waits for the end, and gives the stored answer. A reply that failed is its problem; of one that was stopped before anything came there is none. */
+  async message(): Promise<Schemas['Message'] | null> {
+    for await (const { event, data } of this) {
+      if (event === 'reply.completed' || event === 'reply.stopped') return data.message
+      if (event === 'reply.failed') throw problemOf(data as unknown as Schemas['Problem'])
+    }
+    return await this.http.call('GET', `/v1/conversations/${this.conversation}/messages/${this.id}`)
+  }
+
+  private resume(): Promise<Response> {
+    return this.http.send('GET', `/v1/conversations/${this.conversation}/replies/${this.id}/events`, {
+      headers: { Accept: 'text/event-stream', ...(this.lastEventId !== undefined && { 'Last-Event-ID': this.lastEventId }) },
+      waits: true, ...(this.signal && { signal: this.signal }),
+    })
+  }
+}

@@ -1,0 +1,57 @@
+package web_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestModels chooses the model that answers, for the next answers and for one
+// alone. The context is measured by the chosen model's window, and an answer
+// shows the model that wrote it.
+func TestModels(t *testing.T) {
+	t.Parallel()
+	small, large := newPuppet(), newPuppet()
+	small.name, large.name = "acme-small", "acme-large"
+	s := newSite(t, small, large)
+	id, messages := s.conversation("Models", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	const picker = ".model-picker"
+	wrote := func(model string) {
+		t.Helper()
+		b.until(`!document.querySelector('.live') && document.querySelector('.message.last.assistant .meta')?.innerText.startsWith($1)`, model)
+	}
+	b.until(`document.querySelector($1)?.value === 'acme-small'`, picker)
+
+	small.say("By the small one.", end)
+	b.send("Two?")
+	wrote("acme-small")
+	eval[any](b, `{ const p = document.querySelector($1); p.value = 'acme-large'; p.dispatchEvent(new Event('change', { bubbles: true })) }`, picker)
+	b.hover(".budget-button", "")
+	b.until(`document.querySelector('.legend')?.innerText.includes('of 35,000 tokens')`)
+	b.hover(picker, "")
+	b.audit("picker")
+	b.view("picker")
+	large.say("By the large one.", end)
+	b.send("Three?")
+	wrote("acme-large")
+
+	// Another answer by the other model, which stays unchosen.
+	small.say("By the small one again.", end)
+	b.click(".message.last [aria-label=More]", "")
+	b.view("regenerate-with")
+	b.click("[role=menuitem]", "Regenerate with acme-small")
+	b.shows("By the small one again.")
+	wrote("acme-small")
+	if got := eval[string](b, `document.querySelector($1).value`, picker); got != "acme-large" {
+		t.Errorf("%s is chosen", got)
+	}
+
+	// The choice is kept; a model that is gone is no choice.
+	b.do(chromedp.Reload())
+	b.until(`document.querySelector($1)?.value === 'acme-large'`, picker)
+	eval[any](b, `localStorage.setItem('coppice.model', 'acme-gone')`)
+	b.do(chromedp.Reload())
+	b.until(`document.querySelector($1)?.value === 'acme-small'`, picker)
+}

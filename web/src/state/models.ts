@@ -1,0 +1,38 @@
+// The models that can answer, and the one that the reader chose.
+import { computed, effect, signal } from '@preact/signals'
+import * as api from '../api/coppice'
+import { keyWanted } from '../api/http'
+import type { Model } from '../api/types'
+import { returns } from './connection'
+import { store } from './stored'
+
+/** models are those that answer, the server's default first. */
+export const models = signal<Model[]>([])
+
+const name = 'coppice.model'
+
+/** wish is the name of the chosen model, which the server may no longer have. */
+const wish = signal(localStorage.getItem(name) ?? '')
+
+/** chosen is the model that answers next; undefined before the server told its models. */
+export const chosen = computed<Model | undefined>(() => models.value.find(m => m.name === wish.value) ?? models.value[0])
+
+export const choose = (model: string) => (wish.value = model)
+
+/** window is what contexts are read for: undefined leaves it to the server, which has but one model. */
+export const window = computed(() => (models.value.length > 1 ? chosen.value?.max_context_tokens : undefined))
+
+export function start() {
+  store(name, wish)
+  effect(() => {
+    void returns.value
+    if (!keyWanted.value) void refresh()
+  })
+}
+
+/** refresh asks the server. Without an answer its default answers. */
+const refresh = () =>
+  api.listModels().then(
+    page => (models.value = page.data.filter(m => m.replies)),
+    () => {},
+  )

@@ -89,7 +89,7 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 // that the request continues. absent says that the parent of the request's
 // messages isn't there.
 func (s *Service) branch(ctx context.Context, a *assignment, whole bool) (b *summarize.Branch, absent bool, err error) {
-	parent := a.request.HeadID
+	parent := a.head
 	if len(a.request.Messages) > 0 && a.request.ParentID != nil {
 		parent = *a.request.ParentID
 		whole = whole && parent != uuid.Nil // a new root is below no branch

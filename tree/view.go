@@ -103,10 +103,13 @@ func (s *Store) ViewIn(ctx context.Context, conversationID, headID uuid.UUID, bu
 		return Conversation{}, View{}, orMissing(err, errConversationNotFound)
 	}
 	c := fromConversation(row)
+	if headID == uuid.Nil {
+		c.HeadID = v.HeadID // which may have changed between the two statements: the view counts
+	}
 	switch {
 	case v.read > 0:
 		return c, v.done(), nil
-	case headID == uuid.Nil && c.HeadID == uuid.Nil:
+	case headID == uuid.Nil:
 		return c, NoBranch(c), nil
 	}
 	return c, View{}, errMessageNotFound

@@ -203,7 +203,7 @@ func TestRoundTripsOfAReply(t *testing.T) {
 		"a long answer":          {Request{HeadID: question, MaxOutputTokens: 50_000}, 1},
 		"a prompt":               {Request{HeadID: answer, Prompt: prompt, Messages: spoken("user", "Of what?")}, 2},
 		"a prompt that is known": {Request{HeadID: answer, Prompt: prompt}, 1},
-		"results":                {Request{HeadID: calls, Messages: bodies(result("call_1"), result("call_2"))}, 9},
+		"results":                {Request{HeadID: calls, Messages: bodies(result("call_1"), result("call_2"))}, 3},
 	} {
 		test.req.ConversationID = id
 		trips.Count()

@@ -28,6 +28,7 @@ type View struct {
 
 	length     int   // messages on the path to the head
 	pathTokens int64 // of the head
+	leadTokens int64 // of the path up to the cutoff, or else of the prefix
 }
 
 // A PathMessage is a message on a branch. It has no Siblings, and in a View
@@ -148,7 +149,7 @@ func (v *viewing) take(row *db.GetViewRow) error {
 	switch row.Part {
 	case partPrefix:
 		v.Prefix = append(v.Prefix, m)
-		v.folded = max(v.folded, m.Depth+1)
+		v.folded, v.leadTokens = max(v.folded, m.Depth+1), max(v.leadTokens, m.PathTokens)
 	case partSummary:
 		v.Summary = &Summary{
 			ConversationID: v.ConversationID, ID: m.ID, AnchorID: m.ParentID,
@@ -159,7 +160,7 @@ func (v *viewing) take(row *db.GetViewRow) error {
 		v.Kept = append(v.Kept, m)
 	case partCutoff:
 		v.Folded = max(0, m.Depth+1-len(v.Prefix))
-		v.folded = max(v.folded, m.Depth+1)
+		v.folded, v.leadTokens = max(v.folded, m.Depth+1), max(v.leadTokens, m.PathTokens)
 	case partTail:
 		v.Tail = append(v.Tail, m)
 	}
@@ -192,7 +193,7 @@ func (v View) With(ms []NewMessage) View {
 			said.Answers = answers
 		}
 		if leads = leads && (said.Role == RoleSystem || said.Role == RoleDeveloper); leads {
-			v.Prefix = append(v.Prefix, said)
+			v.Prefix, v.leadTokens = append(v.Prefix, said), said.PathTokens
 		} else {
 			v.Tail = append(v.Tail, said)
 		}
@@ -205,12 +206,7 @@ func (v View) With(ms []NewMessage) View {
 // Whole is what the branch costs in a context that leaves nothing out: its
 // prefix, its summary, and every message that the summary doesn't stand for.
 func (v View) Whole() int {
-	whole := Tokens(v.Prefix) + Tokens(v.Tail)
-	if v.Above > 0 {
-		first := v.Tail[0]
-		above := first.PathTokens - int64(first.Tokens) - int64(Tokens(v.Prefix))
-		whole += int(min(above, math.MaxInt32))
-	}
+	whole := Tokens(v.Prefix) + int(min(v.pathTokens-v.leadTokens, math.MaxInt32))
 	if v.Summary != nil {
 		whole += v.Summary.Tokens
 	}

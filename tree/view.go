@@ -179,7 +179,7 @@ func (v *viewing) done() View {
 // once they are stored there, as long as no summary is anchored at them.
 func (v View) With(ms []NewMessage) View {
 	v.Prefix, v.Tail = slices.Clip(v.Prefix), slices.Clip(v.Tail)
-	leads := v.Summary == nil && len(v.Tail) == 0 // nothing but the prefix was said
+	leads := v.length == len(v.Prefix) // nothing but the prefix was said
 	for _, m := range ms {
 		v.pathTokens += int64(m.Tokens())
 		said := PathMessage{Message: Message{
@@ -194,6 +194,7 @@ func (v View) With(ms []NewMessage) View {
 		}
 		if leads = leads && (said.Role == RoleSystem || said.Role == RoleDeveloper); leads {
 			v.Prefix, v.leadTokens = append(v.Prefix, said), said.PathTokens
+			v.Summary, v.Folded = nil, 0 // which would stand for a part of the prefix
 		} else {
 			v.Tail = append(v.Tail, said)
 		}

@@ -111,3 +111,13 @@ type ReplyState struct {
 	Metadata       []byte
 	At             time.Time
 }
+
+type Share struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+	HeadID         pgtype.UUID
+	SecretHash     []byte
+	Summaries      bool
+	CreatedAt      time.Time
+	ExpiresAt      pgtype.Timestamptz
+}

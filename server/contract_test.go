@@ -114,6 +114,7 @@ var bodies = map[string][]field{
 	"ConversationUpdate": new(conversationUpdate).fields(),
 	"NewCompaction":      new(newCompaction).fields(),
 	"NewRemake":          new(newRemake).fields(),
+	"NewShare":           new(newShare).fields(),
 	"NewMessage":         new(messageBody).fields(new(destination).fields(nil)),
 	"NewChain":           append(new(destination).fields(nil), field{"messages", true, nil}),
 	"ChainMessage":       new(messageBody).fields(nil),

@@ -79,6 +79,10 @@ var visits = map[string][]visit{
 		{status: 200, file: true, body: `{"type":"conversation","version":1,"id":"(c)","title":"(text)","metadata":{},"settings":{},"head_id":null,"created_at":"2026-01-01T00:00:00Z"}` + "\n" +
 			`{"type":"message","id":"(new)","parent_id":null,"created_at":"2026-01-01T00:00:00Z","body":{"role":"user","content":"(text)"}}`, takes: true},
 	},
+	"createShare":  {{status: 201}, {status: 201, head: "active", body: `{"summaries":true,"expires_at":"2999-01-01T00:00:00Z"}`}},
+	"listShares":   {{status: 200}},
+	"revokeShare":  {{status: 204}},
+	"getShared":    {{status: 404, nothing: true}},
 	"getHealth":    {{status: 200, nothing: true}},
 	"getReadiness": {{status: 200, nothing: true}},
 	"getMetrics":   {{status: 200, nothing: true}},
@@ -109,7 +113,7 @@ func (v visit) request(r specRoute, w whose, secret string) request {
 	}
 	out := request{method: r.method, header: map[string]string{}, path: strings.NewReplacer(
 		"{conversation_id}", named(w.conversation).String(), "{message_id}", named(w.messages+"."+message).String(),
-		"{summary_id}", named(w.messages+".summary").String(), "{head_id}", replace(head),
+		"{summary_id}", named(w.messages+".summary").String(), "{share_id}", named(w.messages+".share").String(), "{token}", "cps_none", "{head_id}", replace(head),
 	).Replace(r.path)}
 	if v.query != "" {
 		out.path += "?" + replace(v.query)
@@ -128,7 +132,7 @@ func (v visit) request(r specRoute, w whose, secret string) request {
 
 // namesMessage tells whether the visit names a message or a summary.
 func (v visit) namesMessage(r specRoute) bool {
-	return strings.Contains(r.path, "{message_id}") || strings.Contains(r.path, "{summary_id}") ||
+	return strings.Contains(r.path, "{message_id}") || strings.Contains(r.path, "{summary_id}") || strings.Contains(r.path, "{share_id}") ||
 		strings.Contains(r.path, "{head_id}") && v.head == "" || strings.Contains(v.query+v.body, "(m)")
 }
 

@@ -266,7 +266,8 @@ func (a *testAPI) state() (digest string) {
 	a.t.Helper()
 	const query = `select md5(concat(
 		(select string_agg(c::text, '|' order by c.id) from conversations c), '#',
-		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n)))`
+		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
+		(select string_agg(s::text, '|' order by s.conversation_id, s.id) from shares s)))`
 	if err := a.pool.QueryRow(a.t.Context(), query).Scan(&digest); err != nil {
 		a.t.Fatal(err)
 	}
@@ -340,6 +341,9 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 		ID: named(conversation + ".summary"), AnchorID: named(conversation + ".thanks"), Body: json.RawMessage(`{"role":"user","content":"Coppicing was explained."}`),
 		Range: tree.SummaryRange{LastSummarizedID: named(conversation + ".question"), Model: "test", KeptIDs: []uuid.UUID{named(conversation + ".question")}},
 	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.CreateShare(ctx, id, named(conversation+".thanks"), tree.NewShare{ID: named(conversation + ".share")}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -80,6 +80,9 @@ var reads = []scenario{
 	{name: "usage", method: "GET", path: conversationPathOf + "/usage", status: 200, want: []string{`{"replies":{"calls":0,"prompt_tokens":0,"completion_tokens":0,"cost":null,"models":[]},"compactions":{`}},
 	{name: "compactions", method: "GET", path: conversationPathOf + "/compactions?limit=10", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
+	{name: "links", method: "GET", path: conversationPathOf + "/shares", status: 200,
+		want: []string{`{"data":[{"id":"{{c.share}}","conversation_id":"{{c}}","head_id":"{{c.thanks}}","summaries":false,"created_at":"`, `"expires_at":null}],"next_cursor":null}`}, wantNot: []string{"token"}},
+
 	{name: "models", method: "GET", path: "/v1/models", status: 200, want: []string{`{"data":[{"name":"test-model","aliases":["alias"],"max_context_tokens":32768,"replies":true,"summaries":false,"default":true,"price":{"prompt":0.5,"completion":2}}],"next_cursor":null}`}},
 
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
@@ -103,6 +106,9 @@ var reads = []scenario{
 }
 
 var writes = []scenario{
+	{name: "share", method: "POST", path: conversationPathOf + "/branches/active/shares", body: `{"summaries":true,"expires_at":"2999-01-01T00:00:00Z"}`, status: 201,
+		want: []string{`"head_id":"{{c.thanks}}","summaries":true`, `"expires_at":"2999-01-01T00:00:00Z","token":"cps_`, "Location: /v1/shared/cps_"}},
+	{name: "revoke a link", method: "DELETE", path: conversationPathOf + "/shares/{{c.share}}", status: 204},
 	{name: "create", method: "POST", path: "/v1/conversations", body: `{"title":"New","metadata":{"a":[1, 2]},"settings":{"keep_ratio":0.3}}`, status: 201,
 		want: []string{`"title":"New"`, `"metadata":{"a":[1, 2]}`, `"settings":{"keep_ratio":0.3}`, `"head_id":null`, "Location: /v1/conversations/"}},
 	{name: "create with nothing", method: "POST", path: "/v1/conversations", status: 201, want: []string{`"title":""`, `"metadata":{}`}},
@@ -186,6 +192,12 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s: that it changed something is %v", s.name, changed)
 		}
 	}
+
+	_, token, err := shared.store.CreateShare(t.Context(), named("c"), named("c.thanks"), tree.NewShare{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario{name: "read a link", method: "GET", path: "/v1/shared/" + token, status: 200, want: []string{`{"title":"Coppicing","created_at":"`, `"summary":null,"data":[{"role":"user","content":"What is a coppice`}}.run(t, shared, covered)
 
 	// A second fork of the same id is the same.
 	fork := scenario{name: "fork twice", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", body: `{"id":"{{g}}"}`, status: 201}

@@ -192,3 +192,52 @@ func appendString(dst []byte, name, s string) []byte {
 	quoted, _ := json.Marshal(s) // a string always marshals
 	return append(append(dst, name...), quoted...)
 }
+
+// AppendJSON appends {id, conversation_id, head_id, summaries, created_at,
+// expires_at}.
+func (s Share) AppendJSON(dst []byte) []byte {
+	dst = appendID(dst, `{"id":`, s.ID)
+	dst = appendID(dst, `,"conversation_id":`, s.ConversationID)
+	dst = appendID(dst, `,"head_id":`, s.HeadID)
+	dst = strconv.AppendBool(append(dst, `,"summaries":`...), s.Summaries)
+	dst = appendTime(dst, `,"created_at":`, s.CreatedAt)
+	return append(appendMaybeTime(dst, `,"expires_at":`, s.ExpiresAt), '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (s Share) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil), nil }
+
+// AppendJSON appends {title, created_at, expires_at, summary, data, next_cursor}.
+func (s Shared) AppendJSON(dst []byte) []byte {
+	dst = appendString(dst, `{"title":`, s.Title)
+	dst = appendTime(dst, `,"created_at":`, s.CreatedAt)
+	dst = appendMaybeTime(dst, `,"expires_at":`, s.ExpiresAt)
+	if s.Summary == nil {
+		dst = append(dst, `,"summary":null`...)
+	} else {
+		dst = append(append(dst, `,"summary":{`...), bodyMembers(s.Summary.Body)...)
+		dst = append(appendInt(dst, `,"messages":`, s.Summary.Messages), '}')
+	}
+	dst = append(dst, `,"data":[`...)
+	for i, m := range s.Messages.Data {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, '{'), bodyMembers(m.Body)...)
+		dst = append(appendTime(dst, `,"created_at":`, m.CreatedAt), '}')
+	}
+	if dst = append(dst, `],"next_cursor":`...); s.Messages.Next == "" {
+		return append(dst, `null}`...)
+	}
+	return append(appendString(dst, "", s.Messages.Next), '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (s Shared) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil), nil }
+
+func appendMaybeTime(dst []byte, name string, t time.Time) []byte {
+	if t.IsZero() {
+		return append(append(dst, name...), "null"...)
+	}
+	return appendTime(dst, name, t)
+}

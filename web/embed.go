@@ -47,7 +47,7 @@ const Docs = "/docs"
 
 // Pages are the paths of the page, in net/http's patterns. The page is the same
 // at each path, and reads the conversation and the head from its address.
-var Pages = []string{"/", "/c/{conversation}", "/c/{conversation}/{head}"}
+var Pages = []string{"/", "/c/{conversation}", "/c/{conversation}/{head}", "/shared/{token}"}
 
 // Assets is the pattern of the paths of the page's files.
 const Assets = "/assets/{name}"
@@ -147,7 +147,7 @@ func Has(path string) bool {
 
 // fileOf names the file that is served at a path.
 func fileOf(path string) string {
-	if strings.HasPrefix(path, "/c/") && strings.Count(path, "/") <= 3 {
+	if strings.HasPrefix(path, "/c/") && strings.Count(path, "/") <= 3 || strings.HasPrefix(path, "/shared/") && strings.Count(path, "/") == 2 {
 		return "/"
 	}
 	return path

@@ -13,14 +13,25 @@ import { pickUp } from './state/replies'
 import * as search from './state/search'
 import * as tabs from './state/tabs'
 import { App } from './ui/App'
+import { Shared } from './ui/Shared'
 import { listenForKeys } from './ui/keys'
 
-// Modules of state do nothing by themselves when they are imported.
-for (const part of [look, place, tabs, connection, models, conversations, branch, context, search, drafts]) part.start()
-listenForKeys()
-effect(() => {
-  const title = branch.conversation.value?.title
-  document.title = title ? `${title} · Coppice` : 'Coppice'
-})
-pickUp()
-render(<App />, document.getElementById('app')!)
+const [, first, token] = location.pathname.split('/')
+if (first === 'shared') {
+  look.start()
+  render(<Shared token={token ?? ''} />, document.getElementById('app')!)
+} else {
+  start()
+}
+
+function start() {
+  // Modules of state do nothing by themselves when they are imported.
+  for (const part of [look, place, tabs, connection, models, conversations, branch, context, search, drafts]) part.start()
+  listenForKeys()
+  effect(() => {
+    const title = branch.conversation.value?.title
+    document.title = title ? `${title} · Coppice` : 'Coppice'
+  })
+  pickUp()
+  render(<App />, document.getElementById('app')!)
+}

@@ -182,6 +182,24 @@ export class Coppice {
     return this.http.call('POST', at(conversation, 'summaries', id, 'remake'), { json: demand, waits: true, ...options })
   }
 
+  /** createShare makes a link to a branch. Its token is told only now. */
+  createShare(conversation: string, head: string, share: Schemas['NewShare'] = {}, options?: CallOptions): Promise<Schemas['CreatedShare']> {
+    return this.http.call('POST', at(conversation, 'branches', head, 'shares'), { json: share, ...options })
+  }
+
+  listShares(conversation: string, options?: CallOptions): Promise<Schemas['SharePage']> {
+    return this.get(at(conversation, 'shares'), undefined, options)
+  }
+
+  revokeShare(conversation: string, id: string, options?: CallOptions): Promise<void> {
+    return this.http.call('DELETE', at(conversation, 'shares', id), { ...options })
+  }
+
+  /** getShared reads a page of what a link shows, the newest messages first. It needs no key. */
+  getShared(token: string, page: { limit?: number; cursor?: string } = {}, options?: CallOptions): Promise<Schemas['Shared']> {
+    return this.get(`/v1/shared/${encodeURIComponent(token)}`, page, options)
+  }
+
   // Replies
 
   /**

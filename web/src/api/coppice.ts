@@ -1,7 +1,7 @@
 // The API's operations, each as a function.
 import { call, key, send } from './http'
 import type {
-  Compaction, Context, Conversation, Hit, ImportReport, Message, Model, Page, Pruned, Summary, Tree,
+  Compaction, Context, Conversation, Hit, ImportReport, Message, Model, Page, Pruned, Share, Shared, Summary, Tree,
 } from './types'
 
 const of = (conversation: string) => `/v1/conversations/${conversation}`
@@ -81,6 +81,18 @@ export const resume = (conversation: string, message: string, lastEvent: string 
   })
 
 export const stop = (conversation: string, message: string) => call<unknown>('DELETE', `${of(conversation)}/replies/${message}`)
+
+export const listShares = (conversation: string) => call<Page<Share>>('GET', `${of(conversation)}/shares`)
+
+/** newShare makes a link to a branch. Its token is told only now. */
+export const newShare = (conversation: string, head: string, share: { summaries: boolean; expires_at?: string }) =>
+  call<Share & { token: string }>('POST', `${of(conversation)}/branches/${head}/shares`, { json: share })
+
+export const revokeShare = (conversation: string, id: string) => call<void>('DELETE', `${of(conversation)}/shares/${id}`)
+
+/** shared gives a page of what a link shows, the newest messages first. */
+export const shared = (token: string, cursor: string | null) =>
+  call<Shared>('GET', `/v1/shared/${encodeURIComponent(token)}`, { query: { cursor, limit: 50 } })
 
 /** download saves an export as a file. */
 export async function download(conversation: string, format: 'jsonl' | 'markdown', head?: string) {

@@ -708,6 +708,101 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/conversations/{conversation_id}/branches/{head_id}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                /** @description Id of any message, or `active` for the conversation's active head. */
+                head_id: components["parameters"]["HeadId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link to a branch
+         * @description Anybody who has the link reads the branch up to this head, and nothing else: no other branch, no message that
+         *     comes later, no ids, no metadata, no reasoning, and no message of the system or the developer. The link ends when
+         *     it is revoked, when it expires, and when the head is pruned or the conversation deleted. A conversation has at most 100 links.
+         */
+        post: operations["createShare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/conversations/{conversation_id}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the links of a conversation
+         * @description The newest first, those that have expired too. There is one page.
+         */
+        get: operations["listShares"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/conversations/{conversation_id}/shares/{share_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                share_id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a link
+         * @description From the next request on it opens nothing.
+         */
+        delete: operations["revokeShare"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/shared/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description As the answer that made the link has it. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read what a link shows
+         * @description The first page is the one nearest the head; inside a page the oldest message stands first. A token that was revoked,
+         *     has expired or never was gives the same problem. An address that tries many such tokens is refused for a while.
+         */
+        get: operations["getShared"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1400,6 +1495,76 @@ export interface components {
             /** @description The model that writes it, one of those that write summaries on this server. Without it they are asked in their order. */
             model?: string;
         };
+        NewShare: {
+            /**
+             * @description Show the summary that applies at the head, too.
+             * @default false
+             */
+            summaries?: boolean;
+            /**
+             * Format: date-time
+             * @description When the link ends. Without it the link lasts until it is revoked.
+             */
+            expires_at?: string;
+        };
+        Share: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            conversation_id: string;
+            /**
+             * Format: uuid
+             * @description The branch that the link shows ends here.
+             */
+            head_id: string;
+            summaries: boolean;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Null where it doesn't expire.
+             */
+            expires_at: string | null;
+        };
+        CreatedShare: components["schemas"]["Share"] & {
+            /** @description What the link has in it. The page shows the branch at `/shared/TOKEN`. */
+            token: string;
+        };
+        SharePage: {
+            data: components["schemas"]["Share"][];
+            next_cursor: null;
+        };
+        Shared: {
+            title: string;
+            /**
+             * Format: date-time
+             * @description When the link was made.
+             */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** @description What a model reads in place of the oldest messages. Null on later pages, where there is none, and where the link shows none. */
+            summary: components["schemas"]["SharedSummary"] | null;
+            data: components["schemas"]["SharedMessage"][];
+            /** @description Of the page before, null on the last one. */
+            next_cursor: string | null;
+        };
+        SharedSummary: {
+            role: components["schemas"]["Role"];
+            content: components["schemas"]["Content"];
+            /** @description How many messages of the branch, from its beginning, it stands for. */
+            messages: number;
+        };
+        SharedMessage: {
+            role: components["schemas"]["Role"];
+            content?: components["schemas"]["Content"];
+            tool_calls?: components["schemas"]["ToolCalls"];
+            tool_call_id?: string | null;
+            name?: string | null;
+            refusal?: string | null;
+            /** Format: date-time */
+            created_at: string;
+        };
         /** @description The record of a compaction. */
         Compaction: {
             /** Format: uuid */
@@ -1813,6 +1978,8 @@ export interface components {
          *     | `request_canceled` | 499 | For the log: the client went away. |
          *     | `route_not_found` | 404 | There is nothing at this path. |
          *     | `search_timeout` | 503 | The search took over 5 seconds. Add a word that fewer messages have, or look in one conversation. |
+         *     | `share_not_found` | 404 | The conversation has no link with this id. |
+         *     | `shared_not_found` | 404 | The link was revoked, has expired, or never was. |
          *     | `shutting_down` | 503 | The server is about to stop. Send the request again. |
          *     | `summary_not_found` | 404 | The conversation has no summary with this id. |
          *     | `summary_replaced` | 409 | At the summary's anchor another one applies by now. Make that one again, or delete it first. |
@@ -1821,6 +1988,7 @@ export interface components {
          *     | `too_deep` | 400 | Arrays and objects nest more than 64 deep. |
          *     | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
          *     | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
+         *     | `too_many_shares` | 403 | The conversation has 100 links. Revoke one first. |
          *     | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
          *     | `too_many_streams` | 429 | As many trees and exports, imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
          *     | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
@@ -1837,7 +2005,7 @@ export interface components {
          *     | `wrong_type` | 400 | A member is of another JSON type than it should be. |
          * @enum {string}
          */
-        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
+        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "share_not_found" | "shared_not_found" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_shares" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
     };
     responses: {
         /** @description A page of messages. */
@@ -2940,6 +3108,114 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ImportReport"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createShare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                /** @description Id of any message, or `active` for the conversation's active head. */
+                head_id: components["parameters"]["HeadId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewShare"];
+            };
+        };
+        responses: {
+            /** @description The link. The token is shown this once. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedShare"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listShares: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The links, without their tokens. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharePage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    revokeShare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                share_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is revoked. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getShared: {
+        parameters: {
+            query?: {
+                /** @description Rows of the page, at most. */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `next_cursor` of the page before, of the same list. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path: {
+                /** @description As the answer that made the link has it. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the branch. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shared"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -36,6 +36,9 @@ export type Summary = Schemas['Summary']
 export type Compaction = Schemas['Compaction']
 export type ImportReport = Schemas['ImportReport']
 export type Model = Schemas['Model']
+export type Share = Schemas['Share']
+export type SharedMessage = Said<Schemas['SharedMessage']>
+export type Shared = Omit<Schemas['Shared'], 'data' | 'summary'> & { data: SharedMessage[]; summary: Said<NonNullable<Schemas['Shared']['summary']>> | null }
 
 export interface Page<T> {
   data: T[]

@@ -10,6 +10,6 @@ export interface Confirm {
   run: () => Promise<void>
 }
 
-export type Dialog = Confirm | { kind: 'help' }
+export type Dialog = Confirm | { kind: 'help' } | { kind: 'shares'; conversation: string; head: string }
 
 export const dialog = signal<Dialog | null>(null)

@@ -9,6 +9,7 @@ import { imported, importing, type Imported } from '../state/imports'
 import { failed } from '../state/notices'
 import { count, number } from '../text/format'
 import { Modal } from './Modal'
+import { SharesDialog } from './SharesDialog'
 
 export function Dialogs() {
   const d = dialog.value
@@ -17,6 +18,7 @@ export function Dialogs() {
       {keyWanted.value && <KeyDialog />}
       {d?.kind === 'confirm' && <ConfirmDialog confirm={d} />}
       {d?.kind === 'help' && <HelpDialog />}
+      {d?.kind === 'shares' && <SharesDialog conversation={d.conversation} head={d.head} />}
       {imported.value && <ImportDialog imported={imported.value} />}
       {importing.value !== null && <p class="progress" role="status">Importing {importing.value}…</p>}
     </>

@@ -38,6 +38,7 @@ export function Header() {
             label="Conversation" class="tool-button"
             items={[
               { label: 'Compact now', run: () => void compact() },
+              { label: 'Share this branch…', run: () => share(c.id) },
               { label: 'Export this branch as Markdown', run: () => void download(c.id, 'markdown', headOf(path.peek()) ?? undefined).catch(failed('Not exported')) },
               { label: 'Export all branches as JSONL', run: () => void download(c.id, 'jsonl').catch(failed('Not exported')) },
               { label: 'Delete the conversation…', run: () => (dialog.value = confirmRemove(c)), danger: true },
@@ -49,6 +50,12 @@ export function Header() {
       )}
     </header>
   )
+}
+
+/** share opens the links of a conversation, if there is something to share. */
+function share(conversation: string) {
+  const head = headOf(path.peek())
+  if (head) dialog.value = { kind: 'shares', conversation, head }
 }
 
 /** Title is changed where it stands. */

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// newShare is the schema of this name.
+type newShare struct {
+	summaries *bool
+	expiresAt *string
+}
+
+func (b *newShare) fields() []field {
+	return []field{{"summaries", false, &b.summaries}, {"expires_at", false, &b.expiresAt}}
+}
+
+func (b *newShare) read(o object) error { return o.bind("", b.fields()) }
+
+// createdShare is the schema of this name.
+type createdShare struct {
+	tree.Share
+	token string
+}
+
+// AppendJSON appends the link with its token, which needs no escape.
+func (c createdShare) AppendJSON(dst []byte) []byte {
+	dst = c.Share.AppendJSON(dst)
+	dst = strconv.AppendQuote(append(dst[:len(dst)-1], `,"token":`...), c.token)
+	return append(dst, '}')
+}
+
+func createShare(r *Request) (Answer, error) {
+	b := r.body.(*newShare)
+	id, head, err := r.branch()
+	if err != nil {
+		return nil, err
+	}
+	n := tree.NewShare{Summaries: b.summaries != nil && *b.summaries}
+	if b.expiresAt != nil {
+		if n.ExpiresAt, err = time.Parse(time.RFC3339, *b.expiresAt); err != nil {
+			return nil, problemf(CodeInvalidParameter, "expires_at", "This is no time as 2026-01-31T12:00:00Z is one.")
+		}
+	}
+	share, token, err := r.Store().CreateShare(r.Context(), id, head, n)
+	if err != nil {
+		return nil, err
+	}
+	return answerCreated(createdShare{share, token}, true, "/v1/shared/"+token)
+}
+
+func listShares(r *Request) (Answer, error) {
+	id, err := r.ID("conversation_id")
+	if err != nil {
+		return nil, err
+	}
+	shares, err := r.Store().Shares(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	return answerPage(tree.Page[tree.Share]{Data: shares})
+}
+
+func revokeShare(r *Request) (Answer, error) {
+	id, share, err := r.ids("share_id")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Store().RevokeShare(r.Context(), id, share); err != nil {
+		return nil, err
+	}
+	return noContent{}, nil
+}
+
+// getShared answers whoever has the link. An address that tries links that open
+// nothing is refused as one that tries keys. A link that opens something has a
+// bucket of its own, as a key has.
+func getShared(r *Request) (Answer, error) {
+	address := addressOf(r.RemoteAddr)
+	if wait := r.server.strangers.wait(address); wait > 0 {
+		r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
+		return nil, problemf(CodeRateLimited, "", "Too many requests without a good key or link came from this address. Wait %d s.", wait)
+	}
+	p, err := r.paging()
+	if err != nil {
+		return nil, err
+	}
+	shared, err := r.Store().Shared(r.Context(), r.Value("token"), p)
+	if err != nil {
+		if errors.Is(err, fault.NotFound) {
+			r.server.strangers.charge(address)
+		}
+		return nil, err
+	}
+	h := r.answer.Header()
+	if err := r.server.buckets.take(shared.ShareID, h); err != nil {
+		return nil, err
+	}
+	h.Set("X-Robots-Tag", "noindex, nofollow, noarchive")
+	h.Set("Referrer-Policy", "no-referrer")
+	return answerWith(shared)
+}

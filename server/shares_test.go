@@ -1,0 +1,198 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// shared is the schema Shared.
+type shared struct {
+	Title   string
+	Summary *struct {
+		Role, Content string
+		Messages      int
+	}
+	Data       []map[string]json.RawMessage
+	NextCursor *string `json:"next_cursor"`
+}
+
+func (a *testAPI) share(head, body string) (link struct{ ID, Token string }) {
+	a.t.Helper()
+	a.must(201, &link, request{method: "POST", path: "/v1/conversations/" + named("c").String() + "/branches/" + named("c."+head).String() + "/shares", body: body})
+	return link
+}
+
+func (s shared) said() (said []string) {
+	for _, m := range s.Data {
+		said = append(said, string(m["content"]))
+	}
+	return said
+}
+
+// TestSharedBranch reads a link as a stranger does, on a server whose API needs a
+// key.
+func TestSharedBranch(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	link, with := a.share("thanks", ""), a.share("thanks", `{"summaries":true,"expires_at":"2999-01-01T00:00:00+02:00"}`)
+	if _, _, err := a.store.Append(t.Context(), named("c"), named("c.thanks"), tree.NewMessage{Body: json.RawMessage(`{"role":"assistant","content":"Said later."}`)}); err != nil {
+		t.Fatal(err)
+	}
+	a.newKey(tree.DefaultTenant)
+	var s shared
+	res := a.must(200, &s, request{method: "GET", path: "/v1/shared/" + link.Token})
+	want := []string{`"What is a coppice & why <cut> it?"`, `"A wood that is cut so that it grows again."`, `[{"type":"text","text":"Thank you, hazel!"}]`}
+	if fmt.Sprint(s.said()) != fmt.Sprint(want) || s.Title != "Coppicing" || s.Summary != nil || s.NextCursor != nil {
+		t.Errorf("%s", res.body)
+	}
+	for _, m := range s.Data {
+		for name := range m {
+			if name != "role" && name != "content" && name != "created_at" {
+				t.Errorf("a message shows %s", name)
+			}
+		}
+	}
+	if res.Header.Get("X-Robots-Tag") == "" || res.Header.Get("Referrer-Policy") != "no-referrer" || res.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%v", res.Header)
+	}
+	for _, name := range []string{"other", "third", "call", "system", "share", "summary", "question", "answer", "thanks"} {
+		if strings.Contains(string(res.body), named("c."+name).String()) {
+			t.Errorf("the link shows the id of %s", name)
+		}
+	}
+	a.must(200, &s, request{method: "GET", path: "/v1/shared/" + with.Token})
+	if s.Summary == nil || s.Summary.Content != "Coppicing was explained." || s.Summary.Messages != 2 {
+		t.Errorf("%+v", s.Summary)
+	}
+	// A page at a time: with the prefix left out, the last page may be empty.
+	var pages []string
+	path := "/v1/shared/" + with.Token + "?limit=1"
+	for at := path; ; {
+		var page shared
+		a.must(200, &page, request{method: "GET", path: at})
+		pages = append(page.said(), pages...)
+		if (page.Summary != nil) != (at == path) {
+			t.Errorf("a summary on a later page, or none on the first: %+v", page.Summary)
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		at = path + "&cursor=" + *page.NextCursor
+	}
+	if fmt.Sprint(pages) != fmt.Sprint(want) {
+		t.Errorf("%s", pages)
+	}
+}
+
+// TestSharedCursorsStayOnTheBranch holds that no cursor but a link's own leads
+// anywhere: not that of another link, of the owner's list, nor a changed one.
+func TestSharedCursorsStayOnTheBranch(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	link, other := a.share("thanks", ""), a.share("result", "")
+	next := func(path string) string {
+		var page struct {
+			Next string `json:"next_cursor"`
+		}
+		a.must(200, &page, request{method: "GET", path: path})
+		return page.Next
+	}
+	own := next("/v1/shared/" + link.Token + "?limit=1")
+	changed := []byte(own)
+	changed[30] ^= 1
+	for name, cursor := range map[string]string{
+		"another link's": next("/v1/shared/" + other.Token + "?limit=1"),
+		"the owner's":    next("/v1/conversations/" + named("c").String() + "/branches/" + named("c.result").String() + "/transcript?limit=1"),
+		"changed":        string(changed), "cut": own[:20], "short": "x",
+	} {
+		if res := a.send(request{method: "GET", path: "/v1/shared/" + link.Token + "?cursor=" + cursor}); res.StatusCode != 400 || !strings.Contains(string(res.body), "invalid_cursor") {
+			t.Errorf("%s cursor: %d %s", name, res.StatusCode, res.body)
+		}
+	}
+}
+
+// TestLinksThatOpenNothing holds that all of them answer alike.
+func TestLinksThatOpenNothing(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	plant(t, a.store, "gone")
+	good, revoked, pruned := a.share("thanks", ""), a.share("thanks", ""), a.share("third", "")
+	expired := a.share("thanks", `{"expires_at":"`+time.Now().Add(time.Hour).Format(time.RFC3339)+`"}`)
+	if _, err := a.pool.Exec(t.Context(), "update shares set expires_at = now() where id = $1", expired.ID); err != nil {
+		t.Fatal(err)
+	}
+	c := "/v1/conversations/" + named("c").String()
+	a.must(204, nil, request{method: "DELETE", path: c + "/shares/" + revoked.ID})
+	a.refused(404, CodeShareNotFound, request{method: "DELETE", path: c + "/shares/" + revoked.ID})
+	a.must(200, nil, request{method: "DELETE", path: c + "/messages/" + named("c.third").String()})
+	var list struct{ Data []struct{ ID string } }
+	a.must(200, &list, request{method: "GET", path: c + "/shares"})
+	if len(list.Data) != 3 { // the good one, the expired one and the plant's
+		t.Errorf("%+v", list)
+	}
+	bad := []byte(good.Token)
+	if bad[len(bad)-2]++; bad[len(bad)-2] > 'y' {
+		bad[len(bad)-2] = 'A'
+	}
+	answers := map[string]bool{}
+	for name, token := range map[string]string{
+		"revoked": revoked.Token, "pruned": pruned.Token, "expired": expired.Token, "guessed": string(bad), "no token": "cps_", "another": "cop_" + good.Token[4:],
+	} {
+		res := a.send(request{method: "GET", path: "/v1/shared/" + token})
+		if answers[string(res.body)] = true; res.StatusCode != 404 || !strings.Contains(string(res.body), "shared_not_found") {
+			t.Errorf("%s: %d %s", name, res.StatusCode, res.body)
+		}
+	}
+	if len(answers) != 1 {
+		t.Errorf("%d different answers", len(answers))
+	}
+	a.must(200, nil, request{method: "GET", path: "/v1/shared/" + good.Token})
+	a.must(204, nil, request{method: "DELETE", path: c})
+	a.refused(404, CodeSharedNotFound, request{method: "GET", path: "/v1/shared/" + good.Token})
+}
+
+// TestGuessingLinks holds that an address that tries links is refused, without a
+// query, even with a link that is good.
+func TestGuessingLinks(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) { c.FailureLimit = 0.3 })
+	plant(t, a.store, "c")
+	link := a.share("thanks", "")
+	for i := range 3 {
+		if res := a.send(request{method: "GET", path: fmt.Sprintf("/v1/shared/cps_%d", i)}); res.StatusCode != 404 {
+			t.Fatalf("%d: %d %s", i, res.StatusCode, res.body)
+		}
+	}
+	res := a.send(request{method: "GET", path: "/v1/shared/" + link.Token})
+	if res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", res.StatusCode, res.body)
+	}
+}
+
+func TestBadShares(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	path := "/v1/conversations/" + named("c").String() + "/branches/active/shares"
+	for body, field := range map[string]string{
+		`{"expires_at":"tomorrow"}`: "expires_at", `{"expires_at":"2001-01-01T00:00:00Z"}`: "expires_at", `{"expires_at":7}`: "expires_at", `{"summaries":"yes"}`: "summaries",
+	} {
+		if res := a.send(request{method: "POST", path: path, body: body}); res.StatusCode != 400 || !strings.Contains(string(res.body), `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %s", body, res.StatusCode, res.body)
+		}
+	}
+	for range tree.MaxShares - 1 {
+		a.must(201, nil, request{method: "POST", path: path})
+	}
+	a.refused(403, "too_many_shares", request{method: "POST", path: path})
+	a.refused(404, CodeMessageNotFound, request{method: "POST", path: strings.Replace(path, "active", named("c.summary").String(), 1)})
+}

@@ -1,0 +1,286 @@
+package tree
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// A Share is a link by which anybody reads one branch, up to the message that
+// was its head when the link was made.
+type Share struct {
+	ID             uuid.UUID
+	ConversationID uuid.UUID
+	HeadID         uuid.UUID
+	Summaries      bool // the summary that applies is shown, too
+	CreatedAt      time.Time
+	ExpiresAt      time.Time // zero: it doesn't expire
+}
+
+// NewShare is a link to be made.
+type NewShare struct {
+	ID        uuid.UUID // uuid.Nil: a new UUIDv7
+	Summaries bool
+	ExpiresAt time.Time // zero: never
+}
+
+// MaxShares is how many links a conversation has at most.
+const MaxShares = 100
+
+var (
+	errShareNotFound  = fault.New(fault.NotFound, "share_not_found", "", "The conversation has no link with this id. List its links to see which there are.")
+	errSharedNotFound = fault.New(fault.NotFound, "shared_not_found", "", "This link opens nothing: it was revoked, it has expired, or it never was. Ask the sender for a new one.")
+)
+
+// CreateShare makes a link to a branch. The token is what the link shows; it is
+// not stored and can't be had again. A headID of uuid.Nil is the active head.
+func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUID, n NewShare) (share Share, token string, err error) {
+	defer db.Wrap(&err, "tree.CreateShare(%s, head %s)", conversationID, headID)
+	p := db.InsertShareParams{ConversationID: toUUID(conversationID), ID: toUUID(n.ID), Summaries: n.Summaries, CreatedAt: now()}
+	if n.ID == uuid.Nil {
+		p.ID = toUUID(newID())
+	}
+	if !n.ExpiresAt.IsZero() {
+		p.ExpiresAt = pgtype.Timestamptz{Time: stamp(n.ExpiresAt), Valid: true}
+		if !n.ExpiresAt.After(p.CreatedAt) || n.ExpiresAt.UnixMicro() > maxKey {
+			return share, "", fault.New(fault.Invalid, "invalid_parameter", "expires_at", "The link would expire before anybody can read it, or after all times. Name a time to come, or leave it out.")
+		}
+	}
+	secret := make([]byte, shareSecretBytes)
+	rand.Read(secret)
+	hash := sha256.Sum256(secret)
+	p.SecretHash = hash[:]
+	var row db.Share
+	err = s.inTx(ctx, func(s *Store) error {
+		c, err := s.lock(ctx, conversationID)
+		if err != nil {
+			return err
+		}
+		if p.HeadID = toUUID(headID); headID == uuid.Nil {
+			if p.HeadID = c.HeadID; !c.HeadID.Valid {
+				return errNoActiveHead
+			}
+		}
+		if _, err := s.Message(ctx, conversationID, p.HeadID.Bytes); err != nil {
+			return err
+		}
+		switch n, err := s.q.CountShares(ctx, p.ConversationID); {
+		case err != nil:
+			return err
+		case n >= MaxShares:
+			return fault.New(fault.Full, "too_many_shares", "", "The conversation has %d links, which is the most. Revoke one first.", n)
+		}
+		row, err = s.q.InsertShare(ctx, p)
+		if isNoRows(err) {
+			return conflict("id", "The id is taken by another link.")
+		}
+		return err
+	})
+	if err != nil {
+		return share, "", err
+	}
+	raw := append(append(append([]byte(nil), row.ConversationID.Bytes[:]...), row.ID.Bytes[:]...), secret...)
+	return fromShare(row), shareTokenPrefix + base64.RawURLEncoding.EncodeToString(raw), nil
+}
+
+// Shares lists the links of a conversation, the newest first, expired ones too.
+func (s *Store) Shares(ctx context.Context, conversationID uuid.UUID) (_ []Share, err error) {
+	defer db.Wrap(&err, "tree.Shares(%s)", conversationID)
+	rows, err := s.q.ListShares(ctx, db.ListSharesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	if err == nil && len(rows) == 0 {
+		_, err = s.Conversation(ctx, conversationID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	shares := make([]Share, len(rows))
+	for i, row := range rows {
+		shares[i] = fromShare(row)
+	}
+	return shares, nil
+}
+
+// RevokeShare ends a link: what it showed is not shown from the next request on.
+func (s *Store) RevokeShare(ctx context.Context, conversationID, id uuid.UUID) (err error) {
+	defer db.Wrap(&err, "tree.RevokeShare(%s, %s)", conversationID, id)
+	n, err := s.q.DeleteShare(ctx, db.DeleteShareParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant})
+	if err != nil || n > 0 {
+		return err
+	}
+	if _, err := s.Conversation(ctx, conversationID); err != nil {
+		return err
+	}
+	return errShareNotFound
+}
+
+func fromShare(row db.Share) Share {
+	share := Share{ID: row.ID.Bytes, ConversationID: row.ConversationID.Bytes, HeadID: row.HeadID.Bytes, Summaries: row.Summaries, CreatedAt: row.CreatedAt.UTC()}
+	if row.ExpiresAt.Valid {
+		share.ExpiresAt = row.ExpiresAt.Time.UTC()
+	}
+	return share
+}
+
+// A token is this prefix and base64url of a conversation's id, a link's id, and a
+// secret of 128 bits. The ids lead to the link's row; they open nothing without
+// the secret.
+const (
+	shareTokenPrefix = "cps_"
+	shareSecretBytes = 16
+)
+
+func readShareToken(token string) (conversationID, id uuid.UUID, secret []byte, ok bool) {
+	text, ok := strings.CutPrefix(token, shareTokenPrefix)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if !ok || err != nil || len(raw) != 32+shareSecretBytes {
+		return conversationID, id, nil, false
+	}
+	return uuid.UUID(raw[:16]), uuid.UUID(raw[16:32]), raw[32:], true
+}
+
+// Shared is what a link shows, a page of it.
+type Shared struct {
+	ShareID   uuid.UUID // not shown
+	Title     string
+	CreatedAt time.Time // of the link
+	ExpiresAt time.Time // zero: never
+	Summary   *SharedSummary
+	Messages  Page[SharedMessage]
+}
+
+// A SharedSummary is the summary that applies at the branch's head.
+type SharedSummary struct {
+	Body     json.RawMessage
+	Messages int // of the branch, from its beginning, that it stands for
+}
+
+// A SharedMessage is a message without what leads to others: ids, metadata,
+// counts and reasoning.
+type SharedMessage struct {
+	Body      json.RawMessage
+	CreatedAt time.Time
+}
+
+// Shared reads what a link shows: the messages of its branch, the newest page
+// first, as Transcript pages them, without those of the system and the
+// developer. Only the first page has the summary. Any token that opens nothing gives
+// the same fault.NotFound.
+func (s *Store) Shared(ctx context.Context, token string, p Paging) (shared Shared, err error) {
+	defer db.Wrap(&err, "tree.Shared")
+	conversationID, id, secret, ok := readShareToken(token)
+	if !ok {
+		return shared, errSharedNotFound
+	}
+	row, err := s.q.GetShare(ctx, db.GetShareParams{ConversationID: toUUID(conversationID), ID: toUUID(id)})
+	if err != nil {
+		return shared, orMissing(err, errSharedNotFound)
+	}
+	share := fromShare(row.Share)
+	hash := sha256.Sum256(secret)
+	if subtle.ConstantTimeCompare(hash[:], row.Share.SecretHash) != 1 || !share.ExpiresAt.IsZero() && !share.ExpiresAt.After(time.Now()) {
+		return shared, errSharedNotFound
+	}
+	if p.Cursor, err = openShareCursor(p.Cursor, secret); err != nil {
+		return shared, err
+	}
+	s = s.ForTenant(row.TenantID)
+	page, err := s.Transcript(ctx, conversationID, share.HeadID, p)
+	if err != nil {
+		return shared, orGone(err)
+	}
+	shared = Shared{ShareID: share.ID, Title: row.Title, CreatedAt: share.CreatedAt, ExpiresAt: share.ExpiresAt}
+	shared.Messages.Next = sealShareCursor(page.Next, secret)
+	for _, m := range page.Data {
+		if m.Role == RoleSystem || m.Role == RoleDeveloper {
+			continue
+		}
+		shared.Messages.Data = append(shared.Messages.Data, SharedMessage{sharedBody(m.Body), m.CreatedAt})
+	}
+	if share.Summaries && p.Cursor == "" {
+		shared.Summary, err = s.sharedSummary(ctx, share)
+	}
+	return shared, orGone(err)
+}
+
+// orGone is what a reader hears of a branch that is pruned meanwhile.
+func orGone(err error) error {
+	if errors.Is(err, fault.NotFound) {
+		return errSharedNotFound
+	}
+	return err
+}
+
+func (s *Store) sharedSummary(ctx context.Context, share Share) (*SharedSummary, error) {
+	id, err := s.ApplicableSummary(ctx, share.ConversationID, share.HeadID)
+	if err != nil || id == uuid.Nil {
+		return nil, err
+	}
+	summary, err := s.Summary(ctx, share.ConversationID, id)
+	if err != nil {
+		return nil, err
+	}
+	last, err := s.Message(ctx, share.ConversationID, summary.Range.LastSummarizedID)
+	if err != nil {
+		return nil, err
+	}
+	return &SharedSummary{sharedBody(summary.Body), last.Depth + 1}, nil
+}
+
+// sharedBody keeps the members of a message that people read. An import may have
+// brought others, which say who knows what.
+func sharedBody(body json.RawMessage) json.RawMessage {
+	var kept []chat.Member
+	for _, m := range chat.Members(body) {
+		switch m.Name {
+		case "role", "content", "refusal", "tool_calls", "tool_call_id", "name":
+			kept = append(kept, m)
+		}
+	}
+	return chat.AppendObject(nil, kept)
+}
+
+// A cursor names a message. The MAC keeps the reader of a link from naming one of
+// another branch.
+const shareMACBytes = 16
+
+func sealShareCursor(cursor string, secret []byte) string {
+	if cursor == "" {
+		return ""
+	}
+	return cursor + base64.RawURLEncoding.EncodeToString(shareMAC(cursor, secret))
+}
+
+func openShareCursor(sealed string, secret []byte) (string, error) {
+	if sealed == "" {
+		return "", nil
+	}
+	at := len(sealed) - base64.RawURLEncoding.EncodedLen(shareMACBytes)
+	if at < 0 {
+		return "", errCursor
+	}
+	mac, err := base64.RawURLEncoding.DecodeString(sealed[at:])
+	if err != nil || !hmac.Equal(mac, shareMAC(sealed[:at], secret)) {
+		return "", errCursor
+	}
+	return sealed[:at], nil
+}
+
+func shareMAC(cursor string, secret []byte) []byte {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("coppice share cursor\x00" + cursor))
+	return mac.Sum(nil)[:shareMACBytes]
+}

@@ -77,7 +77,7 @@ var reads = []scenario{
 	{name: "explain a branch without the summary", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/explain", status: 200, want: []string{`"applies":false,"reason":"Its anchor is not on this branch`}},
 	{name: "summary", method: "GET", path: conversationPathOf + "/summaries/{{c.summary}}", status: 200,
 		want: []string{`{"id":"{{c.summary}}"`, `"parent_id":"{{c.thanks}}"`, `"text":"Coppicing was explained.","prior":null}`}},
-	{name: "usage", method: "GET", path: conversationPathOf + "/usage", status: 200, want: []string{`{"replies":{"calls":0,"prompt_tokens":0,"completion_tokens":0,"cost":null,"models":[]},"compactions":{`}},
+	{name: "usage", method: "GET", path: conversationPathOf + "/usage", status: 200, want: []string{`{"replies":{"calls":0,"prompt_tokens":0,"completion_tokens":0,"reasoning_tokens":0,"cost":null,"models":[]},"compactions":{`}},
 	{name: "compactions", method: "GET", path: conversationPathOf + "/compactions?limit=10", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
 	{name: "models", method: "GET", path: "/v1/models", status: 200, want: []string{`{"data":[{"name":"test-model","aliases":["alias"],"max_context_tokens":32768,"replies":true,"summaries":false,"default":true,"price":{"prompt":0.5,"completion":2}}],"next_cursor":null}`}},

@@ -108,8 +108,8 @@ func (r *reader) readFold(messages []tree.Message) {
 		limit := mostText
 		switch {
 		case m.Role == tree.RoleTool:
-			about.context = calls[said[i].CallID]
-			limit = mostResult
+			about.context, about.ended = calls[said[i].CallID], said[i].Ended()
+			said[i].Text = prompt.CutResult(said[i].Text, mostResult)
 		case about.speaker != speaker:
 			about.context = question
 		}
@@ -251,6 +251,9 @@ func (r *reader) add(s sentence, about messageFacts) {
 	it.terms = r.vocabulary.terms(text)
 	if context != "" && (about.role == tree.RoleTool || says(it.terms) <= enough || about.lead && cues.find(lowerText(context))&cueTime != 0) {
 		it.context = shorten(oneLine(context), r.length/4, marksOf(context))
+		if about.ended != "" {
+			it.context += ": " + about.ended
+		}
 		it.terms = r.vocabulary.terms(it.piece())
 	}
 	r.judge(&it, lower, s.code, about)

@@ -72,8 +72,6 @@ func (b *breaker) wait() time.Duration {
 		return 0
 	case b.trying:
 		return shortestPause
-	case b.trial != nil && b.trial.Load():
-		return max(shortestPause, b.until.Sub(b.now()))
 	}
 	return max(0, b.until.Sub(b.now()))
 }

@@ -26,6 +26,10 @@ func (s Said) Ended() string {
 // exit status, such as "Exit code: 1" or "[Process exited with code 0]".
 var statusLine = regexp.MustCompile(`(?im)^[\[(<*\s]{0,4}(?:(?:the )?(?:process|command|program) )?(?:exit(?:ed)?|return(?:ed)?)[ _-]?(?:with )?(?:non-zero )?(?:exit )?(?:code|status)(?: is)?[>:\s*]{1,3}(-?\d{1,3})(?:\W|</\w+>)*$`)
 
+// TellsStatus reports whether a line of a tool's result tells an exit status and
+// nothing else.
+func TellsStatus(line string) bool { return statusLine.MatchString(line) }
+
 // statusEnds is how much of a result's beginning and of its end is looked at for
 // an exit status, in bytes. What stands further inside is mostly text about
 // another program.

@@ -151,11 +151,15 @@ func (r *reader) favourNews() {
 func (r *reader) readText(text string, about messageFacts, first bool) (question string) {
 	lead := ""
 	n := 0
+	ended := about.ended != "" && about.context != ""
 	for s := range sentences(text) {
 		question = ""
 		if s.lead {
 			lead = s.text
 			continue
+		}
+		if ended && prompt.TellsStatus(s.text) {
+			continue // the line of the call says so
 		}
 		if lead != "" {
 			about.context, about.lead = lead, true

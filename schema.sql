@@ -143,7 +143,7 @@ create table compactions (
     model             text        not null,  -- what wrote the summary, '' where nothing did
     instructions      text        not null,  -- of the caller, '' for none
     settings          json        not null,  -- budget and settings it was planned with, so that a replay plans the same
-    attempts          json        not null,  -- [{model, error, prompt_tokens, completion_tokens, duration_ms}], every call of a model
+    attempts          json        not null,  -- [{model, error, prompt_tokens, completion_tokens, reasoning_tokens, duration_ms}], every call of a model
     messages_before   integer     not null,  -- messages in the context before it
     messages_after    integer     not null,  -- and after it
     tokens_before     bigint      not null,  -- tokens in the context before it

@@ -14,7 +14,8 @@ import (
 const listCompactionUsage = `-- name: ListCompactionUsage :many
 select (attempt ->> 'model')::text as model, count(*) as calls,
        coalesce(sum((attempt ->> 'prompt_tokens')::bigint), 0)::bigint as prompt_tokens,
-       coalesce(sum((attempt ->> 'completion_tokens')::bigint), 0)::bigint as completion_tokens
+       coalesce(sum((attempt ->> 'completion_tokens')::bigint), 0)::bigint as completion_tokens,
+       coalesce(sum((attempt ->> 'reasoning_tokens')::bigint), 0)::bigint as reasoning_tokens
 from compactions k
 join conversations c on c.id = $1 and c.tenant_id = $2
 cross join lateral json_array_elements(k.attempts) attempt
@@ -33,6 +34,7 @@ type ListCompactionUsageRow struct {
 	Calls            int64
 	PromptTokens     int64
 	CompletionTokens int64
+	ReasoningTokens  int64
 }
 
 // The same of the compactions: every call of a model, whatever came of it.
@@ -50,6 +52,7 @@ func (q *Queries) ListCompactionUsage(ctx context.Context, arg ListCompactionUsa
 			&i.Calls,
 			&i.PromptTokens,
 			&i.CompletionTokens,
+			&i.ReasoningTokens,
 		); err != nil {
 			return nil, err
 		}
@@ -71,7 +74,8 @@ with said as (
 )
 select said.model::text as model, count(*) as calls,
        coalesce(sum(case when said.usage ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
-       coalesce(sum(case when said.usage ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens
+       coalesce(sum(case when said.usage ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
+       coalesce(sum(case when said.usage ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
 from said
 group by said.model
 order by said.model
@@ -87,6 +91,7 @@ type ListReplyUsageRow struct {
 	Calls            int64
 	PromptTokens     int64
 	CompletionTokens int64
+	ReasoningTokens  int64
 }
 
 // What replies of a conversation cost in tokens, by model, as their messages'
@@ -106,6 +111,7 @@ func (q *Queries) ListReplyUsage(ctx context.Context, arg ListReplyUsageParams) 
 			&i.Calls,
 			&i.PromptTokens,
 			&i.CompletionTokens,
+			&i.ReasoningTokens,
 		); err != nil {
 			return nil, err
 		}

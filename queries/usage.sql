@@ -11,7 +11,8 @@ with said as (
 )
 select said.model::text as model, count(*) as calls,
        coalesce(sum(case when said.usage ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
-       coalesce(sum(case when said.usage ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens
+       coalesce(sum(case when said.usage ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
+       coalesce(sum(case when said.usage ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
 from said
 group by said.model
 order by said.model;
@@ -20,7 +21,8 @@ order by said.model;
 -- The same of the compactions: every call of a model, whatever came of it.
 select (attempt ->> 'model')::text as model, count(*) as calls,
        coalesce(sum((attempt ->> 'prompt_tokens')::bigint), 0)::bigint as prompt_tokens,
-       coalesce(sum((attempt ->> 'completion_tokens')::bigint), 0)::bigint as completion_tokens
+       coalesce(sum((attempt ->> 'completion_tokens')::bigint), 0)::bigint as completion_tokens,
+       coalesce(sum((attempt ->> 'reasoning_tokens')::bigint), 0)::bigint as reasoning_tokens
 from compactions k
 join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
 cross join lateral json_array_elements(k.attempts) attempt

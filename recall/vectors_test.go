@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // Fusion adds 1/(60 + rank) of each ranking that has a message.
@@ -19,6 +20,24 @@ func TestFuse(t *testing.T) {
 		if got := scores[what]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s: %f, want %f", what, got, want)
 		}
+	}
+}
+
+// A vector of another version is that of a message which is gone: it says nothing
+// of the message that has the id now.
+func TestVectorsOfOtherVersions(t *testing.T) {
+	t.Parallel()
+	vector := []float32{1, 0.5}
+	x := newIndex()
+	ids := []uuid.UUID{uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())}
+	for n, id := range ids {
+		x.entries = append(x.entries, entry{id: id, parent: int32(n - 1), depth: int32(n), version: tree.Version(n + 1)})
+	}
+	data := embed.Encode(vector)
+	x.vectors[ids[0]] = stored{version: 1, data: data, norm: embed.Norm(data)}
+	x.vectors[ids[1]] = stored{version: 7, data: data, norm: embed.Norm(data)}
+	if near := x.nearest(x.everything(), embed.VectorOf(vector), fusionDepth); len(near) != 1 || near[0].number != 0 {
+		t.Errorf("near are %+v, want the first alone", near)
 	}
 }
 

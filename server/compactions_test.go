@@ -332,8 +332,8 @@ func TestUsage(t *testing.T) {
 	plantLong(t, a.store, "c", 20)
 	path := fill(conversationPathOf)
 	for _, reply := range []string{
-		`{"model":"dear","usage":{"prompt_tokens":100,"completion_tokens":10}}`, `{"model":"dear","usage":{"prompt_tokens":50,"completion_tokens":5}}`,
-		`{"model":"cheap","usage":{"prompt_tokens":7,"completion_tokens":1}}`, `{"model":"cheap"}`, `{"model":"cheap","usage":{"prompt_tokens":"many","completion_tokens":-3}}`,
+		`{"model":"dear","usage":{"prompt_tokens":100,"completion_tokens":10,"reasoning_tokens":6}}`, `{"model":"dear","usage":{"prompt_tokens":50,"completion_tokens":5}}`,
+		`{"model":"cheap","usage":{"prompt_tokens":7,"completion_tokens":1,"reasoning_tokens":"some"}}`, `{"model":"cheap"}`, `{"model":"cheap","usage":{"prompt_tokens":"many","completion_tokens":-3}}`,
 		`{"model":7,"usage":{"prompt_tokens":7}}`, `"none"`, `{"model":"cheap","usage":[99999999999999999999]}`,
 	} {
 		a.must(201, nil, request{method: "POST", path: path + "/messages", body: `{"parent_id":"` + named("c.40").String() + `","role":"assistant","content":"Yes.","metadata":{"reply":` + reply + `}}`})
@@ -342,7 +342,7 @@ func TestUsage(t *testing.T) {
 	var got usageAnswer
 	a.must(200, &got, request{method: "GET", path: path + "/usage"})
 	r := got.Replies
-	if r.Calls != 6 || r.PromptTokens != 157 || r.CompletionTokens != 16 || r.Cost == nil || *r.Cost != 180 || len(r.Models) != 2 || r.Models[0].Model != "cheap" || r.Models[0].Cost != nil || *r.Models[1].Cost != 180 {
+	if r.Calls != 6 || r.PromptTokens != 157 || r.CompletionTokens != 16 || r.ReasoningTokens != 6 || r.Models[1].ReasoningTokens != 6 || r.Cost == nil || *r.Cost != 180 || len(r.Models) != 2 || r.Models[0].Model != "cheap" || r.Models[0].Cost != nil || *r.Models[1].Cost != 180 {
 		t.Errorf("replies: %+v", r)
 	}
 	if k := got.Compactions; k.Calls != 1 || k.Cost != nil || k.Models[0].Model != "offline-digest" {

@@ -12,6 +12,7 @@ type usageOf struct {
 	Calls            int          `json:"calls"`
 	PromptTokens     int          `json:"prompt_tokens"`
 	CompletionTokens int          `json:"completion_tokens"`
+	ReasoningTokens  int          `json:"reasoning_tokens"`
 	Cost             *float64     `json:"cost"`
 	Models           []modelUsage `json:"models"`
 }
@@ -21,6 +22,7 @@ type modelUsage struct {
 	Calls            int      `json:"calls"`
 	PromptTokens     int      `json:"prompt_tokens"`
 	CompletionTokens int      `json:"completion_tokens"`
+	ReasoningTokens  int      `json:"reasoning_tokens"`
 	Cost             *float64 `json:"cost"`
 }
 
@@ -41,7 +43,7 @@ func getUsage(r *Request) (Answer, error) {
 func (s *Server) price(list []tree.ModelUsage) usageOf {
 	sum := usageOf{Models: []modelUsage{}}
 	for _, u := range list {
-		m := modelUsage{u.Model, u.Calls, u.PromptTokens, u.CompletionTokens, nil}
+		m := modelUsage{u.Model, u.Calls, u.PromptTokens, u.CompletionTokens, u.ReasoningTokens, nil}
 		if s.cfg.ModelCost != nil {
 			if cost, known := s.cfg.ModelCost(u.Model, u.PromptTokens, u.CompletionTokens); known {
 				if m.Cost = &cost; sum.Cost == nil {
@@ -53,6 +55,7 @@ func (s *Server) price(list []tree.ModelUsage) usageOf {
 		sum.Calls += u.Calls
 		sum.PromptTokens += u.PromptTokens
 		sum.CompletionTokens += u.CompletionTokens
+		sum.ReasoningTokens += u.ReasoningTokens
 		sum.Models = append(sum.Models, m)
 	}
 	return sum

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-chat/coppice/llm"
@@ -12,13 +13,17 @@ import (
 
 // A breaker keeps a model that is down from being asked again and again. After
 // a few failures in a row it lets one call through at a time, after a pause that
-// doubles with each further failure. All conversations of a Service share it. It
-// counts what providers do wrong, and not what an answer is worth.
+// doubles with each further failure. All conversations of a Service share it. Of
+// all models of a Service that are down, one is tried at a time: so a call that
+// tries whether a model is back holds one worker at most, and the others go on
+// with the digest. A breaker counts what providers do wrong, and not what an
+// answer is worth.
 type breaker struct {
 	mu       sync.Mutex
-	failures int       // in a row; a timeout counts twice, as it costs most
-	until    time.Time // when the next call is let through, where it is open
-	trying   bool      // a call was let through and has not ended
+	failures int          // in a row; a timeout counts twice, as it costs most
+	until    time.Time    // when the next call is let through, where it is open
+	trying   bool         // a call was let through and has not ended
+	trial    *atomic.Bool // a call of any model of the Service was let through and has not ended; nil for a model alone
 	now      func() time.Time
 }
 
@@ -28,7 +33,7 @@ const (
 	longestPause    = time.Minute
 )
 
-func newBreaker() *breaker { return &breaker{now: time.Now} }
+func newBreaker(trial *atomic.Bool) *breaker { return &breaker{trial: trial, now: time.Now} }
 
 // A sparedError is of a model that is not asked, as its last calls failed.
 type sparedError struct {
@@ -51,7 +56,11 @@ func (b *breaker) enter() (done func(error), _ error) {
 		if left := b.wait(); left > 0 {
 			return nil, &sparedError{b.failures, left}
 		}
+		if b.trial != nil && !b.trial.CompareAndSwap(false, true) {
+			return nil, &sparedError{b.failures, shortestPause}
+		}
 		b.trying = true
+		return b.tried, nil
 	}
 	return b.leave, nil
 }
@@ -77,10 +86,20 @@ func (b *breaker) spares() time.Duration {
 	return b.wait()
 }
 
-func (b *breaker) leave(err error) {
+// tried ends a call that was let through while the breaker was open.
+func (b *breaker) tried(err error) {
+	b.leave(err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trying = false
+	if b.trial != nil {
+		b.trial.Store(false)
+	}
+}
+
+func (b *breaker) leave(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
 	case !providersFault(err):
 		if !errors.Is(err, context.Canceled) {

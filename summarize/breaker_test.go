@@ -125,6 +125,70 @@ func stopClock(s *Service) {
 	}
 }
 
+// While every model is down, one call at a time tries whether one is back. The
+// other workers go on with the digest, however many models hang.
+func TestOneTrialForAllModels(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t, dbtest.MaxConns(8)))
+	asked, release := make(chan string, 16), make(chan struct{})
+	hanging := func(name string) Model {
+		return Model{Window: 100_000, Timeout: 10 * time.Minute, Model: &llmtest.Model{ModelName: name, Answer: func(context.Context, llm.Request) (llm.Response, error) {
+			asked <- name
+			<-release
+			return llm.Response{}, errDown
+		}}}
+	}
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{hanging("one"), hanging("two")}}})
+	for _, m := range s.summarizer.(Cascade).Models { // open, and their pauses are over
+		m.breaker.failures = breakerFailures
+	}
+	const branches = 6
+	heads := map[uuid.UUID]uuid.UUID{}
+	for range branches {
+		id := conversation(t, store)
+		heads[id] = talk(t, store, id, uuid.Nil, 40).ID
+	}
+	compact := func(id uuid.UUID) {
+		if p, err := s.CompactDue(t.Context(), id, heads[id], Round{Until: time.Now().Add(time.Hour)}); err != nil || p.Failed != nil {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+	var tries sync.WaitGroup
+	first := true
+	for id := range heads {
+		if first {
+			tries.Go(func() { compact(id) })
+			if name := <-asked; name != "one" {
+				t.Errorf("%s is tried first", name)
+			}
+			first = false
+			continue
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); compact(id) }()
+		select {
+		case <-done: // while the first call hangs
+		case name := <-asked:
+			t.Errorf("%s is tried while the trial of one has not ended", name)
+			close(release)
+			<-done
+			tries.Wait()
+			return
+		}
+		if c := contextOf(t, s, id, heads[id]); !c.Complete {
+			t.Errorf("%s", c.Status)
+		}
+	}
+	close(release)
+	tries.Wait()
+	if name := <-asked; name != "two" {
+		t.Errorf("%s is tried after one", name)
+	}
+	if s.summarizer.(Cascade).Models[0].breaker.trial.Load() {
+		t.Error("a trial that has ended goes on")
+	}
+}
+
 // A hanging provider costs all conversations of a server a few timeouts together,
 // and not each its own.
 func TestHangingProviderIsSpared(t *testing.T) {

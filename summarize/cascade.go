@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-chat/coppice/llm"
@@ -101,8 +102,9 @@ func (c Cascade) Summarize(ctx context.Context, in prompt.Input) (r prompt.Resul
 // withBreakers is the cascade with a breaker for each of its models.
 func (c Cascade) withBreakers() Cascade {
 	c.Models = slices.Clone(c.Models)
+	var trial atomic.Bool
 	for i := range c.Models {
-		c.Models[i].breaker = newBreaker()
+		c.Models[i].breaker = newBreaker(&trial)
 	}
 	return c
 }
@@ -246,9 +248,11 @@ func (c Cascade) call(ctx context.Context, m Model, messages []json.RawMessage, 
 	answer, err := complete(ctx, m.Model, llm.Request{Messages: messages, Temperature: &t, MaxOutputTokens: outputLimit(m.Window, target)})
 	a.PromptTokens += answer.PromptTokens
 	if answer.CompletionTokens == 0 {
-		answer.CompletionTokens = c.counter().Count(answer.Text)
+		answer.ReasoningTokens = c.counter().Count(answer.Reasoning)
+		answer.CompletionTokens = c.counter().Count(answer.Text) + answer.ReasoningTokens
 	}
 	a.CompletionTokens += answer.CompletionTokens
+	a.ReasoningTokens += answer.ReasoningTokens
 	switch {
 	case err != nil:
 		return "", err

@@ -21,6 +21,7 @@ type Folded struct {
 
 	Model                          string // that wrote the summary
 	PromptTokens, CompletionTokens int    // of all calls
+	ReasoningTokens                int    // the part of CompletionTokens that was reasoning
 }
 
 // Fold returns a history with a summary in place of its older part, as a
@@ -118,6 +119,7 @@ func (s *Service) foldText(ctx context.Context, l look, o order, f *Folded) (str
 		for _, a := range r.Attempts {
 			f.PromptTokens += a.PromptTokens
 			f.CompletionTokens += a.CompletionTokens
+			f.ReasoningTokens += a.ReasoningTokens
 		}
 		if r.Text == "" {
 			return "", fault.New(fault.Model, "model_unavailable", "", "%s Send the request again later.", whyNone(r.Attempts))

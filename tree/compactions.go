@@ -52,6 +52,19 @@ type Compaction struct {
 	CreatedAt        time.Time
 }
 
+// ReasoningTokens returns the part of CompletionTokens that was reasoning, as far
+// as the providers said.
+func (k Compaction) ReasoningTokens() (sum int) {
+	var attempts []struct {
+		ReasoningTokens int `json:"reasoning_tokens"`
+	}
+	_ = json.Unmarshal(k.Attempts, &attempts) // absent where there are none
+	for _, a := range attempts {
+		sum += a.ReasoningTokens
+	}
+	return sum
+}
+
 // RecordCompaction stores the record of a compaction in one transaction, together
 // with its summary if n is not nil.
 //

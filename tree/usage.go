@@ -14,6 +14,7 @@ type ModelUsage struct {
 	Model                          string
 	Calls                          int
 	PromptTokens, CompletionTokens int
+	ReasoningTokens                int // the part of CompletionTokens that was reasoning
 }
 
 // Usage returns the tokens that replies and compactions of a conversation took,
@@ -34,10 +35,10 @@ func (s *Store) Usage(ctx context.Context, conversationID uuid.UUID) (replies, c
 		return nil, nil, err
 	}
 	for _, r := range said {
-		replies = append(replies, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens)})
+		replies = append(replies, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
 	}
 	for _, r := range ran {
-		compactions = append(compactions, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens)})
+		compactions = append(compactions, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
 	}
 	return replies, compactions, nil
 }

@@ -52,7 +52,7 @@ func TestRecall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := memory.Recall(t.Context(), store, chats)
+	report, err := memory.Recall(t.Context(), store, chats, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

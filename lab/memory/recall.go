@@ -3,6 +3,8 @@ package memory
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -23,21 +26,25 @@ type Score struct {
 	Questions int    `json:"questions"`
 	Recall    int    `json:"recall"` // hits
 	Plain     int    `json:"plain"`  // hits of plain BM25
+	Fused     int    `json:"fused"`  // hits of recall by words and embeddings; 0 without embeddings
 }
 
 // A RecallReport says what recall found of the evidence.
 type RecallReport struct {
-	Kinds     []Score       `json:"kinds"`
-	All       Score         `json:"all"`
-	FirstTime time.Duration `json:"first_time"` // median of each chat's first question, which reads the chat
-	Time      time.Duration `json:"time"`       // median of the others
+	Kinds      []Score       `json:"kinds"`
+	All        Score         `json:"all"`
+	Embeddings bool          `json:"embeddings"` // they were asked, too
+	FirstTime  time.Duration `json:"first_time"` // median of each chat's first question, which reads the chat
+	Time       time.Duration `json:"time"`       // median of the others
 }
 
 // Recall stores the chats, and asks all their questions. Beside recall stands
 // plain BM25: k1 1.2, b 0.75, without English function words, the speaker's name
-// one of the message's words.
-func Recall(ctx context.Context, store *tree.Store, chats []Chat) (report RecallReport, err error) {
-	service := recall.New(0)
+// one of the message's words. With embeddings Recall also asks by words and
+// vectors, after it had all messages embedded; nil stands for none.
+func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *embed.Service) (report RecallReport, err error) {
+	service, fused := recall.New(0), recall.New(0, recall.WithEmbeddings(embeddings))
+	report.Embeddings = embeddings != nil
 	kinds := map[string]*Score{}
 	report.All.Kind = "all"
 	var times, firstTimes []time.Duration
@@ -50,12 +57,16 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat) (report Recall
 		if err != nil {
 			return report, err
 		}
+		if embeddings != nil {
+			if err := embedAll(ctx, embeddings, store, conversation.ID); err != nil {
+				return report, fmt.Errorf("%s: %w", c.Name, err)
+			}
+		}
 		plain := newPlain(c)
 		for i, q := range c.Questions {
+			asked := recall.Question{Query: q.Text, Scope: recall.ScopeBranch, Limit: first, MaxTokens: recall.MaxMaxTokens}
 			start := time.Now()
-			answer, err := service.Recall(ctx, store, conversation.ID, ids[len(ids)-1], recall.Question{
-				Query: q.Text, Scope: recall.ScopeBranch, Limit: first, MaxTokens: recall.MaxMaxTokens,
-			})
+			answer, err := service.Recall(ctx, store, conversation.ID, ids[len(ids)-1], asked)
 			if err != nil {
 				return report, err
 			}
@@ -69,13 +80,21 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat) (report Recall
 				kind = &Score{Kind: q.Kind}
 				kinds[q.Kind] = kind
 			}
-			found := make([]int, len(answer.Hits))
-			for i, hit := range answer.Hits {
-				found[i] = hit.Message.Depth
+			byBoth := 0
+			if embeddings != nil {
+				both, err := fused.Recall(ctx, store, conversation.ID, ids[len(ids)-1], asked)
+				if err == nil && both.Ranking != recall.RankingEmbeddings {
+					err = errors.New("the embedding model gave no vector for a question: see the log for why")
+				}
+				if err != nil {
+					return report, fmt.Errorf("%s: %w", c.Name, err)
+				}
+				byBoth = q.hit(depths(both))
 			}
 			for _, s := range []*Score{kind, &report.All} {
 				s.Questions++
-				s.Recall += q.hit(found)
+				s.Recall += q.hit(depths(answer))
+				s.Fused += byBoth
 				s.Plain += q.hit(plain.search(q.Text, first))
 			}
 		}
@@ -85,6 +104,26 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat) (report Recall
 	}
 	report.FirstTime, report.Time = median(firstTimes), median(times)
 	return report, nil
+}
+
+// embedAll has all messages of a conversation embedded.
+func embedAll(ctx context.Context, embeddings *embed.Service, store *tree.Store, conversationID uuid.UUID) error {
+	for left := 1; left > 0; {
+		var err error
+		if _, left, err = embeddings.Step(ctx, store, conversationID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// depths says where the hits of an answer stand in their chat.
+func depths(a recall.Answer) []int {
+	found := make([]int, len(a.Hits))
+	for i, hit := range a.Hits {
+		found[i] = hit.Message.Depth
+	}
+	return found
 }
 
 // hit is 1 where one of the messages holds evidence, else 0.

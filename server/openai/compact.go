@@ -84,7 +84,7 @@ func compactBranch(r *server.Request, head tree.Message, demand summarize.Demand
 	}
 	return compacted(r, Sealed{
 		Summary: NodeID{head.ConversationID, c.Summary.ID}, Head: head.ID, Text: chat.Read(c.Messages[c.Counts.Prefix]).Text(),
-	}, items, NewUsage(k.PromptTokens, k.CompletionTokens))
+	}, items, NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens()))
 }
 
 func openCall(id string) error {
@@ -128,7 +128,7 @@ func compactHistory(r *server.Request, at *tree.Message, added []said, demand su
 			items = append(items, ItemsOf(NodeID{Node: uuid.Must(uuid.NewV7())}, m.Message, "")...)
 		}
 	}
-	return compacted(r, Sealed{Summary: NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}, items, NewUsage(f.PromptTokens, f.CompletionTokens))
+	return compacted(r, Sealed{Summary: NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}, items, NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens))
 }
 
 // compacted answers with the item of a summary, behind what stays verbatim.

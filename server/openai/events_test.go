@@ -167,7 +167,7 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 			deltas = append(deltas, Delta{Calls: []json.RawMessage{marshal(map[string]any{"index": i, "function": map[string]string{"arguments": s}})}})
 		})
 	}
-	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4)}
+	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4, 1)}
 	end.FinishReason = rapid.SampledFrom([]string{"stop", "length", "content_filter", "tool_calls"}).Draw(t, "reason")
 	if text+refusal != "" || len(w.Calls) > 0 {
 		end.Message = chat.Read(marshal(w))

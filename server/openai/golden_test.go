@@ -79,7 +79,7 @@ func answers(t testing.TB) map[string]struct {
 	item := NewCompactionItem(someSummary, someSeal.Close(Sealed{Summary: someSummary, Text: "They spoke of hazel."}))
 	compacted.Compaction = &item
 	ended := func(reason, raw string) End {
-		return End{Status: Completed, At: someTime.Add(time.Second), Message: message(t, raw), FinishReason: reason, Usage: NewUsage(10, 4)}
+		return End{Status: Completed, At: someTime.Add(time.Second), Message: message(t, raw), FinishReason: reason, Usage: NewUsage(10, 4, 0)}
 	}
 	failed := End{
 		Status: Failed, At: someTime.Add(time.Second), Message: message(t, `{"role":"assistant","content":"Hel"}`),

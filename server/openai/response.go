@@ -147,9 +147,12 @@ type outputDetail struct {
 	Reasoning int `json:"reasoning_tokens"`
 }
 
-// NewUsage returns the usage of a prompt and an answer.
-func NewUsage(prompt, completion int) *Usage {
-	return &Usage{Input: prompt, Output: completion, Total: prompt + completion}
+// NewUsage returns the usage of a prompt and an answer, whose tokens contain
+// those of its reasoning.
+func NewUsage(prompt, completion, reasoning int) *Usage {
+	u := &Usage{Input: prompt, Output: completion, Total: prompt + completion}
+	u.OutputDetail.Reasoning = reasoning
+	return u
 }
 
 // A Turn has what is known of an answer before a model is called.

@@ -188,8 +188,8 @@ func endOf(e reply.End) End {
 		}
 	}
 	if e.Usage != (reply.Usage{}) {
-		end.Usage = NewUsage(e.Usage.PromptTokens, e.Usage.CompletionTokens)
-		end.Usage.InputDetail.Cached, end.Usage.OutputDetail.Reasoning = e.Usage.CachedTokens, e.Usage.ReasoningTokens
+		end.Usage = NewUsage(e.Usage.PromptTokens, e.Usage.CompletionTokens, e.Usage.ReasoningTokens)
+		end.Usage.InputDetail.Cached = e.Usage.CachedTokens
 	}
 	if m := e.Message; m != nil {
 		end.Message, end.At = messageOf(*m), m.CreatedAt

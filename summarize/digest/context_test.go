@@ -49,6 +49,31 @@ func TestDigestContext(t *testing.T) {
 	}
 }
 
+// A result stands behind its call and how that ended. A line that tells the exit
+// status alone says nothing more.
+func TestDigestCalls(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	in := prompt.Input{TargetTokens: 400, Fold: []tree.Message{
+		prompttest.UserSays("Mend the test of the hedge."),
+		prompttest.AssistantCalls("run_tests", `{"package":"./hedge"}`),
+		prompttest.ToolSays("run_tests", "--- FAIL: TestPosts (0.02s)\nhedge_test.go:12 counts 11 posts in Leith\nexit status 1"),
+		prompttest.AssistantSays("Done, the fence in Bergen is mended."),
+	}}
+	for i := range in.Fold {
+		in.Fold[i].Tokens = 200
+	}
+	got := extract(in, counter)
+	checkDigest(t, in, got, counter)
+	const call = `[called run_tests {"package":"./hedge"}: error, exit status 1] `
+	if !strings.Contains(got, "tool: "+call+"FAIL: TestPosts (0.02s)") || strings.Count(got, "exit status 1") != 1 {
+		t.Errorf("the call isn't shown as it ended:\n%s", got)
+	}
+	if strings.Contains(got, "## Done") {
+		t.Errorf("a call that failed confirms what was done:\n%s", got)
+	}
+}
+
 // A message of nothing but a greeting or a heading is all that there is to say.
 func TestDigestOfStubs(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ type messageFacts struct {
 	last      bool    // of the last user message
 	opening   float64 // of one of the first user messages of all
 	context   string  // of its first sentence
+	ended     string  // how the call ended whose result it is
 	first     bool    // the first sentence of the first of them
 	pasted    bool    // far from the beginning of a long message
 }

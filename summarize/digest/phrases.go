@@ -28,7 +28,7 @@ var cuePhrases = []struct {
 
 	// French
 	{cueCorrection, "^non|en fait|correction|je voulais dire|ce n'est pas ça|c'est faux|c'est incorrect|plutôt que|au lieu de|j'ai changé d'avis|mon erreur|je me suis trompé|ne plus|n'est plus"},
-	{cueDecision, "toujours|jamais|désormais|dorénavant|à partir de maintenant|on a décidé|nous avons décidé|j'ai décidé|décidé|convenu|je préfère|nous préférons|préfère|retiens|rappelle-toi|n'oublie pas|important|il faut|doit|ne doit pas|obligatoire|le budget|la date limite|allergique"},
+	{cueDecision, "toujours|jamais|désormais|dorénavant|à partir de maintenant|on a décidé|nous avons décidé|j'ai décidé|décidé|convenu|je préfère|nous préférons|préfère|nous y tenons|j'y tiens|retiens|rappelle-toi|n'oublie pas|important|il faut|doit|ne doit pas|obligatoire|le budget|la date limite|allergique"},
 	{cueWish, "je veux|je voudrais|nous voulons|j'ai besoin|s'il te plaît|s'il vous plaît|peux-tu|pouvez-vous|aide-moi|j'aime|mon objectif|notre objectif"},
 	{cueIdentity, "je m'appelle|mon nom|j'habite|je travaille|je suis|ma femme|mon mari|ma fille|mon fils|notre société|mon adresse|mon numéro"},
 	{cueDone, "terminé|fini|corrigé|créé|ajouté|supprimé|mis à jour|installé|réservé|annulé|envoyé|résolu"},
@@ -37,7 +37,7 @@ var cuePhrases = []struct {
 
 	// Spanish
 	{cueCorrection, "^no,|^no.|en realidad|corrección|quise decir|quería decir|me equivoqué|está mal|es incorrecto|no es correcto|en vez de|en lugar de|sino|más bien|cambié de opinión|mejor dicho|ya no"},
-	{cueDecision, "siempre|nunca|a partir de ahora|de ahora en adelante|decidimos|decidí|decidido|acordamos|acordado|prefiero|preferimos|recuerda|ten en cuenta|importante|debe|no debe|obligatorio|el presupuesto|la fecha límite|alérgico|alérgica"},
+	{cueDecision, "siempre|nunca|a partir de ahora|de ahora en adelante|decidimos|decidí|decidido|acordamos|acordado|prefiero|preferimos|prefiere|recuerda|ten en cuenta|importante|debe|no debe|obligatorio|el presupuesto|la fecha límite|alérgico|alérgica"},
 	{cueWish, "quiero|queremos|quisiera|me gustaría|necesito|necesitamos|por favor|asegúrate|puedes|ayúdame|me gusta|mi objetivo|nuestro objetivo"},
 	{cueIdentity, "me llamo|mi nombre|vivo en|trabajo en|soy|mi esposa|mi marido|mi hija|mi hijo|nuestra empresa|mi dirección|mi número"},
 	{cueDone, "hecho|terminado|completado|corregido|creado|añadido|agregado|eliminado|actualizado|instalado|reservado|cancelado|enviado|resuelto"},
@@ -96,8 +96,8 @@ var cuePhrases = []struct {
 	{cueConfirm, "धन्यवाद|शुक्रिया|काम कर रहा|^हाँ|ধন্যবাদ|ขอบคุณ|ใช้ได้|เยี่ยม"},
 
 	// Chinese, Japanese, Korean
-	{cueCorrection, "^不，|^不,|^不对|^不是|不对|不對|其实|其實|更正|纠正|我的意思是|我是说|我是說|错了|錯了|搞错|而不是|不是这|改成|改为|改為|应该是|應該是|改主意|不再|^いや|^いいえ|^違|違います|違う|実は|訂正|つまり|ではなく|じゃなくて|の代わりに|間違|変更して|^아니|사실은|사실 |정정|제 말은|틀렸|잘못|대신|말고|바꿔"},
-	{cueDecision, "总是|總是|永远|永遠|从不|從不|绝不|絕不|从现在|從現在|今后|以后都|决定|決定|商定|说好|更喜欢|偏好|喜欢|喜歡|记住|記住|重要|必须|必須|不能|不要|务必|預算|预算|截止|过敏|過敏|いつも|常に|絶対|決して|今後|これから|決め|決まり|好き|好み|覚えて|重要|必ず|しないで|べき|予算|締め切り|締切|アレルギー|항상|절대|앞으로|결정|정했|합의|선호|좋아|기억해|중요|반드시|해야|하지 마|예산|마감|알레르기"},
+	{cueCorrection, "^不，|^不,|^不对|^不是|不对|不對|其实|其實|更正|纠正|我的意思是|我是说|我是說|错了|錯了|搞错|而不是|不是这|改成|改为|改為|改用|换成|換成|太贵|太貴|应该是|應該是|改主意|不再|^いや|^いいえ|^違|違います|違う|実は|訂正|つまり|ではなく|じゃなくて|の代わりに|間違|変更して|^아니|사실은|사실 |정정|제 말은|틀렸|잘못|대신|말고|바꿔"},
+	{cueDecision, "总是|總是|永远|永遠|从不|從不|绝不|絕不|从现在|從現在|今后|以后都|决定|決定|商定|说好|更喜欢|偏好|喜欢|喜歡|记住|記住|重要|必须|必須|不能|不要|务必|預算|预算|截止|过敏|過敏|いつも|常に|絶対|決して|に限り|に限る|今後|これから|決め|決まり|好き|好み|覚えて|重要|必ず|しないで|べき|予算|締め切り|締切|アレルギー|항상|절대|앞으로|결정|정했|합의|선호|좋아|기억해|중요|반드시|해야|하지 마|예산|마감|알레르기"},
 	{cueWish, "我想|我要|我们要|我需要|我希望|请|請|帮我|幫我|确保|目标|目標|したい|欲しい|ほしい|ください|お願い|必要|てほしい|하고 싶|원해|원합|필요|해 주세요|해주세요|부탁|주세요"},
 	{cueIdentity, "我叫|我的名字|我住|我是|我在|我的邮箱|我的電話|我的电话|私は|私の名前|と申します|住んで|제 이름|저는|살고|이름은"},
 	{cueDone, "完成|已经|已經|搞定|修好|修复了|修復了|创建了|添加了|删除了|已更新|已安装|已预订|しました|完了|終わり|済み|直しました|完成|완료|했습니다|끝났|수정했|추가했|삭제했"},
@@ -107,10 +107,10 @@ var cuePhrases = []struct {
 	// Bans and dislikes, in the languages above
 	{cueBan, "^no |no more|don't|do not|avoid|i hate|i dislike|hates|can't stand|cannot stand|can't eat|don't like|doesn't like"},
 	{cueBan, "^kein|^keine|^keinen|bitte kein|bitte keine|bitte keinen|bitte nicht|vermeide|vermeiden|hasse|hasst|mag kein|mag keine|mag nicht|nicht ausstehen"},
-	{cueBan, "^pas de|^pas d'|^aucun|^aucune|évite|évitez|éviter|déteste|je n'aime pas|n'aime pas|ne supporte pas|^nada de|^sin|evita|evite|evitar|no uses|no quiero|no queremos|odio|odia|no me gusta|no soporto|no soporta|não use|não quero|não queremos|odeio|odeia|não gosto|não suporto|não suporta|^niente|^senza|non usare|non voglio|non vogliamo|non mi piace|non sopporto|non sopporta"},
+	{cueBan, "^pas de|^pas d'|surtout pas|interdit|interdite|interdits|hors de question|^aucun|^aucune|évite|évitez|éviter|déteste|je n'aime pas|n'aime pas|ne supporte pas|^nada de|^sin|evita|evite|evitar|no uses|no quiero|no queremos|odio|odia|no me gusta|no soporto|no soporta|não use|não quero|não queremos|odeio|odeia|não gosto|não suporto|não suporta|^niente|^senza|non usare|non voglio|non vogliamo|non mi piace|non sopporto|non sopporta"},
 	{cueBan, "^geen|vermijd|haat|hou niet van|houd niet van|niet graag|^bez|unikaj|nie lubię|nie lubi|nienawidzę|nienawidzi|nie znoszę|nie znosi|nie chcę|kaçın|olmasın|kullanma|istemiyorum|sevmiyorum|nefret|^jangan|hindari|tidak suka|tidak mau|benci|đừng|tránh|không thích|không muốn|ghét"},
-	{cueBan, "^никаких|^никакой|^никакого|^без|избегай|избегайте|не надо|не хочу|не люблю|не любит|ненавижу|ненавидит|терпеть не|не выношу|не выносит|^ніяких|^ніякого|уникай|не треба|ненавиджу|ненавидить|^χωρίς|απόφυγε|μισώ|μισεί|δεν θέλω|δεν μου αρέσει"},
-	{cueBan, "تجنب|ممنوع|لا تستخدم|لا أريد|لا أحب|لا تحب|لا يحب|لا أطيق|لا تطيق|لا يطيق|أكره|نباشد|نکن|ممنوع|متنفر|دوست ندار|نمی\u200cخواهم|אל ת|הימנע|שונא|לא אוהב|לא רוצה|לא סובל"},
+	{cueBan, "^только не|^никаких|^никакой|^никакого|^без|избегай|избегайте|не надо|не хочу|не люблю|не любит|ненавижу|ненавидит|терпеть не|не выношу|не выносит|^ніяких|^ніякого|уникай|не треба|ненавиджу|ненавидить|^χωρίς|απόφυγε|μισώ|μισεί|δεν θέλω|δεν μου αρέσει"},
+	{cueBan, "تجنب|ممنوع|لا تستخدم|لا أريد|لا نريد|لا أحب|لا تحب|لا يحب|لا أطيق|لا تطيق|لا يطيق|أكره|نباشد|نکن|ممنوع|متنفر|دوست ندار|نمی\u200cخواهم|אל ת|הימנע|שונא|לא אוהב|לא רוצה|לא סובל"},
 	{cueBan, "मत |नहीं चाहिए|पसंद नहीं|नफरत|बर्दाश्त नहीं|দেবেন না|করবেন না|করো না|চাই না|পছন্দ করি না|ঘৃণা|อย่า|หลีกเลี่ยง|ไม่ชอบ|ไม่เอา|ไม่อยาก|เกลียด"},
 	{cueBan, "禁止|别|別|避免|不想|不吃|不喜欢|不喜歡|讨厌|討厭|受不了|避けて|使わないで|やめて|ないで|抜きで|なしで|嫌い|苦手|하지 말|쓰지 마|넣지 마|빼 주|빼주|피해 주|금지|싫어|싫다"},
 
@@ -136,5 +136,5 @@ var cuePhrases = []struct {
 	{cueTime, "yesterday|today|tonight|tomorrow|ago|last|next|since|week|weeks|weekend|month|months|year|years|recently|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|june|july|august|september|october|november|december"},
 	{cueTime, "gestern|heute|morgen|vorgestern|übermorgen|seit|woche|wochen|monat|monate|jahr|jahre|letzte|letzten|letztes|nächste|nächsten|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|januar|februar|märz|mai|juni|juli|oktober|dezember|hier|aujourd'hui|demain|semaine|mois|année|dernier|dernière|prochain|prochaine|depuis|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"},
 	{cueTime, "ayer|hoy|mañana|semana|mes|meses|año|años|pasado|pasada|próximo|próxima|desde|hace|lunes|martes|miércoles|jueves|viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|ontem|hoje|amanhã|mês|ano|anos|passada|passado|segunda-feira|ieri|oggi|domani|settimana|mese|anno|anni|scorso|scorsa|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre|gisteren|vandaag|maandag|vrijdag|wczoraj|dzisiaj|jutro|tydzień|dün|bugün|yarın|hafta|kemarin|besok|minggu|hôm qua|hôm nay|ngày mai|tuần"},
-	{cueTime, "вчера|сегодня|завтра|неделю|неделе|неделя|месяц|месяце|год|году|лет|понедельник|вторник|среду|четверг|пятницу|субботу|воскресенье|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря|вчора|сьогодні|χθες|σήμερα|αύριο|أمس|اليوم|غدا|أسبوع|دیروز|امروز|فردا|אתמול|היום|מחר|שבוע|कल|आज|सप्ताह|গতকাল|আজ|เมื่อวาน|วันนี้|พรุ่งนี้|สัปดาห์|昨天|今天|明天|上周|上週|下周|下週|去年|明年|昨日|今日|明日|先週|来週|先月|来月|月曜|火曜|水曜|木曜|金曜|土曜|日曜|어제|오늘|내일|지난|다음 주|요일"},
+	{cueTime, "вчера|сегодня|завтра|неделю|неделе|неделя|месяц|месяце|год|году|лет|понедельник|вторник|среду|четверг|пятницу|субботу|воскресенье|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря|вчора|сьогодні|χθες|σήμερα|αύριο|أمس|اليوم|غدا|كانون|شباط|آذار|نيسان|أيار|حزيران|تموز|أيلول|تشرين|يناير|فبراير|أبريل|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر|أسبوع|دیروز|امروز|فردا|אתמול|היום|מחר|שבוע|कल|आज|सप्ताह|গতকাল|আজ|เมื่อวาน|วันนี้|พรุ่งนี้|สัปดาห์|昨天|今天|明天|上周|上週|下周|下週|去年|明年|昨日|今日|明日|先週|来週|先月|来月|月曜|火曜|水曜|木曜|金曜|土曜|日曜|어제|오늘|내일|지난|다음 주|요일"},
 }

@@ -108,8 +108,8 @@ func (r *reader) readFold(messages []tree.Message) {
 		limit := mostText
 		switch {
 		case m.Role == tree.RoleTool:
-			about.context = calls[said[i].CallID]
-			limit = mostResult
+			about.context, about.ended = calls[said[i].CallID], said[i].Ended()
+			said[i].Text = prompt.CutResult(said[i].Text, mostResult)
 		case about.speaker != speaker:
 			about.context = question
 		}
@@ -151,11 +151,15 @@ func (r *reader) favourNews() {
 func (r *reader) readText(text string, about messageFacts, first bool) (question string) {
 	lead := ""
 	n := 0
+	ended := about.ended != "" && about.context != ""
 	for s := range sentences(text) {
 		question = ""
 		if s.lead {
 			lead = s.text
 			continue
+		}
+		if ended && prompt.TellsStatus(s.text) {
+			continue // the line of the call says so
 		}
 		if lead != "" {
 			about.context, about.lead = lead, true
@@ -251,6 +255,9 @@ func (r *reader) add(s sentence, about messageFacts) {
 	it.terms = r.vocabulary.terms(text)
 	if context != "" && (about.role == tree.RoleTool || says(it.terms) <= enough || about.lead && cues.find(lowerText(context))&cueTime != 0) {
 		it.context = shorten(oneLine(context), r.length/4, marksOf(context))
+		if about.ended != "" {
+			it.context += ": " + about.ended
+		}
 		it.terms = r.vocabulary.terms(it.piece())
 	}
 	r.judge(&it, lower, s.code, about)

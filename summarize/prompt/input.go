@@ -42,6 +42,7 @@ type Attempt struct {
 	Error            string `json:"error,omitempty"` // "" where it gave a summary
 	PromptTokens     int    `json:"prompt_tokens"`   // as the provider counts, or an estimate where it doesn't say
 	CompletionTokens int    `json:"completion_tokens"`
+	ReasoningTokens  int    `json:"reasoning_tokens,omitempty"` // the part of CompletionTokens that was reasoning
 	DurationMS       int64  `json:"duration_ms"`
 	Away             bool   `json:"-"` // its provider failed, or it was spared: nothing is known of what it would say
 	Spared           bool   `json:"-"` // it was not asked, as its provider has failed again and again

@@ -18,6 +18,7 @@ type Said struct {
 	Calls   []chat.Call
 	CallID  string // of the call that a tool message answers
 	Failed  bool   // a tool message says that the call failed
+	Status  string // the exit status that a tool message tells; "" for none
 }
 
 // Read reads a message's body. It never fails: a body that can't be read is
@@ -39,7 +40,8 @@ func Read(m tree.Message) Said {
 		}
 	}
 	if m.Role == tree.RoleTool {
-		said.Failed = isTrue(c.Other("is_error")) || isTrue(c.Other("isError")) || sourceError(m.Metadata) || saysError(said.Text)
+		said.Status = exitStatus(said.Text)
+		said.Failed = said.Status != "" && said.Status != "0" || isTrue(c.Other("is_error")) || isTrue(c.Other("isError")) || sourceError(m.Metadata) || saysError(said.Text)
 	}
 	return said
 }

@@ -16,7 +16,7 @@ import (
 //	assistant:
 //	| Let me look.
 //	assistant calls search_flights: {"from":"JFK"}
-//	result of search_flights (error):
+//	result of search_flights (error, exit status 28):
 //	| timeout
 //
 // Every line of what somebody wrote begins with a mark, and no other line does,
@@ -26,7 +26,7 @@ const quoteMark = "|"
 
 // quotedLines matches how a message begins in a transcript. A table's row is
 // no quoted line.
-var quotedLines = regexp.MustCompile(`(?m)^(?:(?:system|developer|user|assistant|tool)(?: "[^"\n]*")?(?: refuses)?|result of (?:\S+|"[^"\n]*"|an unknown tool)(?: \(error\))?):\n\|(?: .*[^|\s]\s*)?$`)
+var quotedLines = regexp.MustCompile(`(?m)^(?:(?:system|developer|user|assistant|tool)(?: "[^"\n]*")?(?: refuses)?|result of (?:\S+|"[^"\n]*"|an unknown tool)(?: \((?:error)?(?:, )?(?:exit status -?\d+)?\))?):\n\|(?: .*[^|\s]\s*)?$`)
 
 // limits bound what one message brings into a transcript, in characters.
 // The middle of what is longer is cut out.
@@ -37,7 +37,7 @@ type limits struct {
 }
 
 // fullLimits are those of a summarizer with a window as usual. Of what tools
-// gave, the assistant says in words what mattered.
+// gave, the assistant says in words what mattered: see CutResult.
 var fullLimits = limits{text: 40_000, arguments: 500, result: 2_000}
 
 // maxNameCharacters bounds the names of participants, tools and attachments.
@@ -80,10 +80,10 @@ func (t *transcriber) message(m tree.Message) string {
 			tool = "an unknown tool"
 		}
 		label := "result of " + tool
-		if said.Failed {
-			label += " (error)"
+		if ended := said.Ended(); ended != "" {
+			label += " (" + ended + ")"
 		}
-		t.quote(&b, label, CutMiddle(said.Text, t.limits.result))
+		t.quote(&b, label, CutResult(said.Text, t.limits.result))
 	case said.Text != "" || len(said.Calls) == 0 && said.Refusal == "":
 		t.quote(&b, t.speaker(m.Role, said.Name), CutMiddle(said.Text, t.limits.text))
 	}

@@ -18,11 +18,12 @@ type memoryCommand struct {
 	Dataset   string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
 	Summaries bool   `help:"Measure what summaries hold, and not recall. Needs no database."`
 	summarizerFlags
+	embeddingFlags
 	Speed int `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
 }
 
 func (cmd *memoryCommand) Help() string {
-	return `Stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25. Then folds each chat to a tenth of its tokens, and counts what the offline digest still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it a greedy choice of sentences by rare words, random sentences, and the newest messages. With --summary-model a model writes the summaries, and with --answer-model a model answers the questions from them. Datasets are not part of the repository.`
+	return `Stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25, and with --embedding-model recall by words and vectors. Then folds each chat to a tenth of its tokens, and counts what the offline digest still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it a greedy choice of sentences by rare words, random sentences, and the newest messages. With --summary-model a model writes the summaries, and with --answer-model a model answers the questions from them. Datasets are not part of the repository.`
 }
 
 func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
@@ -31,6 +32,13 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	}
 	if !cmd.Summaries && cmd.summarizerFlags.set() {
 		return errors.New("--summary-model, --answer-model and --judge-model measure summaries: add --summaries")
+	}
+	embeddings, err := cmd.embeddings(cmd.summarizerFlags)
+	if err != nil {
+		return err
+	}
+	if embeddings != nil && (cmd.Summaries || cmd.Speed > 0) {
+		return errors.New("--embedding-model measures what recall finds: leave out --summaries and --speed")
 	}
 	chats, err := memory.Read(cmd.Dataset)
 	if err != nil {
@@ -64,7 +72,7 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 		writeMemorySpeed(out, report)
 		return nil
 	}
-	report, err := memory.Recall(ctx, tree.New(pool), chats)
+	report, err := memory.Recall(ctx, tree.New(pool), chats, embeddings)
 	if err != nil {
 		return err
 	}
@@ -94,9 +102,16 @@ func writeSummaries(out *printer, all []memory.Held) {
 
 func writeMemory(out *printer, r memory.RecallReport) {
 	rows := [][]string{{"hit@10", "questions", "recall", "plain BM25"}}
+	if r.Embeddings {
+		rows[0] = append(rows[0], "recall with embeddings")
+	}
 	for _, s := range append(r.Kinds, r.All) {
 		n := float64(max(1, s.Questions))
-		rows = append(rows, []string{s.Kind, thousands(s.Questions), fmt.Sprintf("%.3f", float64(s.Recall)/n), fmt.Sprintf("%.3f", float64(s.Plain)/n)})
+		row := []string{s.Kind, thousands(s.Questions), fmt.Sprintf("%.3f", float64(s.Recall)/n), fmt.Sprintf("%.3f", float64(s.Plain)/n)}
+		if r.Embeddings {
+			row = append(row, fmt.Sprintf("%.3f", float64(s.Fused)/n))
+		}
+		rows = append(rows, row)
 	}
 	out.Table(rows)
 	out.Line("")

@@ -21,7 +21,7 @@ type Parsed struct {
 // which has its arguments on the line.
 type Entry struct{ Label, Text string }
 
-var parsedLabel = regexp.MustCompile(`^((?:system|developer|user|assistant|tool)(?: "[^"]*")?(?: refuses)?|result of (?:[A-Za-z0-9_][A-Za-z0-9_.:/-]*|"[^"]*"|an unknown tool)(?: \(error\))?):( \(empty\))?$`)
+var parsedLabel = regexp.MustCompile(`^((?:system|developer|user|assistant|tool)(?: "[^"]*")?(?: refuses)?|result of (?:[A-Za-z0-9_][A-Za-z0-9_.:/-]*|"[^"]*"|an unknown tool)(?: \((?:error|exit status -?\d+|error, exit status -?\d+)\))?):( \(empty\))?$`)
 
 var parsedCall = regexp.MustCompile(`^((?:assistant|user)(?: "[^"]*")? calls (?:[A-Za-z0-9_][A-Za-z0-9_.:/-]*|"[^"]*"|an unknown tool)): ?(.*)$`)
 

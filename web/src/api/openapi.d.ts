@@ -1479,6 +1479,8 @@ export interface components {
             calls: number;
             prompt_tokens: number;
             completion_tokens: number;
+            /** @description Of the completions' tokens, those of reasoning, as far as the providers say. */
+            reasoning_tokens: number;
             /** @description In the currency of the server's prices, of the models whose price it knows. Null where it knows none. */
             cost: number | null;
             models: {
@@ -1486,6 +1488,7 @@ export interface components {
                 calls: number;
                 prompt_tokens: number;
                 completion_tokens: number;
+                reasoning_tokens: number;
                 cost: number | null;
             }[];
         };
@@ -1626,6 +1629,8 @@ export interface components {
                 error?: string;
                 prompt_tokens: number;
                 completion_tokens: number;
+                /** @description Of the completion's tokens, those of reasoning. Absent where there are none. */
+                reasoning_tokens?: number;
                 duration_ms: number;
             }[];
             /** @description Messages that the context had before. */

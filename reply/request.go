@@ -312,11 +312,21 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 	if a.request.PathHash {
 		options = append(options, tree.WithPathHash())
 	}
-	if len(given) == 1 {
+	add := func(parent uuid.UUID) (err error) {
+		if len(given) > 1 {
+			a.messages, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
+			return err
+		}
 		a.messages = make([]tree.Message, 1)
 		a.messages[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
-	} else {
-		a.messages, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
+		return err
+	}
+	err = add(parent)
+	if errors.Is(err, fault.Conflict) && a.request.ParentID == nil && a.request.HeadID == uuid.Nil {
+		// An earlier try may have stored them, and so have moved the active head.
+		if first, missing := s.store.Message(ctx, a.request.ConversationID, given[0].ID); missing == nil && first.ParentID != parent {
+			err = add(first.ParentID)
+		}
 	}
 	if err != nil {
 		return inMessage(err, field, len(given))

@@ -21,32 +21,6 @@ import (
 //go:embed test/chat.js
 var steps string
 
-// TestKits packs the adapters for those who build a chat, installs each in its
-// example as its users do, and uses the examples in a browser against a running
-// server.
-func TestKits(t *testing.T) {
-	t.Parallel()
-	need(t, "npm")
-	browser := need(t, "chromium")
-	packed := t.TempDir()
-	pack(t, ".", packed)
-	base, keys := serve(t)
-	for i, name := range []string{"assistant-ui", "ai-sdk"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pack(t, filepath.Join("..", name), packed)
-			chat(t, browser, example(t, name, packed), base, keys[i])
-		})
-	}
-}
-
-// pack installs what a package is built with, and packs it.
-func pack(t *testing.T, folder, into string) {
-	t.Helper()
-	command(t, folder, nil, "npm", "ci", "--no-audit", "--no-fund", "--loglevel=error")
-	command(t, folder, nil, "npm", "pack", "--loglevel=error", "--pack-destination", into)
-}
-
 // example installs an example with the packages, and builds it.
 func example(t *testing.T, name, packed string) (folder string) {
 	t.Helper()
@@ -77,7 +51,7 @@ func example(t *testing.T, name, packed string) (folder string) {
 }
 
 // chat uses an example in a browser. The page and the API have one origin.
-func chat(t *testing.T, browser, folder, base, key string) {
+func chat(t *testing.T, browser, name, folder, base, key string) {
 	t.Helper()
 	address, err := url.Parse(base)
 	if err != nil {
@@ -102,7 +76,6 @@ func chat(t *testing.T, browser, folder, base, key string) {
 	if err := chromedp.Do(ctx, chromedp.Navigate(web.URL+"/?key="+url.QueryEscape(key))); err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Base(filepath.Dir(folder))
 	for _, step := range strings.Fields("talk edit switchBack regenerate hang") {
 		do(ctx, t, key, step)
 	}

@@ -1,6 +1,6 @@
 // A chat by assistant-ui's components over a Coppice server on the page's own
 // origin: threads, branches, edits, regenerations and deletions.
-import { ActionBarPrimitive, AssistantRuntimeProvider, BranchPickerPrimitive, ComposerPrimitive, MessagePrimitive, ThreadListItemPrimitive, ThreadListPrimitive, ThreadPrimitive } from '@assistant-ui/react'
+import { ActionBarPrimitive, AssistantRuntimeProvider, BranchPickerPrimitive, ComposerPrimitive, MessagePrimitive, ThreadListItemPrimitive, ThreadListPrimitive, ThreadPrimitive, useAui } from '@assistant-ui/react'
 import { useCoppiceRuntime } from '@coppice-chat/assistant-ui'
 import { Coppice } from '@coppice-chat/client'
 import { createRoot } from 'react-dom/client'
@@ -55,7 +55,7 @@ const UserMessage = () => (
     <ActionBarPrimitive.Root className="actions">
       <Branches />
       <ActionBarPrimitive.Edit>Edit</ActionBarPrimitive.Edit>
-      <ActionBarPrimitive.Delete>Delete</ActionBarPrimitive.Delete>
+      <Delete />
     </ActionBarPrimitive.Root>
   </MessagePrimitive.Root>
 )
@@ -77,6 +77,12 @@ const EditComposer = () => (
     <ComposerPrimitive.Cancel>Cancel</ComposerPrimitive.Cancel>
   </ComposerPrimitive.Root>
 )
+
+/** Delete prunes the message with all below it, on every branch. */
+function Delete() {
+  const aui = useAui()
+  return <button onClick={() => void aui.message().delete()}>Delete</button>
+}
 
 const Text = () => (
   <div className="text">

@@ -6,7 +6,7 @@
  *     const transport = new CoppiceTransport({ client: new Coppice() })
  *     const chat = useChat({ id: uuidv7(), transport, resume: true })
  */
-import { NotFound, uuidv7, type Coppice, type Reply, type Schemas } from '@coppice-chat/client'
+import { NotFound, Problem, uuidv7, type Coppice, type Reply, type Schemas } from '@coppice-chat/client'
 import type { ChatTransport, UIMessageChunk } from 'ai'
 import { Chunks } from './chunks.js'
 import { contentOf, results, toChat, type ChatMessage } from './messages.js'
@@ -105,7 +105,7 @@ export class CoppiceTransport implements ChatTransport<ChatMessage> {
       this.storage?.removeItem(key(chatId))
       return null
     }
-    return this.stream(chatId, this.client.readReply(chatId, id), false, abortSignal)
+    return this.stream(chatId, this.client.readReply(chatId, id), false, abortSignal, true)
   }
 
   /** ensure makes the conversation of a chat that is new. */
@@ -118,7 +118,7 @@ export class CoppiceTransport implements ChatTransport<ChatMessage> {
     }
   }
 
-  private stream(chatId: string, reply: Reply, goesOn: boolean, signal: AbortSignal | undefined): ReadableStream<UIMessageChunk> {
+  private stream(chatId: string, reply: Reply, goesOn: boolean, signal: AbortSignal | undefined, resumes = false): ReadableStream<UIMessageChunk> {
     const chunks = new Chunks(goesOn)
     const events = reply[Symbol.asyncIterator]()
     const forget = () => {
@@ -142,8 +142,9 @@ export class CoppiceTransport implements ChatTransport<ChatMessage> {
             }
           }
         } catch (error) {
-          if (error instanceof NotFound) forget()
-          controller.error(error)
+          if (refused(error)) forget()
+          if (resumes && error instanceof NotFound) controller.close() // it left nothing
+          else controller.error(error)
         }
       },
       cancel: () => void events.return?.(undefined),
@@ -158,5 +159,8 @@ export class CoppiceTransport implements ChatTransport<ChatMessage> {
     return message.metadata?.nodeId ?? this.node(message.id)
   }
 }
+
+/** refused tells whether asking again would give the same error. */
+const refused = (error: unknown) => error instanceof Problem && error.status < 500 && error.status !== 429
 
 const key = (chatId: string) => `coppice-reply-${chatId}`

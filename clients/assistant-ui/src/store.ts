@@ -1,4 +1,4 @@
-import { NotFound, uuidv7, type Coppice, type Reply, type Schemas } from '@coppice-chat/client'
+import { NotFound, Problem, uuidv7, type Coppice, type Reply, type Schemas } from '@coppice-chat/client'
 import type { StoredNode } from './convert.js'
 
 type Message = Schemas['Message']
@@ -56,7 +56,7 @@ export class Threads {
     if (threadId === undefined) return
     await this.load()
     const id = this.storage?.getItem(key(threadId))
-    if (id && this.state.threadId === threadId && !this.state.nodes.has(id)) void this.follow(this.client.readReply(threadId, id, { signal: this.begin(threadId, id) }))
+    if (id && this.state.threadId === threadId && !this.state.nodes.has(id)) void this.follow(this.client.readReply(threadId, id, { signal: this.begin(threadId, id) }), true)
   }
 
   /** load reads the tree, and what was said on its active branch. */
@@ -184,7 +184,7 @@ export class Threads {
   }
 
   /** follow shows a reply as it comes, and then what is stored of it. */
-  private async follow(reply: Reply) {
+  private async follow(reply: Reply, resumes = false) {
     const mine = this.reply!
     let node: StoredNode | undefined
     let due = false
@@ -219,8 +219,8 @@ export class Threads {
       this.storage?.removeItem(key(mine.thread))
     } catch (error) {
       if (mine.abort.signal.aborted) return
-      if (error instanceof NotFound) this.storage?.removeItem(key(mine.thread))
-      this.failed(error)
+      if (error instanceof Problem && error.status < 500 && error.status !== 429) this.storage?.removeItem(key(mine.thread))
+      if (!resumes || !(error instanceof NotFound)) this.failed(error) // one that is gone left nothing
     }
     if (this.reply !== mine) return
     this.reply = undefined

@@ -86,8 +86,7 @@ func chat(t *testing.T, browser, name, folder, base, key string) {
 		do(ctx, t, key, step)
 	}
 	if into := os.Getenv("COPPICE_SCREENSHOTS"); into != "" {
-		var picture []byte
-		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(90))
+		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(into, name+".png"), picture, 0o600)
 		}

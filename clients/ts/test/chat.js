@@ -85,7 +85,7 @@ async function hang() {
 async function resume() {
   await until('the answer on its way', () => texts().at(-1) === BEGUN && texts().length === 4)
   await press('Stop')
-  await ready('Send')
+  await until('the button Send', () => button('Send'))
   await until('the stopped answer', async () => (await branch()).at(-1) === BEGUN && texts().at(-1) === BEGUN)
   return 'done'
 }

@@ -98,3 +98,16 @@ func (s *Service) begunElsewhere(ctx context.Context, req Request, err error) (*
 	}
 	return nil, err
 }
+
+// asBefore finds where an earlier try of a request under the active head stored
+// its messages: they moved that head themselves.
+func (s *Service) asBefore(ctx context.Context, req *Request) error {
+	if req.HeadID != uuid.Nil || req.ParentID != nil || len(req.Messages) == 0 {
+		return nil
+	}
+	first, err := s.store.Message(ctx, req.ConversationID, req.Messages[0].ID)
+	if err == nil {
+		req.ParentID = &first.ParentID
+	}
+	return ignoreNotFound(err)
+}

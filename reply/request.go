@@ -121,6 +121,9 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	if r, err := s.earlier(ctx, req); r != nil || err != nil {
 		return r, false, err
 	}
+	if err := s.asBefore(ctx, &req); err != nil {
+		return nil, false, err
+	}
 	r, started, err := s.start(ctx, req, model, true)
 	if !errors.Is(err, tree.ErrReplyLost) && !errors.Is(err, fault.Conflict) {
 		return r, started, err

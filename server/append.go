@@ -12,7 +12,7 @@ import (
 
 // appendBody is the schema Append: one message or a chain.
 type appendBody struct {
-	parentID uuid.UUID // uuid.Nil for a new root
+	parentID *uuid.UUID // nil for the active head; uuid.Nil for a new root
 	keepHead bool
 	chain    bool
 	messages []tree.NewMessage // one where it is no chain
@@ -78,25 +78,31 @@ type destination struct {
 }
 
 func (d *destination) fields(before []field) []field {
-	return append(before, field{"parent_id", true, &d.parentID}, field{"move_head", false, &d.moveHead})
+	return append(before, field{"parent_id", false, &d.parentID}, field{"move_head", false, &d.moveHead})
 }
 
 func (d *destination) read(b *appendBody) (err error) {
 	b.keepHead = d.moveHead != nil && !*d.moveHead
-	b.parentID, err = parseParent(d.parentID, "", "parent_id")
+	b.parentID, err = parseParent(d.parentID, "")
 	return err
 }
 
-// parseParent reads a parent's id, where null stands for a new root.
-func parseParent(raw json.RawMessage, path, name string) (uuid.UUID, error) {
-	if string(raw) == "null" {
-		return uuid.Nil, nil
+// parseParent reads the member parent_id of the object at the path. A missing
+// member is nil, and null, which makes a new root, is uuid.Nil.
+func parseParent(raw json.RawMessage, path string) (*uuid.UUID, error) {
+	const name = "parent_id"
+	switch string(raw) {
+	case "":
+		return nil, nil
+	case "null":
+		return new(uuid.UUID), nil
 	}
 	s, err := textOf(raw, path, name)
 	if err != nil {
-		return uuid.Nil, err
+		return nil, err
 	}
-	return parseID(s, join(path, name))
+	id, err := parseID(s, join(path, name))
+	return &id, err
 }
 
 // said are the members of a chat-completions message, in the order in which

@@ -71,7 +71,6 @@ var badBodies = []badInput{
 	{name: "duplicate field", body: message(`"role":"user","content":"x","content":"y"`), status: 400, code: CodeDuplicateField, field: "content"},
 	{name: "duplicate by an escape", body: message(`"role":"user","content":"x","\u0063ontent":"y"`), status: 400, code: CodeDuplicateField, field: "content"},
 	{name: "both kinds", body: message(`"role":"user","messages":[]`), status: 400, code: CodeUnknownField, field: "role", detail: []string{"messages, move_head, parent_id"}},
-	{name: "no parent", body: `{"role":"user","content":"x"}`, status: 400, code: CodeMissingField, field: "parent_id", detail: []string{"null", "root"}},
 	{name: "no role", body: message(`"content":"x"`), status: 400, code: CodeMissingField, field: "role"},
 	{name: "wrong role", body: message(`"role":"human","content":"x"`), status: 400, code: CodeInvalidRole, field: "role", detail: []string{"assistant"}},
 	{name: "role in capitals", body: message(`"role":"User","content":"x"`), status: 400, code: CodeInvalidRole, field: "role"},
@@ -116,6 +115,8 @@ var badBodies = []badInput{
 	{name: "calls of another type", body: message(`"role":"assistant","tool_calls":"f"`), status: 400, code: CodeWrongType, field: "tool_calls"},
 
 	// Where it goes.
+	{name: "nothing under the active head", body: `{"role":"user","content":""}`, status: 400, code: CodeEmptyContent, field: "content"},
+	{name: "taken id under the active head", body: `{"id":"{{c.third}}","role":"user","content":"x"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "absent parent", body: `{"parent_id":"{{absent}}","role":"user","content":"x"}`, status: 404, code: CodeParentNotFound, field: "parent_id"},
 	{name: "parent in another conversation", body: `{"parent_id":"{{d.question}}","role":"user","content":"x"}`, status: 404, code: CodeParentNotFound, field: "parent_id"},
 	{name: "parent of another tenant", body: `{"parent_id":"{{e.question}}","role":"user","content":"x"}`, status: 404, code: CodeParentNotFound, field: "parent_id"},

@@ -83,11 +83,7 @@ func (o object) bind(path string, fields []field) error {
 	for i := range fields {
 		name := fields[i].name
 		if _, there := o.get(name); fields[i].required && !there {
-			detail := "The field is required."
-			if name == "parent_id" {
-				detail += " Give the id of the message to append to, or null to start a new root."
-			}
-			return problemf(CodeMissingField, join(path, name), "%s", detail)
+			return problemf(CodeMissingField, join(path, name), "The field is required.")
 		}
 	}
 	for _, m := range o {

@@ -57,7 +57,7 @@ func TestBodyKeepsBytes(t *testing.T) {
 	if got, want := string(m.Metadata), `{ "n" : 1.0 }`; got != want {
 		t.Errorf("metadata %s, want %s", got, want)
 	}
-	if body.chain || body.keepHead || body.parentID != uuid.Nil || m.ID != uuid.Nil || m.Pinned {
+	if body.chain || body.keepHead || body.parentID == nil || *body.parentID != uuid.Nil || m.ID != uuid.Nil || m.Pinned {
 		t.Errorf("%+v", body)
 	}
 }

@@ -38,7 +38,7 @@ var spec = sync.OnceValues(func() (routers.Router, error) {
 	openapi3filter.RegisterBodyDecoder("text/markdown", openapi3filter.FileBodyDecoder)
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
 	openapi3filter.RegisterBodyDecoder("application/jsonl", openapi3filter.FileBodyDecoder)
-	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/event-stream", decodeEvents)
 	return gorillamux.NewRouter(doc)
 })
 

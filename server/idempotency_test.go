@@ -21,6 +21,9 @@ var creates = []struct {
 	{"result", appendPath, `{%s"parent_id":"{{c.call}}","role":"tool","tool_call_id":"call_1","content":"A"}`, `{%s"parent_id":"{{c.call}}","role":"tool","tool_call_id":"call_1","content":"B"}`, 1},
 	{"chain", appendPath, `{"parent_id":"{{c.thanks}}","messages":[{%s"role":"user","content":"A"},{"role":"assistant","content":"B"}]}`,
 		`{"parent_id":"{{c.thanks}}","messages":[{%s"role":"user","content":"A"},{"role":"assistant","content":"C"}]}`, 2},
+	{"message under the active head", appendPath, `{%s"role":"user","content":"A"}`, `{%s"role":"user","content":"B"}`, 1},
+	{"chain under the active head", appendPath, `{"messages":[{%s"role":"user","content":"A"},{"role":"assistant","content":"B"}]}`,
+		`{"messages":[{%s"role":"user","content":"A"},{"role":"assistant","content":"C"}]}`, 2},
 	{"fork", conversationPathOf + "/messages/{{c.thanks}}/fork", `{%s"title":"A"}`, `{%s"title":"B"}`, 5},
 }
 
@@ -37,7 +40,8 @@ func TestCreatesAreIdempotent(t *testing.T) {
 	a := newAPI(t)
 	for _, c := range creates {
 		for _, how := range []string{"id", "Idempotency-Key", "both"} {
-			if c.name == "chain" && how == "id" {
+			chain := strings.HasPrefix(c.name, "chain")
+			if chain && how == "id" {
 				continue // a chain needs an id for each message; see TestRoutes
 			}
 			t.Run(c.name+" by "+how, func(t *testing.T) {
@@ -64,7 +68,7 @@ func TestCreatesAreIdempotent(t *testing.T) {
 				}
 				r.body = fill(fmt.Sprintf(c.otherBody, id))
 				field := "id"
-				if how == "Idempotency-Key" || c.name == "chain" { // whose second message has no id of its own
+				if how == "Idempotency-Key" || chain { // whose second message has no id of its own
 					field = "Idempotency-Key"
 				}
 				if p := a.refused(409, CodeIDConflict, r); deref(p.Field) != field || !strings.Contains(p.Detail, "Send") {
@@ -190,5 +194,21 @@ func TestConflictsOfChainsNameTheirMessage(t *testing.T) {
 		if p := a.refused(409, CodeIDConflict, request{method: "POST", path: fill(appendPath), header: header, body: fill(body)}); deref(p.Field) != field {
 			t.Errorf("%s: the conflict is of %q, want %q: %s", body, deref(p.Field), field, p.Detail)
 		}
+	}
+}
+
+// An append without a parent that is sent again is the first one, though the
+// active head has moved since, and leaves that where it is.
+func TestAppendUnderTheActiveHeadAgain(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	r := request{method: "POST", path: fill(appendPath), body: fill(`{"role":"user","content":"A"}`), header: map[string]string{"Idempotency-Key": "once"}}
+	first := a.must(201, nil, r)
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(`{"role":"assistant","content":"B"}`)})
+	a.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), body: fill(`{"head_id":"{{c.question}}"}`)})
+	state := a.state()
+	if again := a.must(200, nil, r); string(again.body) != string(first.body) || a.state() != state {
+		t.Errorf("%s\nafter\n%s", again.body, first.body)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/llm"
@@ -130,9 +131,22 @@ type listener struct {
 	thought string
 }
 
+// streamed is the request with a stream as the answer it asks for.
+func streamed(r request) request {
+	body, _ := r.body.(string)
+	if body == "" {
+		body = "{}"
+	}
+	r.body = strings.Replace(`{"stream":true,`+strings.TrimPrefix(body, "{"), ",}", "}", 1)
+	return r
+}
+
 // listen sends a request that is answered by events.
 func (a *testAPI) listen(ctx context.Context, r request) *listener {
 	a.t.Helper()
+	if r.method == http.MethodPost {
+		r = streamed(r)
+	}
 	res, err := http.DefaultTransport.RoundTrip(a.newRequest(r).WithContext(ctx))
 	if err != nil {
 		a.t.Fatal(err)
@@ -212,11 +226,6 @@ func (l *listener) until(n int) {
 	}
 }
 
-var eventSchemas = map[string]string{
-	"reply.started": "ReplyStarted", "reply.reasoning": "ReplyReasoning", "reply.delta": "ReplyDelta", "reply.message": "ReplyMessageStored", "reply.completed": "ReplyCompleted", "reply.stopped": "ReplyStopped", "reply.failed": "ReplyFailed",
-	"stream.closed": "Problem",
-}
-
 var document = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(Spec) })
 
 func conformsEvent(t testing.TB, e serverEvent) {
@@ -225,16 +234,47 @@ func conformsEvent(t testing.TB, e serverEvent) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := doc.Components.Schemas[eventSchemas[e.name]]
-	var data any
-	if schema == nil {
-		t.Fatalf("an event called %q", e.name)
-	}
-	if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+	event, err := e.decoded()
+	if err != nil {
 		t.Fatalf("%s: %v: %q", e.name, err, e.data)
 	}
-	if err := schema.Value.VisitJSON(data); err != nil {
+	if err := doc.Components.Schemas["ReplyEvent"].Value.VisitJSON(event); err != nil {
 		t.Errorf("%s is not what openapi.yaml says: %v", e.name, err)
+	}
+}
+
+// decoded is the event as the schema ReplyEvent describes it.
+func (e serverEvent) decoded() (map[string]any, error) {
+	event := map[string]any{"event": e.name}
+	if e.id != "" {
+		event["id"] = e.id
+	}
+	var data any
+	err := json.Unmarshal([]byte(e.data), &data)
+	event["data"] = data
+	return event, err
+}
+
+// decodeEvents holds each event of a stream against its schema, and gives the
+// last one.
+func decodeEvents(body io.Reader, _ http.Header, schema *openapi3.SchemaRef, _ openapi3filter.EncodingFn) (any, error) {
+	var last map[string]any
+	for r := bufio.NewReader(body); ; {
+		e, err := readEvent(r)
+		switch {
+		case errors.Is(err, io.EOF) && last != nil:
+			return last, nil
+		case err != nil:
+			return nil, err
+		case e.name == "comment":
+			continue
+		}
+		if last, err = e.decoded(); err == nil {
+			err = schema.Value.VisitJSON(last)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -23,10 +23,13 @@ func appendMessages(r *Request) (Answer, error) {
 	if b.keepHead {
 		options = append(options, tree.KeepHead())
 	}
+	if b.parentID == nil {
+		options = append(options, tree.AtHead())
+	}
 	if b.chain {
 		return r.appendChain(id, b, derived, options)
 	}
-	m, created, err := r.Store().Append(r.Context(), id, b.parentID, b.messages[0], options...)
+	m, created, err := r.Store().Append(r.Context(), id, deref(b.parentID), b.messages[0], options...)
 	r.server.countAppend(1, created, err)
 	if err != nil {
 		return nil, conflictOfKey(err, derived["id"])
@@ -35,7 +38,7 @@ func appendMessages(r *Request) (Answer, error) {
 }
 
 func (r *Request) appendChain(id uuid.UUID, b *appendBody, derived map[string]bool, options []tree.AppendOption) (Answer, error) {
-	chain, created, err := r.Store().AppendChain(r.Context(), id, b.parentID, b.messages, options...)
+	chain, created, err := r.Store().AppendChain(r.Context(), id, deref(b.parentID), b.messages, options...)
 	r.server.countAppend(len(chain), created, err)
 	if err != nil {
 		return nil, conflictOfKey(err, derived[deref(toProblem(err).Field)])

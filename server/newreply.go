@@ -131,12 +131,8 @@ func (b *newReply) into(req *reply.Request) (err error) {
 	if m := b.message; m != nil {
 		parent, path = m.parentID, "message"
 	}
-	if parent != nil {
-		id, err := parseParent(parent, path, "parent_id")
-		if err != nil {
-			return err
-		}
-		req.ParentID = &id
+	if req.ParentID, err = parseParent(parent, path); err != nil {
+		return err
 	}
 	req.Messages = b.messages
 	if b.message != nil {

@@ -29,7 +29,7 @@ func createReply(r *Request) (Answer, error) {
 		err = b.listed(err)
 		return nil, conflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
 	}
-	if b.stream == nil || *b.stream {
+	if deref(b.stream) {
 		return eventStream{r, rep, 0, replyPath(rep), nativeStream}, nil
 	}
 	end, err := rep.Wait(r.Context())

@@ -17,23 +17,24 @@ var replyReads = []scenario{
 }
 
 var replyWrites = []scenario{
-	{name: "answer", method: "POST", path: replyPathOf, status: 200,
+	{name: "answer with no body", method: "POST", path: replyPathOf, status: 201, want: []string{`{"id":"`, `"parent_id":"{{c.thanks}}"`, "Content-Type: application/json"}},
+	{name: "answer in a stream", method: "POST", path: replyPathOf, body: `{"stream":true}`, status: 200,
 		want: []string{eventsHeaders, "Cache-Control: no-store", "X-Accel-Buffering: no", "Location: " + conversationPathOf + "/replies/", "1\nevent", `{"message_id":"`, `"parent_id":"{{c.thanks}}","model":"offline","context":{"complete":true`, "reply.delta", "reply.completed", "“Thank you, hazel!”"}},
 	{name: "answer whole", method: "POST", path: replyPathOf, body: `{"stream":false,"model":"offline","temperature":1,"max_output_tokens":50,"tools":[{"type":"function"}],"tool_choice":"auto"}`, status: 201,
 		want: []string{`"parent_id":"{{c.thanks}}"`, `"role":"assistant"`, `"metadata":{"reply":{"status":"completed","model":"offline","finish_reason":"stop"}}`, "Location: " + conversationPathOf + "/messages/"}},
-	{name: "send", method: "POST", path: conversationPathOf + "/branches/active/replies", body: `{"id":"{{a}}","message":{"id":"{{m}}",` + userMessage + `,"metadata":{"a":1},"pinned":true}}`, status: 200,
+	{name: "send", method: "POST", path: conversationPathOf + "/branches/active/replies", body: `{"stream":true,"id":"{{a}}","message":{"id":"{{m}}",` + userMessage + `,"metadata":{"a":1},"pinned":true}}`, status: 200,
 		want: []string{`{"message_id":"{{a}}","parent_id":"{{m}}"`, `"message":{"id":"{{m}}","conversation_id":"{{c}}","parent_id":"{{c.thanks}}"`, "“And pollarding?”", `"pinned":true`}},
 	{name: "edit and send", method: "POST", path: replyPathOf, body: `{"stream":false,"message":{"parent_id":"{{c.answer}}",` + userMessage + `}}`, status: 201, want: []string{`"depth":4`, `"siblings":{"index":1,"count":1}`}},
-	{name: "send as a root", method: "POST", path: replyPathOf, body: `{"message":{"parent_id":null,` + userMessage + `},"move_head":false}`, status: 200, want: []string{`"parent_id":null`, `"siblings":{"index":2,"count":2}`}},
-	{name: "send several messages", method: "POST", path: conversationPathOf + "/branches/active/replies", body: `{"id":"{{a}}","instructions":"Be brief.","messages":[{"id":"{{m}}","role":"user","content":"And hazel?"},{"id":"{{n}}",` + userMessage + `,"pinned":true}]}`, status: 200,
+	{name: "send as a root", method: "POST", path: replyPathOf, body: `{"stream":true,"message":{"parent_id":null,` + userMessage + `},"move_head":false}`, status: 200, want: []string{`"parent_id":null`, `"siblings":{"index":2,"count":2}`}},
+	{name: "send several messages", method: "POST", path: conversationPathOf + "/branches/active/replies", body: `{"stream":true,"id":"{{a}}","instructions":"Be brief.","messages":[{"id":"{{m}}","role":"user","content":"And hazel?"},{"id":"{{n}}",` + userMessage + `,"pinned":true}]}`, status: 200,
 		want: []string{`{"message_id":"{{a}}","parent_id":"{{n}}"`, `"message":{"id":"{{n}}","conversation_id":"{{c}}","parent_id":"{{m}}"`, `"messages":[{"id":"{{m}}","conversation_id":"{{c}}","parent_id":"{{c.thanks}}"`, "“And pollarding?”"}},
 	{name: "send a list of one", method: "POST", path: replyPathOf, body: `{"stream":false,"parent_id":"{{c.answer}}","messages":[{` + userMessage + `}]}`, status: 201, want: []string{`"depth":4`, `"siblings":{"index":1,"count":1}`}},
-	{name: "send several as a root", method: "POST", path: replyPathOf, body: `{"parent_id":null,"messages":[{"role":"system","content":"Be brief."},{` + userMessage + `}],"move_head":false}`, status: 200, want: []string{`"messages":[{`, `"parent_id":null`, `"siblings":{"index":2,"count":2}`}},
+	{name: "send several as a root", method: "POST", path: replyPathOf, body: `{"stream":true,"parent_id":null,"messages":[{"role":"system","content":"Be brief."},{` + userMessage + `}],"move_head":false}`, status: 200, want: []string{`"messages":[{`, `"parent_id":null`, `"siblings":{"index":2,"count":2}`}},
 	{name: "answer with options", method: "POST", path: replyPathOf, body: `{"stream":false,"top_p":0.5,"presence_penalty":-2,"frequency_penalty":2,"seed":7,"stop":["\n","END"],"response_format":{"type":"json_schema","json_schema":{"name":"tree","schema":{"type":"object"},"strict":true}},"parallel_tool_calls":false,"reasoning_effort":"low","service_tier":"flex","user":"u-1"}`, status: 201, want: []string{`"parent_id":"{{c.thanks}}"`}},
 	{name: "answer with recall by a model that calls no tools", method: "POST", path: replyPathOf, body: `{"stream":false,"recall":true}`, status: 201, want: []string{`"parent_id":"{{c.thanks}}"`}},
 	{name: "answer a result", method: "POST", path: conversationPathOf + "/branches/{{c.result}}/replies", body: `{"stream":false}`, status: 201, want: []string{`"parent_id":"{{c.result}}"`}},
 	{name: "answer what is there", method: "POST", path: conversationPathOf + "/branches/{{c.question}}/replies", body: `{"id":"{{c.answer}}","stream":false}`, status: 200, want: []string{`{"id":"{{c.answer}}"`}},
-	{name: "answer what is there in a stream", method: "POST", path: conversationPathOf + "/branches/{{c.question}}/replies", body: `{"id":"{{c.answer}}"}`, status: 200, want: []string{"2147483647\nevent"}},
+	{name: "answer what is there in a stream", method: "POST", path: conversationPathOf + "/branches/{{c.question}}/replies", body: `{"id":"{{c.answer}}","stream":true}`, status: 200, want: []string{"2147483647\nevent"}},
 }
 
 var badReplies = []badInput{

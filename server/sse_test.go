@@ -38,7 +38,7 @@ func TestDroppedClients(t *testing.T) {
 		if i%10 == 0 { // before it knows anything
 			time.AfterFunc(time.Duration(i)*5*time.Microsecond, leave)
 		}
-		res, err := transport.RoundTrip(a.newRequest(ask(replyPathOf, "")).WithContext(ctx))
+		res, err := transport.RoundTrip(a.newRequest(streamed(ask(replyPathOf, ""))).WithContext(ctx))
 		if err != nil {
 			return false
 		}
@@ -139,7 +139,7 @@ func TestReaderThatStandsStill(t *testing.T) {
 	if err := stuck.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(stuck, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", fill(replyPathOf), inner.Addr())
+	fmt.Fprintf(stuck, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"stream\":true}", fill(replyPathOf), inner.Addr())
 	head, err := http.ReadResponse(bufio.NewReaderSize(stuck, 16), nil)
 	if err != nil || head.StatusCode != 200 {
 		t.Fatal(head, err)

@@ -146,7 +146,7 @@ func TestTracesStreams(t *testing.T) {
 	t.Parallel()
 	a, spans := newTracedAPI(t)
 	plant(t, a.store, "c")
-	res, err := http.DefaultTransport.RoundTrip(a.newRequest(request{method: "POST", path: fill("/v1/conversations/{{c}}/branches/active/replies"), body: `{}`}))
+	res, err := http.DefaultTransport.RoundTrip(a.newRequest(request{method: "POST", path: fill("/v1/conversations/{{c}}/branches/active/replies"), body: `{"stream":true}`}))
 	if err != nil {
 		t.Fatal(err)
 	}

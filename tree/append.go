@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -34,7 +35,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	if o.atHead || o.aside || o.behind != uuid.Nil {
 		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
 		if err != nil {
-			return Message{}, false, err
+			return Message{}, false, alone(err)
 		}
 		return chain[0], created, nil
 	}
@@ -75,6 +76,16 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		return s.whyNotAppended(ctx, conversationID, parentID, d)
 	}
 	return stored, err == nil, err
+}
+
+// alone names the only message of a chain as Append names it.
+func alone(err error) error {
+	if !fault.Refused(err) {
+		return err
+	}
+	e := *fault.Of(err)
+	e.Field = strings.TrimPrefix(strings.TrimPrefix(e.Field, "messages[0]"), ".")
+	return &e
 }
 
 // insert runs AppendMessage, and in its transaction what must be done together:
@@ -201,7 +212,7 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		if o.atHead {
 			parentID = uuid.UUID(c.HeadID.Bytes)
 		}
-		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts); out != nil || err != nil {
+		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts, o.atHead); out != nil || err != nil {
 			return err
 		}
 		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
@@ -240,8 +251,9 @@ func sumTokens(drafts []*draft) (sum int) {
 }
 
 // replayedChain gives the stored chain where every id is there and says the
-// same, and nil where no id is there. Anything else is a conflict.
-func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft) ([]Message, error) {
+// same, and nil where no id is there. Anything else is a conflict. With atHead
+// the chain may begin anywhere, because the active head has moved since.
+func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, atHead bool) ([]Message, error) {
 	ids := make([]uuid.UUID, len(drafts))
 	for i, d := range drafts {
 		ids[i] = d.ID
@@ -253,6 +265,9 @@ func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid
 	out := make([]Message, len(rows)) // in the order of the drafts, perhaps with gaps
 	for i, row := range rows {
 		d := drafts[i]
+		if i == 0 && atHead {
+			parentID = uuid.UUID(row.Node.ParentID.Bytes)
+		}
 		switch {
 		case uuid.UUID(row.Node.ID.Bytes) == d.ID && d.same(row.Node, parentID):
 		case uuid.UUID(row.Node.ID.Bytes) == d.ID:

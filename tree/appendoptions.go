@@ -18,7 +18,9 @@ type appendOptions struct {
 }
 
 // AtHead appends under the active head at the moment of the append, whatever
-// parent is given. So no two appends with AtHead become siblings.
+// parent is given, or makes a root where the conversation has no message. So no
+// two appends with AtHead become siblings. Messages whose ids are stored already
+// are found wherever they stand, because they moved the head themselves.
 func AtHead() AppendOption { return func(o *appendOptions) { o.atHead = true } }
 
 // KeepHead leaves the conversation's active head where it is. Without it, an

@@ -1,5 +1,6 @@
-// Package ts_test packs the TypeScript client, installs it as its users do, and
-// drives a running server with it: in Node.js, in a page and in a worker.
+// Package ts_test packs the TypeScript client and the adapters over it, installs
+// them as their users do, and drives a running server with them: in Node.js, in a
+// page, in a worker, and in the chats below examples/.
 package ts_test
 
 import (
@@ -45,12 +46,20 @@ func TestClient(t *testing.T) {
 		if err := os.CopyFS(filepath.Join(folder, "test"), os.DirFS(tests)); err != nil {
 			t.Fatal(err)
 		}
-		command(t, folder, []string{"COPPICE_URL=" + base, "COPPICE_KEYS=" + strings.Join(keys[1:], ",")},
+		command(t, folder, []string{"COPPICE_URL=" + base, "COPPICE_KEYS=" + strings.Join(keys[1:len(keys)-2], ",")},
 			"node", "--test", "--test-reporter=spec", "test/client.test.mjs", "test/events.test.mjs")
 	})
 	t.Run("browser", func(t *testing.T) {
 		browse(t, filepath.Join(folder, "node_modules/@coppice-chat/client/dist"), base, keys[0])
 	})
+	for i, name := range []string{"assistant-ui", "ai-sdk"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			browser := need(t, "chromium")
+			pack(t, filepath.Join("..", name), folder)
+			chat(t, browser, name, example(t, name, folder), base, keys[len(keys)-1-i])
+		})
+	}
 }
 
 // need skips the test where a program is missing, unless CI wants every client to
@@ -84,9 +93,7 @@ func command(t *testing.T, folder string, env []string, name string, args ...str
 func install(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	quiet := []string{"--no-audit", "--no-fund", "--loglevel=error"}
-	command(t, ".", nil, "npm", append([]string{"ci"}, quiet...)...)
-	command(t, ".", nil, "npm", "pack", "--loglevel=error", "--pack-destination", folder)
+	pack(t, ".", folder)
 	packed, err := filepath.Glob(filepath.Join(folder, "*.tgz"))
 	if err != nil || len(packed) != 1 {
 		t.Fatalf("%v, %v", packed, err)
@@ -94,8 +101,15 @@ func install(t *testing.T) (folder string) {
 	if err := os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"private":true,"type":"module"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command(t, folder, nil, "npm", append([]string{"install", "--offline", packed[0]}, quiet...)...)
+	command(t, folder, nil, "npm", "install", "--offline", packed[0], "--no-audit", "--no-fund", "--loglevel=error")
 	return folder
+}
+
+// pack installs what a package is built with, and packs it.
+func pack(t *testing.T, folder, into string) {
+	t.Helper()
+	command(t, folder, nil, "npm", "ci", "--no-audit", "--no-fund", "--loglevel=error")
+	command(t, folder, nil, "npm", "pack", "--loglevel=error", "--pack-destination", into)
 }
 
 // checkSize holds the client's code, without its types, to what a page loads.
@@ -157,7 +171,7 @@ func serve(t *testing.T) (base string, keys []string) {
 	}
 	web := httptest.NewServer(c)
 	t.Cleanup(web.Close)
-	for i := range 20 {
+	for i := range 22 {
 		_, secret, err := c.Keys().Create(t.Context(), fmt.Sprintf("tenant-%d", i), "clients")
 		if err != nil {
 			t.Fatal(err)

@@ -78,7 +78,7 @@ func TestKillAmidAnAnswer(t *testing.T) {
 	if m := transcript.Data[1]; m.Content != saved || m.Metadata.Reply.Status != "stopped" || m.Metadata.Reply.FinishReason != "interrupted" {
 		t.Errorf("%+v", m)
 	}
-	call(t, http.MethodPost, branch+transcript.Data[0].ID+"/replies", map[string]any{"stream": false}, http.StatusCreated, nil)
+	call(t, http.MethodPost, branch+transcript.Data[0].ID+"/replies", nil, http.StatusCreated, nil)
 	call(t, http.MethodGet, branch+"active/transcript", nil, http.StatusOK, &transcript)
 	if n := len(transcript.Data); n != 2 || transcript.Data[1].Siblings.Count != 2 || transcript.Data[1].Content == saved {
 		t.Errorf("%+v", transcript)

@@ -18,7 +18,7 @@ func (s *served) ask(t *testing.T, text string) (conversation string, events *ht
 	t.Helper()
 	var c struct{ ID string }
 	call(t, http.MethodPost, s.url+"/v1/conversations", nil, http.StatusCreated, &c)
-	body, err := json.Marshal(map[string]any{"message": map[string]string{"role": "user", "content": text}})
+	body, err := json.Marshal(map[string]any{"stream": true, "message": map[string]string{"role": "user", "content": text}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func TestTracing(t *testing.T) {
 
 	const trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path+"/branches/active/replies",
-		strings.NewReader(`{"message":{"role":"user","content":"Where is the `+canary+`?"}}`))
+		strings.NewReader(`{"stream":true,"message":{"role":"user","content":"Where is the `+canary+`?"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

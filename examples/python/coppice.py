@@ -49,7 +49,7 @@ class Coppice:
 
     def reply(self, conversation, head="active", **body):
         """Yields the events of a reply as (name, data), as they come."""
-        with self.send("POST", f"/conversations/{conversation}/branches/{head}/replies", body) as answer:
+        with self.send("POST", f"/conversations/{conversation}/branches/{head}/replies", {"stream": True, **body}) as answer:
             yield from events(answer)
 
 

@@ -49,25 +49,15 @@ class Coppice {
   }
 
   /** reply gives the events of a reply, as they come. */
-  async *reply(conversation: string, body: Schemas['NewReply'], head = 'active'): AsyncGenerator<ReplyEvent> {
-    const answer = await this.send('POST', `/conversations/${conversation}/branches/${head}/replies`, body)
-    for await (const { name, data } of events(answer.body!)) yield { name, data: JSON.parse(data) } as ReplyEvent
+  async *reply(conversation: string, body: Schemas['NewReply'], head = 'active'): AsyncGenerator<Schemas['ReplyEvent']> {
+    const answer = await this.send('POST', `/conversations/${conversation}/branches/${head}/replies`, { ...body, stream: true })
+    for await (const { event, data } of events(answer.body!)) yield { event, data: JSON.parse(data) } as Schemas['ReplyEvent']
   }
 }
 
-type ReplyEvent =
-  | { name: 'reply.started'; data: Schemas['ReplyStarted'] }
-  | { name: 'reply.reasoning'; data: Schemas['ReplyReasoning'] }
-  | { name: 'reply.delta'; data: Schemas['ReplyDelta'] }
-  | { name: 'reply.message'; data: Schemas['ReplyMessageStored'] }
-  | { name: 'reply.completed'; data: Schemas['ReplyCompleted'] }
-  | { name: 'reply.stopped'; data: Schemas['ReplyStopped'] }
-  | { name: 'reply.failed'; data: Schemas['ReplyFailed'] }
-  | { name: 'stream.closed'; data: Schemas['Problem'] }
-
 /** events reads server-sent events. Lines that begin with a colon are comments. */
-async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<{ name: string; data: string }> {
-  let rest = '', name = 'message', data: string[] = []
+async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string; data: string }> {
+  let rest = '', event = 'message', data: string[] = []
   const decoder = new TextDecoder()
   for await (const piece of body) {
     const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
@@ -75,10 +65,10 @@ async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<{ name:
     for (const line of lines) {
       const [, field, value] = /^([^:]*):? ?(.*)$/.exec(line)!
       if (line === '') {
-        if (data.length) yield { name, data: data.join('\n') }
-        name = 'message'
+        if (data.length) yield { event, data: data.join('\n') }
+        event = 'message'
         data = []
-      } else if (field === 'event') name = value!
+      } else if (field === 'event') event = value!
       else if (field === 'data') data.push(value!)
     }
   }
@@ -87,7 +77,7 @@ async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<{ name:
 /** stream prints an answer as it comes, and gives the stored message. */
 async function stream(client: Coppice, conversation: string, body: Schemas['NewReply']): Promise<Message> {
   for await (const event of client.reply(conversation, body)) {
-    switch (event.name) {
+    switch (event.event) {
       case 'reply.delta':
         process.stdout.write(event.data.content ?? '')
         break
@@ -97,7 +87,7 @@ async function stream(client: Coppice, conversation: string, body: Schemas['NewR
       case 'reply.failed':
       case 'reply.stopped':
       case 'stream.closed':
-        throw new Error(`${event.name}: ${JSON.stringify(event.data)}`)
+        throw new Error(`${event.event}: ${JSON.stringify(event.data)}`)
     }
   }
   throw new Error('the stream ended before the answer did')

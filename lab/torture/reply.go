@@ -27,7 +27,7 @@ type replyOrder struct {
 func (w *writer) reply(ctx context.Context, c *conversation, standing []*message) bool {
 	head := w.tip(c, standing)
 	o := &replyOrder{c: c, answer: &message{id: uuid.Must(uuid.NewV7()), role: "assistant", answer: true}}
-	o.body = map[string]any{"id": o.answer.id}
+	o.body = map[string]any{"id": o.answer.id, "stream": true}
 	c.mu.Lock()
 	open := openCalls(c.path(head.id))
 	c.mu.Unlock()

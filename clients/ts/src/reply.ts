@@ -5,15 +5,8 @@ import type { components } from './openapi.js'
 
 type Schemas = components['schemas']
 
-/** A ReplyEvent is an event of a reply. Its data is of the schema that is named like it. */
-export type ReplyEvent =
-  | { event: 'reply.started'; data: Schemas['ReplyStarted'] }
-  | { event: 'reply.reasoning'; data: Schemas['ReplyReasoning'] }
-  | { event: 'reply.delta'; data: Schemas['ReplyDelta'] }
-  | { event: 'reply.message'; data: Schemas['ReplyMessageStored'] }
-  | { event: 'reply.completed'; data: Schemas['ReplyCompleted'] }
-  | { event: 'reply.stopped'; data: Schemas['ReplyStopped'] }
-  | { event: 'reply.failed'; data: Schemas['ReplyFailed'] }
+/** A ReplyEvent is an event of a reply. Its id is what `readReply` takes as `lastEventId`. */
+export type ReplyEvent = Exclude<Schemas['ReplyEvent'], { event: 'stream.closed' }>
 
 const last = new Set<string>(['reply.completed', 'reply.stopped', 'reply.failed'])
 
@@ -53,7 +46,7 @@ export class Reply implements AsyncIterable<ReplyEvent> {
           if (event === 'stream.closed') throw problemOf(JSON.parse(data) as Schemas['Problem'])
           tries = 0
           if (id !== undefined) this.lastEventId = id
-          if (event.startsWith('reply.')) yield { event, data: JSON.parse(data) as unknown } as ReplyEvent
+          if (event.startsWith('reply.')) yield { id, event, data: JSON.parse(data) as unknown } as ReplyEvent
           if (last.has(event)) return
         }
       } catch (error) {

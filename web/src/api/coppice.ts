@@ -71,7 +71,7 @@ export interface Ask {
 /** ask begins a reply: a stream of server-sent events. */
 export const ask = (a: Ask, signal: AbortSignal) =>
   send('POST', `${of(a.conversation)}/branches/${a.head}/replies`, {
-    json: { id: a.id, message: a.message, model: a.model }, headers: { Accept: 'text/event-stream' }, signal,
+    json: { id: a.id, message: a.message, model: a.model, stream: true }, headers: { Accept: 'text/event-stream' }, signal,
   })
 
 /** resume picks a reply's stream up after the last event that came. */

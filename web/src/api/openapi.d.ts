@@ -66,8 +66,11 @@ export interface paths {
         put?: never;
         /**
          * Append a message, or a chain of messages
-         * @description Under any message, or as a new root where `parent_id` is null. To edit a message, append to the parent of the
-         *     edited one; to regenerate an answer, append to the user message once more.
+         * @description Under any message; under the active head where there is no `parent_id`; or as a new root where it is null. To edit a
+         *     message, append to the parent of the edited one; to regenerate an answer, append to the user message once more.
+         *
+         *     Without `parent_id`, no two requests make siblings. The same again is the message that is stored under the id,
+         *     wherever the active head is by then.
          *
          *     A chain is stored whole or not at all; each of its messages stands under the one before it. A `tool` message
          *     must answer a call of the nearest assistant message above it that no result on the branch answers.
@@ -494,8 +497,9 @@ export interface paths {
         put?: never;
         /**
          * Have a model answer a branch
-         * @description Reads the branch's context, calls a model, streams what it says, and stores it as a child of the head. Asking again
-         *     for the same head makes a sibling: that is how to regenerate. With a `message`, that is appended first and then
+         * @description Reads the branch's context, calls a model, and stores what it says as a child of the head. Asking again for the same
+         *     head makes a sibling: that is how to regenerate. The answer comes whole at its end, or with `stream` true as it is
+         *     said, as server-sent events. With a `message`, that is appended first and then
          *     answered, under its `parent_id`, or under the head where it has none: so sending is one request, and so is editing
          *     and sending, with the parent of the edited message. With `messages`, all of them are appended, one under the other,
          *     and the last one is answered: the results of several tool calls are one request. Where the conversation has no
@@ -519,7 +523,13 @@ export interface paths {
          *     A branch over its window is compacted first, within a time limit; where that isn't enough, the context goes out as
          *     far as it fits, and `reply.started` says `complete: false`.
          *
-         *     **Events.** Each has an `id`, which grows, and its data is one JSON object, of the schema that is named like it:
+         *     **Events** are of the schema `ReplyEvent`, and come as server-sent events do, here the second one:
+         *
+         *         id: 2
+         *         event: reply.delta
+         *         data: {"content":"Cutting a tree back"}
+         *
+         *     Each has an `id`, which grows, and its data is one JSON object in one line:
          *
          *     | event | schema | when |
          *     |---|---|---|
@@ -994,35 +1004,30 @@ export interface components {
              *     summaries don't have it.
              */
             reasoning?: string;
-            /**
-             * @description Stays verbatim in the context when a compaction folds it.
-             * @default false
-             */
+            /** @description Stays verbatim in the context when a compaction folds it. False unless asked for. */
             pinned?: boolean;
             metadata?: components["schemas"]["Object"];
         };
         ChainMessage: components["schemas"]["MessageParts"];
         /** @description One message and where it goes. */
         NewMessage: components["schemas"]["MessageParts"] & {
-            parent_id: components["schemas"]["ParentId"];
+            parent_id?: components["schemas"]["ParentId"];
             move_head?: components["schemas"]["MoveHead"];
         };
         /** @description Messages that stand under one another, and where the first one goes. */
         NewChain: {
-            parent_id: components["schemas"]["ParentId"];
+            parent_id?: components["schemas"]["ParentId"];
             move_head?: components["schemas"]["MoveHead"];
             messages: components["schemas"]["ChainMessage"][];
         };
         Append: components["schemas"]["NewMessage"] | components["schemas"]["NewChain"];
         /**
          * Format: uuid
-         * @description The message to append to. Null for a new root.
+         * @description The message to append to. Without it that is the conversation's active head, and in a reply the head of the path; a
+         *     conversation that has no message gets a root. Null makes a new root, beside the others.
          */
         ParentId: string | null;
-        /**
-         * @description Whether the appended message, or the last of a chain, becomes the active head.
-         * @default true
-         */
+        /** @description Whether the appended message, or the last of a chain, becomes the active head. It does unless this is false. */
         MoveHead: boolean;
         /**
          * @description A message. What it says stands as it was given, and may have members besides those named here where an import
@@ -1143,10 +1148,7 @@ export interface components {
             /** @description The words around the match, plain text. */
             snippet: string;
         };
-        /**
-         * @default folded
-         * @enum {string}
-         */
+        /** @enum {string} */
         RecallScope: "folded" | "branch" | "conversation" | "tenant";
         Recall: {
             /** Format: uuid */
@@ -1736,7 +1738,7 @@ export interface components {
             message?: components["schemas"]["ReplyMessage"];
             /** @description Messages to append one under the other, of which the last one is answered. Not beside `message`. */
             messages?: components["schemas"]["ChainMessage"][];
-            /** @description What `messages` go under. Without it that is the head; null makes a new root. Only beside `messages`. */
+            /** @description What `messages` go under. Without it that is the head of the path; null makes a new root. Only beside `messages`. */
             parent_id?: components["schemas"]["ParentId"];
             /**
              * @description A system message for this request alone, which stands first in what the model reads and is not stored. It takes
@@ -1745,10 +1747,7 @@ export interface components {
             instructions?: string;
             /** @description One of the models that the server was set up with. Its first one where this is left out. */
             model?: string;
-            /**
-             * @description Whether to answer with events, or with the whole answer at its end.
-             * @default true
-             */
+            /** @description Whether to answer with events. Unless this is true, the whole answer comes at its end. */
             stream?: boolean;
             /**
              * @description Whether the model may search the messages that the branch's summary folds. Without it the settings say so. With
@@ -1787,16 +1786,88 @@ export interface components {
             service_tier?: string;
             /** @description Name by which the provider tells users apart. */
             user?: string;
-            /**
-             * @description Whether the last message and the answer become the active head.
-             * @default true
-             */
+            /** @description Whether the last message and the answer become the active head. They do unless this is false. */
             move_head?: boolean;
         };
         /** @description A message to append and to answer. Without `parent_id` it goes under the head; null makes a new root. */
         ReplyMessage: components["schemas"]["MessageParts"] & {
             parent_id?: components["schemas"]["ParentId"];
         };
+        /** @description An event of a stream: the fields of a server-sent event, of which `data` is JSON. A stream has any number of them. */
+        ReplyEvent: components["schemas"]["ReplyStartedEvent"] | components["schemas"]["ReplyReasoningEvent"] | components["schemas"]["ReplyDeltaEvent"] | components["schemas"]["ReplyMessageEvent"] | components["schemas"]["ReplyCompletedEvent"] | components["schemas"]["ReplyStoppedEvent"] | components["schemas"]["ReplyFailedEvent"] | components["schemas"]["StreamClosedEvent"];
+        ReplyStartedEvent: {
+            id: components["schemas"]["EventId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "reply.started";
+            data: components["schemas"]["ReplyStarted"];
+        };
+        ReplyReasoningEvent: {
+            id: components["schemas"]["EventId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "reply.reasoning";
+            data: components["schemas"]["ReplyReasoning"];
+        };
+        ReplyDeltaEvent: {
+            id: components["schemas"]["EventId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "reply.delta";
+            data: components["schemas"]["ReplyDelta"];
+        };
+        ReplyMessageEvent: {
+            id: components["schemas"]["EventId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "reply.message";
+            data: components["schemas"]["ReplyMessageStored"];
+        };
+        ReplyCompletedEvent: {
+            id: components["schemas"]["EventId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "reply.completed";
+            data: components["schemas"]["ReplyCompleted"];
+        };
+        ReplyStoppedEvent: {
+            id: components["schemas"]["EventId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "reply.stopped";
+            data: components["schemas"]["ReplyStopped"];
+        };
+        ReplyFailedEvent: {
+            id: components["schemas"]["EventId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "reply.failed";
+            data: components["schemas"]["ReplyFailed"];
+        };
+        StreamClosedEvent: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "stream.closed";
+            data: components["schemas"]["Problem"];
+        };
+        /** @description Grows from event to event. `Last-Event-ID` names the one after which to read on. */
+        EventId: string;
         /** @description Data of the event `reply.started`. */
         ReplyStarted: {
             /**
@@ -2682,7 +2753,8 @@ export interface operations {
                  * @description Where to look. `folded`: the messages of the branch that its applicable summary replaces. `branch`: all of its
                  *     messages. `conversation`: those of all branches. `tenant`: the conversations that have most of the question's
                  *     words, at most eight of them and 50,000 messages; the first of them may have more. The index of
-                 *     `/v1/search` names these conversations, so they have one of the words, or its stem, as it stands.
+                 *     `/v1/search` names these conversations, so they have one of the words, or its stem, as it stands. `folded`
+                 *     unless asked for.
                  */
                 scope?: components["schemas"]["RecallScope"];
             };
@@ -2892,7 +2964,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The events, or, with `stream` false, the answer to an earlier request of the same id. */
+            /** @description With `stream` true, the events. Otherwise the answer to an earlier request of the same id. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2901,23 +2973,19 @@ export interface operations {
                 };
                 content: {
                     /**
-                     * @example id: 1
-                     *     event: reply.started
-                     *     data: {"message_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ab", "parent_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa", "model": "gpt-4o", "context": {…}}
-                     *
-                     *     id: 2
-                     *     event: reply.delta
-                     *     data: {"content": "Cutting a tree back"}
-                     *
-                     *     id: 3
-                     *     event: reply.completed
-                     *     data: {"message": {…}, "usage": {"prompt_tokens": 16, "completion_tokens": 12}, "finish_reason": "stop"}
+                     * @example {
+                     *       "id": "2",
+                     *       "event": "reply.delta",
+                     *       "data": {
+                     *         "content": "Cutting a tree back"
+                     *       }
+                     *     }
                      */
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["ReplyEvent"];
                     "application/json": components["schemas"]["Message"];
                 };
             };
-            /** @description With `stream` false, the answer. One that was stopped is as long as it came. */
+            /** @description The answer. One that was stopped is as long as it came. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2953,7 +3021,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["ReplyEvent"];
                 };
             };
             /** @description There is no event after that one, and will be none. It tells a browser not to reconnect. */

@@ -1,0 +1,107 @@
+package ts_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// steps are what a user does with the example chats, in a page of theirs.
+//
+//go:embed test/chat.js
+var steps string
+
+// example installs an example with the packages, and builds it.
+func example(t *testing.T, name, packed string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	source := filepath.Join("..", "..", "examples", name)
+	for _, file := range []string{"package.json", "package-lock.json", "index.html", "chat.css", "main.tsx"} {
+		content, err := os.ReadFile(filepath.Join(source, file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, file), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var files []string
+	for _, of := range []string{"client", name} {
+		found, err := filepath.Glob(filepath.Join(packed, "coppice-chat-"+of+"-*.tgz"))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		files = append(files, found[0])
+	}
+	quiet := []string{"--no-audit", "--no-fund", "--loglevel=error"}
+	command(t, folder, nil, "npm", append([]string{"ci"}, quiet...)...)
+	command(t, folder, nil, "npm", append(append([]string{"install", "--no-save", "--offline"}, quiet...), files...)...)
+	command(t, folder, nil, "npm", "run", "--silent", "build")
+	return folder
+}
+
+// chat uses an example in a browser. The page and the API have one origin.
+func chat(t *testing.T, browser, name, folder, base, key string) {
+	t.Helper()
+	address, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(folder)))
+	mux.Handle("/v1/", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(address)
+		r.Out.Host = r.In.Host
+	}})
+	web := httptest.NewServer(mux)
+	defer web.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience), chromedp.Flag("disable-quic", true))
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Navigate(web.URL+"/?key="+url.QueryEscape(key))); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range strings.Fields("talk edit switchBack regenerate hang") {
+		do(ctx, t, key, step)
+	}
+	if err := chromedp.Do(ctx, chromedp.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range strings.Fields("resume threads") {
+		do(ctx, t, key, step)
+	}
+	if into := os.Getenv("COPPICE_SCREENSHOTS"); into != "" {
+		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(into, name+".png"), picture, 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// do carries a step of test/chat.js out, which throws where the page doesn't get
+// where it should.
+func do(ctx context.Context, t *testing.T, key, step string) {
+	t.Helper()
+	script := fmt.Sprintf("(async () => { const KEY = %q, SAID = %q;\n%s\nreturn await %s() })()", key, said, steps, step)
+	if got, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise)); err != nil || got != "done" {
+		t.Fatalf("%s: %q, %v", step, got, err)
+	}
+}

@@ -17,7 +17,7 @@ const allowed = {
 }
 
 purifier.addHook('afterSanitizeAttributes', node => {
-  const kept = Array.from(node.classList).filter(name => name === 'table' || name === 'plain' || name.startsWith('hljs-') || name.endsWith('_'))
+  const kept = Array.from(node.classList).filter(name => name === 'table' || name === 'plain' || name === 'math' || name === 'math-display' || name.startsWith('hljs-') || name.endsWith('_'))
   if (kept.length) node.className = kept.join(' ')
   else node.removeAttribute('class')
   if (node.tagName === 'A' && node.hasAttribute('href')) {
@@ -31,5 +31,8 @@ purifier.addHook('afterSanitizeAttributes', node => {
   if (node.tagName === 'IMG' && !picture.test(node.getAttribute('src') ?? '')) node.removeAttribute('src')
 })
 
+/** purify makes a piece of the page of HTML. */
+export const purify = (html: string): DocumentFragment => purifier.sanitize(html, allowed)
+
 /** render makes a block's piece of the page. */
-export const render = (block: Block): DocumentFragment => purifier.sanitize(marked.parser(block.tokens), allowed)
+export const render = (block: Block): DocumentFragment => purify(marked.parser(block.tokens))

@@ -48,7 +48,7 @@ function Answer({ live }: { live: replies.Live }) {
       <header><h3>{roleName('assistant')}</h3></header>
       <div class="body">
         {reasoning && <Reasoning id={live.ask.id} text={reasoning} running={live.running && took === null} took={took} />}
-        {text && <Markdown text={text} />}
+        {text && <Markdown text={text} growing />}
         <ToolCalls calls={live.calls.value} />
         {words[state] && <p class="doing"><span class="caret" />{gone.value && state === 'reconnecting' ? 'The server doesn’t answer. Waiting for it' : words[state]}…</p>}
       </div>

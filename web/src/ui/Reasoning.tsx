@@ -31,7 +31,7 @@ export function Reasoning({ id, text, running = false, took }: Thought) {
         <span class="reasoning-title">{running ? 'Thinking…' : took !== null && took >= 500 ? `Thought for ${duration(took)}` : 'Thoughts'}</span>
         {running && !open && <span class="reasoning-gist" aria-hidden="true">{lastLine(text)}</span>}
       </summary>
-      {open && <div class="reasoning-body"><Markdown text={text} /></div>}
+      {open && <div class="reasoning-body"><Markdown text={text} growing={running} /></div>}
     </details>
   )
 }

@@ -94,6 +94,9 @@ func TestRenameAndDelete(t *testing.T) {
 	}
 	b.do(chromedp.Navigate(s.url + "/c/" + first.String()))
 	b.shows("This conversation can’t be shown.")
+	b.audit("deleted")
+	b.click(".ways button", "Next") // a way on
+	b.until(`document.querySelector('.title')?.innerText === 'Next'`)
 }
 
 func TestImportAndExport(t *testing.T) {
@@ -198,6 +201,8 @@ func TestKey(t *testing.T) {
 	b.keys(kb.Enter)
 	b.until(`document.activeElement.value === ''`)
 	b.shows("This server needs a key")
+	b.shows("The server doesn’t take this key.")
+	b.audit("wrong key")
 	b.keys(secret)
 	b.keys(kb.Enter)
 	b.until(`document.querySelectorAll('.entry').length === 1`)
@@ -208,4 +213,17 @@ func TestKey(t *testing.T) {
 	if urls := b.requests(); slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, secret) }) {
 		t.Error("the key stands in an address")
 	}
+
+	// It can be forgotten.
+	eval[any](b, `document.activeElement.blur()`)
+	b.keys("?")
+	b.click("dialog button", "Forget the key")
+	b.shows("This server needs a key")
+	b.hides("The server doesn’t take this key.")
+	if eval[bool](b, `Object.values(localStorage).some(v => v.startsWith('cop_'))`) {
+		t.Error("the key is still there")
+	}
+	b.keys(secret)
+	b.keys(kb.Enter)
+	b.until(`!document.querySelector('dialog')`)
 }

@@ -3,7 +3,7 @@ import test from 'node:test'
 import type { Message } from '../api/types'
 import { blocks, fences, marked } from './blocks'
 import { attachments, calls, said, textOf } from './content'
-import { count, period, short } from './format'
+import { count, period, short, when } from './format'
 import { found } from './found'
 import { Growing } from './growing'
 import { endingOf, modelOf } from './mark'
@@ -64,6 +64,13 @@ test('numbers and periods are for people', () => {
   const now = new Date(2026, 2, 15, 12)
   const at = (day: number) => period(new Date(2026, 2, day, 23).toISOString(), now)
   assert.deepEqual([at(15), at(14), at(9)], ['Today', 'Yesterday', 'Last 7 days'])
+})
+
+test('a time of another year says so', () => {
+  const now = new Date(2026, 2, 15, 12)
+  assert.ok(when(new Date(2024, 5, 1, 9).toISOString(), now).includes('2024'))
+  assert.ok(!when(new Date(2026, 0, 1, 9).toISOString(), now).includes('2026'))
+  assert.match(when(new Date(2026, 2, 15, 9, 5).toISOString(), now), /^0?9[:.]05/)
 })
 
 test('a message tells how its reply ended, and what wrote it', () => {

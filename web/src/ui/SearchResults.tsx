@@ -17,7 +17,7 @@ export function SearchResults() {
       {nothing && <p class="sidebar-empty">Nothing found. Words must all occur; "quoted words" stand together; -word must not occur.</p>}
       {r.titles.length > 0 && (
         <ul aria-label="Conversations">
-          <li class="group" role="presentation"><h2>Conversations</h2></li>
+          <li class="group"><h2>Conversations</h2></li>
           {r.titles.map(c => (
             <li key={c.id}><button type="button" class="entry-button" data-result onClick={() => openConversation(c.id)}>{c.title || 'Untitled'}</button></li>
           ))}
@@ -25,7 +25,7 @@ export function SearchResults() {
       )}
       {r.hits.length > 0 && (
         <ul aria-label="Messages">
-          <li class="group" role="presentation"><h2>Messages</h2></li>
+          <li class="group"><h2>Messages</h2></li>
           {r.hits.map(hit => <HitRow key={hit.message.id} hit={hit} query={r.query} />)}
         </ul>
       )}

@@ -44,7 +44,9 @@ func TestMapOfAWideFamily(t *testing.T) {
 	b.snapshot("wide-open")
 
 	// More room: the edge moves, and the pane fills the window.
-	width := func() float64 { return eval[float64](b, `document.querySelector('.side').getBoundingClientRect().width`) }
+	width := func() float64 {
+		return eval[float64](b, `document.querySelector('.side').getBoundingClientRect().width`)
+	}
 	before := width()
 	eval[any](b, `document.querySelector('.side-edge').focus()`)
 	b.keys(kb.ArrowLeft)

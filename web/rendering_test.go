@@ -44,7 +44,7 @@ func TestRendering(t *testing.T) {
 		return n
 	}
 	for _, part := range []string{"math", "highlight", "languages", "diagrams", "KaTeX"} {
-		if n := loaded("/assets/" + part) + loaded("/assets/part-"+part); n > 0 {
+		if n := loaded("/assets/"+part) + loaded("/assets/part-"+part); n > 0 {
 			t.Errorf("%d requests for %s where there is nothing for it", n, part)
 		}
 	}

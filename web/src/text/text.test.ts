@@ -51,10 +51,18 @@ test('a content is its text parts, and what it attaches', () => {
 
 test('words that were searched for are found whole, case aside', () => {
   const matches = (text: string, query: string) => found(text, query).filter(s => s.match).map(s => s.text)
-  assert.deepEqual(matches('Hazel and hazelnut, HAZEL', 'hazel -nut'), ['Hazel', 'HAZEL'])
+  assert.deepEqual(matches('Hazel and hazelnut, HAZEL', 'hazel -nut '), ['Hazel', 'HAZEL'])
+  assert.deepEqual(matches('Hazel and hazelnut, HAZEL', '"hazel"'), ['Hazel', 'HAZEL'])
   assert.deepEqual(matches('Äpfel äpfel', 'äpfel OR birnen'), ['Äpfel', 'äpfel'])
   assert.deepEqual(found('text', '-only'), [{ text: 'text', match: false }])
   assert.equal(found('a (b) c', 'b').map(s => s.text).join(''), 'a (b) c')
+})
+
+test('the last word may be the beginning of one', () => {
+  const matches = (text: string, query: string) => found(text, query).filter(s => s.match).map(s => s.text)
+  assert.deepEqual(matches('A rate limiter limits the rated rate.', 'rate lim'), ['rate', 'limiter', 'limits', 'rate'])
+  assert.deepEqual(matches('Hazel and hazelnut', 'hazel'), ['Hazel', 'hazelnut'])
+  assert.deepEqual(matches('anything', ' '), [])
 })
 
 test('numbers and periods are for people', () => {

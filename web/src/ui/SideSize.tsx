@@ -4,6 +4,9 @@ import { useRef } from 'preact/hooks'
 import { full, least, most, widen, width } from '../state/sideSize'
 import { Icon } from './icons'
 
+/** own is the width that the style sheet gives (--side), in pixels. */
+const own = 376
+
 /** step is how far an arrow key moves the edge, in pixels. */
 const step = 32
 
@@ -13,7 +16,7 @@ export function SideEdge() {
   return (
     <div
       ref={element} class="side-edge" role="separator" aria-orientation="vertical" aria-label="Width of the pane" tabIndex={0}
-      aria-valuenow={width.value ?? undefined} aria-valuemin={least} aria-valuemax={most()}
+      aria-valuenow={width.value ?? own} aria-valuemin={least} aria-valuemax={most()}
       onPointerDown={event => {
         event.currentTarget.setPointerCapture(event.pointerId)
         event.preventDefault()

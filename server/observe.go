@@ -45,7 +45,7 @@ func requestID(given string) string {
 func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	start := time.Now()
 	r := &Request{server: s, id: requestID(req.Header.Get("X-Request-Id"))}
-	r.answer.ResponseWriter = w
+	r.answer.ResponseWriter, r.answer.accepts = w, req.Header.Get("Accept-Encoding")
 	r.route, r.allow = s.router.find(req, &r.values)
 	if r.route == nil {
 		r.route = s.nowhere[s.surfaceOf(req.URL.Path)]
@@ -151,7 +151,10 @@ func (r *Request) respond() error {
 	if err != nil {
 		return err
 	}
-	return a.Write(&r.answer)
+	if err := a.Write(&r.answer); err != nil {
+		return err
+	}
+	return r.answer.finish()
 }
 
 // nothing answers a request for which there is no handler.
@@ -194,7 +197,8 @@ func (s *Server) fail(r *Request, err error) {
 	}
 	status, body := r.route.surface.Refuse(p, h)
 	r.answer.WriteHeader(status)
-	if _, err := r.answer.Write(body); err != nil {
+	_, err = r.answer.Write(body)
+	if err = errors.Join(err, r.answer.finish()); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelDebug, "the client went away before its answer", slog.Any("error", err))
 	}
 }

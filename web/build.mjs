@@ -3,7 +3,7 @@
 // gets into the output. `--watch` rebuilds, unminified, on every change.
 import * as esbuild from 'esbuild'
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, rm, watch as changes, writeFile } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'fflate' // and not Node's, whose bytes differ between versions and processors
@@ -12,12 +12,22 @@ const root = dirname(fileURLToPath(import.meta.url))
 const dist = join(root, 'dist')
 const watch = process.argv.includes('--watch')
 
-/** options of the two bundles, the page's and the API reference's: each a script and the style sheet that it imports. */
-const options = {
+/** woff2 leaves the other formats of its fonts out of KaTeX's style sheet: every browser that the page is for takes this one. */
+const woff2 = {
+  name: 'woff2',
+  setup: build => build.onLoad({ filter: /katex\.min\.css$/ }, async ({ path }) => ({
+    contents: (await readFile(path, 'utf8')).replaceAll(/,url\([^)]+\.(?:woff|ttf)\) format\("\w+"\)/g, ''), loader: 'css',
+  })),
+}
+
+const common = {
   absWorkingDir: root,
-  entryPoints: { app: 'src/main.tsx', docs: 'src/docs/docs.ts' },
   outdir: 'dist/assets',
   entryNames: '[name]-[hash]',
+  assetNames: '[name]-[hash]',
+  chunkNames: 'part-[name]-[hash]',
+  plugins: [woff2],
+  loader: { '.woff2': 'file' },
   bundle: true,
   minify: !watch,
   sourcemap: watch ? 'inline' : false,
@@ -30,23 +40,30 @@ const options = {
   logLevel: 'warning',
 }
 
+/** builds are the page's, whose seldom needed parts are loaded when they are needed, the API reference's, and that of the frame that draws diagrams. */
+const builds = [
+  { ...common, entryPoints: { app: 'src/main.tsx', math: 'src/style/math.css' }, splitting: true },
+  { ...common, entryPoints: { docs: 'src/docs/docs.ts', diagrams: 'src/diagrams/diagrams.ts' } },
+]
+
 /**
- * write puts the bundles, the other files and the two pages that name them into dist. The renderer of the reference is
- * large and seldom asked for, so that it is stored compressed, as file.js.gz.
+ * write puts the bundles, the other files and the two pages that name them into dist. The renderer of the reference and
+ * that of diagrams are large and seldom asked for, so that they are stored compressed, as file.gz.
  */
-async function write(result) {
+async function write(results) {
   await rm(dist, { recursive: true, force: true })
   await mkdir(join(dist, 'assets'), { recursive: true })
   const names = {}
-  for (const file of result.outputFiles) {
+  for (const file of results.flatMap(r => r.outputFiles)) {
     const name = basename(file.path), bundle = name.split('-')[0]
     names[bundle + extname(name)] = name
-    if (bundle === 'docs') await writeFile(file.path + '.gz', zip(file.contents))
+    if (bundle === 'diagrams') names['diagrams.html'] = await diagrams(file.text)
+    else if (bundle === 'docs') await writeFile(file.path + '.gz', zip(file.contents))
     else await writeFile(file.path, file.contents)
   }
   names['icon.svg'] = await copy('src/icon.svg')
   names['demo.json'] = await copy('../testdata/demo.json')
-  await writeFile(join(dist, 'assets', 'licenses.txt'), await licenses(result.metafile))
+  await writeFile(join(dist, 'assets', 'licenses.txt'), await licenses(results.map(r => r.metafile)))
   for (const from of ['src/index.html', 'src/docs/docs.html']) {
     const page = await readFile(join(root, from), 'utf8')
     await writeFile(join(dist, basename(from)), page.replaceAll(/\{\{(.+?)\}\}/g, (_, name) => {
@@ -58,6 +75,19 @@ async function write(result) {
 
 /** zip compresses, to the same bytes at any time. */
 const zip = content => gzipSync(content, { level: 9, mtime: 0 })
+
+/**
+ * diagrams puts the frame that draws diagrams into dist: one file, because the frame may load nothing, whose policy
+ * names the one script in it.
+ */
+async function diagrams(script) {
+  const hash = createHash('sha256').update(script).digest('base64')
+  const page = (await readFile(join(root, 'src/diagrams/diagrams.html'), 'utf8'))
+    .replace('{{policy}}', `script-src 'sha256-${hash}'`).replace('{{diagrams.js}}', () => script)
+  const name = `diagrams-${createHash('sha256').update(page).digest('hex').slice(0, 8)}.html`
+  await writeFile(join(dist, 'assets', name + '.gz'), zip(Buffer.from(page)))
+  return name
+}
 
 /** copy puts a file into dist under a name that holds a digest of its content. */
 async function copy(from) {
@@ -72,20 +102,21 @@ async function copy(from) {
 const alsoNamed = { 'swagger-ui-dist': 'swagger-ui-es-bundle.js.LICENSE.txt' }
 
 /** licenses collects those of the packages whose code is in the bundle. */
-async function licenses(metafile) {
+async function licenses(metafiles) {
   const packages = new Set()
-  for (const input of Object.keys(metafile.inputs)) {
+  for (const input of metafiles.flatMap(m => Object.keys(m.inputs))) {
     const found = /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input)
     if (found) packages.add(found[1])
   }
   let text = 'Libraries in the page and in the API reference, each under its own licence.\n'
   for (const name of [...packages].sort()) {
     const folder = join(root, 'node_modules', name)
-    const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+    const { version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
     const files = (await readdir(folder)).sort()
     const found = files.filter(f => f === files.find(f => /^licen[cs]e/i.test(f)) || f === 'NOTICE' || f === alsoNamed[name])
-    if (!found.length) throw new Error(`${name} has no licence file`)
+    if (!found.length && !license) throw new Error(`${name} names no licence`)
     const texts = await Promise.all(found.map(f => readFile(join(folder, f), 'utf8')))
+    if (!found.length) texts.push(`${license}, as its package.json says; it comes with no licence file.`)
     const licence = texts.map(t => t.replaceAll('\r\n', '\n').trim()).join('\n\n')
     text += `\n${'='.repeat(72)}\n${name} ${version}\n${'='.repeat(72)}\n\n${licence}\n`
   }
@@ -96,7 +127,7 @@ async function licenses(metafile) {
 async function report() {
   let total = 0
   for (const name of ['index.html', ...(await readdir(join(dist, 'assets'))).map(n => join('assets', n))]) {
-    if (/licenses\.txt$|demo-|docs-/.test(name)) continue // not part of opening the page
+    if (/licenses\.txt$|demo-|docs-|diagrams-|part-|math-|KaTeX/.test(name)) continue // not part of opening the page
     const size = zip(await readFile(join(dist, name))).length
     total += size
     console.log(`${String(size).padStart(8)}  ${name}`)
@@ -105,12 +136,11 @@ async function report() {
 }
 
 if (watch) {
-  const context = await esbuild.context({
-    ...options,
-    plugins: [{ name: 'write', setup: build => build.onEnd(result => (result.errors.length ? undefined : write(result))) }],
-  })
-  await context.watch()
+  const contexts = await Promise.all(builds.map(options => esbuild.context(options)))
+  const build = async () => write(await Promise.all(contexts.map(c => c.rebuild())))
+  await build()
+  for await (const _ of changes(join(root, 'src'), { recursive: true })) await build().catch(() => {}) // esbuild says what is wrong
 } else {
-  await write(await esbuild.build(options))
+  await write(await Promise.all(builds.map(options => esbuild.build(options))))
   await report()
 }

@@ -33,7 +33,7 @@ var dist embed.FS
 // requests are the server's own, and the page loads nothing from elsewhere.
 // Text of a conversation can't run, even if it passed the sanitizer. With
 // trusted types, only the sanitizer puts text into the page as HTML.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data:; frame-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
 
 // DocsPolicy is the content security policy of the API reference. It has no
@@ -41,6 +41,13 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // style sheet of Swagger UI holds its arrows as data.
 const DocsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// DiagramsPolicy is the content security policy of the frame that draws diagrams.
+// Mermaid makes styles and markup out of a message's text. So the frame has an
+// origin of its own and no network, and nobody but the page may show it. The
+// frame's own meta element allows its one script, by its hash, and nothing else.
+const DiagramsPolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 
 // Docs is the path of the API reference. It renders /openapi.yaml.
 const Docs = "/docs"
@@ -59,6 +66,7 @@ type file struct {
 	etag             string
 	cacheControl     string
 	policy           string
+	framed           bool // the page shows it in a frame
 }
 
 // servedAt are the paths of files that are not served at their own.
@@ -102,14 +110,19 @@ func newFile(served string, content []byte, zipped bool) file {
 	} else {
 		f.content, f.gzipped = content, compress(content)
 	}
-	if served == Docs {
+	switch {
+	case served == Docs:
 		f.policy = DocsPolicy
+	case path.Ext(served) == ".html":
+		f.policy, f.framed = DiagramsPolicy, true
 	}
 	switch {
 	case path.Ext(served) == "": // a page
 		f.contentType, f.cacheControl = "text/html; charset=utf-8", "no-cache"
 	case path.Ext(served) == ".js": // systems differ in what they think it is
 		f.contentType = "text/javascript; charset=utf-8"
+	case path.Ext(served) == ".woff2":
+		f.contentType = "font/woff2"
 	}
 	return f
 }
@@ -177,9 +190,12 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	if f.framed {
+		header.Set("X-Frame-Options", "SAMEORIGIN")
+	}
 	header.Add("Vary", "Accept-Encoding")
 	body, etag := f.content, f.etag
-	if f.gzipped != nil && acceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if f.gzipped != nil && AcceptsGzip(r.Header.Get("Accept-Encoding")) {
 		body, etag = f.gzipped, strings.TrimSuffix(etag, `"`)+`-gzip"`
 		header.Set("Content-Encoding", "gzip")
 	}
@@ -203,9 +219,9 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// acceptsGzip tells whether an Accept-Encoding header names gzip and doesn't
+// AcceptsGzip tells whether an Accept-Encoding header names gzip and doesn't
 // refuse it.
-func acceptsGzip(header string) bool {
+func AcceptsGzip(header string) bool {
 	for choice := range strings.SplitSeq(header, ",") {
 		coding, weight, _ := strings.Cut(choice, ";")
 		if coding = strings.TrimSpace(coding); coding != "gzip" && coding != "*" {

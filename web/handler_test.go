@@ -74,6 +74,12 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s: %d", path, res.StatusCode)
 		}
 	}
+	for _, path := range pageAssets(t) {
+		res := get(t, path, nil)
+		if framed := strings.Contains(path, "/diagrams-"); framed != (res.Header.Get("Content-Security-Policy") == web.DiagramsPolicy) || framed != (res.Header.Get("X-Frame-Options") == "SAMEORIGIN") {
+			t.Errorf("%s: %v", path, res.Header)
+		}
+	}
 	w := httptest.NewRecorder()
 	web.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
 	if w.Code != http.StatusMethodNotAllowed {
@@ -123,7 +129,8 @@ func TestSize(t *testing.T) {
 	t.Parallel()
 	total := 0
 	for _, path := range append(pageAssets(t), "/") {
-		if strings.Contains(path, "/demo-") { // is read when somebody asks for it
+		// These are read when there is something for them.
+		if strings.Contains(path, "/demo-") || strings.Contains(path, "/math-") || strings.Contains(path, "/diagrams-") {
 			continue
 		}
 		body, err := io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body)

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,18 @@ func TestSearch(t *testing.T) {
 	b.shows("Nothing found.")
 	b.keys(kb.Escape)
 	b.until(`document.querySelectorAll('.entry').length === 2`)
+
+	// While a word is typed; what is found is marked, also by its beginning.
+	eval[any](b, `document.querySelector('.search input').select()`)
+	b.keys("k", chromedp.ModifierCtrl)
+	b.keys("lightho")
+	b.until(`document.querySelector('.hit mark')?.innerText === 'lighthouse' && document.querySelector('.group-of h2').innerText.includes('Trip to Oslo')`)
+	b.keys(kb.Enter)
+	b.until(`location.pathname.endsWith($1) && [...CSS.highlights.get('found') ?? []].some(r => r.toString() === 'lighthouse')`, hiddenLeaf.String())
+	b.view("marked")
+	b.keys("k", chromedp.ModifierCtrl)
+	b.keys(kb.Escape)
+	b.until(`!CSS.highlights.has('found')`)
 
 	// From another conversation.
 	b.click(".entry a", "Parser bug")
@@ -94,6 +107,9 @@ func TestRenameAndDelete(t *testing.T) {
 	}
 	b.do(chromedp.Navigate(s.url + "/c/" + first.String()))
 	b.shows("This conversation can’t be shown.")
+	b.audit("deleted")
+	b.click(".ways button", "Next") // a way on
+	b.until(`document.querySelector('.title')?.innerText === 'Next'`)
 }
 
 func TestImportAndExport(t *testing.T) {
@@ -198,6 +214,8 @@ func TestKey(t *testing.T) {
 	b.keys(kb.Enter)
 	b.until(`document.activeElement.value === ''`)
 	b.shows("This server needs a key")
+	b.shows("The server doesn’t take this key.")
+	b.audit("wrong key")
 	b.keys(secret)
 	b.keys(kb.Enter)
 	b.until(`document.querySelectorAll('.entry').length === 1`)
@@ -208,4 +226,39 @@ func TestKey(t *testing.T) {
 	if urls := b.requests(); slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, secret) }) {
 		t.Error("the key stands in an address")
 	}
+
+	// It can be forgotten.
+	eval[any](b, `document.activeElement.blur()`)
+	b.keys("?")
+	b.click("dialog button", "Forget the key")
+	b.shows("This server needs a key")
+	b.hides("The server doesn’t take this key.")
+	if eval[bool](b, `Object.values(localStorage).some(v => v.startsWith('cop_'))`) {
+		t.Error("the key is still there")
+	}
+	b.keys(secret)
+	b.keys(kb.Enter)
+	b.until(`!document.querySelector('dialog')`)
+}
+
+// TestSearchMore reads on: more pages, more of a conversation.
+func TestSearchMore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var many []string
+	for i := range 30 {
+		many = append(many, fmt.Sprintf("Hazel number %d.", i))
+	}
+	s.conversation("A hedge", many...)
+	s.conversation("A wood", "A hazel, too.")
+	b := newTab(t, s, "/")
+	b.until(`document.querySelectorAll('.entry').length === 2`)
+	b.keys("k", chromedp.ModifierCtrl)
+	b.keys("hazel")
+	b.until(`document.querySelectorAll('.group-of').length === 2 && document.querySelectorAll('.hit').length === 4`)
+	b.click(".more-hits", "16 more messages here")
+	b.until(`document.querySelectorAll('.hit').length === 20`)
+	b.view("folders")
+	b.click(".more-hits", "More messages")
+	b.until(`document.querySelectorAll('.hit').length === 31 && !document.querySelector('.more-hits')`)
 }

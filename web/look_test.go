@@ -38,6 +38,7 @@ func (b *tab) audit(view string) {
 	for _, finding := range eval[[]string](b, audit) {
 		b.t.Errorf("%s: %s", view, finding)
 	}
+	b.axe(view)
 }
 
 const audit = `(() => {

@@ -11,7 +11,9 @@ import * as models from './state/models'
 import * as place from './state/place'
 import { pickUp } from './state/replies'
 import * as search from './state/search'
+import * as sideSize from './state/sideSize'
 import * as tabs from './state/tabs'
+import * as welcome from './state/welcome'
 import { App } from './ui/App'
 import { Shared } from './ui/Shared'
 import { listenForKeys } from './ui/keys'
@@ -26,7 +28,7 @@ if (first === 'shared') {
 
 function start() {
   // Modules of state do nothing by themselves when they are imported.
-  for (const part of [look, place, tabs, connection, models, conversations, branch, context, search, drafts]) part.start()
+  for (const part of [look, sideSize, place, tabs, connection, models, conversations, branch, context, search, drafts, welcome]) part.start()
   listenForKeys()
   effect(() => {
     const title = branch.conversation.value?.title

@@ -1,7 +1,7 @@
 // The API's operations, each as a function.
 import { call, key, send } from './http'
 import type {
-  Compaction, Context, Conversation, Hit, ImportReport, Message, Model, Page, Pruned, Share, Shared, Summary, Tree,
+  Compaction, Context, Conversation, HitPage, ImportReport, Message, Model, Page, Pruned, Share, Shared, Summary, Tree,
 } from './types'
 
 const of = (conversation: string) => `/v1/conversations/${conversation}`
@@ -46,8 +46,8 @@ export const compact = (conversation: string, head: string) =>
 
 export const getSummary = (conversation: string, id: string) => call<Summary>('GET', `${of(conversation)}/summaries/${id}`)
 
-export const search = (query: string, signal?: AbortSignal) =>
-  call<Page<Hit>>('GET', '/v1/search', { query: { query, limit: 20 }, signal })
+export const search = (query: string, cursor: string | null, signal?: AbortSignal) =>
+  call<HitPage>('GET', '/v1/search', { query: { query, cursor, limit: 20 }, signal })
 
 export const importFile = (file: Blob) =>
   call<ImportReport>('POST', '/v1/imports', { body: file, headers: { 'Content-Type': 'application/octet-stream' } })

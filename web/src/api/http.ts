@@ -35,10 +35,21 @@ export const key = signal<string | null>(localStorage.getItem(keyName))
 /** keyWanted is true while the server waits for a key, or for another one. */
 export const keyWanted = signal(false)
 
+/** keyRefused is true from a key that the server didn't take to the next one. */
+export const keyRefused = signal(false)
+
 export function setKey(secret: string) {
   localStorage.setItem(keyName, secret)
   key.value = secret
-  keyWanted.value = false
+  keyWanted.value = keyRefused.value = false
+}
+
+/** forgetKey drops the key. The page then asks for one. */
+export function forgetKey() {
+  localStorage.removeItem(keyName)
+  key.value = null
+  keyRefused.value = false
+  keyWanted.value = true
 }
 
 export interface Options {
@@ -91,7 +102,10 @@ async function problemOf(response: Response): Promise<Problem> {
     // a proxy in between has pages of its own
   }
   const code = p.code ?? 'unknown'
-  if (code === 'missing_key' || code === 'invalid_key') keyWanted.value = true
+  if (code === 'missing_key' || code === 'invalid_key') {
+    keyRefused.value = code === 'invalid_key' && key.peek() !== null
+    keyWanted.value = true
+  }
   return new Problem(response.status, code, p.detail ?? `The server answered ${response.status}.`, p.field)
 }
 

@@ -27,6 +27,7 @@ export type Node = Schemas['Node']
 export type Tree = Schemas['Tree']
 export type Pruned = Schemas['Pruned']
 export type Hit = Omit<Schemas['Hit'], 'message'> & { message: Message }
+export type HitPage = Page<Hit> & { conversations?: Conversation[] }
 export type ContextMessage = Pick<Message, 'role' | 'content' | 'tool_calls' | 'tool_call_id' | 'name'>
 export type ContextSummary = Schemas['ContextSummary']
 export type Origin = Schemas['Origin']

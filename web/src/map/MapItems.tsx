@@ -2,7 +2,7 @@
 // those around it, as items of a tree. They lie over the drawing, unseen.
 import { roleName } from '../text/content'
 import { count } from '../text/format'
-import type { View } from './camera'
+import type { View } from './view'
 import type { Spot } from './layout'
 
 export const nameOf = (spot: Spot) => `map-${spot.item.knot.id}`
@@ -29,6 +29,7 @@ export function MapItems({ spot, head, branch, view }: { spot: Spot | null; head
 }
 
 function label({ item }: Spot, head: string | null, branch: ReadonlySet<string>): string {
+  if (item.gathered > 0) return `${count(item.gathered, 'more version')}, ${count(item.hidden, 'message')} on them, closed`
   const what = item.count > 1 ? `${count(item.count, 'message')} without a fork` : `${roleName(item.knot.role)}, ${count(item.knot.tokens, 'token')}`
   const where = item.end.id === head ? ', you are here' : branch.has(item.end.id) ? ', on this branch' : ''
   const summaries = item.end.summaries.length ? `, ${count(item.end.summaries.length, 'summary', 'summaries')}` : ''

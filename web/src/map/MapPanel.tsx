@@ -9,13 +9,14 @@ import { systemDark, theme } from '../state/look'
 import { failed } from '../state/notices'
 import * as tree from '../state/tree'
 import { Icon } from '../ui/icons'
-import { around, Camera, shows, whole, zoomed, type Size } from './camera'
+import { Camera } from './camera'
 import { find, lay, spotOf, type Found, type Layout, type Spot } from './layout'
 import { MapItems, nameOf } from './MapItems'
 import { MapPreview } from './MapPreview'
 import { folded, outline, runOf } from './outline'
 import { paint, paletteOf, type Palette } from './paint'
 import { pointers } from './pointers'
+import { around, shows, type Size, whole, zoomed } from './view'
 
 export function MapPanel() {
   const id = conversation.value?.id
@@ -33,6 +34,7 @@ function Map() {
   const frame = useRef<HTMLDivElement>(null)
   const opened = useSignal<ReadonlySet<string>>(new Set())
   const closed = useSignal<ReadonlySet<string>>(new Set())
+  const spread = useSignal<ReadonlySet<string>>(new Set())
   const everything = useSignal(false)
   const size = useSignal<Size>({ width: 0, height: 0 })
   const hovered = useSignal<Found | null>(null)
@@ -44,7 +46,7 @@ function Map() {
 
   const { head } = branchState
   const layout = useComputed(() =>
-    lay(outline(tree.forest.value!, { opened: opened.value, closed: closed.value, everything: everything.value, head: head.value })))
+    lay(outline(tree.forest.value!, { opened: opened.value, closed: closed.value, spread: spread.value, everything: everything.value, head: head.value })))
   const branch = useComputed<ReadonlySet<string>>(() => new Set(path.value?.ids.filter(id => id !== undefined)))
   const lit = useComputed(() => (hovered.value?.fold ? folded(hovered.value.fold) : null))
   const here = useComputed(() => spotOf(layout.value, path.value?.ids ?? [], (path.value?.ids.length ?? 0) - 1))
@@ -102,6 +104,7 @@ function Map() {
     const { item } = found.spot
     current.value = item.knot.id
     if (found.fold) void showMessage(found.fold.cutoff.id)
+    else if (item.gathered > 0) toggle(spread, [item.knot.parent?.id ?? ''])
     else if (item.count > 1) toggle(opened, runOf(item))
     else if (shift && (item.children.length > 0 || item.hidden > 0)) toggle(closed, [item.end.id])
     else void showMessage(item.knot.id)

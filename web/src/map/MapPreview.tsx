@@ -5,7 +5,7 @@ import { conversation } from '../state/branch'
 import * as messages from '../state/messages'
 import { calls, roleName, said } from '../text/content'
 import { count, number, when } from '../text/format'
-import type { Size, View } from './camera'
+import type { Size, View } from './view'
 import type { Found } from './layout'
 import { folded } from './outline'
 
@@ -30,6 +30,11 @@ export function MapPreview({ found, view, size }: { found: Found; view: View; si
         <>
           <p class="preview-head">Summary · {fold.model}{fold.imported && ' · imported'}</p>
           <p>Folds {count(folded(fold).size, 'message')} into {number(fold.tokens)} tokens. {when(fold.createdAt)}</p>
+        </>
+      ) : item.gathered > 0 ? (
+        <>
+          <p class="preview-head">{number(item.gathered)} more versions</p>
+          <p class="hint">{count(item.hidden, 'message')} on them. Click shows each of them.</p>
         </>
       ) : item.count > 1 ? (
         <>
@@ -66,5 +71,5 @@ function Text({ id }: { id: string }) {
     }
   }, [id])
   if (!message) return <p class="preview-text">…</p>
-  return <p class="preview-text">{said(message).slice(0, 280) || (calls(message) || 'nothing')}</p>
+  return <p class="preview-text" dir="auto">{said(message).slice(0, 280) || (calls(message) || 'nothing')}</p>
 }

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { build, type Forest } from '../state/forest'
 import { message, summary } from '../state/forest.testing'
-import { between, diamondAt, find, lay, rowHeight, type Spot, spotOf } from './layout'
+import { between, diamondAt, find, lay, type Layout, rowHeight, type Spot, spotOf } from './layout'
 import { folded, outline, runOf, type Shape } from './outline'
+import { whole } from './view'
 
-const shape = (change: Partial<Shape> = {}): Shape => ({ opened: new Set(), closed: new Set(), everything: false, head: null, ...change })
+const shape = (change: Partial<Shape> = {}): Shape => ({ opened: new Set(), closed: new Set(), spread: new Set(), everything: false, head: null, ...change })
 const line = (n: number) => Array.from({ length: n }, (_, i) => message(`m${i}`, i ? `m${i - 1}` : null))
 const ids = (f: Forest, s: Shape) => outline(f, s).map(function walk(i): unknown[] { return [i.knot.id, i.count, ...i.children.map(walk)] })
 
@@ -60,4 +61,30 @@ test('find gives the nearest message or summary within reach', () => {
 test('a summary folds its path but for the leading system messages', () => {
   const f = build('x', [message('sys', null, 'system'), message('u', 'sys'), message('a', 'u', 'assistant'), summary('s', 'a', 'u')])
   assert.deepEqual([...folded(f.folds.get('s')!)], ['u'])
+})
+
+test('a large family is gathered, but for the first, the newest and the one on the branch', () => {
+  const family = Array.from({ length: 3000 }, (_, i) => message(`c${i}`, 'root'))
+  const f = build('x', [message('root', null), ...family, message('below', 'c1500')])
+  const drawn = (s: Shape) => outline(f, s)[0]!.children
+  const gathered = drawn(shape({ head: 'below' }))
+  assert.deepEqual(gathered.map(i => i.gathered || i.knot.id), ['c0', 1499, 'c1500', 1493, 'c2994', 'c2995', 'c2996', 'c2997', 'c2998', 'c2999'])
+  assert.equal(drawn(shape()).find(i => i.gathered)!.hidden, 2994)
+  // Nothing is lost: what stands for how many messages adds up to all of them.
+  const all = (items: ReturnType<typeof drawn>): number => items.reduce((n, i) => n + (i.gathered ? i.hidden : i.count + i.hidden + all(i.children)), 0)
+  assert.equal(all(outline(f, shape({ head: 'below' }))), 3002)
+  assert.equal(drawn(shape({ spread: new Set(['root']) })).length, 3000)
+  assert.ok(build('x', Array.from({ length: 12 }, (_, i) => message(`r${i}`, null))).roots.length === outline(build('x', Array.from({ length: 12 }, (_, i) => message(`r${i}`, null))), shape()).length)
+})
+
+test('the whole map fits, whatever its size', () => {
+  for (const [rows, columns] of [[10_000, 1], [1, 3000], [40, 40]] as const) {
+    const layout = { bounds: { left: 0, right: columns * 32, top: 0, bottom: rows * rowHeight } } as Layout
+    const size = { width: 376, height: 700 }
+    const v = whole(layout, size)
+    for (const [x, y] of [[0, 0], [columns * 32, rows * rowHeight]] as const) {
+      const [sx, sy] = [x * v.zoom + v.left, y * v.zoom + v.top]
+      assert.ok(sx >= 0 && sx <= size.width && sy >= 0 && sy <= size.height, `${rows} by ${columns}: ${sx}, ${sy}`)
+    }
+  }
 })

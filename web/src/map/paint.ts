@@ -1,7 +1,8 @@
 // Draws the map on a canvas: only what is in view, thousands of dots in a few
 // strokes.
 import type { Fold } from '../state/forest'
-import type { Size, View } from './camera'
+import { number } from '../text/format'
+import type { Size, View } from './view'
 import { between, diamondAt, rowHeight, type Layout, type Spot } from './layout'
 
 export interface Scene {
@@ -69,6 +70,7 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, colours: Palette,
   diamonds(c, dots, scene, colours)
   if (view.zoom >= legible) counts(c, dots, colours, font)
   rings(c, scene, colours)
+  scale(c, rows, scene, colours, font, ratio)
 }
 
 const onBranch = (spot: Spot, scene: Scene) => scene.branch.has(spot.item.end.id)
@@ -125,7 +127,10 @@ function drawDots(c: CanvasRenderingContext2D, spots: Spot[], scene: Scene, colo
     const asked = spot.item.knot.role === 'user'
     const path = group(asked ? edge : colours.ground, edge)
     const r = on ? 4.5 : 3.75
-    if (spot.item.count > 1) {
+    if (spot.item.gathered > 0) {
+      path.moveTo(spot.x + 11, spot.y - r)
+      path.roundRect(spot.x - 11, spot.y - r, 22, 2 * r, r)
+    } else if (spot.item.count > 1) {
       path.moveTo(spot.x + r, spot.y - 7)
       path.roundRect(spot.x - r, spot.y - 9, 2 * r, 18, r)
     } else {
@@ -168,9 +173,46 @@ function counts(c: CanvasRenderingContext2D, spots: Spot[], colours: Palette, fo
   c.fillStyle = colours.text
   c.textBaseline = 'middle'
   for (const spot of spots) {
+    if (spot.item.gathered > 0) {
+      c.textAlign = 'center'
+      c.fillText(`×${spot.item.gathered}`, spot.x, spot.y + 13)
+      c.textAlign = 'left'
+      continue
+    }
     const beside = spot.x + 10 + spot.item.end.summaries.length * 12
     if (spot.item.count > 1) c.fillText(String(spot.item.count), beside, spot.y)
     if (spot.item.hidden > 0) c.fillText(`+${spot.item.hidden}`, beside, spot.y + (spot.item.count > 1 ? 12 : 0))
+  }
+}
+
+/** apart is how far the marks of the scale are from one another at least, in pixels. */
+const apart = 56
+
+/** scale numbers the messages of the shown branch at the left edge, so that a long one tells how deep it is. */
+function scale(c: CanvasRenderingContext2D, rows: Spot[][], scene: Scene, colours: Palette, font: string, ratio: number) {
+  c.setTransform(ratio, 0, 0, ratio, 0, 0)
+  c.font = `11px ${font}`
+  c.textBaseline = 'middle'
+  c.textAlign = 'left'
+  let last = -apart
+  for (const row of rows) {
+    const y = row[0]!.y * scene.view.zoom + scene.view.top
+    if (y - last < apart || y < 8 || y > scene.size.height - 8) continue
+    const spot = row.find(s => onBranch(s, scene))
+    if (!spot) continue
+    last = y
+    const from = spot.item.knot.depth + 1
+    const to = spot.item.end.depth + 1
+    const text = from === to ? number(from) : `${number(from)}–${number(to)}`
+    const width = c.measureText(text).width
+    c.fillStyle = colours.ground
+    c.globalAlpha = 0.85
+    c.fillRect(0, y - 8, width + 24, 16)
+    c.globalAlpha = 1
+    c.fillStyle = colours.line
+    c.fillRect(0, y - 0.5, 8, 1)
+    c.fillStyle = colours.text
+    c.fillText(text, 12, y)
   }
 }
 

@@ -12,6 +12,7 @@ import { drawer, narrow, showPanel } from './look'
 import { failed, note } from './notices'
 import { go, place } from './place'
 import * as replies from './replies'
+import { full } from './sideSize'
 import { tell } from './tabs'
 import * as tree from './tree'
 
@@ -147,6 +148,7 @@ export async function prune(message: Message) {
 /** showMessage goes to a message from a pane beside the branch, which makes room where it lies over it. */
 export function showMessage(id: string): Promise<void> {
   if (narrow.peek()) showPanel('none')
+  full.value = false
   return branch.goTo(id).catch(failed('The message could not be shown'))
 }
 

@@ -3,8 +3,8 @@
 //
 // HTML in a message is shown as it was written, and not obeyed: nothing that
 // was said hides from the reader.
-import { Marked, type Token, type Tokens } from 'marked'
-import { highlight } from './highlight'
+import { Lexer, Marked, type Token, type Tokens, type TokensList } from 'marked'
+import { formulas } from './formulas'
 
 const escape = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
@@ -14,9 +14,10 @@ export const picture = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,/i
 
 const lineBreak = /^<br\s*\/?>$/i
 
-/** marked reads Markdown and writes HTML, which markdown.ts sanitizes. */
+/** marked reads Markdown and writes HTML, which markdown.ts sanitizes. Code gets its colours, and formulas their shape, in enrich.ts. */
 export const marked = new Marked({
   gfm: true,
+  extensions: formulas,
   breaks: true, // what was written on a line of its own stays there
   renderer: {
     html: ({ text, block }) => {
@@ -25,7 +26,7 @@ export const marked = new Marked({
     },
     code: ({ text, lang }) => {
       const language = (lang ?? '').trim().split(/[\s,{]/, 1)[0]!.toLowerCase()
-      return `<pre data-language="${escape(language)}"><code>${highlight(text, language) ?? escape(text)}\n</code></pre>`
+      return `<pre data-language="${escape(language)}"><code>${escape(text)}\n</code></pre>`
     },
     image: ({ href, text }) =>
       picture.test(href)
@@ -46,20 +47,38 @@ export interface Block {
   key: string
   text: string
   tokens: Token[]
+  /** Where the code begins in the text of a fence that still grows. Such a block keeps its key meanwhile. */
+  body?: number
 }
 
 /** size is how much text a block has at least, in characters: many small ones would cost more. */
-const size = 1000
+export const size = 1000
+
+/**
+ * longestLine is the most that a line may have, in characters, images in the
+ * message aside: the time that some lines take grows with their square.
+ */
+export const longestLine = 20_000
+
+/** lex reads Markdown, with the references' addresses that are known from before. */
+export function lex(text: string, links: TokensList['links'] = {}): TokensList {
+  const lexer = new Lexer(marked.defaults)
+  Object.assign(lexer.tokens.links, links)
+  return lexer.lex(text)
+}
 
 /** blocks takes Markdown apart. Text that is added at the end changes the last block only, and makes new ones. */
-export function blocks(text: string): Block[] {
-  const tokens = marked.lexer(text)
+export const blocks = (text: string): Block[] => group(lex(text))
+
+/** group puts tokens together into blocks. A long piece of code has a block of its own. */
+export function group(tokens: TokensList): Block[] {
   // A reference's address stands elsewhere in the message.
   const links = Object.keys(tokens.links).length ? JSON.stringify(tokens.links) : ''
   const out: Block[] = []
   for (const token of tokens) {
     let last = out.at(-1)
-    if (!last || last.text.length >= size) out.push((last = { key: links, text: '', tokens: [] }))
+    const alone = token.type === 'code' && token.raw.length >= size
+    if (!last || alone || last.text.length >= size) out.push((last = { key: links, text: '', tokens: [] }))
     last.key += token.raw
     last.text += token.raw
     last.tokens.push(token)
@@ -79,7 +98,7 @@ export function fences(text: string): ({ text: string } | { block: Block })[] {
     if (trimmed) out.push({ text: trimmed })
     plain = ''
   }
-  for (const token of marked.lexer(text)) {
+  for (const token of lex(text)) {
     if (token.type === 'code' && (token as Tokens.Code).codeBlockStyle !== 'indented') {
       flush()
       out.push({ block: { key: token.raw, text: token.raw, tokens: [token] } })

@@ -22,12 +22,13 @@ export function duration(ms: number): string {
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
+const dayOfYear = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' })
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' })
 
-/** when is a time, with its day where that isn't today. */
-export function when(time: string): string {
+/** when is a time, with its day where that isn't today, and its year where that isn't this one. */
+export function when(time: string, now = new Date()): string {
   const t = new Date(time)
-  return (t.toDateString() === new Date().toDateString() ? clock : day).format(t)
+  return (t.toDateString() === now.toDateString() ? clock : t.getFullYear() === now.getFullYear() ? day : dayOfYear).format(t)
 }
 
 export const whenFully = (time: string) => full.format(new Date(time))

@@ -1,5 +1,5 @@
-// Colours for code, in the languages that chats are about most. Code in another
-// language stays plain.
+// Colours for code, in the languages that chats are about most. This module is
+// loaded when a message has code; languages.ts adds those that are met less.
 import hljs from 'highlight.js/lib/core'
 import bash from 'highlight.js/lib/languages/bash'
 import cpp from 'highlight.js/lib/languages/cpp'
@@ -23,11 +23,15 @@ hljs.registerAliases(['golang'], { languageName: 'go' })
 hljs.registerAliases(['postgres', 'postgresql', 'pgsql'], { languageName: 'sql' })
 hljs.registerAliases(['vue', 'svelte'], { languageName: 'xml' })
 
+export { hljs }
+
+/** knows tells whether there are colours for a language. */
+export const knows = (language: string) => hljs.getLanguage(language) !== undefined
+
 /** longest is how much code is coloured, in characters: more than that takes too long. */
 const longest = 30_000
 
 /** highlight gives code as HTML, and null where it stays plain. */
 export function highlight(code: string, language: string): string | null {
-  if (code.length > longest || !hljs.getLanguage(language)) return null
-  return hljs.highlight(code, { language, ignoreIllegals: true }).value
+  return code.length > longest ? null : hljs.highlight(code, { language, ignoreIllegals: true }).value
 }

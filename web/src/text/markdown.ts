@@ -17,9 +17,10 @@ const allowed = {
 }
 
 purifier.addHook('afterSanitizeAttributes', node => {
-  const kept = Array.from(node.classList).filter(name => name === 'table' || name === 'plain' || name.startsWith('hljs-') || name.endsWith('_'))
+  const kept = Array.from(node.classList).filter(name => name === 'table' || name === 'plain' || name === 'math' || name === 'math-display' || name.startsWith('hljs-') || name.endsWith('_'))
   if (kept.length) node.className = kept.join(' ')
   else node.removeAttribute('class')
+  if (/^H[1-6]$/.test(node.tagName)) node.setAttribute('aria-level', String(Math.min(6, Number(node.tagName[1]) + 2))) // below the message's own
   if (node.tagName === 'A' && node.hasAttribute('href')) {
     node.setAttribute('target', '_blank')
     node.setAttribute('rel', 'noopener noreferrer nofollow')
@@ -27,9 +28,13 @@ purifier.addHook('afterSanitizeAttributes', node => {
   if (node.tagName === 'INPUT') { // a task list's box, which is no control
     node.setAttribute('type', 'checkbox')
     node.setAttribute('disabled', '')
+    node.setAttribute('aria-label', node.hasAttribute('checked') ? 'done' : 'to do')
   }
   if (node.tagName === 'IMG' && !picture.test(node.getAttribute('src') ?? '')) node.removeAttribute('src')
 })
 
+/** purify makes a piece of the page of HTML. */
+export const purify = (html: string): DocumentFragment => purifier.sanitize(html, allowed)
+
 /** render makes a block's piece of the page. */
-export const render = (block: Block): DocumentFragment => purifier.sanitize(marked.parser(block.tokens), allowed)
+export const render = (block: Block): DocumentFragment => purify(marked.parser(block.tokens))

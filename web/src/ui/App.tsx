@@ -3,6 +3,7 @@ import { conversation, path, problem } from '../state/branch'
 import { drawer, narrow, panel, showPanel, wide } from '../state/look'
 import { place } from '../state/place'
 import * as replies from '../state/replies'
+import { full } from '../state/sideSize'
 import { Banners } from './Banners'
 import { Composer } from './Composer'
 import { ContextPanel } from './ContextPanel'
@@ -14,15 +15,17 @@ import { Icon } from './icons'
 import { MapPanel } from '../map/MapPanel'
 import { Notices } from './Notices'
 import { Sidebar } from './Sidebar'
+import { FullButton, SideEdge } from './SideSize'
 import { Transcript } from './Transcript'
 
 export function App() {
   const side = panel.value !== 'none' && conversation.value !== null
   return (
     <div class={`app ${side ? 'with-side' : ''}`}>
+      <a class="skip" href="#branch" onClick={skip}>To the conversation</a>
       <Sidebar />
       {narrow.value && drawer.value && <div class="veil" onClick={() => (drawer.value = false)} />}
-      <main class="branch" aria-label="Conversation">
+      <main class="branch" id="branch" tabIndex={-1} aria-label="Conversation">
         <Header />
         <Branch />
         <div class="composer-frame">
@@ -40,6 +43,12 @@ export function App() {
   )
 }
 
+/** skip takes the focus past the list of conversations. */
+function skip(event: Event) {
+  event.preventDefault()
+  ;(document.querySelector<HTMLElement>('.transcript') ?? document.getElementById('branch'))?.focus()
+}
+
 function Branch() {
   const p = path.value
   if (problem.value) return <div class="transcript-frame"><NotFound error={problem.value} /></div>
@@ -49,6 +58,10 @@ function Branch() {
 }
 
 function Side() {
+  const close = () => {
+    full.value = false
+    showPanel('none')
+  }
   const tab = (which: 'map' | 'context', label: string) => (
     <button
       type="button" role="tab" id={`tab-${which}`} aria-controls="side-panel" aria-selected={panel.value === which}
@@ -58,7 +71,8 @@ function Side() {
     </button>
   )
   return (
-    <aside class="side" aria-label={panel.value === 'map' ? 'Map' : 'Context'}>
+    <aside class={`side ${full.value ? 'full' : ''}`} aria-label={panel.value === 'map' ? 'Map' : 'Context'}>
+      <SideEdge />
       <div class="side-head">
         <div
           class="tabs" role="tablist" aria-label="Beside the branch"
@@ -72,7 +86,8 @@ function Side() {
           {tab('context', 'Context')}
         </div>
         <span class="spring" />
-        <button type="button" class="tool-button" aria-label="Close" title="Close" onClick={() => showPanel('none')}><Icon name="close" /></button>
+        <FullButton />
+        <button type="button" class="tool-button" aria-label="Close" title="Close" onClick={close}><Icon name="close" /></button>
       </div>
       <div class="side-body" role="tabpanel" id="side-panel" aria-labelledby={`tab-${panel.value}`}>
         {panel.value === 'map' ? <MapPanel /> : <ContextPanel />}

@@ -68,7 +68,7 @@ function PieceRow({ piece, message }: { piece: Piece; message: ContextMessage })
         <span class={`tag ${piece.kind}`}>{kinds[piece.kind]}</span>
         <span class="piece-role">{message.role}</span>
         <span class="piece-tokens">{piece.tokens === null ? '' : number(piece.tokens)}</span>
-        {!open && <span class="piece-gist">{gist}</span>}
+        {!open && <span class="piece-gist" dir="auto">{gist}</span>}
       </button>
       {open && (
         <div class="piece-body">

@@ -16,13 +16,13 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
   const current = place.value.conversation === c.id
   return (
     <>
-      {group && <li class="group" role="presentation"><h2>{group}</h2></li>}
+      {group && <li class="group"><h2>{group}</h2></li>}
       <li class={`entry ${current ? 'current' : ''}`}>
         {renaming ? (
           <TitleField conversation={c} end={() => setRenaming(false)} class="rename" />
         ) : (
           <a
-            data-result href={`/c/${c.id}`} aria-current={current ? 'page' : undefined} title={c.title}
+            data-result dir="auto" href={`/c/${c.id}`} aria-current={current ? 'page' : undefined} title={c.title}
             onClick={event => {
               if (event.metaKey || event.ctrlKey || event.shiftKey) return
               event.preventDefault()

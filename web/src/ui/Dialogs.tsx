@@ -1,7 +1,7 @@
 // The dialogs: a question before something is deleted, what an import brought,
 // the key that the server asks for, and the list of keys.
 import { useRef, useState } from 'preact/hooks'
-import { keyWanted, setKey } from '../api/http'
+import { forgetKey, key, keyRefused, keyWanted, setKey } from '../api/http'
 import type { ImportReport } from '../api/types'
 import { returns } from '../state/connection'
 import { dialog, type Confirm } from '../state/dialog'
@@ -35,7 +35,7 @@ function ConfirmDialog({ confirm }: { confirm: Confirm }) {
   }
   return (
     <Modal title={confirm.title} close={close}>
-      <p>{confirm.text}</p>
+      <p dir="auto">{confirm.text}</p>
       <div class="modal-foot">
         <button type="button" class="secondary" autoFocus onClick={close}>Cancel</button>
         <button type="button" class="primary danger" disabled={busy} onClick={() => void run()}>{confirm.action}</button>
@@ -59,7 +59,11 @@ function KeyDialog() {
         }}
       >
         <p><code>coppice keys create NAME</code> makes one. This browser keeps it, and sends it to this server only.</p>
-        <input ref={field} type="password" aria-label="Key" placeholder="cop_…" autocomplete="off" autoFocus />
+        <input
+          ref={field} type="password" aria-label="Key" placeholder="cop_…" autocomplete="off" autoFocus
+          aria-invalid={keyRefused.value} aria-describedby={keyRefused.value ? 'key-refused' : undefined}
+        />
+        {keyRefused.value && <p class="bad" id="key-refused" role="alert">The server doesn’t take this key. It may be mistyped, or revoked.</p>}
         <div class="modal-foot"><button type="submit" class="primary">Use this key</button></div>
       </form>
     </Modal>
@@ -136,6 +140,12 @@ function HelpDialog() {
         In the map the arrow keys walk along the tree, ⏎ goes to the message, + and − zoom, 0 fits it in, and . comes back here.
         The API behind this page: <a href="/openapi.yaml">openapi.yaml</a>. Libraries in it: <a href="/assets/licenses.txt">licences</a>.
       </p>
+      {key.value !== null && (
+        <p class="hint">
+          This browser keeps a key of the server.{' '}
+          <button type="button" class="plain-button" onClick={() => { close(); forgetKey() }}>Forget the key</button>
+        </p>
+      )}
       <div class="modal-foot"><button type="button" class="primary" autoFocus onClick={close}>Close</button></div>
     </Modal>
   )

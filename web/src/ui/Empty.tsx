@@ -58,6 +58,7 @@ export function Loading() {
 
 export function NotFound({ error }: { error: Error }) {
   const { conversation, head } = place.value
+  const others = (conversations.value ?? []).filter(c => c.id !== conversation).slice(0, 3)
   return (
     <div class="welcome" role="alert">
       <h2>{head ? 'This branch can’t be shown.' : 'This conversation can’t be shown.'}</h2>
@@ -66,6 +67,14 @@ export function NotFound({ error }: { error: Error }) {
         {head && <button type="button" class="secondary" onClick={() => openConversation(conversation)}>Open the conversation where it was left off</button>}
         <button type="button" class="secondary" onClick={() => openConversation(null)}>Start a new one</button>
       </p>
+      {others.length > 0 && (
+        <>
+          <p>Or go on with one of these:</p>
+          <ul class="ways">
+            {others.map(c => <li key={c.id}><button type="button" class="plain-button" dir="auto" onClick={() => openConversation(c.id)}>{c.title || 'Untitled'}</button></li>)}
+          </ul>
+        </>
+      )}
     </div>
   )
 }

@@ -16,7 +16,7 @@ export function FoldMarker({ context }: { context: Context }) {
   const open = opened.value === summary.id
   const before = foldedTokens.value
   return (
-    <section class={`fold ${open ? 'open' : ''}`} aria-label="Folded messages">
+    <article class={`fold ${open ? 'open' : ''}`} aria-label="Folded messages">
       <button type="button" class="fold-rule" aria-expanded={open} onClick={() => (opened.value = open ? null : summary.id)}>
         <span class="fold-text">
           <span class="diamond" aria-hidden="true" />
@@ -27,7 +27,7 @@ export function FoldMarker({ context }: { context: Context }) {
         </span>
       </button>
       {open && <SummaryCard conversation={context.conversation_id} id={summary.id} />}
-    </section>
+    </article>
   )
 }
 
@@ -59,7 +59,7 @@ export function SummaryCard({ conversation, id }: { conversation: string; id: st
         Summary by <strong>{summary.model}</strong>, <time dateTime={summary.created_at} title={whenFully(summary.created_at)}>{when(summary.created_at)}</time>,{' '}
         {number(summary.tokens)} tokens{summary.kept_ids.length > 0 && `, with ${count(summary.kept_ids.length, 'message')} kept word for word`}. <Imported origin={summary.origin} />
       </p>
-      <Markdown text={summary.text} />
+      <div class="summary-text" tabIndex={0} role="group" aria-label="Text of the summary"><Markdown text={summary.text} /></div>
       <div class="summary-foot">
         {summary.prior_summary_id && (
           <span class="hint">

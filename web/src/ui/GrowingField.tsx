@@ -22,7 +22,7 @@ export function GrowingField({ field, label, value, placeholder, onInput, onKeyD
   }, [value])
   return (
     <textarea
-      ref={field} class="field" rows={1} aria-label={label} placeholder={placeholder} defaultValue={value} spellcheck
+      ref={field} class="field" dir="auto" rows={1} aria-label={label} placeholder={placeholder} defaultValue={value} spellcheck
       onInput={event => {
         onInput(event.currentTarget.value)
         fit()

@@ -64,7 +64,7 @@ function Title({ conversation: c }: { conversation: Conversation }) {
   if (editing) return <TitleField conversation={c} end={() => setEditing(false)} class="title-field" />
   return (
     <h1 class="title">
-      <button type="button" title="Rename" onClick={() => setEditing(true)}>{c.title || 'Untitled'}</button>
+      <button type="button" dir="auto" title="Rename" onClick={() => setEditing(true)}>{c.title || 'Untitled'}</button>
     </h1>
   )
 }

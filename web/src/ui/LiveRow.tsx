@@ -20,7 +20,7 @@ export function LiveRow({ live }: { live: replies.Live }) {
 function Sent({ live }: { live: replies.Live }) {
   return (
     <article class="message user pending" aria-label="Your message, being sent">
-      <header><h3>{roleName('user')}</h3><span class="seen">{sending[live.state.value] ?? 'sending'}</span></header>
+      <header><h2>{roleName('user')}</h2><span class="seen">{sending[live.state.value] ?? 'sending'}</span></header>
       <div class="body"><Typed text={live.sent!.content} /></div>
     </article>
   )
@@ -45,10 +45,10 @@ function Answer({ live }: { live: replies.Live }) {
   const took = live.thought.value
   return (
     <article class={`message assistant live ${state}`} aria-label="Assistant, answering" aria-busy={live.running}>
-      <header><h3>{roleName('assistant')}</h3></header>
+      <header><h2>{roleName('assistant')}</h2></header>
       <div class="body">
         {reasoning && <Reasoning id={live.ask.id} text={reasoning} running={live.running && took === null} took={took} />}
-        {text && <Markdown text={text} />}
+        {text && <Markdown text={text} growing />}
         <ToolCalls calls={live.calls.value} />
         {words[state] && <p class="doing"><span class="caret" />{gone.value && state === 'reconnecting' ? 'The server doesn’t answer. Waiting for it' : words[state]}…</p>}
       </div>

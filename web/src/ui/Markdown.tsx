@@ -1,16 +1,29 @@
 // A message's Markdown. Blocks that don't change stay as they are.
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { copy } from '../state/actions'
-import { type Block, blocks, fences } from '../text/blocks'
+import { type Block, blocks, fences, longestLine } from '../text/blocks'
+import { enrich } from '../text/enrich'
+import { Growing } from '../text/growing'
 import { render } from '../text/markdown'
+import { Code } from './code'
 
 /** longest is the most that is read as Markdown, in characters; more is shown as it is. */
-const longest = 200_000
+const longest = 250_000
 
-export function Markdown({ text }: { text: string }) {
-  const parts = useMemo(() => attempt(blocks, text), [text])
+/** Markdown shows a text. One that is growing gets more at its end, and is read only there. */
+export function Markdown({ text, growing = false }: { text: string; growing?: boolean }) {
+  const grower = useRef<Growing | null>(null)
+  const parts = useMemo(() => {
+    if (!growing) return attempt(blocks, text)
+    grower.current ??= new Growing()
+    try {
+      return text.length > longest ? null : grower.current.blocks(text)
+    } catch {
+      return null
+    }
+  }, [text, growing])
   if (!parts) return <Plain text={text} />
-  return <div class="prose">{parts.map((block, i) => <BlockView key={i} block={block} />)}</div>
+  return <div class="prose">{parts.map((block, i) => <BlockView key={i} block={block} growing={growing} />)}</div>
 }
 
 /** Typed is what a person typed: as it stands, but for fenced code. */
@@ -23,12 +36,6 @@ export function Typed({ text }: { text: string }) {
     </div>
   )
 }
-
-/**
- * longestLine is the most that a line may have, in characters, images in the
- * message aside: the time that some lines take grows with their square.
- */
-const longestLine = 20_000
 
 function tooLong(text: string): boolean {
   if (text.length <= longestLine) return false
@@ -52,33 +59,40 @@ export function Plain({ text }: { text: string }) {
   const cut = text.length > shown
   return (
     <>
-      <p class="plain">{cut ? text.slice(0, shown) : text}</p>
+      <p class="plain" dir="auto">{cut ? text.slice(0, shown) : text}</p>
       {cut && (
         <details class="rest">
           <summary>{(text.length - shown).toLocaleString('en')} more characters</summary>
-          <p class="plain">{text.slice(shown)}</p>
+          <p class="plain" dir="auto">{text.slice(shown)}</p>
         </details>
       )}
     </>
   )
 }
 
-function BlockView({ block }: { block: Block }) {
+function BlockView({ block, growing = false }: { block: Block; growing?: boolean }) {
   const element = useRef<HTMLDivElement>(null)
+  const code = useRef<Code | null>(null)
+  const whole = code.current?.takes(block) ? code.current.whole : block.body === undefined ? block.key : `${block.key} ${block.text.length}`
   useLayoutEffect(() => {
+    code.current = null
     const fragment = attempt(() => render(block), '')
     if (!fragment) {
       element.current!.textContent = block.text
       return
     }
-    fragment.querySelectorAll('pre').forEach(addHead)
+    fragment.querySelectorAll('pre').forEach(frame)
+    for (const child of fragment.children) (child as HTMLElement).dir ||= 'auto'
+    enrich(fragment, growing)
     element.current!.replaceChildren(fragment)
-  }, [block.key])
+    code.current = Code.of(block, whole, element.current!)
+  }, [whole])
+  useLayoutEffect(() => code.current?.grow(block))
   return <div class="block" ref={element} />
 }
 
-/** addHead puts a line over a code block: its language, and a button that copies it. */
-function addHead(pre: HTMLPreElement) {
+/** frame puts a line over a code block: its language, and a button that copies it. */
+function frame(pre: HTMLPreElement) {
   const head = document.createElement('div')
   head.className = 'code-head'
   const language = document.createElement('span')
@@ -92,6 +106,7 @@ function addHead(pre: HTMLPreElement) {
   head.append(language, button)
   const frame = document.createElement('div')
   frame.className = 'code'
+  frame.dir = 'ltr'
   pre.replaceWith(frame)
   frame.append(head, pre)
   pre.tabIndex = 0 // it may scroll sideways

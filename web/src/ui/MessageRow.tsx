@@ -43,7 +43,7 @@ export function MessageRow({ message, state, total }: { message: Message; state:
       aria-posinset={message.depth + 1} aria-setsize={total}
     >
       <header>
-        <h3>{name}</h3>
+        <h2 dir="auto">{name}</h2>
         {seen && <span class="seen" title={seenTitle(state)}>{seen}</span>}
         <span class="spring" />
         <SiblingSwitch message={message} />

@@ -23,7 +23,7 @@ export function Modal({ title, close, children }: { title: string; close: () => 
       onPointerDown={event => event.target === element.current && close()}
     >
       <div class="modal">
-        <h2>{title}</h2>
+        <h2 dir="auto">{title}</h2>
         {children}
       </div>
     </dialog>

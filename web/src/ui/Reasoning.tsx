@@ -29,9 +29,9 @@ export function Reasoning({ id, text, running = false, took }: Thought) {
     <details class={`reasoning ${running ? 'running' : ''}`} open={open} onToggle={event => toggle(event.currentTarget.open)}>
       <summary>
         <span class="reasoning-title">{running ? 'Thinking…' : took !== null && took >= 500 ? `Thought for ${duration(took)}` : 'Thoughts'}</span>
-        {running && !open && <span class="reasoning-gist" aria-hidden="true">{lastLine(text)}</span>}
+        {running && !open && <span class="reasoning-gist" dir="auto" aria-hidden="true">{lastLine(text)}</span>}
       </summary>
-      {open && <div class="reasoning-body"><Markdown text={text} /></div>}
+      {open && <div class="reasoning-body"><Markdown text={text} growing={running} /></div>}
     </details>
   )
 }

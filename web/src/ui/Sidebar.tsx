@@ -1,6 +1,7 @@
 // The conversations: search, the list, import.
 import { useEffect, useRef } from 'preact/hooks'
 import { openConversation } from '../state/actions'
+import { conversation } from '../state/branch'
 import { conversations, more, readMore } from '../state/conversations'
 import { dialog } from '../state/dialog'
 import { importFiles } from '../state/imports'
@@ -96,9 +97,12 @@ function List() {
   if (!all) return <Skeleton />
   if (all.length === 0) return <p class="sidebar-empty">No conversations yet.</p>
   let group = ''
+  const open = conversation.value
+  const away = open !== null && !all.some(c => c.id === open.id) // further down than the list has been read
   return (
     <div class="list" onKeyDown={arrows}>
       <ul>
+        {away && <ConversationRow key={open.id} conversation={open} group="Open" />}
         {all.map(c => {
           const its = period(c.updated_at)
           const head = its !== group

@@ -21,7 +21,7 @@ export function TitleField({ conversation: c, end, class: name }: { conversation
   }
   return (
     <input
-      ref={field} class={name} aria-label="Title" defaultValue={c.title} maxLength={longest}
+      ref={field} class={name} dir="auto" aria-label="Title" defaultValue={c.title} maxLength={longest}
       onBlur={event => leave(event.currentTarget.value.trim())}
       onKeyDown={event => {
         event.stopPropagation()

@@ -11,7 +11,7 @@ export function ToolCalls({ calls }: { calls: readonly ToolCall[] }) {
         const given = pretty(call.function?.arguments ?? call.custom?.input ?? '')
         return (
           <details class="tool-call" key={call.id || i}>
-            <summary><span class="tool-name">{name}</span><span class="tool-gist">{gist(given)}</span></summary>
+            <summary><span class="tool-name">{name}</span><span class="tool-gist" dir="auto">{gist(given)}</span></summary>
             <div class="tool-body"><Plain text={given} /></div>
           </details>
         )
@@ -24,7 +24,7 @@ export function ToolResult({ message }: { message: Message }) {
   const text = said(message)
   return (
     <details class="tool-call">
-      <summary><span class="tool-gist">{gist(text) || 'nothing'}</span></summary>
+      <summary><span class="tool-gist" dir="auto">{gist(text) || 'nothing'}</span></summary>
       <div class="tool-body"><Plain text={pretty(text)} /></div>
     </details>
   )

@@ -10,9 +10,11 @@ import * as branch from '../state/branch'
 import { context, cutoff } from '../state/context'
 import * as messages from '../state/messages'
 import * as replies from '../state/replies'
+import { marked } from '../state/search'
 import { FoldMarker } from './FoldMarker'
 import { Icon } from './icons'
 import { LiveRow } from './LiveRow'
+import { markFound } from './marks'
 import { MessageRow, type RowState } from './MessageRow'
 import { Ruler } from './ruler'
 
@@ -37,6 +39,7 @@ export function Transcript() {
   const [, redraw] = useReducer((n: number) => n + 1, 0)
   const p = branch.path.value!
   void messages.revision.value
+  void marked.value
   const live = replies.at(p.conversation, branch.headOf(p))
 
   const keys = list.keysOf(p, live)
@@ -50,6 +53,7 @@ export function Transcript() {
   useLayoutEffect(() => {
     list.settle(scroller.current!, redraw)
     branch.want(first - 10, last)
+    markFound(scroller.current!, p.conversation)
   })
 
   useLayoutEffect(() => {

@@ -6,6 +6,7 @@ import { drawer, panel, showPanel, togglePanel, wide } from '../state/look'
 import * as messages from '../state/messages'
 import { failed } from '../state/notices'
 import * as replies from '../state/replies'
+import { full } from '../state/sideSize'
 import { editLast } from './Composer'
 import { focusSearch } from './Sidebar'
 
@@ -46,6 +47,7 @@ function escape() {
   const p = path.peek()
   const live = p && replies.at(p.conversation, headOf(p))
   if (drawer.peek()) drawer.value = false
+  else if (full.peek()) full.value = false
   else if (!wide.peek() && panel.peek() !== 'none') showPanel('none')
   else if (live?.running) void replies.stop(live).catch(failed('The answer goes on'))
 }

@@ -1,0 +1,40 @@
+package web_test
+
+import (
+	"os"
+	"sync"
+)
+
+// axeSource is axe-core, as `npm ci` puts it into node_modules.
+var axeSource = sync.OnceValues(func() ([]byte, error) { return os.ReadFile("node_modules/axe-core/axe.min.js") })
+
+// axe fails the test where axe-core finds what is serious or critical. Whatever
+// it finds apart from that is logged.
+func (b *tab) axe(view string) {
+	b.t.Helper()
+	source, err := axeSource()
+	if err != nil {
+		if os.Getenv("COPPICE_REQUIRE_BROWSER") == "1" {
+			b.t.Fatalf("axe-core isn't there. Run npm ci in web: %v", err)
+		}
+		b.t.Logf("%s isn't looked over by axe-core, which isn't installed: run npm ci in web", view)
+		return
+	}
+	if !eval[bool](b, `!!window.axe`) {
+		eval[any](b, string(source)+"; null")
+	}
+	for _, finding := range eval[[]struct{ Impact, Text string }](b, axeRun) {
+		if finding.Impact == "serious" || finding.Impact == "critical" {
+			b.t.Errorf("%s: axe: %s", view, finding.Text)
+		} else {
+			b.t.Logf("%s: axe: %s", view, finding.Text)
+		}
+	}
+}
+
+// axeRun waits for its turn: axe-core takes one view at a time. The frame that
+// draws diagrams is left out, because nobody sees it.
+const axeRun = `axe.run({ exclude: ['.diagram-frame'] }, { resultTypes: ['violations'], iframes: false }).then(r => r.violations.map(v => ({
+	impact: v.impact ?? '',
+	text: v.impact + ' ' + v.id + ': ' + v.help + ': ' + v.nodes.slice(0, 4).map(n => n.html.slice(0, 160)).join(' | '),
+})))`

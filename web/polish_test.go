@@ -1,0 +1,98 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestListShowsTheOpenConversation opens one that is further down than the list
+// has been read.
+func TestListShowsTheOpenConversation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, _ := s.conversation("The oldest", "One?", "One.")
+	for i := range 60 {
+		s.conversation(fmt.Sprintf("Conversation %d", i))
+	}
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelectorAll('.entry').length === 51 && document.querySelector('.entry.current')?.innerText.includes('The oldest')`)
+	if got := eval[string](b, `document.querySelector('.group').innerText`); got != "Open" {
+		t.Errorf("the first group is %q", got)
+	}
+	// Once the list comes to it, it stands there alone.
+	b.until(`(document.querySelector('.list').scrollTop = 1e6, document.querySelectorAll('.entry').length === 61 && document.querySelectorAll('.entry.current').length === 1)`)
+}
+
+// TestDirections shows text of both directions, each as it is read.
+func TestDirections(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, _ := s.conversation("עץ", "שלום, מה שלומך?", "שלום!\n\nAnd English.\n\n- אחת\n- שתיים\n\n- [x] done\n- [ ] open\n\n# One\n\n### Three\n\n```go\nx := 1\n```")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelectorAll('.message').length === 2 && document.querySelector('.code')`)
+	for selector, want := range map[string]string{
+		".message.user .plain": "rtl", ".message.assistant .prose p": "rtl", ".message.assistant .prose p ~ p": "ltr", ".message.assistant ul": "rtl",
+		".message.assistant pre": "ltr", ".title button": "rtl", ".entry a": "rtl", ".composer textarea": "ltr",
+	} {
+		if got := eval[string](b, `getComputedStyle(document.querySelector($1)).direction`, selector); got != want {
+			t.Errorf("%s reads %s", selector, got)
+		}
+	}
+	b.view("directions")
+}
+
+// TestTouch holds that what a finger taps has room: 44 pixels for what stands
+// alone, and for what stands in a row, its height.
+func TestTouch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, messages := s.conversation("On the way", "Where to?", "To the woods.")
+	s.append(id, messages[0], "assistant", "Home.")
+	b := newTab(t, s, "/c/"+id.String(), size(390, 844), touch)
+	coarse := `matchMedia('(pointer: coarse)').matches`
+	if !eval[bool](b, coarse) {
+		t.Skip("this browser doesn't take the tab for a touch screen") // see startBrowser
+	}
+	b.until(`document.querySelector('.message.last')`)
+	small := `[...document.querySelectorAll('.branch-head button, .composer button, .actions button, .siblings button, .sidebar button')].filter(e => e.checkVisibility({ visibilityProperty: true })).
+		filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 120))`
+	if found := eval[[]string](b, small); len(found) > 0 {
+		t.Errorf("too small to touch: %q", found)
+	}
+	b.view("touch")
+}
+
+// TestSkipLink goes past the list by the keyboard.
+func TestSkipLink(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, _ := s.conversation("Order", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector('.message.last')`)
+	eval[any](b, `(document.activeElement.blur(), document.querySelector('.skip').focus())`)
+	b.until(`getComputedStyle(document.activeElement).opacity === '1'`)
+	b.audit("skip")
+	b.keys(kb.Enter)
+	b.until(`document.activeElement.matches('.transcript')`)
+}
+
+// TestDropCovers drags a file over the page: nothing shows through.
+func TestDropCovers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.conversation("Behind", "One?", "One.")
+	b := newTab(t, s, "/")
+	b.until(`document.querySelector('.entry')`)
+	eval[any](b, `{
+		const data = new DataTransfer()
+		data.items.add(new File(['x'], 'x.json'))
+		document.querySelector('main').dispatchEvent(new DragEvent('dragenter', { dataTransfer: data, bubbles: true }))
+	}`)
+	b.until(`(r => r && r.x === 0 && r.y === 0 && r.width === innerWidth && r.height === innerHeight)(document.querySelector('.drop')?.getBoundingClientRect())`)
+	if colour := eval[string](b, `getComputedStyle(document.querySelector('.drop')).backgroundColor`); len(colour) > 4 && colour[:4] == "rgba" {
+		t.Errorf("what is behind shows through: %s", colour)
+	}
+	b.snapshot("drop")
+}

@@ -1,0 +1,82 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// written is an answer with formulas, diagrams and code of several kinds.
+const written = `The area is \(\pi r^2\), and a sum:
+
+\[
+\sum_{k=1}^{n} k = \frac{n(n+1)}{2}
+\]
+
+In a line $$e^{i\pi} + 1 = 0$$ as well. A price of $5 and one of $7 stay, and so does ` + "`\\(code\\)`" + `. A broken one: \(\frac{1\).
+
+` + "```mermaid\nflowchart TD\n  A[Start] --> B{Fits?}\n  B -->|yes| C[Answer]\n  B -->|no| D[Compact] --> B\n```" + `
+
+` + "```mermaid\nsequenceDiagram\n  Alice->>Bob: Hello\n  Bob-->>Alice: Hello again\n```" + `
+
+` + "```mermaid\nthis is no diagram\n```" + `
+
+` + "```go\nfunc main() { println(\"hi\") }\n```" + `
+
+` + "```kotlin\nfun main() { println(\"hi\") }\n```" + `
+
+` + "```nosuchlanguage\nfun main()\n```"
+
+// TestRendering shows formulas, diagrams and code. What draws them is loaded
+// only when there is something for it.
+func TestRendering(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	plain, _ := s.conversation("Plain", "Hello?", "Hello **there**, for $5.")
+	id, messages := s.conversation("Shapes", "Show me.", written)
+	b := newTab(t, s, "/c/"+plain.String())
+	b.until(`document.querySelector('.message strong')`)
+	loaded := func(part string) (n int) {
+		for _, url := range b.requests() {
+			if strings.Contains(url, part) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, part := range []string{"math", "highlight", "languages", "diagrams", "KaTeX"} {
+		if n := loaded("/assets/"+part) + loaded("/assets/part-"+part); n > 0 {
+			t.Errorf("%d requests for %s where there is nothing for it", n, part)
+		}
+	}
+
+	for _, theme := range []string{"light", "dark"} {
+		var options []option
+		if theme == "dark" {
+			options = append(options, dark)
+		}
+		b = newTab(t, s, "/c/"+id.String(), options...)
+		b.until(`document.querySelectorAll('.math-set .katex').length === 3 && document.querySelectorAll('img.diagram').length === 2`)
+		b.until(`document.querySelectorAll('.hljs-keyword').length === 2 && [...document.querySelectorAll('.code-head span')].some(e => e.innerText.includes('can’t be drawn'))`)
+		b.until(`[...document.querySelectorAll('img.diagram')].every(i => i.complete && i.naturalWidth > 50)`)
+		b.until(`document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Main'))`)
+		if got := eval[string](b, `[...document.querySelectorAll('.math')].map(e => e.querySelector('annotation')?.textContent ?? e.innerText).join(' | ')`); got != `\pi r^2 | \sum_{k=1}^{n} k = \frac{n(n+1)}{2} | e^{i\pi} + 1 = 0 | \(\frac{1\)` {
+			t.Errorf("the formulas are %s", got)
+		}
+		b.audit("rendering " + theme)
+		b.showMessage(1, messages[1])
+		b.snapshot("rendering-" + theme)
+		b.scroll(`list.scrollTop += 500`)
+		b.snapshot("rendering-" + theme + "-2")
+		// The text of a diagram is there for those who want it.
+		b.click("details summary", "text of the diagram")
+		b.until(`document.querySelector('.code details[open] pre').checkVisibility()`)
+	}
+	if n := loaded("/assets/KaTeX"); n > 8 {
+		t.Errorf("%d fonts were loaded", n)
+	}
+
+	// Other colours, other pictures.
+	before := eval[string](b, `document.querySelector('img.diagram').src`)
+	b.click(".sidebar-foot button", "Colours: as the system")
+	b.until(`document.querySelector('img.diagram').src !== $1`, before)
+}

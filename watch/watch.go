@@ -82,7 +82,9 @@ func (w *Watch) catchUp(ctx context.Context, store *tree.Store, last *int64) ([]
 		}
 		missed, err := store.Changes(ctx, w.conversation, *last, time.Time{}, maxQueue)
 		complete := *last == count || len(missed) > 0 && missed[0].Sequence == *last+1 && len(missed) < maxQueue
-		if err != nil || !complete {
+		// Rows of a conversation of the same id that was deleted may be another tenant's.
+		foreign := slices.ContainsFunc(missed, func(c tree.Change) bool { return c.TenantID != w.tenant })
+		if err != nil || !complete || foreign {
 			return nil, err
 		}
 		w.id, w.resumed = *last, true

@@ -63,6 +63,15 @@ export function begin(ask: Omit<api.Ask, 'id'>) {
   void follow(new Live({ model: chosen.peek()?.name, ...ask, id: uuidv7() }))
 }
 
+/** join follows a reply that runs already, which another tab or program asked for. */
+export function join(conversation: string, id: string, parent: string) {
+  if (live.peek().some(l => l.ask.id === id)) return
+  const l = new Live({ id, conversation, head: parent })
+  l.began = true
+  l.state.value = 'waiting'
+  void follow(l)
+}
+
 /** again tries once more. What was sent already isn't sent twice. */
 export function again(l: Live) {
   dismiss(l)
@@ -87,8 +96,10 @@ export function discard(l: Live) {
 /** follow reads a reply's events to its end, across broken connections. */
 async function follow(l: Live) {
   untracked(() => (live.value = [...live.value, l]))
-  branch.aim.value = { to: 'end' }
-  note(l)
+  if (!l.began) {
+    branch.aim.value = { to: 'end' }
+    note(l)
+  }
   for (let attempt = 0; ; attempt++) {
     try {
       const response = await (l.began ? api.resume(l.conversation, l.ask.id, l.lastEvent, l.abort.signal) : api.ask(l.ask, l.abort.signal))

@@ -214,7 +214,9 @@ func (l *listener) until(n int) {
 
 var eventSchemas = map[string]string{
 	"reply.started": "ReplyStarted", "reply.reasoning": "ReplyReasoning", "reply.delta": "ReplyDelta", "reply.message": "ReplyMessageStored", "reply.completed": "ReplyCompleted", "reply.stopped": "ReplyStopped", "reply.failed": "ReplyFailed",
-	"stream.closed": "Problem",
+	"stream.closed": "Problem", "stream.started": "StreamStarted",
+	"conversation.created": "Change", "conversation.imported": "Change", "conversation.updated": "Change", "conversation.deleted": "Change", "head.moved": "Change",
+	"messages.appended": "Change", "messages.pruned": "Change", "summary.created": "Change", "summary.deleted": "Change", "reply.running": "Change", "reply.ended": "Change",
 }
 
 var document = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(Spec) })

@@ -161,7 +161,7 @@ func TestRoutes(t *testing.T) {
 	covered := map[string]bool{}
 	shared := newAPI(t)
 	plant(t, shared.store, "c")
-	for _, s := range slices.Concat(reads, replyReads) {
+	for _, s := range slices.Concat(reads, replyReads, eventReads) {
 		before := shared.state()
 		s.run(t, shared, covered)
 		if shared.state() != before {

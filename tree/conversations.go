@@ -263,19 +263,23 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 func (s *Store) DeleteEmpty(ctx context.Context, id uuid.UUID) (deleted bool, err error) {
 	defer db.Wrap(&err, "tree.DeleteEmpty(%s)", id)
 	err = s.inTx(ctx, func(s *Store) error {
-		c, err := s.lock(ctx, id)
-		if err != nil || c.MessageCount > 0 {
-			return ignoreNotFound(err)
-		}
 		if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
 			return err
 		}
 		n, err := s.q.DeleteEmptyConversation(ctx, db.DeleteEmptyConversationParams{ID: toUUID(id), TenantID: s.tenant})
-		deleted = n > 0
+		if err == nil && n == 0 {
+			err = errNotDeleted
+		}
 		return err
 	})
-	return deleted && err == nil, err
+	if errors.Is(err, errNotDeleted) {
+		return false, nil
+	}
+	return err == nil, err
 }
+
+// errNotDeleted takes the note back that a conversation was deleted.
+var errNotDeleted = errors.New("the conversation isn't empty, or isn't there")
 
 // Lock keeps all other writers of a conversation waiting until the store's
 // transaction ends. What is read after it stays true until then.

@@ -14,8 +14,8 @@ import (
 
 var eventReads = []scenario{
 	{name: "what changes, up to now", method: "GET", path: "/v1/events?follow=false", status: 200,
-		want: []string{eventsHeaders, "Cache-Control: no-store", "X-Accel-Buffering: no", "event: stream.started\ndata: {\"resumed\":false}\n\n"}},
-	{name: "what changes in a conversation, up to now", method: "GET", path: conversationPathOf + "/events?follow=false", status: 200, want: []string{eventsHeaders, "event: stream.started\ndata: {\"resumed\":false}\n\n"}},
+		want: []string{eventsHeaders, "Cache-Control: no-store", "X-Accel-Buffering: no", "stream.started\ndata: {\"resumed\":false}\n\n"}},
+	{name: "what changes in a conversation, up to now", method: "GET", path: conversationPathOf + "/events?follow=false", status: 200, want: []string{eventsHeaders, "stream.started\ndata: {\"resumed\":false}\n\n"}},
 	{name: "after an event that is long ago", method: "GET", path: "/v1/events?follow=false", header: map[string]string{"Last-Event-ID": "1"}, status: 200, want: []string{"{\"resumed\":false}\n\n"}},
 	{name: "replies that run", method: "GET", path: conversationPathOf + "/replies", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 }

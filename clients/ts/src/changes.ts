@@ -5,8 +5,8 @@ import type { components } from './openapi.js'
 
 type Schemas = components['schemas']
 
-/** A ChangeEvent tells what changed. Names that this version doesn't know come, too: pass over them. */
-export type ChangeEvent =
+/** A ChangeEvent tells what changed. Names that this version doesn't know come, too: pass over them. Another stream can go on after its id. */
+export type ChangeEvent = { id: string } & (
   | { event: 'stream.started'; data: Schemas['StreamStarted'] }
   | {
       event:
@@ -14,6 +14,7 @@ export type ChangeEvent =
         | 'messages.appended' | 'messages.pruned' | 'summary.created' | 'summary.deleted' | 'reply.running' | 'reply.ended'
       data: Schemas['Change']
     }
+)
 
 /** WatchOptions are of one stream of changes. */
 export interface WatchOptions {
@@ -39,7 +40,7 @@ export async function* changes(http: HTTP, path: string, { signal, lastEventId }
         if (event === 'stream.closed') throw problemOf(JSON.parse(data) as Schemas['Problem'])
         tries = 0
         if (id !== undefined) lastEventId = id
-        yield { event, data: JSON.parse(data) as unknown } as ChangeEvent
+        yield { id, event, data: JSON.parse(data) as unknown } as ChangeEvent
         if (event === 'conversation.deleted' && path !== '/v1/events') return
       }
     } catch (error) {

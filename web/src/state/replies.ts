@@ -30,6 +30,8 @@ export class Live {
   thinksSince: number | null = null
   /** Whether the server has it, and with it the message that was sent. */
   began = false
+  /** Whether another tab or program asked for it: then the page stays on its branch. */
+  joined = false
   /** The message under which it appears: that which is answered, or the sent one's parent. */
   parent: string | null
 
@@ -67,7 +69,7 @@ export function begin(ask: Omit<api.Ask, 'id'>) {
 export function join(conversation: string, id: string, parent: string) {
   if (live.peek().some(l => l.ask.id === id)) return
   const l = new Live({ id, conversation, head: parent })
-  l.began = true
+  l.began = l.joined = true
   l.state.value = 'waiting'
   void follow(l)
 }
@@ -96,7 +98,7 @@ export function discard(l: Live) {
 /** follow reads a reply's events to its end, across broken connections. */
 async function follow(l: Live) {
   untracked(() => (live.value = [...live.value, l]))
-  if (!l.began) {
+  if (!l.joined) {
     branch.aim.value = { to: 'end' }
     note(l)
   }
@@ -166,7 +168,7 @@ function take(l: Live, event: ReplyEvent): boolean {
 function started(l: Live, data: { parent_id: string; message?: Message }) {
   batch(() => {
     l.began = true
-    if (data.message) branch.grow(data.message)
+    if (data.message && !l.joined) branch.grow(data.message)
     l.parent = data.parent_id
     if (l.state.peek() !== 'stopping') l.state.value = 'waiting'
     live.value = [...live.value]

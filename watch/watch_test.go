@@ -290,43 +290,6 @@ func TestTenantsAreApart(t *testing.T) {
 	_ = last
 }
 
-// lossy loses every signal.
-type lossy struct{ Signals }
-
-func (lossy) Send(context.Context, string) error { return nil }
-
-// TestLostSignals holds that what was signalled in vain is found all the same.
-func TestLostSignals(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	a, b := newServer(t, pool, func(c *Config) { c.Signals = lossy{c.Signals} }), newServer(t, pool, nil)
-	w := b.watch(t, tree.DefaultTenant, uuid.Nil, nil)
-	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-	must[int](t)(0, err)
-	if got := collect(t, w, 1); got[0].ConversationID != c.ID {
-		t.Errorf("%v", got)
-	}
-}
-
-// broken has a connection that never listens.
-type broken struct{ Signals }
-
-func (broken) Listen(context.Context, func(), func(string)) error {
-	return errors.New("the connection broke")
-}
-
-func TestBrokenListener(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	a, b := newServer(t, pool, nil), newServer(t, pool, func(c *Config) { c.Signals = broken{c.Signals} })
-	w := b.watch(t, tree.DefaultTenant, uuid.Nil, nil)
-	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-	must[int](t)(0, err)
-	if got := collect(t, w, 1); got[0].ConversationID != c.ID {
-		t.Errorf("%v", got)
-	}
-}
-
 // TestConcurrentWriters has many write to few conversations by two servers: each
 // Watch gets every change once, in order, without a gap.
 func TestConcurrentWriters(t *testing.T) {
@@ -387,53 +350,5 @@ func TestNothingIsToldOfWhatIsRolledBack(t *testing.T) {
 	must[int](t)(0, tx.Commit(t.Context()))
 	if got := collect(t, w, 1); len(got) != 1 || got[0].MessageID != m.ID {
 		t.Errorf("%v", got)
-	}
-}
-
-func TestSlowReader(t *testing.T) {
-	t.Parallel()
-	a := newServer(t, dbtest.New(t), silent)
-	w := a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
-	c := tree.Change{ConversationID: uuid.New(), TenantID: tree.DefaultTenant, At: time.Now()}
-	for i := range 2*maxQueue + 1 {
-		c.Sequence = int64(i + 1)
-		w.add(c)
-	}
-	if _, err := w.Next(t.Context()); !errors.Is(err, ErrSlow) {
-		t.Errorf("%v", err)
-	}
-}
-
-func TestClose(t *testing.T) {
-	t.Parallel()
-	a := newServer(t, dbtest.New(t), nil)
-	w := a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
-	a.hub.End()
-	if _, err := w.Next(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("%v", err)
-	}
-	if _, err := a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.Nil, nil); !errors.Is(err, ErrClosed) {
-		t.Errorf("%v", err)
-	}
-	a.hub.Changed(tree.DefaultTenant, uuid.New())
-	a.hub.Close() // which waits for the signal
-	a.hub.Changed(tree.DefaultTenant, uuid.New())
-	w.Close()
-}
-
-func TestForget(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	a := newServer(t, pool, silent)
-	for range 2 {
-		_, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-		must[int](t)(0, err)
-	}
-	must[int](t)(0, second(pool.Exec(t.Context(), "update changes set at = at - interval '61 minutes' where conversation_id = (select min(conversation_id::text)::uuid from changes)")))
-	must[int](t)(0, a.store.ForgetChanges(t.Context()))
-	var left int
-	must[int](t)(0, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
-	if left != 1 {
-		t.Errorf("%d changes are left", left)
 	}
 }

@@ -23,9 +23,9 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here;
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "recall", "recall/embed", "reply", "server", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree"},
+	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "recall", "recall/embed", "reply", "server", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
 	"internal/telemetry": {"llm", "recall", "reply", "tree"},
-	"server":             {"chat", "fault", "internal/telemetry", "keys", "recall", "reply", "summarize", "transfer", "tree", "web"},
+	"server":             {"chat", "fault", "internal/telemetry", "keys", "recall", "reply", "summarize", "transfer", "tree", "watch", "web"},
 	"server/mcp":         {"chat", "fault", "recall", "server", "summarize", "tree"},
 	"server/openai":      {"chat", "fault", "reply", "server", "summarize", "tree"},
 	"web":                {},
@@ -48,6 +48,7 @@ var arrows = map[string][]string{
 	"transfer/formattest": {"chat", "fault", "transfer", "transfer/format", "transfer/mend", "tree"},
 	"transfer/mend":       {"chat", "fault", "transfer/format", "tree"},
 	"tree":                {"chat", "db", "fault", "tokens"},
+	"watch":               {"fault", "tree"},
 	"keys":                {"db", "fault"},
 	"tokens":              {},
 	"fault":               {}, // a leaf: everything may import it

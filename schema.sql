@@ -21,6 +21,7 @@ create table conversations (
     source_conversation_id uuid,           -- conversation that it was forked from
     source_message_id      uuid,           -- message whose path was copied
     source_request         bytea,          -- SHA-256 of the title, metadata and settings that the request brought
+    change_count bigint    not null default 0, -- changes so far, the sequence of the newest row of changes; who changes it holds the row's lock
 
     constraint conversations_source check (num_nulls(source_conversation_id, source_message_id, source_request) in (0, 3))
 );
@@ -246,6 +247,26 @@ create table shares (
 
 -- For prunes, which delete what names their messages.
 create index shares_by_head on shares (conversation_id, head_id);
+
+-- What changed of late, for streams of events: ids, and no text. A row is written in
+-- the transaction of its change. It is deleted an hour later. No foreign key: a
+-- deleted conversation is told, too.
+create table changes (
+    conversation_id uuid        not null,  -- what changed
+    sequence        bigint      not null,  -- conversations.change_count after the change: no gaps, in the order of the commits
+    tenant_id       text        not null,  -- whose it is
+    kind            text        not null,  -- name of the event; no check, so that a later version may have more
+    message_id      uuid,                  -- message or summary that it is about, the last one of several
+    parent_id       uuid,                  -- above it, or above the first one of several
+    head_id         uuid,                  -- active head after the change
+    messages        integer     not null,  -- how many messages were added or deleted
+    at              timestamptz not null,  -- when the server that made the change noted it
+
+    primary key (conversation_id, sequence)
+);
+
+-- A tenant's changes from a time on.
+create index changes_recent on changes (tenant_id, at);
 
 -- Keys that clients show. Only their hashes are stored.
 create table api_keys (

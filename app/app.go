@@ -47,6 +47,7 @@ import (
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/watch"
 )
 
 // Config says what a Coppice is made of. Only Database must be given. Everything
@@ -96,14 +97,15 @@ type Coppice struct {
 	contexts *summarize.Service
 	replies  *reply.Service
 	recall   *recall.Service
+	changes  *watch.Hub
 	worker   *jobs.Worker
 	server   *server.Server
 	log      *slog.Logger
 	settings summarize.Settings // of contexts, where a conversation has none of its own
 	started  atomic.Bool
 
-	recovery     sync.WaitGroup // of replies
-	stopRecovery context.CancelFunc
+	background     sync.WaitGroup // recovers replies, and forgets old changes
+	stopBackground context.CancelFunc
 }
 
 // offlinePause is between two words of the offline model, so that its answers
@@ -244,7 +246,13 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	if len(models.summaries) > 0 {
 		cfg.Contexts.Summarizer = summarize.Cascade{Models: models.summaries}
 	}
-	if c.contexts, err = summarize.New(tree.New(pool), cfg.Contexts); err != nil {
+	changes := watch.Config{Store: tree.New(pool), Logger: cfg.Logger}
+	if signals := db.NewSignals(pool, "coppice_changes"); signals != nil {
+		changes.Signals = signals
+	}
+	c.changes = watch.New(changes)
+	changed := tree.WithChangeHook(c.changes.Changed)
+	if c.contexts, err = summarize.New(tree.New(pool, changed), cfg.Contexts); err != nil {
 		return err
 	}
 	if cfg.Jobs.ID == "" {
@@ -252,7 +260,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 			return err
 		}
 	}
-	stores := []tree.Option{tree.WithLimits(cfg.Limits)}
+	stores := []tree.Option{tree.WithLimits(cfg.Limits), changed}
 	if cfg.Jobs.Embeddings = nil; models.embedder != nil {
 		cfg.Jobs.Embeddings = embed.New(embed.Config{Model: t.Embedder(models.embedder), Logger: cfg.Logger})
 		stores = append(stores, tree.WithEmbeddings())
@@ -282,7 +290,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	}
 
 	s := cfg.Server
-	s.Store, s.Keys, s.Contexts, s.Replies, s.Recall = c.store, c.keys, c.contexts, c.replies, c.recall
+	s.Store, s.Keys, s.Contexts, s.Replies, s.Recall, s.Changes = c.store, c.keys, c.contexts, c.replies, c.recall, c.changes
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
 	s.Surfaces = append([]server.Surface{cfg.OpenAI.Surface(), mcp.Surface(cfg.Version)}, s.Surfaces...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
@@ -337,8 +345,9 @@ func (c *Coppice) Start(ctx context.Context) error {
 		return err
 	}
 	// It doesn't end with ctx: requests that are still running may queue jobs.
-	ctx, c.stopRecovery = context.WithCancel(context.WithoutCancel(ctx))
-	c.recovery.Go(func() { c.replies.Recover(ctx) })
+	ctx, c.stopBackground = context.WithCancel(context.WithoutCancel(ctx))
+	c.background.Go(func() { c.replies.Recover(ctx) })
+	c.background.Go(func() { c.changes.Forget(ctx) })
 	return c.worker.Start(context.WithoutCancel(ctx))
 }
 
@@ -347,11 +356,12 @@ func (c *Coppice) Start(ctx context.Context) error {
 // requests must have ended before, except those that wait for a reply.
 func (c *Coppice) Close(ctx context.Context) error {
 	err := c.closeReplies(ctx)
-	if c.stopRecovery != nil {
-		c.stopRecovery()
-		c.recovery.Wait()
+	if c.stopBackground != nil {
+		c.stopBackground()
+		c.background.Wait()
 	}
 	c.stopWorker(ctx)
+	c.changes.Close()
 	c.db.Close()
 	return err
 }

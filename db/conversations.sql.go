@@ -86,7 +86,7 @@ func (q *Queries) DeleteEmptyConversation(ctx context.Context, arg DeleteEmptyCo
 }
 
 const findConversation = `-- name: FindConversation :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from conversations c
 where c.tenant_id = $1
   and (c.id between $2::uuid and $3::uuid or c.title = $4)
 order by (c.id between $2 and $3) is true desc, c.updated_at desc, c.id desc
@@ -132,6 +132,7 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 			&i.SourceConversationID,
 			&i.SourceMessageID,
 			&i.SourceRequest,
+			&i.ChangeCount,
 		); err != nil {
 			return nil, err
 		}
@@ -144,7 +145,7 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 }
 
 const getConversation = `-- name: GetConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations where id = $1 and tenant_id = $2
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count from conversations where id = $1 and tenant_id = $2
 `
 
 type GetConversationParams struct {
@@ -168,6 +169,7 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 		&i.SourceConversationID,
 		&i.SourceMessageID,
 		&i.SourceRequest,
+		&i.ChangeCount,
 	)
 	return i, err
 }
@@ -211,12 +213,21 @@ func (q *Queries) HasConversation(ctx context.Context, arg HasConversationParams
 }
 
 const insertConversation = `-- name: InsertConversation :one
-insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                           source_conversation_id, source_message_id, source_request)
-values ($1, $2, $3, $4, $5, $6, $7,
-        $8, $9, $10)
-on conflict (id) do nothing
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request
+with inserted as (
+    insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
+                               source_conversation_id, source_message_id, source_request, change_count)
+    values ($1, $2, $3, $4, $5, $6, $7,
+            $8, $9, $10,
+            $11)
+    on conflict (id) do nothing
+    returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count
+), noted as (
+    insert into changes (conversation_id, sequence, tenant_id, kind, messages, at)
+    select $1, inserted.change_count, $2, 'conversation.created', 0, $12
+    from inserted
+    where $12::timestamptz is not null
+)
+select conversations.id, conversations.tenant_id, conversations.title, conversations.metadata, conversations.settings, conversations.head_id, conversations.created_at, conversations.updated_at, conversations.message_count, conversations.source_conversation_id, conversations.source_message_id, conversations.source_request, conversations.change_count from inserted conversations
 `
 
 type InsertConversationParams struct {
@@ -230,10 +241,17 @@ type InsertConversationParams struct {
 	SourceConversationID pgtype.UUID
 	SourceMessageID      pgtype.UUID
 	SourceRequest        []byte
+	FirstChange          int64
+	NotedAt              pgtype.Timestamptz
+}
+
+type InsertConversationRow struct {
+	Conversation Conversation
 }
 
 // No row where the id is taken: the caller compares what stands there.
-func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversationParams) (Conversation, error) {
+// With @noted_at the change is noted, as NoteChange does.
+func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversationParams) (InsertConversationRow, error) {
 	row := q.db.QueryRow(ctx, insertConversation,
 		arg.ID,
 		arg.TenantID,
@@ -245,27 +263,30 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		arg.SourceConversationID,
 		arg.SourceMessageID,
 		arg.SourceRequest,
+		arg.FirstChange,
+		arg.NotedAt,
 	)
-	var i Conversation
+	var i InsertConversationRow
 	err := row.Scan(
-		&i.ID,
-		&i.TenantID,
-		&i.Title,
-		&i.Metadata,
-		&i.Settings,
-		&i.HeadID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.MessageCount,
-		&i.SourceConversationID,
-		&i.SourceMessageID,
-		&i.SourceRequest,
+		&i.Conversation.ID,
+		&i.Conversation.TenantID,
+		&i.Conversation.Title,
+		&i.Conversation.Metadata,
+		&i.Conversation.Settings,
+		&i.Conversation.HeadID,
+		&i.Conversation.CreatedAt,
+		&i.Conversation.UpdatedAt,
+		&i.Conversation.MessageCount,
+		&i.Conversation.SourceConversationID,
+		&i.Conversation.SourceMessageID,
+		&i.Conversation.SourceRequest,
+		&i.Conversation.ChangeCount,
 	)
 	return i, err
 }
 
 const listConversations = `-- name: ListConversations :many
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count from conversations
 where tenant_id = $1
   and (updated_at, id) < ($2::timestamptz, $3::uuid)
 order by updated_at desc, id desc
@@ -308,6 +329,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.SourceConversationID,
 			&i.SourceMessageID,
 			&i.SourceRequest,
+			&i.ChangeCount,
 		); err != nil {
 			return nil, err
 		}
@@ -356,7 +378,7 @@ func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsPara
 }
 
 const lockConversation = `-- name: LockConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations where id = $1 and tenant_id = $2 for no key update
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count from conversations where id = $1 and tenant_id = $2 for no key update
 `
 
 type LockConversationParams struct {
@@ -383,6 +405,7 @@ func (q *Queries) LockConversation(ctx context.Context, arg LockConversationPara
 		&i.SourceConversationID,
 		&i.SourceMessageID,
 		&i.SourceRequest,
+		&i.ChangeCount,
 	)
 	return i, err
 }
@@ -449,7 +472,7 @@ set title      = coalesce($1, c.title),
 where c.id = $5 and c.tenant_id = $6
   and ($4::uuid is null
        or exists (select from nodes n where n.conversation_id = $5 and n.id = $4 and n.kind = 'message'))
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count
 `
 
 type UpdateConversationParams struct {
@@ -487,6 +510,7 @@ func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversation
 		&i.SourceConversationID,
 		&i.SourceMessageID,
 		&i.SourceRequest,
+		&i.ChangeCount,
 	)
 	return i, err
 }

@@ -47,9 +47,15 @@ with place as (
     update conversations c
     set head_id = case when $17::boolean and (not $18::boolean or c.head_id is not distinct from $19) then inserted.id else c.head_id end,
         updated_at = greatest(c.updated_at, $9),
-        message_count = c.message_count + 1
+        message_count = c.message_count + 1,
+        change_count = c.change_count + 1
     from inserted
     where c.id = $1
+    returning c.change_count, c.head_id
+), noted as ( -- as NoteChange does
+    insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
+    select $1, touched.change_count, $3, 'messages.appended', $5, inserted.parent_id, touched.head_id, 1, $20
+    from inserted, touched
 )
 select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning from inserted nodes
 `
@@ -74,6 +80,7 @@ type AppendMessageParams struct {
 	MoveHead       bool
 	CompareHead    bool
 	ExpectedHead   pgtype.UUID
+	NotedAt        time.Time
 }
 
 type AppendMessageRow struct {
@@ -81,7 +88,7 @@ type AppendMessageRow struct {
 }
 
 // Inserts one message from its parent's row and touches the conversation, in
-// one statement. It runs right after LockConversation in one pipeline, hence
+// one statement, which also notes the change. It runs right after LockConversation in one pipeline, hence
 // with a snapshot in which no other writer of the conversation is under way:
 // the sibling index it takes is free, and the head it compares is the active one.
 // No row: the caller finds out why.
@@ -106,6 +113,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.MoveHead,
 		arg.CompareHead,
 		arg.ExpectedHead,
+		arg.NotedAt,
 	)
 	var i AppendMessageRow
 	err := row.Scan(

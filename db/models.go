@@ -20,6 +20,18 @@ type ApiKey struct {
 	RevokedAt  pgtype.Timestamptz
 }
 
+type Change struct {
+	ConversationID pgtype.UUID
+	Sequence       int64
+	TenantID       string
+	Kind           string
+	MessageID      pgtype.UUID
+	ParentID       pgtype.UUID
+	HeadID         pgtype.UUID
+	Messages       int32
+	At             time.Time
+}
+
 type Compaction struct {
 	ConversationID   pgtype.UUID
 	ID               pgtype.UUID
@@ -61,6 +73,7 @@ type Conversation struct {
 	SourceConversationID pgtype.UUID
 	SourceMessageID      pgtype.UUID
 	SourceRequest        []byte
+	ChangeCount          int64
 }
 
 type Node struct {

@@ -140,7 +140,7 @@ func (q *Queries) ListFolds(ctx context.Context, arg ListFoldsParams) ([]ListFol
 const listTenantsOwn = `-- name: ListTenantsOwn :many
 select c.id, c.message_count
 from unnest($1::uuid[]) wanted (id)
-join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c where c.id = wanted.id and c.tenant_id = $2 and c.head_id is not null offset 0) c on true
+join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from conversations c where c.id = wanted.id and c.tenant_id = $2 and c.head_id is not null offset 0) c on true
 `
 
 type ListTenantsOwnParams struct {

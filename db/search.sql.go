@@ -261,9 +261,9 @@ with candidate as materialized (
       and ($3::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower($7::text)) > 0)
     order by c.updated_at desc, c.id desc
 )
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from place
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from place
 join lateral (
-    select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request from conversations c
+    select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from conversations c
     where c.id = place.id
       and (place.found
           or exists (
@@ -333,6 +333,7 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 			&i.SourceConversationID,
 			&i.SourceMessageID,
 			&i.SourceRequest,
+			&i.ChangeCount,
 		); err != nil {
 			return nil, err
 		}
@@ -345,7 +346,7 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 }
 
 const findTitles = `-- name: FindTitles :many
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request from conversations
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count from conversations
 where tenant_id = $1 and search_matches(title, $2::text[], ($3::text)::tsquery)
 order by updated_at desc, id desc
 limit $4
@@ -386,6 +387,7 @@ func (q *Queries) FindTitles(ctx context.Context, arg FindTitlesParams) ([]Conve
 			&i.SourceConversationID,
 			&i.SourceMessageID,
 			&i.SourceRequest,
+			&i.ChangeCount,
 		); err != nil {
 			return nil, err
 		}

@@ -1,11 +1,21 @@
 -- name: InsertConversation :one
 -- No row where the id is taken: the caller compares what stands there.
-insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                           source_conversation_id, source_message_id, source_request)
-values (@id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at,
-        sqlc.narg(source_conversation_id), sqlc.narg(source_message_id), sqlc.narg(source_request))
-on conflict (id) do nothing
-returning *;
+-- With @noted_at the change is noted, as NoteChange does.
+with inserted as (
+    insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
+                               source_conversation_id, source_message_id, source_request, change_count)
+    values (@id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at,
+            sqlc.narg(source_conversation_id), sqlc.narg(source_message_id), sqlc.narg(source_request),
+            @first_change)
+    on conflict (id) do nothing
+    returning *
+), noted as (
+    insert into changes (conversation_id, sequence, tenant_id, kind, messages, at)
+    select @id, inserted.change_count, @tenant_id, 'conversation.created', 0, sqlc.narg(noted_at)
+    from inserted
+    where sqlc.narg(noted_at)::timestamptz is not null
+)
+select sqlc.embed(conversations) from inserted conversations;
 
 -- name: GetConversation :one
 select * from conversations where id = @id and tenant_id = @tenant_id;

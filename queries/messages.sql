@@ -1,6 +1,6 @@
 -- name: AppendMessage :one
 -- Inserts one message from its parent's row and touches the conversation, in
--- one statement. It runs right after LockConversation in one pipeline, hence
+-- one statement, which also notes the change. It runs right after LockConversation in one pipeline, hence
 -- with a snapshot in which no other writer of the conversation is under way:
 -- the sibling index it takes is free, and the head it compares is the active one.
 -- No row: the caller finds out why.
@@ -38,9 +38,15 @@ with place as (
     update conversations c
     set head_id = case when @move_head::boolean and (not @compare_head::boolean or c.head_id is not distinct from sqlc.narg(expected_head)) then inserted.id else c.head_id end,
         updated_at = greatest(c.updated_at, @created_at),
-        message_count = c.message_count + 1
+        message_count = c.message_count + 1,
+        change_count = c.change_count + 1
     from inserted
     where c.id = @conversation_id
+    returning c.change_count, c.head_id
+), noted as ( -- as NoteChange does
+    insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
+    select @conversation_id, touched.change_count, @tenant_id, 'messages.appended', @id, inserted.parent_id, touched.head_id, 1, @noted_at
+    from inserted, touched
 )
 select sqlc.embed(nodes) from inserted nodes;
 

@@ -14,7 +14,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// FinishInterrupted is the finish reason of an answer whose server was killed.
+// FinishInterrupted is the finish reason of an answer whose server was killed, or
+// stopped before the answer was whole.
 const FinishInterrupted = "interrupted"
 
 const (

@@ -270,6 +270,9 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 		return s.told(ctx, r, errLost)
 	case errors.Is(cause, errStopped), errors.Is(cause, errClosing):
 		end.Status, body = StatusStopped, partial(content, refusal)
+		if errors.Is(cause, errClosing) {
+			end.FinishReason = FinishInterrupted
+		}
 	default:
 		end.Status, body = StatusFailed, partial(content, refusal)
 		end.Err = modelError(err)

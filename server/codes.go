@@ -84,6 +84,7 @@ const (
 	CodeTooManyReplies        Code = "too_many_replies"
 	CodeTooManyStreams        Code = "too_many_streams"
 	CodeTooManyTerms          Code = "too_many_terms"
+	CodeTooSlow               Code = "too_slow"
 	CodeToolCallAnswered      Code = "tool_call_answered"
 	CodeToolCallNotFound      Code = "tool_call_not_found"
 	CodeUnexpectedReasoning   Code = "unexpected_reasoning"

@@ -94,4 +94,3 @@ func (s wire) Write(p []byte) (int, error) {
 	s.size += int64(n)
 	return n, err
 }
-

@@ -36,7 +36,7 @@ func TestCompression(t *testing.T) {
 		{path + "/branches/active/transcript", "", false},
 		{path + "/branches/active/transcript", "identity, gzip;q=0", false},
 		{path + "/branches/active/transcript?limit=1", "gzip", false}, // it is short
-		{path + "/tree", "gzip", true},                               // whose length isn't known
+		{path + "/tree", "gzip", true},                                // whose length isn't known
 		{path + "/branches/active/context", "gzip", true},
 		{path, "gzip", false},
 		{path + "/export", "gzip", false}, // no JSON

@@ -103,7 +103,7 @@ func checkStreams(t *testing.T, at string, r Route, described *openapi3.Operatio
 			events = events || kind == "text/event-stream"
 		}
 	}
-	if r.May.has(Streams) != (files || events) || r.May.has(Follows) != events {
+	if r.May.has(Streams) != (files || events) || r.May.has(Follows|Watches) != events {
 		t.Errorf("%s: the table and openapi.yaml differ in whether it streams files (%t) or events (%t)", at, files, events)
 	}
 }

@@ -72,8 +72,11 @@ var visits = map[string][]visit{
 		{status: 201, head: "active", body: `{"stream":false,"tools":[{"type":"function","function":{"name":"f","description":"(text)"}}]}`},
 		{status: 400, head: "active", body: `{"message":{"parent_id":"(m)","role":"assistant","content":"(text)"}}`},
 	},
-	"readReply": {{status: 200, message: "answer"}},
-	"stopReply": {{status: 200, message: "answer"}},
+	"listReplies":       {{status: 200}},
+	"watchTenant":       {{status: 200, query: "follow=false", nothing: true}},
+	"watchConversation": {{status: 200, query: "follow=false"}},
+	"readReply":         {{status: 200, message: "answer"}},
+	"stopReply":         {{status: 200, message: "answer"}},
 	"createImport": {
 		{status: 200, file: true, body: `[{"role":"user","content":"(text)"},{"role":"assistant","content":"(text)"}]`, nothing: true},
 		{status: 200, file: true, body: `{"type":"conversation","version":1,"id":"(c)","title":"(text)","metadata":{},"settings":{},"head_id":null,"created_at":"2026-01-01T00:00:00Z"}` + "\n" +

@@ -111,6 +111,8 @@ func (s *Server) takeTurns(r *Request) (leave func(), err error) {
 	switch {
 	case may.has(Follows):
 		return s.streams.enter(r.key)
+	case may.has(Watches):
+		return s.watches.enter(r.key)
 	case may.has(Reads):
 		return s.reads.enter(r.Context(), r.tenant, s.cfg.RequestTimeout)
 	case may.has(Imports):

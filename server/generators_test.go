@@ -78,13 +78,17 @@ func TestEventsAreTyped(t *testing.T) {
 		for _, answer := range r.spec.Responses.Map() {
 			if media := answer.Value.Content["text/event-stream"]; media != nil {
 				streams++
-				if media.Schema.Ref != "#/components/schemas/ReplyEvent" {
+				want := "#/components/schemas/ReplyEvent"
+				if strings.HasPrefix(r.operation, "watch") {
+					want = "#/components/schemas/WatchEvent"
+				}
+				if media.Schema.Ref != want {
 					t.Errorf("%s streams %q", r.operation, media.Schema.Ref)
 				}
 			}
 		}
 	}
-	if streams != 2 {
-		t.Errorf("%d streams, want those of createReply and readReply", streams)
+	if streams != 4 {
+		t.Errorf("%d streams, want those of createReply, readReply, watchTenant and watchConversation", streams)
 	}
 }

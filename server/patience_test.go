@@ -133,8 +133,12 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 			for client, c := range clients {
 				for how, s := range stalls {
 					all.Go(func() {
-						answer := s.send(t, a, at.method, pathOf(r.Pattern), c.header)
-						if strings.HasPrefix(r.Pattern, "/v1/") && c.status != "" && !strings.HasPrefix(answer, "HTTP/"+s.version+" "+c.status) {
+						path := pathOf(r.Pattern)
+						if r.May.has(Watches) {
+							path += "?follow=false" // else it never ends
+						}
+						answer := s.send(t, a, at.method, path, c.header)
+						if strings.HasPrefix(r.Pattern, "/v1/") && !(r.May.has(Keyless) && c.status != "403") && c.status != "" && !strings.HasPrefix(answer, "HTTP/"+s.version+" "+c.status) {
 							t.Errorf("%s, %s: want %s, got %q", client, how, c.status, answer)
 						}
 					})

@@ -59,12 +59,16 @@ var native = []Route{
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/replies", Streams | Follows, "", idempotencyKey, maybe[newReply](), createReply},
 	{"GET", "/v1/conversations/{conversation_id}/replies/{message_id}/events", Streams | Follows, "", lastEventID, noBody, readReply},
+	{"GET", "/v1/conversations/{conversation_id}/replies", 0, "", "", noBody, listReplies},
 	{"DELETE", "/v1/conversations/{conversation_id}/replies/{message_id}", 0, "", "", noBody, stopReply},
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/shares", 0, "", "", maybe[newShare](), createShare},
 	{"GET", "/v1/conversations/{conversation_id}/shares", 0, "", "", noBody, listShares},
 	{"DELETE", "/v1/conversations/{conversation_id}/shares/{share_id}", 0, "", "", noBody, revokeShare},
 	{"GET", "/v1/shared/{token}", Keyless, "limit cursor", "", noBody, getShared},
+
+	{"GET", "/v1/events", Streams | Watches, "follow", lastEventID, noBody, watchTenant},
+	{"GET", "/v1/conversations/{conversation_id}/events", Streams | Watches, "follow", lastEventID, noBody, watchConversation},
 
 	{"GET", "/v1/models", 0, "", "", noBody, listModels},
 	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", "", noBody, search},

@@ -60,6 +60,7 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/watch"
 )
 
 // Spec is openapi.yaml.
@@ -112,6 +113,11 @@ type Config struct {
 	// default bound on its memory.
 	Recall *recall.Service
 
+	// Changes passes on what changes, over the same database as Store. nil is one
+	// that looks twice a second. A program that sets it closes it after the last
+	// request.
+	Changes *watch.Hub
+
 	// Surfaces are served beside the native one, each below a prefix of its
 	// own.
 	Surfaces []Surface
@@ -132,7 +138,7 @@ type Config struct {
 	MaxImports            int           // imports under way; 0 is DefaultMaxImports
 	MaxSearches           int           // searches under way, each of which holds a connection to the database; 0 is DefaultMaxSearches
 	MaxConversation       int64         // bytes of one conversation in such a file, which is held in memory several times over; 0 is DefaultMaxConversation
-	MaxStreams            int           // streams of replies that a key has open; 0 is DefaultMaxStreams
+	MaxStreams            int           // streams of replies that a key has open, and as many of events; 0 is DefaultMaxStreams
 	FailureLimit          float64       // requests without a good key of one address in a second, in the long run, and ten times as many at once; 0 is DefaultFailureLimit, less is any number
 	RateLimit             float64       // requests of one key in a second, in the long run; 0 is any number
 	RateBurst             int           // requests of one key at once; 0 is as many as RateLimit allows in 10 s, and 1 at least
@@ -160,6 +166,7 @@ type Server struct {
 	imports   *gate
 	searches  *gate
 	streams   *quota // of replies
+	watches   *quota // of what changes
 	readiness readiness
 }
 
@@ -192,6 +199,9 @@ func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.defaultReplies(); err != nil {
 		return nil, err
 	}
+	if cfg.Changes == nil {
+		cfg.Changes = watch.New(watch.Config{Store: cfg.Store, Logger: cfg.Logger})
+	}
 	m, err := telemetry.NewRequests(cfg.Registry)
 	if err != nil {
 		return nil, err
@@ -199,7 +209,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s := &Server{
 		readiness: readiness{turn: make(chan struct{}, 1), now: time.Now},
 		cfg:       cfg, log: cfg.Logger, metrics: m, router: newRouter(), nowhere: make(map[*Surface]*route),
-		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota(cfg.MaxStreams),
+		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota("replies", cfg.MaxStreams), watches: newQuota("events", cfg.MaxStreams),
 		reads: newGate("trees and exports", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
 		searches: newGate("searches", cfg.MaxSearches),
 	}
@@ -258,9 +268,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 
 // HTTPServer returns an http.Server for this handler. Its timeouts keep slow
 // and silent clients from holding connections. A streamed answer moves its
-// deadlines along (patience.go).
+// deadlines along (patience.go). Its Shutdown ends streams of events, which would
+// last for ever.
 func (s *Server) HTTPServer(addr string) *http.Server {
-	return &http.Server{
+	h := &http.Server{
 		Addr:              addr,
 		Handler:           s,
 		ReadHeaderTimeout: min(10*time.Second, s.cfg.RequestTimeout),
@@ -270,6 +281,8 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	h.RegisterOnShutdown(s.cfg.Changes.End)
+	return h
 }
 
 // defaultContexts makes the service that a program didn't bring.

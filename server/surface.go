@@ -59,6 +59,7 @@ const (
 	Imports                         // it takes turns with imports
 	Searches                        // it takes turns with searches
 	SearchesByQuery                 // it takes turns with searches if the request has a query
+	Watches                         // it reads what changes; the number at once is limited for each key, as with Follows
 )
 
 func (m May) has(what May) bool { return m&what != 0 }

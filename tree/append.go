@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
 		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key, Reasoning: textOrNull(d.NewMessage.Reasoning),
 		MoveHead: !o.keepHead, CompareHead: o.compare, ExpectedHead: toUUID(o.from),
-		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:],
+		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:], NotedAt: now(),
 	}
 	if o.hashed && parentID == uuid.Nil {
 		hash := chat.PathHash{}.ChildOf(form)
@@ -121,6 +121,9 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsR
 			}
 			return err
 		})
+	}
+	if err == nil {
+		s.committing(conversationID)
 	}
 	if err == nil && committed != nil && s.commits() {
 		committed()
@@ -203,8 +206,7 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 	}
 	var out []Message
 	var committed func()
-	err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
-		s := s.over(tx)
+	err = s.inTx(ctx, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
 			return err
@@ -231,7 +233,7 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 		switch tokens := sumTokens(drafts); {
 		case s.hook == nil:
 		case s.hook.Wants(conversationID, parentID, tokens, len(drafts)):
-			committed, err = s.hook.Appended(db.WithTx(ctx, tx), s, last)
+			committed, err = s.hook.Appended(db.WithTx(ctx, s.h.(pgx.Tx)), s, last)
 		default:
 			committed = func() { s.hook.Stored(conversationID, parentID, last.ID, tokens, len(drafts)) }
 		}
@@ -340,5 +342,8 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 	if moveHead {
 		touch.HeadID = toUUID(last.ID)
 	}
-	return out, s.q.TouchConversation(ctx, touch)
+	if err := s.q.TouchConversation(ctx, touch); err != nil {
+		return nil, err
+	}
+	return out, s.note(ctx, Change{ConversationID: conversationID, Kind: MessagesAppended, MessageID: last.ID, ParentID: parentID, Messages: len(drafts)})
 }

@@ -58,7 +58,7 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 		rows: make([]db.CopyNodesParams, 0, min(rowsAtOnce, max(len(b.Nodes), 1))),
 	}
 	result := Imported{ConversationID: n.ID}
-	_, err = s.insertConversation(ctx, n, b.Source)
+	_, err = s.insertConversation(ctx, n, b.Source, false)
 	switch {
 	case err == nil:
 		result.Created = true
@@ -101,10 +101,15 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 		}
 		result.Changed = append(result.Changed, rewritten...)
 	}
-	if result.Added = im.added; result.Added == 0 {
+	if result.Added = im.added; result.Added > 0 {
+		if err := im.settleHead(ctx, b.HeadID, n.CreatedAt); err != nil {
+			return result, err
+		}
+	}
+	if !result.Created && result.Added == 0 {
 		return result, nil
 	}
-	return result, im.settleHead(ctx, b.HeadID, n.CreatedAt)
+	return result, s.note(ctx, Change{ConversationID: n.ID, Kind: ConversationImported, Messages: im.messages})
 }
 
 // A large conversation is copied in several pieces of so many rows or bytes of

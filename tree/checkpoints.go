@@ -56,7 +56,10 @@ func (s *Store) ClaimReply(ctx context.Context, c Checkpoint, metadata json.RawM
 		if err := orLost(n, err); err != nil {
 			return err
 		}
-		return s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateRunning, Metadata: metadata})
+		if err := s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateRunning, Metadata: metadata}); err != nil {
+			return err
+		}
+		return s.note(ctx, Change{ConversationID: c.ConversationID, Kind: ReplyRunning, MessageID: c.MessageID, ParentID: c.ParentID})
 	})
 }
 
@@ -83,10 +86,12 @@ func (s *Store) EndReply(ctx context.Context, conversationID, messageID uuid.UUI
 		if err := s.endCheckpoint(ctx, conversationID, messageID, serverID); err != nil {
 			return err
 		}
-		if metadata == nil {
-			return nil
+		if metadata != nil {
+			if err := s.PutReplyState(ctx, ReplyState{ConversationID: conversationID, MessageID: messageID, State: StateEnded, Metadata: metadata}); err != nil {
+				return err
+			}
 		}
-		return s.PutReplyState(ctx, ReplyState{ConversationID: conversationID, MessageID: messageID, State: StateEnded, Metadata: metadata})
+		return s.note(ctx, Change{ConversationID: conversationID, Kind: ReplyEnded, MessageID: messageID})
 	})
 }
 
@@ -202,7 +207,10 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 		} else if _, err := s.Message(ctx, c.ConversationID, c.MessageID); err == nil {
 			return s.DropReplyState(ctx, c.ConversationID, c.MessageID)
 		}
-		return s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateEnded, Metadata: draft.Metadata})
+		if err := s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateEnded, Metadata: draft.Metadata}); err != nil {
+			return err
+		}
+		return s.note(ctx, Change{ConversationID: c.ConversationID, Kind: ReplyEnded, MessageID: c.MessageID})
 	})
 	return m, stored && err == nil, err
 }

@@ -33,8 +33,11 @@ func (s *Store) CreateConversation(ctx context.Context, n NewConversation) (_ Co
 // create makes a conversation, or gives the one that the same request made. Of a
 // fork that is for its source to tell: both conversations may have changed.
 func (s *Store) create(ctx context.Context, n NewConversation, source Source) (_ Conversation, created bool, err error) {
-	row, err := s.insertConversation(ctx, n, source)
+	row, err := s.insertConversation(ctx, n, source, source == (Source{}))
 	if err == nil {
+		if source == (Source{}) {
+			s.committing(n.ID)
+		}
 		return fromConversation(row), true, nil
 	}
 	if !isNoRows(err) {
@@ -52,11 +55,16 @@ func (s *Store) create(ctx context.Context, n NewConversation, source Source) (_
 	return Conversation{}, false, err
 }
 
-func (s *Store) insertConversation(ctx context.Context, n NewConversation, source Source) (row db.Conversation, err error) {
+// insertConversation makes a conversation, and notes that where nothing is copied
+// into it: else whoever copies does so in the end.
+func (s *Store) insertConversation(ctx context.Context, n NewConversation, source Source, noted bool) (row db.Conversation, err error) {
 	params := db.InsertConversationParams{
 		ID: toUUID(n.ID), TenantID: s.tenant, Title: n.Title, Metadata: n.Metadata, Settings: n.Settings,
 		CreatedAt: n.CreatedAt, UpdatedAt: n.CreatedAt,
 		SourceConversationID: toUUID(source.ConversationID), SourceMessageID: toUUID(source.MessageID),
+		// The time, so that a conversation counts on where a deleted one of its id
+		// ended, whosever that was.
+		FirstChange: now().UnixMicro(), NotedAt: pgtype.Timestamptz{Time: now(), Valid: noted},
 	}
 	if source != (Source{}) {
 		if !source.Valid() {
@@ -64,14 +72,19 @@ func (s *Store) insertConversation(ctx context.Context, n NewConversation, sourc
 		}
 		params.SourceRequest, _ = hex.DecodeString(source.Request)
 	}
+	insert := func(s *Store) error {
+		inserted, err := s.q.InsertConversation(ctx, params)
+		row = inserted.Conversation
+		return err
+	}
 	if s.limits.Conversations == 0 {
-		return s.q.InsertConversation(ctx, params)
+		return row, insert(s)
 	}
 	err = s.inTx(ctx, func(s *Store) error {
 		if err := s.takeTurn(ctx); err != nil {
 			return err
 		}
-		if row, err = s.q.InsertConversation(ctx, params); err != nil {
+		if err := insert(s); err != nil {
 			return err
 		}
 		return s.checkConversations(ctx)
@@ -204,12 +217,19 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 	}
 	var row db.Conversation
 	err = s.inTx(ctx, func(s *Store) error {
-		if _, err := s.lock(ctx, id); err != nil {
+		was, err := s.lock(ctx, id)
+		if err != nil {
 			return err
 		}
 		row, err = s.q.UpdateConversation(ctx, params)
 		if isNoRows(err) {
 			err = fault.New(fault.Invalid, "head_not_found", "head_id", "The conversation has no message with this id, so it can't be the active head.")
+		}
+		if err == nil && row.HeadID != was.HeadID {
+			err = s.note(ctx, Change{ConversationID: id, Kind: HeadMoved, MessageID: u.HeadID})
+		}
+		if err == nil && (row.Title != was.Title || params.Metadata != nil || params.Settings != nil) {
+			err = s.note(ctx, Change{ConversationID: id, Kind: ConversationUpdated})
 		}
 		return err
 	})
@@ -225,6 +245,9 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 	defer db.Wrap(&err, "tree.DeleteConversation(%s)", id)
 	return s.inTx(ctx, func(s *Store) error {
 		return s.patiently(ctx, func() error {
+			if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
+				return err
+			}
 			deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})
 			if err == nil && deleted == 0 {
 				err = errConversationNotFound
@@ -239,9 +262,24 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 // conversation, or finds it gone and isn't stored.
 func (s *Store) DeleteEmpty(ctx context.Context, id uuid.UUID) (deleted bool, err error) {
 	defer db.Wrap(&err, "tree.DeleteEmpty(%s)", id)
-	n, err := s.q.DeleteEmptyConversation(ctx, db.DeleteEmptyConversationParams{ID: toUUID(id), TenantID: s.tenant})
-	return n > 0, err
+	err = s.inTx(ctx, func(s *Store) error {
+		if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
+			return err
+		}
+		n, err := s.q.DeleteEmptyConversation(ctx, db.DeleteEmptyConversationParams{ID: toUUID(id), TenantID: s.tenant})
+		if err == nil && n == 0 {
+			err = errNotDeleted
+		}
+		return err
+	})
+	if errors.Is(err, errNotDeleted) {
+		return false, nil
+	}
+	return err == nil, err
 }
+
+// errNotDeleted takes the note back that a conversation was deleted.
+var errNotDeleted = errors.New("the conversation isn't empty, or isn't there")
 
 // Lock keeps all other writers of a conversation waiting until the store's
 // transaction ends. What is read after it stays true until then.

@@ -61,7 +61,10 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 		if out, created, err = s.create(ctx, n, source); err != nil || !created {
 			return err
 		}
-		return s.patiently(ctx, func() error { return s.copyPath(ctx, &out, conversationID, messageID) })
+		if err := s.patiently(ctx, func() error { return s.copyPath(ctx, &out, conversationID, messageID) }); err != nil {
+			return err
+		}
+		return s.note(ctx, Change{ConversationID: out.ID, Kind: ConversationCreated, Messages: out.messages})
 	})
 	if err != nil {
 		return Conversation{}, false, err

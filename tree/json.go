@@ -121,6 +121,19 @@ func (s Summary) AppendJSON(dst []byte) []byte {
 // MarshalJSON is AppendJSON.
 func (s Summary) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil), nil }
 
+// AppendJSON appends {conversation_id, sequence, message_id, parent_id, head_id,
+// messages, at}. It leaves out the kind, which is the event's name, and the tenant.
+func (c Change) AppendJSON(dst []byte) []byte {
+	dst = appendID(dst, `{"conversation_id":`, c.ConversationID)
+	dst = appendInt(dst, `,"sequence":`, int(c.Sequence))
+	dst = appendID(dst, `,"message_id":`, c.MessageID)
+	dst = appendID(dst, `,"parent_id":`, c.ParentID)
+	dst = appendID(dst, `,"head_id":`, c.HeadID)
+	dst = appendInt(dst, `,"messages":`, c.Messages)
+	dst = appendTime(dst, `,"at":`, c.At)
+	return append(dst, '}')
+}
+
 // MarshalJSON returns {message, head_id, title, snippet}.
 func (h Hit) MarshalJSON() ([]byte, error) {
 	dst := h.Message.AppendJSON([]byte(`{"message":`))

@@ -74,8 +74,10 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p P
 		return p, err
 	}
 	p = Pruned{Messages: int(deleted.Messages), Summaries: int(deleted.Summaries), HeadID: uuid.UUID(c.HeadID.Bytes)}
-	if p.Messages == 0 {
-		return p, nil // nothing that was said is gone
+	change := Change{ConversationID: uuid.UUID(c.ID.Bytes), Kind: MessagesPruned, MessageID: id, ParentID: uuid.UUID(row.Node.ParentID.Bytes), Messages: p.Messages}
+	if p.Messages == 0 { // nothing that was said is gone
+		change.Kind = SummaryDeleted
+		return p, s.note(ctx, change)
 	}
 	if err := s.closeGap(ctx, row.Node); err != nil {
 		return p, err
@@ -85,7 +87,10 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p P
 			return p, err
 		}
 	}
-	return p, s.q.MoveHead(ctx, db.MoveHeadParams{ID: c.ID, HeadID: toUUID(p.HeadID), UpdatedAt: now(), AddedMessages: -int32(p.Messages)})
+	if err := s.q.MoveHead(ctx, db.MoveHeadParams{ID: c.ID, HeadID: toUUID(p.HeadID), UpdatedAt: now(), AddedMessages: -int32(p.Messages)}); err != nil {
+		return p, err
+	}
+	return p, s.note(ctx, change)
 }
 
 // closeGap moves the siblings after a deleted message up by one.

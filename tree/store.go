@@ -33,6 +33,9 @@ type Store struct {
 
 	settings func(json.RawMessage) error // nil takes any
 
+	changed     func(tenantID string, conversationID uuid.UUID) // after a commit; nil for none
+	uncommitted *[]uuid.UUID                                    // what the store's own transaction changed; nil outside one
+
 	embeddings bool // messages may have vectors
 
 	searchTimeout time.Duration
@@ -128,8 +131,20 @@ func (s *Store) commits() bool {
 }
 
 // inTx runs f in a transaction of its own, or in a savepoint of the caller's.
+// After the commit it tells what changed.
 func (s *Store) inTx(ctx context.Context, f func(*Store) error) error {
-	return pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error { return f(s.over(tx)) })
+	var changed []uuid.UUID
+	err := pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
+		inner := s.over(tx)
+		inner.uncommitted = &changed
+		return f(inner)
+	})
+	if err == nil {
+		for _, id := range changed {
+			s.committing(id)
+		}
+	}
+	return err
 }
 
 // over is the same Store over a transaction.

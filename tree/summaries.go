@@ -34,8 +34,11 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 		if isNoRows(err) {
 			return errCutoff
 		}
+		if err != nil {
+			return err
+		}
 		node = row.Node
-		return err
+		return s.note(ctx, Change{ConversationID: conversationID, Kind: SummaryCreated, MessageID: d.ID, ParentID: n.AnchorID})
 	})
 	if err != nil {
 		return Summary{}, err

@@ -23,6 +23,9 @@ func TestTwoTabs(t *testing.T) {
 	left.send("From the left")
 	left.until(`document.querySelector('.live') || document.querySelectorAll('.message[data-id]').length === 4`)
 	right.send("From the right")
+	// It may know of the other's message by now, and then asks.
+	right.until(`document.querySelector('.live, dialog[open]') || document.querySelectorAll('.message[data-id]').length === 4`)
+	right.until(`([...document.querySelectorAll('dialog[open] button')].find(b => b.innerText === 'Branch here')?.click(), true)`)
 	right.until(`document.querySelector('.live') || document.querySelectorAll('.message[data-id]').length === 4`)
 	for _, b := range []*tab{left, right} {
 		b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)

@@ -11,6 +11,7 @@ import (
 type Requests struct {
 	InFlight prometheus.Gauge
 	Streams  prometheus.Gauge // of replies that clients read
+	Watches  prometheus.Gauge // of what changes
 
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -52,8 +53,11 @@ func NewRequests(registry *prometheus.Registry) (*Requests, error) {
 		Streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "coppice_reply_streams_open", Help: "Clients that are reading a reply's events.",
 		}),
+		Watches: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "coppice_event_streams_open", Help: "Clients that are reading what changes.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.InFlight, m.appends, m.appended, m.Streams} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.InFlight, m.appends, m.appended, m.Streams, m.Watches} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import * as connection from './state/connection'
 import * as context from './state/context'
 import * as conversations from './state/conversations'
 import * as drafts from './state/drafts'
+import * as live from './state/live'
 import * as look from './state/look'
 import * as models from './state/models'
 import * as place from './state/place'
@@ -28,7 +29,7 @@ if (first === 'shared') {
 
 function start() {
   // Modules of state do nothing by themselves when they are imported.
-  for (const part of [look, sideSize, place, tabs, connection, models, conversations, branch, context, search, drafts, welcome]) part.start()
+  for (const part of [look, sideSize, place, tabs, connection, models, conversations, branch, context, search, drafts, welcome, live]) part.start()
   listenForKeys()
   effect(() => {
     const title = branch.conversation.value?.title

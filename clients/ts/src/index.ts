@@ -11,11 +11,13 @@
  * ConnectionError where no answer came. Requests that fail in passing are sent
  * again; what they create has an id or a key, so nothing is done twice.
  */
+import { changes, type ChangeEvent, type WatchOptions } from './changes.js'
 import { HTTP, type Call, type CallOptions, type Options } from './http.js'
 import type { components, operations } from './openapi.js'
 import { Reply } from './reply.js'
 import { uuidv7 } from './uuid.js'
 
+export type { ChangeEvent, WatchOptions } from './changes.js'
 export * from './errors.js'
 export type { CallOptions, Options } from './http.js'
 export type { components, operations, paths } from './openapi.js'
@@ -224,6 +226,23 @@ export class Coppice {
   /** stopReply ends a reply, and gives what is stored of it. */
   stopReply(conversation: string, id: string, options?: CallOptions): Promise<Schemas['StoppedReply']> {
     return this.http.call('DELETE', at(conversation, 'replies', id), options)
+  }
+
+  /** listReplies lists the replies that run in a conversation, on any server. */
+  listReplies(conversation: string, options?: CallOptions): Listing<Answered<'listReplies'>> {
+    return this.list(at(conversation, 'replies'), undefined, options)
+  }
+
+  // Changes
+
+  /** watchTenant tells what changes in all conversations, until the signal ends it or the loop is left. */
+  watchTenant(options?: WatchOptions): AsyncGenerator<ChangeEvent, void, undefined> {
+    return changes(this.http, '/v1/events', options)
+  }
+
+  /** watchConversation tells what changes in one conversation, until that is deleted. */
+  watchConversation(id: string, options?: WatchOptions): AsyncGenerator<ChangeEvent, void, undefined> {
+    return changes(this.http, at(id, 'events'), options)
   }
 
   // The server

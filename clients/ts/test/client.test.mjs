@@ -186,6 +186,33 @@ test('a reply is read by others, and stopped', async () => {
   await assert.rejects(collect(reply), client.CoppiceError)
 })
 
+test('changes are told, and read on', async () => {
+  const coppice = connect()
+  const { id } = await coppice.createConversation()
+  const running = coppice.createReply(id, 'active', { message: user('hang') })
+  for await (const { event } of running) if (event === 'reply.started') break
+  assert.deepEqual((await collect(coppice.listReplies(id))).map(r => r.message_id), [running.id])
+  await coppice.stopReply(id, running.id)
+  const seen = []
+  let first
+  for await (const { id: at, event } of coppice.watchConversation(id)) {
+    seen.push(event)
+    if (event === 'stream.started') {
+      first = at
+      await coppice.updateConversation(id, { title: 'Another' })
+    }
+    if (event === 'conversation.updated') break
+  }
+  for await (const { event, data } of coppice.watchConversation(id, { lastEventId: first })) {
+    seen.push(event)
+    if (event === 'stream.started') assert.equal(data.resumed, true)
+    if (event === 'conversation.updated') await coppice.deleteConversation(id)
+  }
+  assert.deepEqual(seen, ['stream.started', 'conversation.updated', 'stream.started', 'conversation.updated', 'conversation.deleted'])
+  for await (const { event } of coppice.watchTenant({ signal: AbortSignal.timeout(60_000) })) if (event === 'stream.started') break
+  await assert.rejects(coppice.watchConversation(id).next(), NotFound)
+})
+
 test('a reply that fails', async () => {
   const coppice = connect()
   const { id } = await coppice.createConversation()

@@ -616,6 +616,97 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/conversations/{conversation_id}/replies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the replies that run
+         * @description Those of any server, so that a page that is opened in mid-answer can read on. Another server's reply is told from
+         *     about a second after its start on. All stand on one page.
+         */
+        get: operations["listReplies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what changes
+         * @description What changes in all of the tenant's conversations, as server-sent events, whichever server, program or surface
+         *     changes it. Events name what changed and hold no text: a client reads what it shows.
+         *
+         *     | event | schema | when |
+         *     |---|---|---|
+         *     | `stream.started` | `StreamStarted` | first |
+         *     | `conversation.created` | `Change` | a conversation is there, empty or as a fork |
+         *     | `conversation.imported` | `Change` | an import made a conversation, or added to it |
+         *     | `conversation.updated` | `Change` | its title, metadata or settings changed |
+         *     | `conversation.deleted` | `Change` | it is gone |
+         *     | `head.moved` | `Change` | another message was made the active head; appends and prunes tell the head themselves |
+         *     | `messages.appended` | `Change` | `messages` messages were appended below `parent_id`, the last of which is `message_id`. It may be the answer of a reply that ran |
+         *     | `messages.pruned` | `Change` | the message `message_id` and all below it are gone, with their summaries |
+         *     | `summary.created` | `Change` | a compaction landed: the summary `message_id` is anchored at `parent_id` |
+         *     | `summary.deleted` | `Change` | a compaction was undone |
+         *     | `reply.running` | `Change` | an answer to `parent_id` with the id `message_id` has run for about a second, and can be read |
+         *     | `reply.ended` | `Change` | that reply ended, and nothing of it was stored |
+         *     | `stream.closed` | `Problem` | last: the key was revoked, the server stops, or the reader was too slow. It has no `id` |
+         *
+         *     More may come with later versions: pass over events that you don't know.
+         *
+         *     **Reading on.** With `Last-Event-ID` the stream goes on after that event, on any server. Then `resumed` is true. Changes
+         *     are kept for an hour. Where too much was missed, or no id was sent, `resumed` is false: the stream begins now, so
+         *     read what you show once it has begun. Events of the ten seconds before that id may come again, because changes of
+         *     several conversations are committed in another order than their times say; `conversation_id` and `sequence` tell
+         *     them. Changes made by a program of an older version are not told.
+         */
+        get: operations["watchTenant"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/conversations/{conversation_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read what changes in a conversation
+         * @description As `watchTenant`, for one conversation. The `id` of an event is the `sequence` of its change, so a stream that is read
+         *     on begins exactly after it. It ends after `conversation.deleted`.
+         */
+        get: operations["watchConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -1953,6 +2044,60 @@ export interface components {
         };
         /** @description What is stored of the answer. Null where nothing came of it. */
         StoredMessage: components["schemas"]["Message"] | null;
+        RunningReplyList: {
+            data: components["schemas"]["RunningReply"][];
+            next_cursor: null;
+        };
+        RunningReply: {
+            /**
+             * Format: uuid
+             * @description That the answer will have. Its events are at `…/replies/{message_id}/events`.
+             */
+            message_id: string;
+            /**
+             * Format: uuid
+             * @description The message that is answered.
+             */
+            parent_id: string;
+            model: string;
+        };
+        /** @description Data of the event `stream.started`. */
+        StreamStarted: {
+            /** @description Whether the stream goes on after `Last-Event-ID`. Where it doesn't, read anew what you show. */
+            resumed: boolean;
+        };
+        /** @description Data of the events that tell a change. The event's name says which members matter. */
+        Change: {
+            /** Format: uuid */
+            conversation_id: string;
+            /**
+             * Format: int64
+             * @description Grows by one with each change of the conversation.
+             */
+            sequence: number;
+            /**
+             * Format: uuid
+             * @description The message or summary that it is about, the last one of several.
+             */
+            message_id: string | null;
+            /**
+             * Format: uuid
+             * @description The message above it, or above the first one of several.
+             */
+            parent_id: string | null;
+            /**
+             * Format: uuid
+             * @description The active head after the change.
+             */
+            head_id: string | null;
+            /** @description How many messages were added or deleted. */
+            messages: number;
+            /**
+             * Format: date-time
+             * @description When the server that made the change noted it.
+             */
+            at: string;
+        };
         StoppedReply: {
             /**
              * @description How it ended. Other than `stopped`, it did so before this request.
@@ -2066,8 +2211,9 @@ export interface components {
          *     | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
          *     | `too_many_shares` | 403 | The conversation has 100 links. Revoke one first. |
          *     | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-         *     | `too_many_streams` | 429 | As many trees and exports, imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies open. Send the request again. |
+         *     | `too_many_streams` | 429 | As many trees and exports, imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies or of events open. Send the request again. |
          *     | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
+         *     | `too_slow` | 429 | A stream of events was read so slowly that too many waited. Open it again, with the id of the last event. |
          *     | `tool_call_answered` | 400 | The call has its result on this branch. |
          *     | `tool_call_not_found` | 400 | The call that the tool message answers is not open on the branch. |
          *     | `unexpected_reasoning` | 400 | Only an assistant message has reasoning. |
@@ -2084,6 +2230,25 @@ export interface components {
         Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "share_not_found" | "shared_not_found" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_shares" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
     };
     responses: {
+        /** @description The events. */
+        Changes: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example id: 1763856000000000
+                 *     event: stream.started
+                 *     data: {"resumed":false}
+                 *
+                 *     id: 1763856004211873
+                 *     event: messages.appended
+                 *     data: {"conversation_id":"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa","sequence":1763855990000007,"message_id":"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ac","parent_id":"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ab","head_id":"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ac","messages":1,"at":"2025-11-23T00:00:04.211873Z"}
+                 */
+                "text/event-stream": string;
+            };
+        };
         /** @description A page of messages. */
         MessagePage: {
             headers: {
@@ -2118,6 +2283,10 @@ export interface components {
         };
     };
     parameters: {
+        /** @description The last event that the client has. Without it the stream begins now. */
+        LastChange: string;
+        /** @description With `false` the answer ends with what was missed, for clients that rather ask from time to time. */
+        Follow: boolean;
         ConversationId: string;
         MessageId: string;
         /** @description Id of any message, or `active` for the conversation's active head. */
@@ -3057,6 +3226,70 @@ export interface operations {
                     "application/json": components["schemas"]["StoppedReply"];
                 };
             };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listReplies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The replies. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunningReplyList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    watchTenant: {
+        parameters: {
+            query?: {
+                /** @description With `false` the answer ends with what was missed, for clients that rather ask from time to time. */
+                follow?: components["parameters"]["Follow"];
+            };
+            header?: {
+                /** @description The last event that the client has. Without it the stream begins now. */
+                "Last-Event-ID"?: components["parameters"]["LastChange"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Changes"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    watchConversation: {
+        parameters: {
+            query?: {
+                /** @description With `false` the answer ends with what was missed, for clients that rather ask from time to time. */
+                follow?: components["parameters"]["Follow"];
+            };
+            header?: {
+                /** @description The last event that the client has. Without it the stream begins now. */
+                "Last-Event-ID"?: components["parameters"]["LastChange"];
+            };
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Changes"];
             default: components["responses"]["Problem"];
         };
     };

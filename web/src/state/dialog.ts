@@ -10,6 +10,12 @@ export interface Confirm {
   run: () => Promise<void>
 }
 
-export type Dialog = Confirm | { kind: 'help' } | { kind: 'shares'; conversation: string; head: string }
+/** Behind asks where a message goes: below a newer one, here, or nowhere. */
+export interface Behind {
+  kind: 'behind'
+  chosen: (how: 'cancel' | 'there' | 'here') => Promise<void>
+}
+
+export type Dialog = Confirm | Behind | { kind: 'help' } | { kind: 'shares'; conversation: string; head: string }
 
 export const dialog = signal<Dialog | null>(null)

@@ -30,6 +30,8 @@ export class Live {
   thinksSince: number | null = null
   /** Whether the server has it, and with it the message that was sent. */
   began = false
+  /** Whether another tab or program asked for it: then the page stays on its branch. */
+  joined = false
   /** The message under which it appears: that which is answered, or the sent one's parent. */
   parent: string | null
 
@@ -63,6 +65,15 @@ export function begin(ask: Omit<api.Ask, 'id'>) {
   void follow(new Live({ model: chosen.peek()?.name, ...ask, id: uuidv7() }))
 }
 
+/** join follows a reply that runs already, which another tab or program asked for. */
+export function join(conversation: string, id: string, parent: string) {
+  if (live.peek().some(l => l.ask.id === id)) return
+  const l = new Live({ id, conversation, head: parent })
+  l.began = l.joined = true
+  l.state.value = 'waiting'
+  void follow(l)
+}
+
 /** again tries once more. What was sent already isn't sent twice. */
 export function again(l: Live) {
   dismiss(l)
@@ -87,8 +98,10 @@ export function discard(l: Live) {
 /** follow reads a reply's events to its end, across broken connections. */
 async function follow(l: Live) {
   untracked(() => (live.value = [...live.value, l]))
-  branch.aim.value = { to: 'end' }
-  note(l)
+  if (!l.joined) {
+    branch.aim.value = { to: 'end' }
+    note(l)
+  }
   for (let attempt = 0; ; attempt++) {
     try {
       const response = await (l.began ? api.resume(l.conversation, l.ask.id, l.lastEvent, l.abort.signal) : api.ask(l.ask, l.abort.signal))
@@ -155,7 +168,7 @@ function take(l: Live, event: ReplyEvent): boolean {
 function started(l: Live, data: { parent_id: string; message?: Message }) {
   batch(() => {
     l.began = true
-    if (data.message) branch.grow(data.message)
+    if (data.message && !l.joined) branch.grow(data.message)
     l.parent = data.parent_id
     if (l.state.peek() !== 'stopping') l.state.value = 'waiting'
     live.value = [...live.value]

@@ -10,6 +10,7 @@ interface ReplyNote {
   status?: string
   model?: string
   code?: string
+  finish_reason?: string
   reasoning_ms?: number
 }
 
@@ -31,6 +32,7 @@ const noteOf = (m: Message) => m.metadata['reply'] as ReplyNote | undefined
 export function endingOf(m: Message): Ending | null {
   const note = noteOf(m)
   if (note?.status !== 'stopped' && note?.status !== 'failed') return null
+  if (note.finish_reason === 'interrupted') return { kind: 'stopped', detail: 'the server stopped' }
   return { kind: note.status, detail: reasons[note.code ?? ''] ?? note.code?.replaceAll('_', ' ') ?? '' }
 }
 

@@ -1,9 +1,11 @@
 // Where the next message is written.
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import * as actions from '../state/actions'
-import { conversation, headOf, path, problem } from '../state/branch'
+import { conversation, headOf, path, problem, toNewest } from '../state/branch'
 import { gone } from '../state/connection'
+import { dialog } from '../state/dialog'
 import { draft } from '../state/drafts'
+import { isBehind } from '../state/live'
 import * as messages from '../state/messages'
 import * as models from '../state/models'
 import { failed } from '../state/notices'
@@ -32,6 +34,7 @@ export function Composer() {
     const text = draft.peek()
     if (!text.trim() || busy || problem.peek()) return
     draft.value = ''
+    if (isBehind()) return ask(text)
     actions.send(text).catch((error: unknown) => {
       draft.value ||= text
       failed('The message was not sent')(error)
@@ -67,6 +70,24 @@ export function Composer() {
       )}
     </form>
   )
+}
+
+/** ask asks where a message goes that somebody else was faster than. */
+function ask(text: string) {
+  const head = headOf(path.peek())!
+  dialog.value = {
+    kind: 'behind',
+    chosen: async how => {
+      try {
+        if (how === 'there') await toNewest(head, 'keep')
+        if (how !== 'cancel') return await actions.send(text)
+        draft.value ||= text
+      } catch (error) {
+        draft.value ||= text
+        throw error
+      }
+    },
+  }
 }
 
 /** ModelPicker chooses the model that answers next. Where there is but one, there is nothing to choose. */

@@ -8,6 +8,7 @@ import { dialog, type Confirm } from '../state/dialog'
 import { imported, importing, type Imported } from '../state/imports'
 import { failed } from '../state/notices'
 import { count, number } from '../text/format'
+import { BehindDialog } from './BehindDialog'
 import { Modal } from './Modal'
 import { SharesDialog } from './SharesDialog'
 
@@ -17,6 +18,7 @@ export function Dialogs() {
     <>
       {keyWanted.value && <KeyDialog />}
       {d?.kind === 'confirm' && <ConfirmDialog confirm={d} />}
+      {d?.kind === 'behind' && <BehindDialog behind={d} />}
       {d?.kind === 'help' && <HelpDialog />}
       {d?.kind === 'shares' && <SharesDialog conversation={d.conversation} head={d.head} />}
       {imported.value && <ImportDialog imported={imported.value} />}

@@ -90,7 +90,7 @@ function Ending({ message, busy }: { message: Message; busy: boolean }) {
   return (
     <p class={`ending ${ending.kind}`}>
       <span>
-        {ending.kind === 'stopped' ? 'Stopped here.' : `The answer broke off here${ending.detail && `: ${ending.detail}`}.`} What came until then is kept.
+        {ending.kind === 'stopped' && !ending.detail ? 'Stopped here.' : `The answer broke off here${ending.detail && `: ${ending.detail}`}.`} What came until then is kept.
       </span>
       <button type="button" class="plain-button" disabled={busy} onClick={() => actions.regenerate(message)}>Try again</button>
     </p>

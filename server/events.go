@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/watch"
+)
+
+// A changeStream is an answer of server-sent events that tell what changes. Like
+// an eventStream it is written as they come. A reader that is slower than they are
+// is cut off, and can go on after the last event that it has.
+type changeStream struct {
+	request *Request
+	watch   *watch.Watch
+	follow  bool // wait for more than what was missed
+}
+
+func watchTenant(r *Request) (Answer, error) { return r.watch(uuid.Nil) }
+
+func watchConversation(r *Request) (Answer, error) {
+	id, err := r.ID("conversation_id")
+	if err != nil {
+		return nil, err
+	}
+	return r.watch(id)
+}
+
+func (r *Request) watch(conversationID uuid.UUID) (Answer, error) {
+	given, err := r.parameter()
+	if err != nil {
+		return nil, err
+	}
+	var last *int64
+	if given != nil {
+		id, err := strconv.ParseInt(*given, 10, 64)
+		if err != nil || id < 0 {
+			return nil, problemf(CodeInvalidParameter, lastEventID, "%q is no event's id. Send that of the last event you have, or none.", clip(*given))
+		}
+		last = &id
+	}
+	follow := true
+	if given := r.Query("follow"); given != nil {
+		if follow, err = strconv.ParseBool(*given); err != nil || *given != "true" && *given != "false" {
+			return nil, problemf(CodeInvalidParameter, "follow", "It is true or false.")
+		}
+	}
+	w, err := r.server.cfg.Changes.Watch(r.Context(), r.tenant, conversationID, last)
+	if err != nil {
+		return nil, err
+	}
+	return changeStream{r, w, follow}, nil
+}
+
+// Write writes events until the reader goes away, or the conversation.
+func (s changeStream) Write(w http.ResponseWriter) error {
+	defer s.watch.Close()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // as of an eventStream
+	w.WriteHeader(http.StatusOK)
+	connection := http.NewResponseController(w)
+	write := func(out []byte) error {
+		_, err := w.Write(out)
+		if err == nil {
+			err = connection.Flush()
+		}
+		if err != nil {
+			return readerGone(err)
+		}
+		return nil
+	}
+	if s.request.Method == http.MethodHead {
+		return nil
+	}
+	open := s.request.server.metrics.Watches
+	open.Inc()
+	defer open.Dec()
+	id, resumed := s.watch.Started()
+	if err := write(fmt.Appendf(nil, "id: %d\nevent: stream.started\ndata: {\"resumed\":%t}\n\n", id, resumed)); err != nil {
+		return err
+	}
+	if !s.follow {
+		return write(s.events(nil, s.watch.Missed()))
+	}
+	for {
+		changes, err := s.next()
+		if cause := (*expelled)(nil); errors.As(context.Cause(s.request.Context()), &cause) {
+			err = cause
+		} else if s.request.Context().Err() != nil {
+			return readerGone(err)
+		}
+		if err != nil {
+			p := toProblem(err)
+			s.request.note(err, p)
+			return write(nativeStream.Closed(nil, p))
+		}
+		out := s.events(nil, changes)
+		if len(changes) == 0 {
+			out = append(out, ": still here\n\n"...)
+		}
+		if err := write(out); err != nil || s.watch.Deleted(changes) {
+			return err
+		}
+	}
+}
+
+func (s changeStream) events(dst []byte, changes []tree.Change) []byte {
+	for _, c := range changes {
+		dst = fmt.Appendf(dst, "id: %d\nevent: %s\ndata: %s\n\n", s.watch.ID(c), c.Kind, c.AppendJSON(nil))
+	}
+	return dst
+}
+
+// next waits for changes, but not longer than the reader should wait for a sign of
+// life.
+func (s changeStream) next() ([]tree.Change, error) {
+	ctx, cancel := context.WithTimeout(s.request.Context(), s.request.server.cfg.Heartbeat)
+	defer cancel()
+	changes, err := s.watch.Next(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && s.request.Context().Err() == nil {
+		return nil, nil
+	}
+	return changes, err
+}
+
+// listReplies lists the replies that run in a conversation.
+func listReplies(r *Request) (Answer, error) {
+	id, err := r.ID("conversation_id")
+	if err != nil {
+		return nil, err
+	}
+	running, err := r.Replies().Running(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	return answerStruct(tree.Page[tree.RunningReply]{Data: running})
+}

@@ -1,0 +1,354 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A testServer is the part of a server that changes things and tells of it.
+type testServer struct {
+	hub   *Hub
+	store *tree.Store
+}
+
+func newServer(t *testing.T, pool *pgxpool.Pool, change func(*Config)) testServer {
+	t.Helper()
+	cfg := Config{Store: tree.New(pool), Signals: db.NewSignals(pool, "coppice_changes"), Poll: 20 * time.Millisecond}
+	if change != nil {
+		change(&cfg)
+	}
+	hub := New(cfg)
+	t.Cleanup(hub.Close)
+	return testServer{hub, tree.New(pool, tree.WithChangeHook(hub.Changed))}
+}
+
+func silent(c *Config) { c.Signals = nil }
+
+// collect reads a Watch until it has n changes.
+func collect(t *testing.T, w *Watch, n int) (all []tree.Change) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for len(all) < n {
+		came, err := w.Next(ctx)
+		if err != nil {
+			t.Fatalf("after %d of %d changes: %v", len(all), n, err)
+		}
+		all = append(all, came...)
+	}
+	return all
+}
+
+func (s testServer) watch(t *testing.T, tenant string, conversation uuid.UUID, last *int64) *Watch {
+	t.Helper()
+	w, err := s.hub.Watch(t.Context(), tenant, conversation, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func user(text string) tree.NewMessage {
+	body, _ := json.Marshal(map[string]string{"role": "user", "content": text})
+	return tree.NewMessage{Body: body}
+}
+
+// everything makes a change of each kind, and returns what is to be told of it.
+func everything(t *testing.T, s *tree.Store) (told []string) {
+	t.Helper()
+	ctx := t.Context()
+	tell := func(kind tree.ChangeKind, message, parent, head uuid.UUID, n int) {
+		told = append(told, fmt.Sprint(kind, message, parent, head, n))
+	}
+	none := uuid.Nil
+	c, _, err := s.CreateConversation(ctx, tree.NewConversation{Title: "Woods"})
+	must[int](t)(0, err)
+	tell(tree.ConversationCreated, none, none, none, 0)
+	first, _, err := s.Append(ctx, c.ID, uuid.Nil, user("What is a coppice?"))
+	must[int](t)(0, err)
+	tell(tree.MessagesAppended, first.ID, none, first.ID, 1)
+	chain, _, err := s.AppendChain(ctx, c.ID, first.ID, []tree.NewMessage{user("a"), user("b")})
+	must[int](t)(0, err)
+	tell(tree.MessagesAppended, chain[1].ID, first.ID, chain[1].ID, 2)
+	aside, _, err := s.Append(ctx, c.ID, first.ID, user("another"), tree.KeepHead())
+	must[int](t)(0, err)
+	tell(tree.MessagesAppended, aside.ID, first.ID, chain[1].ID, 1)
+	title := "Coppices"
+	must[tree.Conversation](t)(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))
+	tell(tree.HeadMoved, aside.ID, none, aside.ID, 0)
+	tell(tree.ConversationUpdated, none, none, aside.ID, 0)
+	must[tree.Conversation](t)(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID})) // nothing new
+	summary := must[tree.Summary](t)(s.AddSummary(ctx, c.ID, tree.NewSummary{
+		AnchorID: chain[1].ID, Body: json.RawMessage(`{"role":"user","content":"a summary"}`), Range: tree.SummaryRange{LastSummarizedID: chain[0].ID, Model: "m"},
+	}))
+	tell(tree.SummaryCreated, summary.ID, chain[1].ID, aside.ID, 0)
+	must[tree.Pruned](t)(s.Prune(ctx, c.ID, summary.ID))
+	tell(tree.SummaryDeleted, summary.ID, chain[1].ID, aside.ID, 0)
+	reply := uuid.Must(uuid.NewV7())
+	checkpoint := tree.Checkpoint{ConversationID: c.ID, MessageID: reply, ParentID: chain[1].ID, ServerID: "a", Model: "m"}
+	must[int](t)(0, s.ClaimReply(ctx, checkpoint, nil, false))
+	tell(tree.ReplyRunning, reply, chain[1].ID, aside.ID, 0)
+	must[int](t)(0, s.EndReply(ctx, c.ID, reply, "a", nil))
+	tell(tree.ReplyEnded, reply, none, aside.ID, 0)
+	must[tree.Pruned](t)(s.Prune(ctx, c.ID, chain[0].ID))
+	tell(tree.MessagesPruned, chain[0].ID, first.ID, aside.ID, 2)
+	fork, _, err := s.Fork(ctx, c.ID, aside.ID, tree.NewConversation{})
+	must[int](t)(0, err)
+	tell(tree.ConversationCreated, none, none, fork.HeadID, 2)
+	must[int](t)(0, s.DeleteConversation(ctx, c.ID))
+	tell(tree.ConversationDeleted, none, none, aside.ID, 0)
+	imported := must[[]tree.Imported](t)(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))
+	tell(tree.ConversationImported, none, none, first.ID, 1)
+	must[[]tree.Imported](t)(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: imported[0].ConversationID}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))
+	return told
+}
+
+func lines(changes []tree.Change) (all []string) {
+	for _, c := range changes {
+		all = append(all, fmt.Sprint(c.Kind, c.MessageID, c.ParentID, c.HeadID, c.Messages))
+	}
+	return all
+}
+
+// TestEveryChangeIsTold makes every kind of change on one server. It is told there,
+// on another server that is sent signals, and on one that has none.
+func TestEveryChangeIsTold(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a, b, c := newServer(t, pool, nil), newServer(t, pool, nil), newServer(t, pool, silent)
+	var watches []*Watch
+	for _, s := range []testServer{a, b, c} {
+		watches = append(watches, s.watch(t, tree.DefaultTenant, uuid.Nil, nil))
+	}
+	want := everything(t, a.store)
+	for i, w := range watches {
+		got := collect(t, w, len(want))
+		// Those of two conversations may be told in another order.
+		if is, should := lines(got), slices.Clone(want); !slices.Equal(slices.Sorted(slices.Values(is)), slices.Sorted(slices.Values(should))) {
+			t.Errorf("server %d tells\n%s\nand not\n%s", i, strings.Join(is, "\n"), strings.Join(should, "\n"))
+		}
+		last := map[uuid.UUID]int64{}
+		for _, c := range got {
+			if before, ok := last[c.ConversationID]; ok && c.Sequence != before+1 {
+				t.Errorf("server %d tells %d after %d", i, c.Sequence, before)
+			}
+			last[c.ConversationID] = c.Sequence
+		}
+	}
+}
+
+// TestReadOnAfterAnyEvent holds that a Watch which goes on after an event gives
+// those after it: all of them, and of a conversation no others.
+func TestReadOnAfterAnyEvent(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a, b := newServer(t, pool, nil), newServer(t, pool, silent)
+	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
+	must[int](t)(0, err)
+	one, all := a.watch(t, tree.DefaultTenant, c.ID, nil), a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
+	const n = 12
+	for i := range n {
+		_, _, err := a.store.Append(t.Context(), c.ID, uuid.Nil, user(fmt.Sprint(i)))
+		must[int](t)(0, err)
+	}
+	of, ofAll := collect(t, one, n), collect(t, all, n)
+	first, _ := one.Started()
+	for i := range n + 1 {
+		last := first
+		if i > 0 {
+			last = one.ID(of[i-1])
+		}
+		w := b.watch(t, tree.DefaultTenant, c.ID, &last)
+		if id, resumed := w.Started(); id != last || !resumed {
+			t.Errorf("after %d: %d, %v", last, id, resumed)
+		}
+		if got := w.Missed(); !slices.Equal(got, of[i:]) {
+			t.Errorf("after event %d: %v, not %v", i, got, of[i:])
+		}
+		w.Close()
+	}
+	last := all.ID(ofAll[n/2])
+	w := b.watch(t, tree.DefaultTenant, uuid.Nil, &last)
+	got := w.Missed()
+	for _, c := range ofAll[n/2:] {
+		if !slices.Contains(got, c) {
+			t.Errorf("%v is missing after a tenant's stream was read on", c)
+		}
+	}
+	// And then what is new, once.
+	m, _, err := b.store.Append(t.Context(), c.ID, uuid.Nil, user("new"))
+	must[int](t)(0, err)
+	if next := collect(t, w, 1); len(next) != 1 || next[0].MessageID != m.ID {
+		t.Errorf("%v", next)
+	}
+}
+
+// TestCannotReadOn holds that a Watch says so where it can't go on after an event.
+func TestCannotReadOn(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a := newServer(t, pool, silent)
+	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
+	must[int](t)(0, err)
+	count := must[int64](t)(a.store.ChangeCount(t.Context(), c.ID))
+	for range 3 {
+		_, _, err := a.store.Append(t.Context(), c.ID, uuid.Nil, user("x"))
+		must[int](t)(0, err)
+	}
+	must[int](t)(0, second(pool.Exec(t.Context(), "delete from changes where sequence = $1", count+1)))
+	old, new, future := count, count+1, count+100
+	hours, tomorrow := time.Now().Add(-2*time.Hour).UnixMicro(), time.Now().Add(24*time.Hour).UnixMicro()
+	for _, try := range []struct {
+		conversation uuid.UUID
+		last         *int64
+		resumed      bool
+	}{{c.ID, nil, false}, {c.ID, &old, false}, {c.ID, &new, true}, {c.ID, &future, false}, {uuid.Nil, nil, false}, {uuid.Nil, &hours, false}, {uuid.Nil, &tomorrow, false}} {
+		w := a.watch(t, tree.DefaultTenant, try.conversation, try.last)
+		if _, resumed := w.Started(); resumed != try.resumed {
+			t.Errorf("%v: resumed is %v", try, resumed)
+		}
+		if missed := w.Missed(); !try.resumed && len(missed) > 0 {
+			t.Errorf("%v: %v is told as new", try, missed)
+		}
+	}
+	if _, err := a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.New(), nil); !errors.Is(err, fault.NotFound) {
+		t.Errorf("an absent conversation: %v", err)
+	}
+	if _, err := a.hub.Watch(t.Context(), "acme", c.ID, nil); !errors.Is(err, fault.NotFound) {
+		t.Errorf("another tenant's: %v", err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestTenantsAreApart holds that no Watch tells of another tenant's conversation,
+// even of one that has the id of one's own that was deleted.
+func TestTenantsAreApart(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a, b := newServer(t, pool, nil), newServer(t, pool, silent)
+	acme, other := a.store.ForTenant("acme"), a.store.ForTenant("other")
+	id := uuid.New()
+	_, _, err := acme.CreateConversation(t.Context(), tree.NewConversation{ID: id})
+	must[int](t)(0, err)
+	first := must[int64](t)(acme.ChangeCount(t.Context(), id))
+	var own, all []*Watch
+	for _, s := range []testServer{a, b} {
+		own, all = append(own, s.watch(t, "acme", id, nil)), append(all, s.watch(t, "acme", uuid.Nil, nil))
+	}
+	must[int](t)(0, acme.DeleteConversation(t.Context(), id))
+	_, _, err = other.CreateConversation(t.Context(), tree.NewConversation{ID: id})
+	must[int](t)(0, err)
+	_, _, err = other.Append(t.Context(), id, uuid.Nil, user("secret"))
+	must[int](t)(0, err)
+	last, _, err := acme.CreateConversation(t.Context(), tree.NewConversation{})
+	must[int](t)(0, err)
+	for i := range own {
+		if got := collect(t, own[i], 1); len(got) != 1 || got[0].Kind != tree.ConversationDeleted || !own[i].Deleted(got) {
+			t.Errorf("%v", got)
+		}
+		for _, c := range collect(t, all[i], 2) {
+			if c.TenantID != "acme" || c.Kind == tree.MessagesAppended {
+				t.Errorf("%v", c)
+			}
+		}
+		if more := slices.Concat(own[i].Missed(), all[i].Missed()); len(more) > 0 {
+			t.Errorf("%v", more)
+		}
+	}
+	// The new owner can't read on after the old owner's events.
+	w := a.watch(t, "other", id, &first)
+	if _, resumed := w.Started(); resumed || len(w.Missed()) > 0 {
+		t.Error("the changes of the conversation before are told")
+	}
+	_ = last
+}
+
+// TestConcurrentWriters has many write to few conversations by two servers: each
+// Watch gets every change once, in order, without a gap.
+func TestConcurrentWriters(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(8))
+	a, b := newServer(t, pool, nil), newServer(t, pool, nil)
+	var ids []uuid.UUID
+	for range 3 {
+		c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
+		must[int](t)(0, err)
+		ids = append(ids, c.ID)
+	}
+	watches := []*Watch{a.watch(t, tree.DefaultTenant, uuid.Nil, nil), b.watch(t, tree.DefaultTenant, uuid.Nil, nil)}
+	const writers, each = 6, 20
+	var done sync.WaitGroup
+	for n := range writers {
+		done.Go(func() {
+			for i := range each {
+				s := []testServer{a, b}[n%2]
+				if _, _, err := s.store.Append(t.Context(), ids[(n+i)%len(ids)], uuid.Nil, user(fmt.Sprint(n, i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	for i, w := range watches {
+		last := map[uuid.UUID]int64{}
+		for _, c := range collect(t, w, writers*each) {
+			if before, ok := last[c.ConversationID]; ok && c.Sequence != before+1 {
+				t.Errorf("server %d tells %d after %d", i, c.Sequence, before)
+			}
+			last[c.ConversationID] = c.Sequence
+		}
+		if more := w.Missed(); len(more) > 0 {
+			t.Errorf("server %d tells %d changes more", i, len(more))
+		}
+	}
+}
+
+// TestNothingIsToldOfWhatIsRolledBack holds that a change is there with its commit.
+func TestNothingIsToldOfWhatIsRolledBack(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a := newServer(t, pool, silent)
+	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
+	must[int](t)(0, err)
+	w := a.watch(t, tree.DefaultTenant, c.ID, nil)
+	tx, err := pool.Begin(t.Context())
+	must[int](t)(0, err)
+	_, _, err = tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("never"))
+	must[int](t)(0, err)
+	must[int](t)(0, tx.Rollback(t.Context()))
+	tx, err = pool.Begin(t.Context())
+	must[int](t)(0, err)
+	m, _, err := tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("once"))
+	must[int](t)(0, err)
+	must[int](t)(0, tx.Commit(t.Context()))
+	if got := collect(t, w, 1); len(got) != 1 || got[0].MessageID != m.ID {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,52 @@
+// What changes on the server, read from a stream of server-sent events.
+import { createParser } from 'eventsource-parser'
+import type { components } from './openapi'
+import { call, send } from './http'
+
+type Schemas = components['schemas']
+
+export type Change = Schemas['Change']
+export type RunningReply = Schemas['RunningReply']
+
+export type ChangeEvent =
+  | { type: 'stream.started'; data: Schemas['StreamStarted'] }
+  | { type: 'stream.closed'; data: Schemas['Problem'] }
+  | {
+      type:
+        | 'conversation.created' | 'conversation.imported' | 'conversation.updated' | 'conversation.deleted' | 'head.moved'
+        | 'messages.appended' | 'messages.pruned' | 'summary.created' | 'summary.deleted' | 'reply.running' | 'reply.ended'
+      data: Change
+    }
+
+export interface Received {
+  id: string | null
+  event: ChangeEvent
+}
+
+/** watch gives what changes in all conversations, from after an event on, until the connection ends. */
+export async function* watch(lastEvent: string | null, signal: AbortSignal): AsyncGenerator<Received> {
+  const response = await send('GET', '/v1/events', {
+    headers: { Accept: 'text/event-stream', ...(lastEvent !== null && { 'Last-Event-ID': lastEvent }) }, signal,
+  })
+  let ready: Received[] = []
+  const parser = createParser({
+    onEvent: ({ id, event, data }) => ready.push({ id: id ?? null, event: { type: event, data: JSON.parse(data) as unknown } as ChangeEvent }),
+  })
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      parser.feed(value)
+      const batch = ready
+      ready = []
+      yield* batch
+    }
+  } finally {
+    reader.cancel().catch(() => {}) // it may be cut off already
+  }
+}
+
+/** runningReplies gives the replies that run in a conversation, whoever asked for them. */
+export const runningReplies = (conversation: string) =>
+  call<Schemas['RunningReplyList']>('GET', `/v1/conversations/${conversation}/replies`).then(list => list.data)

@@ -1,0 +1,153 @@
+// What others change, in other tabs, browsers and programs. The server tells what
+// changed and where, and the page reads it again where it shows it. A page that
+// nobody looks at doesn't listen: a browser has few connections to a server.
+import { effect, signal, untracked } from '@preact/signals'
+import { getConversation } from '../api/coppice'
+import { runningReplies, watch, type Change, type ChangeEvent } from '../api/changes'
+import { keyWanted, Problem, reachable } from '../api/http'
+import * as branch from './branch'
+import * as list from './conversations'
+import * as messages from './messages'
+import * as replies from './replies'
+import * as tree from './tree'
+
+/** behind is the shown head, and the message that somebody else put below it. */
+export const behind = signal<{ head: string; message: string } | null>(null)
+
+/** isBehind tells whether somebody else went on below the shown head. */
+export const isBehind = () => behind.value !== null && behind.value.head === branch.head.value
+
+const hiddenFor = 30_000
+
+let lastEvent: string | null = null
+let abort = new AbortController()
+
+/** listen reads what changes, across broken connections. */
+async function listen() {
+  for (let wait = 500; ; ) {
+    await until(() => !document.hidden && reachable.peek() && !keyWanted.peek())
+    abort = new AbortController()
+    try {
+      for await (const { id, event } of watch(lastEvent, abort.signal)) {
+        wait = 500
+        if (id !== null) lastEvent = id
+        take(event)
+      }
+    } catch (error) {
+      if (error instanceof Problem && error.status === 404) return // a server of an older version
+      if (error instanceof Problem) lastEvent = null
+    }
+    await new Promise(done => setTimeout(done, wait))
+    wait = Math.min(wait * 2, 15_000)
+  }
+}
+
+async function until(holds: () => boolean) {
+  while (!holds()) await new Promise(done => setTimeout(done, 250))
+}
+
+function take(event: ChangeEvent) {
+  switch (event.type) {
+    case 'stream.started':
+      if (!event.data.resumed && begun) readAgain()
+      begun = true
+      return
+    case 'stream.closed':
+      return
+    default:
+      if (event.data?.conversation_id) changed(event.type, event.data)
+  }
+}
+
+/** begun is false until the first stream: what the page shows then was just read. */
+let begun = false
+
+function readAgain() {
+  void list.refresh()
+  void branch.refresh()
+  const open = branch.conversation.peek()
+  if (open) void joinAll(open.id)
+}
+
+/** own tells whether the page made a change itself, or knows of it already. */
+function own(type: ChangeEvent['type'], c: Change): boolean {
+  const known = (id: string) => messages.has(id) || (tree.forest.peek()?.byId.has(id) ?? false)
+  const mine = (id: string) => replies.live.peek().some(l => l.ask.id === id || l.ask.message?.id === id)
+  switch (type) {
+    case 'messages.appended':
+      return c.message_id !== null && (known(c.message_id) || mine(c.message_id))
+    case 'messages.pruned':
+    case 'summary.deleted':
+      return c.conversation_id === tree.forest.peek()?.conversation && !known(c.message_id!)
+    case 'head.moved':
+      return branch.conversation.peek()?.head_id === c.head_id
+    default:
+      return false
+  }
+}
+
+function changed(type: ChangeEvent['type'], c: Change) {
+  const id = c.conversation_id
+  const open = branch.conversation.peek()?.id === id
+  if (type === 'reply.running') {
+    if (open) replies.join(id, c.message_id!, c.parent_id!)
+    return
+  }
+  if (type === 'reply.ended' || own(type, c)) return
+  if (type === 'conversation.deleted') list.gone(id)
+  else stale.add(id)
+  if (open) {
+    shown = true
+    if (type === 'messages.appended' && c.parent_id !== null && c.parent_id === branch.head.peek()) behind.value = { head: c.parent_id, message: c.message_id! }
+  }
+  if (!waiting) {
+    waiting = true
+    setTimeout(() => void bringAlong(), 100)
+  }
+}
+
+/** stale are conversations to be read again for the list. */
+const stale = new Set<string>()
+let shown = false // whether the open one is to be read again
+let waiting = false
+
+const mostAlone = 5
+
+/** bringAlong reads again what changed within a tenth of a second. */
+async function bringAlong() {
+  const ids = [...stale]
+  const reread = shown
+  stale.clear()
+  shown = waiting = false
+  if (reread) void branch.refresh()
+  if (ids.length > mostAlone) return list.refresh()
+  for (const id of ids) {
+    const c = await getConversation(id).catch(() => null)
+    if (!c) continue
+    if (list.conversations.peek() !== null) list.changed(c)
+  }
+}
+
+/** joinAll follows the replies that run in a conversation. */
+async function joinAll(id: string) {
+  const running = await runningReplies(id).catch(() => [])
+  if (branch.conversation.peek()?.id !== id) return
+  for (const r of running) replies.join(id, r.message_id, r.parent_id)
+}
+
+/** start listens, and follows the replies that run in a conversation that is opened. */
+export function start() {
+  void listen()
+  let hidden: ReturnType<typeof setTimeout> | undefined
+  document.addEventListener('visibilitychange', () => {
+    clearTimeout(hidden)
+    if (document.hidden) hidden = setTimeout(() => abort.abort(), hiddenFor)
+  })
+  let before: string | undefined
+  effect(() => {
+    const id = branch.path.value ? branch.conversation.value?.id : undefined
+    if (id === before) return
+    before = id
+    if (id !== undefined) untracked(() => void joinAll(id))
+  })
+}

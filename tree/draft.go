@@ -15,8 +15,9 @@ import (
 type draft struct {
 	NewMessage
 	*chat.Message
-	tokenCount int
-	search     pgtype.Text
+	tokenCount  int
+	search      pgtype.Text
+	attachments []chat.Attachment // that the parts name
 }
 
 func (s *Store) draft(m NewMessage) (*draft, error) {
@@ -37,8 +38,14 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 		m.CreatedAt = now()
 	}
 	m.CreatedAt = stamp(m.CreatedAt)
+	attachments := said.Attachments()
+	if err := checkAttachments(attachments); err != nil {
+		return nil, err
+	}
 	text, ok := searchText(said)
-	return &draft{NewMessage: m, Message: said, tokenCount: costOf(said, s.counter), search: pgtype.Text{String: text, Valid: ok}}, nil
+	return &draft{
+		NewMessage: m, Message: said, tokenCount: costOf(said, s.counter, nil), search: pgtype.Text{String: text, Valid: ok}, attachments: attachments,
+	}, nil
 }
 
 // same tells whether the stored node says what the draft says. Times are left

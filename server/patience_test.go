@@ -163,6 +163,7 @@ func TestStalledBodySaysWhy(t *testing.T) {
 		appendPath:  `{"parent_id":null`,
 		replyPathOf: `{"model":"a"`,
 		conversationPathOf + "/branches/active/compactions": `{`,
+		"/v1/attachments":            `half a text`,
 		"/v1/imports":                `[{"role":"user","content":"x"}`,
 		"/v1/imports?format=coppice": sound,
 	} {

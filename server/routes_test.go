@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -147,6 +148,10 @@ var writes = []scenario{
 		want: []string{`"remade_id":"{{c.summary}}"`, `"instructions":"Keep the trees."`, `"outcome":"no_gain"`}},
 	{name: "remake a summary", method: "POST", path: "/v1/conversations/{{remade}}/summaries/{{remade.summary}}/remake", status: 201,
 		want: []string{`"trigger":"request","outcome":"saved"`, `"remade_id":"{{remade.summary}}"`, `"prior_summary_id":null`, "Location: /v1/conversations/{{remade}}/summaries/"}},
+	{name: "attach a text", method: "POST", path: "/v1/attachments?name=notes.txt", status: 201, header: map[string]string{"Content-Type": "text/html"}, body: "<b>x</b>",
+		want: []string{`"media_type":"text/plain; charset=utf-8","name":"notes.txt","size":8,"width":0,"height":0`, `"part":{"type":"file","file":{"file_id":"coppice:attachment/`, "Location: /v1/attachments/"}},
+	{name: "get an attachment", method: "GET", path: fmt.Sprintf("/v1/attachments/%x", sha256.Sum256(plantedFile("c"))), status: 200,
+		want: []string{"A file of c.", "Content-Type: text/plain; charset=utf-8", "Content-Disposition: attachment; filename=c.txt", "X-Content-Type-Options: nosniff", "Content-Security-Policy: default-src 'none'; sandbox"}},
 	{name: "import", method: "POST", path: "/v1/imports", status: 200, header: map[string]string{"Content-Type": "application/octet-stream"},
 		body: `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}`,
 		want: []string{`"format":"messages"`, `"conversations":1`, `"messages":2`, `"added":2`, `"notes":[]`}},

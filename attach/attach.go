@@ -5,7 +5,6 @@ package attach
 
 import (
 	"bytes"
-	"context"
 	"image"
 	_ "image/gif"  // registers the decoder
 	_ "image/jpeg" // registers the decoder
@@ -18,8 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// MaxText is how much of a file's text a model reads, in bytes. A text file may
-// not have more. The text of a PDF is cut there, with a mark.
+// MaxText is how many bytes a text file may have.
 const MaxText = 1 << 20
 
 // MaxName is the largest number of characters in a name.
@@ -48,15 +46,12 @@ func Shown(mediaType string) bool {
 
 // Read finds out what an attachment is. Its errors are of kind fault.Invalid, or
 // fault.TooLarge.
-func Read(ctx context.Context, data []byte) (Content, error) {
+func Read(data []byte) (Content, error) {
 	switch kind := http.DetectContentType(data); {
 	case len(data) == 0:
 		return Content{}, fault.New(fault.Invalid, "empty_file", "", "The file has nothing in it.")
 	case Shown(kind):
 		return readImage(kind, data)
-	case kind == "application/pdf":
-		text, err := pdfText(ctx, data)
-		return Content{MediaType: kind, Text: text}, err
 	default:
 		return readText(data)
 	}
@@ -98,7 +93,7 @@ func readText(data []byte) (Content, error) {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable):
 		return Content{}, fault.New(fault.Invalid, "unsupported_attachment", "",
-			"The file is none that a model can read here. Send a picture (PNG, JPEG, GIF or WebP), a PDF, or text in UTF-8.")
+			"The file is none that a model can read here. Send a picture (PNG, JPEG, GIF or WebP), or text in UTF-8.")
 	case len(text) > MaxText:
 		return Content{}, fault.New(fault.TooLarge, "attachment_too_large", "", "The text has %d bytes, and %d is the most. Send the part of it that matters.", len(text), MaxText)
 	}

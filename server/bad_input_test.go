@@ -229,7 +229,7 @@ var badRequests = []badInput{
 	// Files.
 	{name: "export in an empty format", method: "GET", path: conversationPathOf + "/export?format=", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl or markdown"}},
 	{name: "attach nothing", method: "POST", path: "/v1/attachments", header: octets, status: 400, code: CodeEmptyFile},
-	{name: "attach a program", method: "POST", path: "/v1/attachments", body: "\x7fELF\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"PNG", "PDF"}},
+	{name: "attach a program", method: "POST", path: "/v1/attachments", body: "\x7fELF\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"PNG", "UTF-8"}},
 	{name: "attach half a picture", method: "POST", path: "/v1/attachments", body: "\x89PNG\r\n\x1a\n\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"damaged"}},
 	{name: "attach a form", method: "POST", path: "/v1/attachments", body: "--x--", header: map[string]string{"Content-Type": "multipart/form-data; boundary=x"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "attach what is too large", method: "POST", path: "/v1/attachments", body: strings.Repeat("x", 1<<20+1), header: octets, status: 413, code: CodeAttachmentTooLarge},

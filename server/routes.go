@@ -47,7 +47,7 @@ var native = []Route{
 
 	{"GET", "/v1/conversations/{conversation_id}/branches", 0, "limit cursor", "", noBody, listBranches},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/transcript", 0, "limit cursor", "", noBody, getTranscript},
-	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall model attachments", "", noBody, getContext},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall attachments model", "", noBody, getContext},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/explain", 0, "", "", noBody, explainBranch},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/recall", Searches, "query limit max_tokens scope", "", noBody, recallBranch},
 

@@ -86,7 +86,7 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 	if !isNoRows(err) {
 		return s.fromAttachment(db.ListAttachmentsRow{Hash: hash[:], MediaType: there.MediaType, Name: there.Name, Size: there.Size, Width: there.Width, Height: there.Height, Tokens: there.Tokens}), false, err
 	}
-	content, err := attach.Read(ctx, data)
+	content, err := attach.Read(data)
 	if err != nil {
 		return a, false, err
 	}

@@ -1,5 +1,7 @@
 // Where the next message is written.
 import { useLayoutEffect, useRef } from 'preact/hooks'
+import { take, waiting } from '../attachments/store'
+import { onPaste, PickButton, Tray } from '../attachments/Tray'
 import * as actions from '../state/actions'
 import { conversation, headOf, path, problem } from '../state/branch'
 import { gone } from '../state/connection'
@@ -30,9 +32,11 @@ export function Composer() {
 
   const send = () => {
     const text = draft.peek()
-    if (!text.trim() || busy || problem.peek()) return
+    if ((!text.trim() && waiting.peek().length === 0) || busy || problem.peek()) return
+    const content = take(text)
+    if (content === null) return
     draft.value = ''
-    actions.send(text).catch((error: unknown) => {
+    actions.send(text, content).catch((error: unknown) => {
       draft.value ||= text
       failed('The message was not sent')(error)
     })
@@ -45,12 +49,14 @@ export function Composer() {
   }
   return (
     <form
-      class="composer"
+      class="composer" onPaste={onPaste}
       onSubmit={event => {
         event.preventDefault()
         send()
       }}
     >
+      <Tray />
+      <PickButton />
       <GrowingField
         field={field} label="Message" value={draft.value} placeholder={gone.value ? 'Message… (it is kept until the server is back)' : 'Message…'}
         onInput={text => (draft.value = text)} onKeyDown={onKeyDown}
@@ -61,7 +67,7 @@ export function Composer() {
           <Icon name="stop" />
         </button>
       ) : (
-        <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!draft.value.trim()}>
+        <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!draft.value.trim() && waiting.value.length === 0}>
           <Icon name="send" />
         </button>
       )}

@@ -87,7 +87,7 @@ func TestAttachmentsNeverRun(t *testing.T) {
 			Hash      string
 			MediaType string `json:"media_type"`
 		}
-		a.must(201, &made, request{method: "POST", path: "/v1/attachments?name=..%2F..%2Fa%22;X=y.html", body: evil, header: map[string]string{"Content-Type": "text/html"}})
+		a.must(201, &made, request{method: "POST", path: "/v1/attachments?name=..%2F..%2Fa%22%3BX=y.html", body: evil, header: map[string]string{"Content-Type": "text/html"}})
 		res := a.must(200, nil, request{method: "GET", path: "/v1/attachments/" + made.Hash})
 		h := res.Header
 		if string(res.body) != evil || h.Get("Content-Type") != "text/plain; charset=utf-8" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment;") ||

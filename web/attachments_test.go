@@ -52,7 +52,7 @@ func TestAttach(t *testing.T) {
 	for _, look := range []struct {
 		name    string
 		options []option
-	}{{"light", nil}, {"dark", []option{dark}}, {"narrow", []option{size(390, 844), touch}}} {
+	}{{"light", nil}, {"dark", []option{dark}}, {"narrow", []option{size(390, 844)}}} {
 		b := newTab(t, s, "/", look.options...)
 		b.shows("A conversation is a tree.")
 		picture := base64.StdEncoding.EncodeToString(treePicture(t))

@@ -47,8 +47,9 @@ var arrows = map[string][]string{
 	"transfer/format/*":   {"chat", "fault", "transfer/format", "transfer/format/messages", "tree"},
 	"transfer/formattest": {"chat", "fault", "transfer", "transfer/format", "transfer/mend", "tree"},
 	"transfer/mend":       {"chat", "fault", "transfer/format", "tree"},
-	"tree":                {"chat", "db", "fault", "tokens"},
+	"tree":                {"attach", "chat", "db", "fault", "tokens"},
 	"watch":               {"fault", "tree"},
+	"attach":              {"fault"},
 	"keys":                {"db", "fault"},
 	"tokens":              {},
 	"fault":               {}, // a leaf: everything may import it

@@ -268,6 +268,42 @@ create table changes (
 -- A tenant's changes from a time on.
 create index changes_recent on changes (tenant_id, at);
 
+-- Pictures and files that messages name, each once in a tenant, by its content.
+-- On Citus it is distributed by tenant_id.
+create table attachments (
+    tenant_id   text        not null,  -- whose it is
+    hash        bytea       not null,  -- SHA-256 of bytes
+    media_type  text        not null,  -- as the bytes say, whatever the upload said
+    name        text        not null,  -- of the file that was uploaded first; a message may call it something else
+    size        integer     not null,  -- of bytes
+    width       integer     not null,  -- of a picture in pixels, 0 of a file
+    height      integer     not null,  -- of a picture in pixels, 0 of a file
+    tokens      integer     not null,  -- of a file's text; 0 of a picture, whose tokens follow from its pixels
+    said        text        not null,  -- what a model reads of a file, '' of a picture
+    bytes       bytea       not null,  -- as they came
+    uploaded_at timestamptz not null,  -- last; what no message names is deleted some time after
+
+    primary key (tenant_id, hash)
+);
+
+-- Compression would cost time and save nothing: pictures and PDFs are compressed.
+alter table attachments alter column bytes set storage external;
+
+-- Which messages name which attachments. It may name one that isn't there,
+-- because a file of an import can lack it.
+create table attachment_uses (
+    conversation_id uuid  not null,  -- whose message it is
+    message_id      uuid  not null,  -- that names it
+    hash            bytea not null,  -- of the attachment
+    tenant_id       text  not null,  -- of the conversation
+
+    primary key (conversation_id, message_id, hash),
+    constraint attachment_uses_message foreign key (conversation_id, message_id) references nodes (conversation_id, id) on delete cascade
+);
+
+-- Whether a message names an attachment still.
+create index attachment_uses_hash on attachment_uses (tenant_id, hash);
+
 -- Keys that clients show. Only their hashes are stored.
 create table api_keys (
     id           uuid        primary key,  -- names the key where it is listed or revoked

@@ -37,6 +37,9 @@ func (p Part) word() string {
 		} `json:"file"`
 	}
 	_ = json.Unmarshal(p.Raw, &about) // what can't be read says nothing
+	if named, ok := p.Attachment(); ok && named.Image && named.Name != "" {
+		return "[image " + named.Name + "]"
+	}
 	switch {
 	case strings.HasPrefix(about.ImageURL.URL, "http"):
 		return "[image " + about.ImageURL.URL + "]"

@@ -20,6 +20,20 @@ type ApiKey struct {
 	RevokedAt  pgtype.Timestamptz
 }
 
+type Attachment struct {
+	TenantID   string
+	Hash       []byte
+	MediaType  string
+	Name       string
+	Size       int32
+	Width      int32
+	Height     int32
+	Tokens     int32
+	Said       string
+	Bytes      []byte
+	UploadedAt time.Time
+}
+
 type Change struct {
 	ConversationID pgtype.UUID
 	Sequence       int64

@@ -229,6 +229,9 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 	if err != nil {
 		return s.conclude(ctx, r, a, llm.Response{}, err)
 	}
+	if messages, err = s.contexts.WithAttachments(ctx, messages); err != nil {
+		return s.conclude(ctx, r, a, llm.Response{}, err)
+	}
 	a.context.Messages = nil
 	if a.instructions != nil {
 		messages = slices.Insert(messages, 0, a.instructions)

@@ -229,6 +229,16 @@ var badRequests = []badInput{
 
 	// Files.
 	{name: "export in an empty format", method: "GET", path: conversationPathOf + "/export?format=", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl or markdown"}},
+	{name: "attach nothing", method: "POST", path: "/v1/attachments", header: octets, status: 400, code: CodeEmptyFile},
+	{name: "attach a program", method: "POST", path: "/v1/attachments", body: "\x7fELF\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"PNG", "UTF-8"}},
+	{name: "attach half a picture", method: "POST", path: "/v1/attachments", body: "\x89PNG\r\n\x1a\n\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"damaged"}},
+	{name: "attach a form", method: "POST", path: "/v1/attachments", body: "--x--", header: map[string]string{"Content-Type": "multipart/form-data; boundary=x"}, status: 415, code: CodeUnsupportedMediaType},
+	{name: "attach what is too large", method: "POST", path: "/v1/attachments", body: strings.Repeat("x", 1<<20+1), header: octets, status: 413, code: CodeAttachmentTooLarge},
+	{name: "get no attachment", method: "GET", path: "/v1/attachments/" + strings.Repeat("0", 64), status: 404, code: CodeAttachmentNotFound},
+	{name: "get an attachment of no hash", method: "GET", path: "/v1/attachments/a", status: 404, code: CodeAttachmentNotFound},
+	{name: "name no attachment", method: "POST", path: appendPath, body: `{"parent_id":null,"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/` + strings.Repeat("0", 64) + `"}}]}`, status: 404, code: CodeAttachmentNotFound, field: "content", detail: []string{"/v1/attachments"}},
+	{name: "name an attachment oddly", method: "POST", path: appendPath, body: `{"parent_id":null,"role":"user","content":[{"type":"image_url","image_url":{"url":"coppice:attachment/x"}}]}`, status: 400, code: CodeInvalidAttachment, field: "content"},
+	{name: "show attachments somehow", method: "GET", path: conversationPathOf + "/branches/active/context?attachments=all", status: 400, code: CodeInvalidParameter, field: "attachments"},
 	{name: "import what is compressed", method: "POST", path: "/v1/imports", body: "\x1f\x8b", header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}, status: 415, code: CodeUnsupportedMediaType, field: "Content-Encoding", detail: []string{"Content-Encoding"}},
 	{name: "append what is compressed", method: "POST", path: appendPath, body: "\x1f\x8b", header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}, status: 415, code: CodeUnsupportedMediaType, field: "Content-Encoding", detail: []string{"Content-Encoding"}},
 	{name: "export in no format", method: "GET", path: conversationPathOf + "/export?format=pdf", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl or markdown"}},

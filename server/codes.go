@@ -6,6 +6,9 @@ type Code string
 
 const (
 	CodeAnswerTooLong         Code = "answer_too_long"
+	CodeAttachmentNotFound    Code = "attachment_not_found"
+	CodeAttachmentTooLarge    Code = "attachment_too_large"
+	CodeAttachmentsFull       Code = "attachments_full"
 	CodeBodyTooLarge          Code = "body_too_large"
 	CodeChainTooLong          Code = "chain_too_long"
 	CodeChangedMeanwhile      Code = "changed_meanwhile"
@@ -25,6 +28,7 @@ const (
 	CodeIDConflict            Code = "id_conflict"
 	CodeIncompleteBody        Code = "incomplete_body"
 	CodeInternalError         Code = "internal_error"
+	CodeInvalidAttachment     Code = "invalid_attachment"
 	CodeInvalidCharacter      Code = "invalid_character"
 	CodeInvalidContent        Code = "invalid_content"
 	CodeInvalidCursor         Code = "invalid_cursor"
@@ -94,6 +98,7 @@ const (
 	CodeUnknownFormat         Code = "unknown_format"
 	CodeUnknownModel          Code = "unknown_model"
 	CodeUnknownParameter      Code = "unknown_parameter"
+	CodeUnsupportedAttachment Code = "unsupported_attachment"
 	CodeUnsupportedMediaType  Code = "unsupported_media_type"
 	CodeWrongType             Code = "wrong_type"
 )

@@ -23,7 +23,20 @@ func getContext(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	names := false
+	switch given := r.Query("attachments"); deref(given) {
+	case "names":
+		names = true
+	case "data":
+	default:
+		if given != nil {
+			return nil, problemf(CodeInvalidParameter, "attachments", "It must be data or names.")
+		}
+	}
 	c, err := r.Contexts().Context(r.Context(), id, head, w)
+	if err == nil && !names {
+		c.Messages, err = r.Contexts().WithAttachments(r.Context(), c.Messages)
+	}
 	if err != nil {
 		return nil, err
 	}

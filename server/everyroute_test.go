@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,11 +49,13 @@ var visits = map[string][]visit{
 		{status: 201, body: `{"title":"(text)"}`},
 		{status: 409, body: `{"id":"(c)"}`, takes: true},
 	},
-	"getTree":       {{status: 200}, {status: 200, query: "preview=200"}},
-	"listBranches":  {{status: 200}},
-	"getTranscript": {{status: 200}, {status: 200, head: "active"}},
-	"getContext":    {{status: 200}, {status: 200, head: "active", query: "max_context_tokens=9000"}},
-	"explainBranch": {{status: 200}, {status: 200, head: "active"}},
+	"createAttachment": {{status: 201, file: true, query: "name=(text)", body: "The text of (new): (text)", nothing: true}},
+	"getAttachment":    {{status: 200}},
+	"getTree":          {{status: 200}, {status: 200, query: "preview=200"}},
+	"listBranches":     {{status: 200}},
+	"getTranscript":    {{status: 200}, {status: 200, head: "active"}},
+	"getContext":       {{status: 200}, {status: 200, head: "active", query: "max_context_tokens=9000&attachments=names"}},
+	"explainBranch":    {{status: 200}, {status: 200, head: "active"}},
 	"recallBranch": {
 		{status: 200, query: "query=(text)"}, {status: 200, head: "active", query: "query=(text)&scope=branch"},
 		{status: 200, query: "query=(text)&scope=conversation"}, {status: 200, query: "query=(text)&scope=tenant"},
@@ -117,6 +120,7 @@ func (v visit) request(r specRoute, w whose, secret string) request {
 	out := request{method: r.method, header: map[string]string{}, path: strings.NewReplacer(
 		"{conversation_id}", named(w.conversation).String(), "{message_id}", named(w.messages+"."+message).String(),
 		"{summary_id}", named(w.messages+".summary").String(), "{share_id}", named(w.messages+".share").String(), "{token}", "cps_none", "{head_id}", replace(head),
+		"{hash}", fmt.Sprintf("%x", sha256.Sum256(plantedFile(w.conversation))),
 	).Replace(r.path)}
 	if v.query != "" {
 		out.path += "?" + replace(v.query)

@@ -267,7 +267,8 @@ func (a *testAPI) state() (digest string) {
 	const query = `select md5(concat(
 		(select string_agg(c::text, '|' order by c.id) from conversations c), '#',
 		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
-		(select string_agg(s::text, '|' order by s.conversation_id, s.id) from shares s)))`
+		(select string_agg(s::text, '|' order by s.conversation_id, s.id) from shares s), '#',
+		(select string_agg(a::text, '|' order by a.tenant_id, a.hash) from attachments a)))`
 	if err := a.pool.QueryRow(a.t.Context(), query).Scan(&digest); err != nil {
 		a.t.Fatal(err)
 	}
@@ -337,6 +338,9 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 			t.Fatalf("plant %s: %v", m.name, err)
 		}
 	}
+	if _, _, err := store.AddAttachment(ctx, conversation+".txt", plantedFile(conversation)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := store.AddSummary(ctx, id, tree.NewSummary{
 		ID: named(conversation + ".summary"), AnchorID: named(conversation + ".thanks"), Body: json.RawMessage(`{"role":"user","content":"Coppicing was explained."}`),
 		Range: tree.SummaryRange{LastSummarizedID: named(conversation + ".question"), Model: "test", KeptIDs: []uuid.UUID{named(conversation + ".question")}},
@@ -347,6 +351,9 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 		t.Fatal(err)
 	}
 }
+
+// plantedFile is the attachment that plant stores beside a conversation.
+func plantedFile(conversation string) []byte { return []byte("A file of " + conversation + ".") }
 
 // lockedBuffer is a log that handlers write and tests read.
 type lockedBuffer struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A keyring knows the keys in it without a database.
@@ -95,7 +96,7 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 		c.RequestTimeout, c.CompactionTimeout, c.Keys = 400*time.Millisecond, 400*time.Millisecond, ring
 		c.MaxImportBytes, c.FailureLimit = 20, -1
 		c.RateLimit, c.RateBurst = 1e-6, 1<<30
-	})
+	}, func(c *Config) { tree.WithLimits(tree.Limits{AttachmentBytes: 20})(c.Store) })
 	plant(t, a.store.ForTenant("own"), "c")
 	a.server.buckets.of(ring[limited].ID, time.Now()).SetBurst(0)
 	authorized := func(key string) string { return "Host: localhost\r\nAuthorization: Bearer " + key + "\r\n" }
@@ -167,6 +168,7 @@ func TestStalledBodySaysWhy(t *testing.T) {
 		appendPath:  `{"parent_id":null`,
 		replyPathOf: `{"model":"a"`,
 		conversationPathOf + "/branches/active/compactions": `{`,
+		"/v1/attachments":            `half a text`,
 		"/v1/imports":                `[{"role":"user","content":"x"}`,
 		"/v1/imports?format=coppice": sound,
 	} {

@@ -47,7 +47,7 @@ var native = []Route{
 
 	{"GET", "/v1/conversations/{conversation_id}/branches", 0, "limit cursor", "", noBody, listBranches},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/transcript", 0, "limit cursor", "", noBody, getTranscript},
-	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall model", "", noBody, getContext},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall attachments model", "", noBody, getContext},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/explain", 0, "", "", noBody, explainBranch},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/recall", Searches, "query limit max_tokens scope", "", noBody, recallBranch},
 
@@ -69,6 +69,9 @@ var native = []Route{
 
 	{"GET", "/v1/events", Streams | Watches, "follow", lastEventID, noBody, watchTenant},
 	{"GET", "/v1/conversations/{conversation_id}/events", Streams | Watches, "follow", lastEventID, noBody, watchConversation},
+
+	{"POST", "/v1/attachments", Streams | Uploads | Imports, "name", "", noBody, createAttachment},
+	{"GET", "/v1/attachments/{hash}", Streams | Reads, "", "", noBody, getAttachment},
 
 	{"GET", "/v1/models", 0, "", "", noBody, listModels},
 	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", "", noBody, search},

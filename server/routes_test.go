@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -42,6 +43,10 @@ var reads = []scenario{
 	{name: "message with siblings", method: "GET", path: conversationPathOf + "/messages/{{c.other}}", status: 200, want: []string{`"siblings":{"index":2,"count":3}`}},
 	{name: "message with a call", method: "GET", path: conversationPathOf + "/messages/{{c.call}}", status: 200, want: []string{`"tool_calls":[{"id":"call_1"`}},
 	{name: "root", method: "GET", path: conversationPathOf + "/messages/{{c.system}}", status: 200, want: []string{`"parent_id":null`, `"depth":0`}},
+	{name: "get an attachment", method: "GET", path: fmt.Sprintf("/v1/attachments/%x", sha256.Sum256(plantedFile("c"))), status: 200,
+		want: []string{"A file of c.", "Content-Type: text/plain; charset=utf-8", "Content-Disposition: attachment; filename=c.txt", "X-Content-Type-Options: nosniff", "Content-Security-Policy: default-src 'none'; sandbox"}},
+	{name: "get an attachment that is known", method: "GET", path: fmt.Sprintf("/v1/attachments/%x", sha256.Sum256(plantedFile("c"))), status: 304,
+		header: map[string]string{"If-None-Match": fmt.Sprintf(`"%x"`, sha256.Sum256(plantedFile("c")))}, want: []string{"Cache-Control: private, no-cache"}},
 	{name: "children", method: "GET", path: conversationPathOf + "/messages/{{c.question}}/children", status: 200,
 		want: []string{`"id":"{{c.answer}}"`, `"id":"{{c.other}}"`, `"id":"{{c.third}}"`, `"next_cursor":null`}},
 	{name: "no children", method: "GET", path: conversationPathOf + "/messages/{{c.thanks}}/children", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
@@ -156,6 +161,10 @@ var writes = []scenario{
 		want: []string{`"remade_id":"{{c.summary}}"`, `"instructions":"Keep the trees."`, `"outcome":"no_gain"`}},
 	{name: "remake a summary", method: "POST", path: "/v1/conversations/{{remade}}/summaries/{{remade.summary}}/remake", status: 201,
 		want: []string{`"trigger":"request","outcome":"saved"`, `"remade_id":"{{remade.summary}}"`, `"prior_summary_id":null`, "Location: /v1/conversations/{{remade}}/summaries/"}},
+	{name: "attach a text", method: "POST", path: "/v1/attachments?name=notes.txt", status: 201, header: map[string]string{"Content-Type": "text/html"}, body: "<b>x</b>",
+		want: []string{`"media_type":"text/plain; charset=utf-8","name":"notes.txt","size":8,"width":0,"height":0`, `"part":{"type":"file","file":{"file_id":"coppice:attachment/`, "Location: /v1/attachments/"}},
+	{name: "attach again", method: "POST", path: "/v1/attachments?name=other.txt", status: 200, header: map[string]string{"Content-Type": "text/plain"}, body: string(plantedFile("c")),
+		want: []string{`"name":"c.txt"`}},
 	{name: "import", method: "POST", path: "/v1/imports", status: 200, header: map[string]string{"Content-Type": "application/octet-stream"},
 		body: `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}`,
 		want: []string{`"format":"messages"`, `"conversations":1`, `"messages":2`, `"added":2`, `"notes":[]`}},

@@ -43,6 +43,13 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	if err != nil {
 		return Message{}, false, err
 	}
+	if len(d.attachments) > 0 {
+		chain, created, err := s.appendDrafts(ctx, conversationID, parentID, []*draft{d}, o)
+		if err != nil {
+			return Message{}, false, err
+		}
+		return chain[0], created, nil
+	}
 	if d.Role == RoleTool {
 		if stored, found, err := s.replayed(ctx, conversationID, parentID, d); found || err != nil {
 			return stored, false, err
@@ -204,7 +211,15 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 	if err != nil {
 		return nil, false, err
 	}
-	var out []Message
+	return s.appendDrafts(ctx, conversationID, parentID, drafts, o)
+}
+
+func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, o appendOptions) (out []Message, created bool, err error) {
+	for i, d := range drafts {
+		if err := s.weigh(ctx, d, true); err != nil {
+			return nil, false, inChain(err, drafts, i)
+		}
+	}
 	var committed func()
 	err = s.inTx(ctx, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
@@ -289,6 +304,14 @@ func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid
 	return out, nil
 }
 
+// inChain names the message of a chain that an error is about.
+func inChain(err error, drafts []*draft, i int) error {
+	if len(drafts) == 1 {
+		return err
+	}
+	return fault.At(err, fmt.Sprintf("messages[%d]", i))
+}
+
 func missingInChain(i int) error {
 	return conflict(fmt.Sprintf("messages[%d].id", i), "The messages before this one are stored, and this one isn't. Send those that are missing as a chain of their own.")
 }
@@ -335,6 +358,9 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 		index = 1
 	}
 	if err := s.copyNodes(ctx, rows); err != nil {
+		return nil, err
+	}
+	if err := s.use(ctx, conversationID, drafts, true); err != nil {
 		return nil, err
 	}
 	last := drafts[len(drafts)-1]

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -76,20 +77,28 @@ func searchText(m *chat.Message) (text string, ok bool) {
 // OpenAI's models frame chat messages and calls (OpenAI cookbook, "How to count
 // tokens with tiktoken"); the others are estimates of parts that are not text.
 const (
-	messageTokens = 3   // start, role and end
-	nameTokens    = 1   // a name, besides its text
-	callTokens    = 8   // a tool call, besides its id, name and arguments
-	imageTokens   = 765 // an image of 1024 × 1024 in high detail: 85 + 4 tiles × 170
-	bytesPerToken = 40  // base64 of audio (about 10 tokens a second at 24 kbit/s) and of files
+	messageTokens = 3  // start, role and end
+	nameTokens    = 1  // a name, besides its text
+	callTokens    = 8  // a tool call, besides its id, name and arguments
+	bytesPerToken = 40 // base64 of audio (about 10 tokens a second at 24 kbit/s) and of files
 )
 
 // partTokens estimates a part that is not text from its type and the bytes of
 // its JSON.
 func partTokens(kind string, bytes int) int {
 	if kind == "image_url" {
-		return imageTokens
+		return tokens.Image(0, 0, "") // whose pixels nobody looks at
 	}
 	return messageTokens + bytes/bytesPerToken
+}
+
+// costAs is what an attachment costs in a context where a message names it so.
+// The zero Attachment is one that nobody has looked at.
+func (a Attachment) costAs(named chat.Attachment, c tokens.Counter) int {
+	if named.Image || a.Image() {
+		return tokens.Image(a.Width, a.Height, named.Detail)
+	}
+	return messageTokens + c.Count(named.Name) + a.textTokens
 }
 
 // Cost returns what a message of this body costs in a context, in tokens. A body
@@ -99,14 +108,20 @@ func (s *Store) Cost(body json.RawMessage) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return costOf(m, s.counter), nil
+	return costOf(m, s.counter, nil), nil
 }
 
-// costOf is what a message costs in a context, in tokens.
-func costOf(m *chat.Message, c tokens.Counter) int {
+// costOf is what a message costs in a context, in tokens, with those of its
+// attachments that are known.
+func costOf(m *chat.Message, c tokens.Counter, known map[[sha256.Size]byte]Attachment) int {
 	n := messageTokens + c.Count(m.Text())
 	for _, p := range m.Parts {
-		if !p.IsText() {
+		if p.IsText() {
+			continue
+		}
+		if named, ok := p.Attachment(); ok {
+			n += known[named.Hash].costAs(named, c)
+		} else {
 			n += partTokens(p.Type, len(p.Raw))
 		}
 	}

@@ -134,7 +134,12 @@ func (im *importer) copy(ctx context.Context) error {
 	if err := im.s.roomFor(im.stored, im.messages); err != nil {
 		return err
 	}
-	store := func() error { return im.s.copyNodes(ctx, im.rows) }
+	store := func() error {
+		if err := im.s.copyNodes(ctx, im.rows); err != nil {
+			return err
+		}
+		return im.s.use(ctx, im.id, im.naming, false)
+	}
 	var err error
 	if len(im.rows) > rowsInTime || im.waiting > textInTime {
 		err = im.s.patiently(ctx, store)
@@ -142,7 +147,8 @@ func (im *importer) copy(ctx context.Context) error {
 		err = store()
 	}
 	clear(im.rows)
-	im.rows, im.waiting = im.rows[:0], 0
+	clear(im.naming)
+	im.rows, im.naming, im.waiting = im.rows[:0], im.naming[:0], 0
 	return err
 }
 
@@ -156,6 +162,7 @@ type importer struct {
 	siblings map[uuid.UUID]int32  // children so far, by parent
 	rows     []db.CopyNodesParams // not copied yet
 	waiting  int                  // bytes of text in them
+	naming   []*draft             // those of the rows that name attachments
 	added    int                  // rows copied
 	messages int                  // of them
 	newest   time.Time            // of the newest message added
@@ -249,6 +256,12 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	d, err := im.s.draft(NewMessage{ID: n.ID, Body: n.Body, Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, CreatedAt: n.CreatedAt})
 	if err != nil {
 		return err
+	}
+	if err := im.s.weigh(ctx, d, false); err != nil {
+		return err
+	}
+	if len(d.attachments) > 0 {
+		im.naming = append(im.naming, d)
 	}
 	if d.Role == RoleTool {
 		open, err := im.callsAt(ctx, n.ParentID, d.Answers())

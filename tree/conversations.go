@@ -243,7 +243,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 // with them, at about 25,000 a second.
 func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error) {
 	defer db.Wrap(&err, "tree.DeleteConversation(%s)", id)
-	return s.inTx(ctx, func(s *Store) error {
+	return s.dropping(ctx, id, func(s *Store, _ db.Conversation) error {
 		return s.patiently(ctx, func() error {
 			if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
 				return err

@@ -17,8 +17,9 @@ import (
 type draft struct {
 	NewMessage
 	*chat.Message
-	tokenCount int
-	search     pgtype.Text
+	tokenCount  int
+	search      pgtype.Text
+	attachments []chat.Attachment // that the parts name
 }
 
 // Checked returns messages as Append, or AppendChain where there are several,
@@ -81,8 +82,14 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 		m.CreatedAt = now()
 	}
 	m.CreatedAt = stamp(m.CreatedAt)
+	attachments := said.Attachments()
+	if err := checkAttachments(attachments); err != nil {
+		return nil, err
+	}
 	text, ok := searchText(said)
-	return &draft{NewMessage: m, Message: said, tokenCount: costOf(said, s.counter), search: pgtype.Text{String: text, Valid: ok}}, nil
+	return &draft{
+		NewMessage: m, Message: said, tokenCount: costOf(said, s.counter, nil), search: pgtype.Text{String: text, Valid: ok}, attachments: attachments,
+	}, nil
 }
 
 // Tokens returns what a checked message costs in a context; 0 of any other.

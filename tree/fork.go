@@ -126,6 +126,9 @@ func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID 
 		if err := s.copyNodes(ctx, copies); err != nil {
 			return err
 		}
+		if err := s.copyUses(ctx, from, to.ID, ids); err != nil {
+			return err
+		}
 		if err := s.copyEmbeddings(ctx, from, to.ID, ids); err != nil {
 			return err
 		}

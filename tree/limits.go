@@ -13,6 +13,8 @@ import (
 type Limits struct {
 	Conversations           int // of the tenant's, at a time
 	MessagesPerConversation int // summaries don't count: compactions make them
+	AttachmentBytes         int // of one attachment; 0 is DefaultAttachmentBytes
+	AllAttachmentBytes      int64
 }
 
 // WithLimits refuses with a fault.Full what goes beyond the limits. What is

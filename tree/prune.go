@@ -21,11 +21,7 @@ import (
 // conversations are much smaller, Postgres may also read this conversation once.
 func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
 	defer db.Wrap(&err, "tree.Prune(%s, %s)", conversationID, id)
-	err = s.inTx(ctx, func(s *Store) error {
-		c, err := s.lock(ctx, conversationID)
-		if err != nil {
-			return err
-		}
+	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		return s.patiently(ctx, func() error {
 			p, err = s.prune(ctx, c, id)
 			return err
@@ -39,11 +35,7 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 // active head.
 func (s *Store) PruneLeaf(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
 	defer db.Wrap(&err, "tree.PruneLeaf(%s, %s)", conversationID, id)
-	err = s.inTx(ctx, func(s *Store) error {
-		c, err := s.lock(ctx, conversationID)
-		if err != nil {
-			return err
-		}
+	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		leaf, err := s.Message(ctx, conversationID, id)
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ var dist embed.FS
 // requests are the server's own, and the page loads nothing from elsewhere.
 // Text of a conversation can't run, even if it passed the sanitizer. With
 // trusted types, only the sanitizer puts text into the page as HTML.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data:; frame-src 'self'; " +
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data: blob:; frame-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
 
 // DocsPolicy is the content security policy of the API reference. It has no

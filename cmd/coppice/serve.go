@@ -42,6 +42,8 @@ type serveCommand struct {
 	ShutdownTimeout   time.Duration `default:"10s" placeholder:"DURATION" group:"Limits" help:"Time that running requests get to finish when the server stops (${default})."`
 	MaxConversations  uint32        `placeholder:"N" group:"Limits" help:"Conversations that a tenant may have. Without it any number."`
 	MaxMessages       uint32        `placeholder:"N" group:"Limits" help:"Messages that a conversation may have, those of all branches together. Without it any number."`
+	MaxAttachment     int64         `name:"max-attachment-bytes" default:"20971520" placeholder:"BYTES" group:"Limits" help:"Size that a picture or file of a message may have (${default}), 256 MiB at most."`
+	MaxAttachments    int64         `name:"max-attachments-bytes" placeholder:"BYTES" group:"Limits" help:"Size that a tenant's pictures and files may have together. Without it any size."`
 	RateLimit         float64       `placeholder:"N" group:"Limits" help:"Requests of one key in a second, in the long run. Without it any number."`
 	FailureLimit      float64       `default:"10" placeholder:"N" group:"Limits" help:"Requests without a good key that one address may send in a second, in the long run, and ten times as many at once (${default}). 0 is any number."`
 	RateBurst         uint32        `placeholder:"N" group:"Limits" help:"Requests of one key at once. Without it, what --rate-limit allows in 10 s."`
@@ -122,7 +124,13 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	if config.Models.Prices, err = cmd.prices(); err != nil {
 		return config, err
 	}
-	config.Limits = tree.Limits{Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages)}
+	if cmd.MaxAttachment < 1 || cmd.MaxAttachment > tree.MaxAttachmentBytes || cmd.MaxAttachments < 0 {
+		return config, usagef("--max-attachment-bytes must be 1 to %d, and --max-attachments-bytes 0 or more", tree.MaxAttachmentBytes)
+	}
+	config.Limits = tree.Limits{
+		Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages),
+		AttachmentBytes: int(cmd.MaxAttachment), AllAttachmentBytes: cmd.MaxAttachments,
+	}
 	if config.Contexts.Settings, err = cmd.settings(summarize.Defaults()); err != nil {
 		return config, err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A sweeper looks for summaries that wait to be made again, on branches to which
-// nobody appends. It comes to each conversation in time. It queues jobs for a few
+// A sweeper deletes attachments that no message names, and looks for summaries
+// that wait to be made again, on branches to which nobody appends. It comes to each conversation in time. It queues jobs for a few
 // conversations at once, and looks no further until those are done: a sweep
 // finds no more than is healed.
 type sweeper struct {
@@ -39,8 +39,13 @@ func startSweeper(ctx context.Context, w *Worker) *sweeper {
 		ticks := time.NewTicker(sweepPause)
 		defer ticks.Stop()
 		for {
-			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-				w.log.WarnContext(ctx, "summaries that wait to be made again were not looked for", "error", err)
+			if err := s.attachments(ctx); err != nil && ctx.Err() == nil {
+				w.log.WarnContext(ctx, "attachments that no message names were not deleted", "error", err)
+			}
+			if w.service.AsksModels() {
+				if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+					w.log.WarnContext(ctx, "summaries that wait to be made again were not looked for", "error", err)
+				}
 			}
 			select {
 			case <-ctx.Done():
@@ -58,6 +63,15 @@ func (s *sweeper) stop() {
 		s.cancel()
 		<-s.done
 	}
+}
+
+// attachments deletes those that were uploaded some time ago and that no message
+// names.
+func (s *sweeper) attachments(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	_, err := tree.New(s.w.pool).SweepAttachments(ctx, time.Now().Add(-tree.AttachmentPatience), sweepReads)
+	return err
 }
 
 // sweep goes on where the last sweep ended, and begins again after the last

@@ -139,9 +139,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.river.Start(ctx); err != nil {
 		return err
 	}
-	if w.service.AsksModels() {
-		w.sweeper = startSweeper(ctx, w)
-	}
+	w.sweeper = startSweeper(ctx, w)
 	return nil
 }
 

@@ -63,6 +63,12 @@ func partText(p chat.Part) string {
 	if p.IsText() || p.Text != "" { // of no type is what can't be read, as it stands
 		return p.Text
 	}
+	if named, ok := p.Attachment(); ok {
+		if named.Image {
+			return attachment("image", named.Name)
+		}
+		return attachment("file", named.Name)
+	}
 	var part struct {
 		Text     string
 		ImageURL struct{ URL string } `json:"image_url"`

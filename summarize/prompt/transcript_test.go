@@ -53,6 +53,12 @@ func TestTranscribe(t *testing.T) {
 			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64," + strings.Repeat("A", 5000)}},
 			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.org/img/b.png?signature=" + strings.Repeat("f", 500)}},
 		}})}, "user:\n| [image https://example.org/a.png]\n| [image png]\n| [image b.png]\n"},
+		{"attachments", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": []any{
+			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "coppice:attachment/" + strings.Repeat("a", 64) + "/old%20tree.png"}},
+			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "coppice:attachment/" + strings.Repeat("a", 64)}},
+			map[string]any{"type": "file", "file": map[string]any{"file_id": "coppice:attachment/" + strings.Repeat("b", 64), "filename": "plan.pdf"}},
+			map[string]any{"type": "file", "file": map[string]any{"file_id": "coppice:attachment/" + strings.Repeat("b", 64)}},
+		}})}, "user:\n| [image old tree.png]\n| [image]\n| [file plan.pdf]\n| [file]\n"},
 		{"files", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": []any{
 			map[string]any{"type": "file", "file": map[string]any{"filename": "plan\n.pdf", "file_data": "x"}},
 			map[string]any{"type": "file", "file": map[string]any{"file_id": "file-123"}},

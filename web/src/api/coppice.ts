@@ -1,7 +1,7 @@
 // The API's operations, each as a function.
 import { call, key, send } from './http'
 import type {
-  Compaction, Context, Conversation, HitPage, ImportReport, Message, Model, Page, Pruned, Share, Shared, Summary, Tree,
+  Compaction, Context, Conversation, HitPage, ImportReport, Message, Model, Page, Part, Pruned, Share, Shared, Summary, Tree,
 } from './types'
 
 const of = (conversation: string) => `/v1/conversations/${conversation}`
@@ -39,7 +39,7 @@ export const transcript = (conversation: string, head: string, limit: number, si
 
 /** getContext gives what a model reads of a branch, in the model's window or else in the server's. */
 export const getContext = (conversation: string, head: string, window: number | undefined, signal?: AbortSignal) =>
-  call<Context>('GET', `${of(conversation)}/branches/${head}/context`, { query: { max_context_tokens: window ?? null }, signal })
+  call<Context>('GET', `${of(conversation)}/branches/${head}/context`, { query: { max_context_tokens: window ?? null, attachments: 'names' }, signal })
 
 export const compact = (conversation: string, head: string) =>
   call<Compaction>('POST', `${of(conversation)}/branches/${head}/compactions`, { json: {} })
@@ -63,7 +63,7 @@ export interface Ask {
   conversation: string
   /** The message to answer, or where the message to send has its place. */
   head: string
-  message?: { id: string; role: 'user'; content: string; parent_id: string | null }
+  message?: { id: string; role: 'user'; content: string | Part[]; parent_id: string | null }
   /** The model that answers, the server's default where there is none. */
   model?: string
 }

@@ -291,8 +291,8 @@ export interface paths {
         };
         /**
          * Get what a model should read of a branch
-         * @description `messages` is valid input of the chat-completions API, and each message is byte for byte what was appended. It
-         *     costs what the model sees: messages that a summary folds are not read.
+         * @description `messages` is valid input of the chat-completions API, and each message is byte for byte what was appended, unless
+         *     it names attachments. It costs what the model sees: messages that a summary folds are not read.
          *
          *     The window is the query's, else the conversation's setting, else the server's. Where the query gives a window
          *     smaller than that of the settings and no reserve, their reserve shrinks in proportion.
@@ -699,6 +699,54 @@ export interface paths {
          *     on begins exactly after it. It ends after `conversation.deleted`.
          */
         get: operations["watchConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/attachments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store a picture or file that messages can name
+         * @description The body is the file as it is: a picture (PNG, JPEG, GIF or WebP), or text in UTF-8 of 1 MiB at most. Its bytes
+         *     say which, and no header. A file has 20 MiB at most, unless the server is set up otherwise.
+         *
+         *     The answer's `part` goes into the `content` of a message, as it is or under another name. A tenant has each file
+         *     once, by its content: sent again, it is found (200). It is deleted with the last message that names it, or a day
+         *     after it was last sent if no message does.
+         *
+         *     A model is given a picture as a `data:` URL, and the text of a file as text under its name. A summary names
+         *     both and repeats neither.
+         */
+        post: operations["createAttachment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/attachments/{hash}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the bytes of an attachment
+         * @description As they were sent. A browser shows a picture, and downloads any other file. The entity tag is the hash.
+         */
+        get: operations["getAttachment"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1596,7 +1644,7 @@ export interface components {
              * @description Show the summary that applies at the head, too.
              * @default false
              */
-            summaries?: boolean;
+            summaries: boolean;
             /**
              * Format: date-time
              * @description When the link ends. Without it the link lasts until it is revoked.
@@ -1786,6 +1834,47 @@ export interface components {
         Summary: components["schemas"]["SummaryNode"] & {
             /** @description The summary that was merged into it. Null where there was none, or it was deleted. */
             prior: components["schemas"]["SummaryNode"] | null;
+        };
+        /**
+         * @example {
+         *       "hash": "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
+         *       "media_type": "text/plain; charset=utf-8",
+         *       "name": "notes.txt",
+         *       "size": 1,
+         *       "width": 0,
+         *       "height": 0,
+         *       "tokens": 7,
+         *       "part": {
+         *         "type": "file",
+         *         "file": {
+         *           "file_id": "coppice:attachment/2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
+         *           "filename": "notes.txt"
+         *         }
+         *       }
+         *     }
+         */
+        Attachment: {
+            /** @description SHA-256 of its bytes, in hex. */
+            hash: string;
+            /** @description As its bytes say. */
+            media_type: string;
+            /** @description Of the file that was sent first. `""` for none. */
+            name: string;
+            /** @description In bytes. */
+            size: number;
+            /** @description Of a picture in pixels, 0 of a file. */
+            width: number;
+            /** @description Of a picture in pixels, 0 of a file. */
+            height: number;
+            /** @description What it adds to a message: of a picture by OpenAI's rule for high detail, of a file those of its text. */
+            tokens: number;
+            /**
+             * @description The part of a content that names it. Its address is `coppice:attachment/` and the hash. The name in it may be
+             *     changed, and a picture may get a `detail`.
+             */
+            part: {
+                [key: string]: unknown;
+            };
         };
         ImportReport: {
             /** @description The one that the file has. */
@@ -2061,6 +2150,28 @@ export interface components {
             parent_id: string;
             model: string;
         };
+        /** @description An event of a stream of changes: the fields of a server-sent event, of which `data` is JSON. A stream has any number of them. */
+        WatchEvent: components["schemas"]["StreamStartedEvent"] | components["schemas"]["ChangeEvent"] | components["schemas"]["StreamClosedEvent"];
+        StreamStartedEvent: {
+            id: components["schemas"]["ChangeId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "stream.started";
+            data: components["schemas"]["StreamStarted"];
+        };
+        ChangeEvent: {
+            id: components["schemas"]["ChangeId"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "conversation.created" | "conversation.imported" | "conversation.updated" | "conversation.deleted" | "head.moved" | "messages.appended" | "messages.pruned" | "summary.created" | "summary.deleted" | "reply.running" | "reply.ended";
+            data: components["schemas"]["Change"];
+        };
+        /** @description Grows from event to event. `Last-Event-ID` names the one after which to read on. */
+        ChangeId: string;
         /** @description Data of the event `stream.started`. */
         StreamStarted: {
             /** @description Whether the stream goes on after `Last-Event-ID`. Where it doesn't, read anew what you show. */
@@ -2135,6 +2246,9 @@ export interface components {
          *     | code | status | meaning |
          *     |---|---|---|
          *     | `answer_too_long` | 502 | The model's answer is longer than a message may be. What came until then is stored. |
+         *     | `attachment_not_found` | 404 | The tenant has no attachment of this hash. Upload it, and send the message then. |
+         *     | `attachment_too_large` | 413 | The attachment has more bytes than one may, or its text has. Send a smaller one, or the part that matters. |
+         *     | `attachments_full` | 403 | The tenant has as many bytes of attachments as it may. Delete messages that name some. |
          *     | `body_too_large` | 413 | The request's body is over the server's limit, 1 MiB unless set up otherwise. |
          *     | `chain_too_long` | 413 | The chain has over 1,000 messages. Send the rest under the last one. |
          *     | `changed_meanwhile` | 409 | Another request changed the conversation at the same time. Send it again. |
@@ -2146,7 +2260,7 @@ export interface components {
          *     | `duplicate_parameter` | 400 | A query parameter stands twice. |
          *     | `empty_chain` | 400 | The chain has no message. |
          *     | `empty_content` | 400 | The message says nothing. |
-         *     | `empty_file` | 400 | The file to import has nothing in it. |
+         *     | `empty_file` | 400 | The file has nothing in it. |
          *     | `empty_query` | 400 | The search has no words. |
          *     | `forbidden_host` | 403 | The request is for a host name that isn't the server's. |
          *     | `head_not_answerable` | 400 | The message to be answered is neither a user message nor a tool's result. |
@@ -2154,6 +2268,7 @@ export interface components {
          *     | `id_conflict` | 409 | The id is taken by something else. Send another id, or none. |
          *     | `incomplete_body` | 400 | The body ended early, or didn't come in time. |
          *     | `internal_error` | 500 | Something broke in the server. Whether anything changed isn't known; send it again with the same id. |
+         *     | `invalid_attachment` | 400 | A part names an attachment in another way than the upload's answer. |
          *     | `invalid_character` | 400 | A NUL character, half a surrogate pair, or a control character in a text of one line. |
          *     | `invalid_content` | 400 | The content is neither a string nor an array of parts as the chat-completions API has them. |
          *     | `invalid_cursor` | 400 | The cursor is not of this list. |
@@ -2223,11 +2338,12 @@ export interface components {
          *     | `unknown_format` | 400 | The file to import is of no format that Coppice knows. |
          *     | `unknown_model` | 400 | The server doesn't know the model's window. The detail lists the models that it knows. |
          *     | `unknown_parameter` | 400 | The operation doesn't have a query parameter of this name. |
+         *     | `unsupported_attachment` | 400 | The file is no picture or text that a model can be given, or it is damaged. |
          *     | `unsupported_media_type` | 415 | The body is not sent as application/json, or is compressed. |
          *     | `wrong_type` | 400 | A member is of another JSON type than it should be. |
          * @enum {string}
          */
-        Code: "answer_too_long" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "share_not_found" | "shared_not_found" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_shares" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_media_type" | "wrong_type";
+        Code: "answer_too_long" | "attachment_not_found" | "attachment_too_large" | "attachments_full" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_attachment" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "share_not_found" | "shared_not_found" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_shares" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "too_slow" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_attachment" | "unsupported_media_type" | "wrong_type";
     };
     responses: {
         /** @description The events. */
@@ -2238,15 +2354,21 @@ export interface components {
             };
             content: {
                 /**
-                 * @example id: 1763856000000000
-                 *     event: stream.started
-                 *     data: {"resumed":false}
-                 *
-                 *     id: 1763856004211873
-                 *     event: messages.appended
-                 *     data: {"conversation_id":"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa","sequence":1763855990000007,"message_id":"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ac","parent_id":"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ab","head_id":"01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ac","messages":1,"at":"2025-11-23T00:00:04.211873Z"}
+                 * @example {
+                 *       "id": "1763856004211873",
+                 *       "event": "messages.appended",
+                 *       "data": {
+                 *         "conversation_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa",
+                 *         "sequence": 1763855990000007,
+                 *         "message_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ac",
+                 *         "parent_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ab",
+                 *         "head_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ac",
+                 *         "messages": 1,
+                 *         "at": "2025-11-23T00:00:04.211873Z"
+                 *       }
+                 *     }
                  */
-                "text/event-stream": string;
+                "text/event-stream": components["schemas"]["WatchEvent"];
             };
         };
         /** @description A page of messages. */
@@ -2814,6 +2936,11 @@ export interface operations {
                  */
                 recall?: boolean;
                 /**
+                 * @description How the messages show attachments. `data` is what a reply sends to a model: pictures as `data:` URLs, the text
+                 *     of files as text. `names` leaves the parts as they were appended.
+                 */
+                attachments?: "data" | "names";
+                /**
                  * @description Name of the model that will read it, such as `gpt-4o`, for its window. A name that the server doesn't know is
                  *     refused, and the answer lists those it knows; `max_context_tokens` does without it.
                  */
@@ -3290,6 +3417,82 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Changes"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    createAttachment: {
+        parameters: {
+            query?: {
+                /** @description What people call the file. Its path and control characters are left out, and what is over 200 characters. */
+                name?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "*/*": unknown;
+            };
+        };
+        responses: {
+            /** @description The tenant has this file. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attachment"];
+                };
+            };
+            /** @description The file was stored. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attachment"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAttachment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description SHA-256 of the bytes, in lower-case hex. */
+                hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bytes. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    /** @description The hash, in quotes. */
+                    ETag?: string;
+                    /** @description `inline` for a picture and `attachment` for any other file, with its name. */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description They are what If-None-Match says that the client has. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             default: components["responses"]["Problem"];
         };
     };

@@ -11,7 +11,7 @@ export interface Part {
   text?: string
   refusal?: string
   image_url?: { url: string }
-  file?: { filename?: string }
+  file?: { filename?: string; file_id?: string }
 }
 
 export type Content = string | Part[] | null
@@ -36,6 +36,7 @@ export type Context = Omit<Schemas['Context'], 'messages'> & { messages: Context
 export type Summary = Schemas['Summary']
 export type Compaction = Schemas['Compaction']
 export type ImportReport = Schemas['ImportReport']
+export type Attachment = Schemas['Attachment']
 export type Model = Schemas['Model']
 export type Share = Schemas['Share']
 export type SharedMessage = Said<Schemas['SharedMessage']>

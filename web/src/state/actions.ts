@@ -4,7 +4,8 @@ import { siblings } from './forest'
 import { batch, signal } from '@preact/signals'
 import * as api from '../api/coppice'
 import { uuidv7 } from '../api/uuid'
-import type { Message } from '../api/types'
+import type { Content, Message, Part } from '../api/types'
+import { attachments } from '../text/content'
 import * as branch from './branch'
 import * as list from './conversations'
 import { count } from '../text/format'
@@ -43,19 +44,22 @@ function titleOf(text: string): string {
   return letters.length > titleLength ? letters.slice(0, titleLength).join('').trimEnd() + '…' : line
 }
 
+/** nameOf is the name of the first file that a content names. */
+const nameOf = (content: string | Part[]) => attachments(content)[0]?.name ?? ''
+
 /** send appends a message below the shown head and asks for an answer. */
-export async function send(text: string) {
+export async function send(text: string, content: string | Part[] = text) {
   await branch.settled()
   const open = branch.path.peek()
   const head = branch.headOf(open)
-  const message = { id: uuidv7(), role: 'user' as const, content: text }
+  const message = { id: uuidv7(), role: 'user' as const, content }
   if (open && head !== null) {
     replies.begin({ conversation: open.conversation, head, message: { ...message, parent_id: head } })
     return
   }
   let id = open?.conversation
   if (id === undefined) {
-    const made = await api.createConversation(uuidv7(), titleOf(text))
+    const made = await api.createConversation(uuidv7(), titleOf(text || nameOf(content)))
     id = made.id
     batch(() => {
       branch.conversation.value = made
@@ -68,13 +72,19 @@ export async function send(text: string) {
   replies.begin({ conversation: id, head: 'active', message: { ...message, parent_id: null } })
 }
 
+/** withText is a content with another text, and the attachments that it had. */
+function withText(content: Content | undefined, text: string): string | Part[] {
+  const rest = Array.isArray(content) ? content.filter(p => p.text === undefined && p.refusal === undefined) : []
+  return rest.length === 0 ? text : [{ type: 'text', text }, ...rest]
+}
+
 /** edit puts another text beside a message, in a new branch, and asks for an answer. */
 export function edit(message: Message, text: string) {
   editing.value = null
   branch.cut(message.depth)
   replies.begin({
     conversation: message.conversation_id, head: message.id,
-    message: { id: uuidv7(), role: 'user', content: text, parent_id: message.parent_id },
+    message: { id: uuidv7(), role: 'user', content: withText(message.content, text), parent_id: message.parent_id },
   })
 }
 

@@ -10,6 +10,7 @@ import type { Message, ToolCall } from '../api/types'
 import { uuidv7 } from '../api/uuid'
 import * as branch from './branch'
 import { draft } from './drafts'
+import { textOf } from '../text/content'
 import { chosen } from './models'
 
 /** What a reply is doing; failed is an end, in which it stays until it is dismissed. */
@@ -88,7 +89,7 @@ export function dismiss(l: Live) {
 /** discard drops a reply that failed, and goes back to what was there before. */
 export function discard(l: Live) {
   dismiss(l)
-  if (l.sent) draft.value ||= l.sent.content
+  if (l.sent) draft.value ||= textOf(l.sent.content)
   const head = branch.headOf(branch.path.peek())
   if (l.conversation !== branch.path.peek()?.conversation || head !== l.parent) return
   const back = head === null ? branch.reopen(l.conversation) : branch.toNewest(head, 'keep')

@@ -18,6 +18,15 @@ export interface Attachment {
   image?: string
 }
 
+/** nameIn is the name that the address of an attachment ends in. */
+function nameIn(url: string): string {
+  try {
+    return decodeURIComponent(url.split('/')[2] ?? '') || 'image'
+  } catch {
+    return 'image'
+  }
+}
+
 /** attachments are the parts that aren't text. */
 export const attachments = (content: Content | undefined): Attachment[] =>
   parts(content)
@@ -25,6 +34,7 @@ export const attachments = (content: Content | undefined): Attachment[] =>
     .map(p => {
       const url = p.image_url?.url
       if (url && picture.test(url)) return { name: 'image', image: url }
+      if (url?.startsWith('coppice:')) return { name: nameIn(url) }
       return { name: p.file?.filename ?? (url && !url.startsWith('data:') ? url : p.type.replace(/^input_|_url$/, '').replaceAll('_', ' ')) }
     })
 

@@ -1,5 +1,7 @@
 // Where the next message is written.
 import { useLayoutEffect, useRef } from 'preact/hooks'
+import { take, waiting } from '../attachments/store'
+import { onPaste, PickButton, Tray } from '../attachments/Tray'
 import * as actions from '../state/actions'
 import { conversation, headOf, path, problem, toNewest } from '../state/branch'
 import { gone } from '../state/connection'
@@ -32,10 +34,12 @@ export function Composer() {
 
   const send = () => {
     const text = draft.peek()
-    if (!text.trim() || busy || problem.peek()) return
-    draft.value = ''
+    if ((!text.trim() && waiting.peek().length === 0) || busy || problem.peek()) return
     if (isBehind()) return ask(text)
-    actions.send(text).catch((error: unknown) => {
+    const content = take(text)
+    if (content === null) return
+    draft.value = ''
+    actions.send(text, content).catch((error: unknown) => {
       draft.value ||= text
       failed('The message was not sent')(error)
     })
@@ -48,12 +52,14 @@ export function Composer() {
   }
   return (
     <form
-      class="composer"
+      class="composer" onPaste={onPaste}
       onSubmit={event => {
         event.preventDefault()
         send()
       }}
     >
+      <Tray />
+      <PickButton />
       <GrowingField
         field={field} label="Message" value={draft.value} placeholder={gone.value ? 'Message… (it is kept until the server is back)' : 'Message…'}
         onInput={text => (draft.value = text)} onKeyDown={onKeyDown}
@@ -64,7 +70,7 @@ export function Composer() {
           <Icon name="stop" />
         </button>
       ) : (
-        <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!draft.value.trim()}>
+        <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!draft.value.trim() && waiting.value.length === 0}>
           <Icon name="send" />
         </button>
       )}
@@ -78,10 +84,13 @@ function ask(text: string) {
   dialog.value = {
     kind: 'behind',
     chosen: async how => {
+      if (how === 'cancel') return
+      const content = take(text)
+      if (content === null) return
+      draft.value = ''
       try {
         if (how === 'there') await toNewest(head, 'keep')
-        if (how !== 'cancel') return await actions.send(text)
-        draft.value ||= text
+        await actions.send(text, content)
       } catch (error) {
         draft.value ||= text
         throw error

@@ -1,6 +1,11 @@
-// Files that are dragged over the page are imported when they are dropped.
+// Files that are dragged over the page are attached to the next message when they
+// are pictures or are dropped on its field, and imported else.
 import { useEffect, useState } from 'preact/hooks'
+import { attach } from '../attachments/store'
 import { importFiles } from '../state/imports'
+
+/** neverImported are the types that no export of a chat has. */
+const neverImported = /^image\//
 
 export function DropTarget() {
   const [over, setOver] = useState(false)
@@ -19,7 +24,10 @@ export function DropTarget() {
       event.preventDefault()
       setOver(false)
       depth = 0
-      void importFiles(Array.from(event.dataTransfer!.files))
+      const dropped = Array.from(event.dataTransfer!.files)
+      const composer = event.target instanceof Element && event.target.closest('.composer')
+      if (composer || dropped.every(f => neverImported.test(f.type))) attach(dropped)
+      else void importFiles(dropped)
     }
     addEventListener('dragenter', enter)
     addEventListener('dragleave', leave)
@@ -35,7 +43,8 @@ export function DropTarget() {
   if (!over) return null
   return (
     <div class="drop" aria-hidden="true">
-      <p>Drop to import<br /><small>ChatGPT, Claude, LibreChat, Open WebUI, Coppice and more</small></p>
+      <p>Drop a picture, or a file on the message field, to attach it</p>
+      <p>Drop anything else to import<br /><small>ChatGPT, Claude, LibreChat, Open WebUI, Coppice and more</small></p>
     </div>
   )
 }

@@ -1,8 +1,9 @@
 // A reply on its way, and the message that it was sent with.
 import { gone } from '../state/connection'
 import { failed } from '../state/notices'
+import { Attachments } from '../attachments/Attachments'
 import * as replies from '../state/replies'
-import { roleName } from '../text/content'
+import { roleName, textOf } from '../text/content'
 import { Markdown, Typed } from './Markdown'
 import { Reasoning } from './Reasoning'
 import { ToolCalls } from './Tools'
@@ -21,7 +22,7 @@ function Sent({ live }: { live: replies.Live }) {
   return (
     <article class="message user pending" aria-label="Your message, being sent">
       <header><h2>{roleName('user')}</h2><span class="seen">{sending[live.state.value] ?? 'sending'}</span></header>
-      <div class="body"><Typed text={live.sent!.content} /></div>
+      <div class="body"><Typed text={textOf(live.sent!.content)} /><Attachments content={live.sent!.content} /></div>
     </article>
   )
 }

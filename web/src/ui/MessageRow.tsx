@@ -1,11 +1,12 @@
 // One message of the transcript: who, what, and what can be done with it.
 import type { Message } from '../api/types'
+import { Attachments } from '../attachments/Attachments'
 import * as actions from '../state/actions'
 import { dialog } from '../state/dialog'
 import { below } from '../state/forest'
 import { models } from '../state/models'
 import * as tree from '../state/tree'
-import { attachments, roleName, said } from '../text/content'
+import { roleName, said } from '../text/content'
 import { count, number, when, whenFully } from '../text/format'
 import { endingOf, modelOf, thoughtFor } from '../text/mark'
 import { Editor } from './Editor'
@@ -68,19 +69,9 @@ function Body({ message }: { message: Message }) {
     <div class="body">
       {reasoning && <Reasoning id={message.id} text={reasoning} took={thoughtFor(message)} />}
       {text && (message.role === 'assistant' ? <Markdown text={text} /> : <Typed text={text} />)}
-      <Attachments message={message} />
+      <Attachments content={message.content} />
       <ToolCalls calls={message.tool_calls ?? []} />
     </div>
-  )
-}
-
-function Attachments({ message }: { message: Message }) {
-  const all = attachments(message.content)
-  if (all.length === 0) return null
-  return (
-    <ul class="attachments">
-      {all.map(a => <li key={a.name}>{a.image ? <img src={a.image} alt={a.name} /> : a.name}</li>)}
-    </ul>
   )
 }
 

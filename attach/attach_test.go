@@ -1,0 +1,85 @@
+package attach
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// TestRead holds what is found of pictures in every format.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	picture := image.NewPaletted(image.Rect(0, 0, 123, 45), color.Palette{color.Black, color.White})
+	encode := func(f func(*bytes.Buffer) error) []byte {
+		var b bytes.Buffer
+		if err := f(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	webp := func(kind, header string) []byte {
+		return []byte("RIFF\x40\x00\x00\x00WEBP" + kind + header + strings.Repeat("\x00", 20))
+	}
+	for _, test := range []struct {
+		kind string
+		data []byte
+	}{
+		{"image/png", encode(func(b *bytes.Buffer) error { return png.Encode(b, picture) })},
+		{"image/jpeg", encode(func(b *bytes.Buffer) error { return jpeg.Encode(b, picture, nil) })},
+		{"image/gif", encode(func(b *bytes.Buffer) error { return gif.Encode(b, picture, nil) })},
+		{"image/webp", webp("VP8 ", "\x20\x00\x00\x00\x00\x00\x00\x9d\x01\x2a\x7b\x00\x2d\x00")},
+		{"image/webp", webp("VP8L", "\x20\x00\x00\x00\x2f\x7a\x00\x0b\x00")},
+		{"image/webp", webp("VP8X", "\x0a\x00\x00\x00\x00\x00\x00\x00\x7a\x00\x00\x2c\x00\x00")},
+	} {
+		c, err := Read(test.data)
+		if err != nil || c.MediaType != test.kind || c.Width != 123 || c.Height != 45 || !c.Image() || c.Text != "" {
+			t.Errorf("%s (%.16q): %+v, %v", test.kind, test.data, c, err)
+		}
+	}
+}
+
+// FuzzRead gives any bytes: what is taken is sound.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{"", "x", "\xef\xbb\xbfx", "\x89PNG\r\n\x1a\n", "RIFF\x00\x00\x00\x00WEBPVP8 ", "GIF89a", "\xff\xd8\xff", "<svg/>", "a\x00b", "%PDF-1.7"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Read(data)
+		if err != nil {
+			if e := fault.Of(err); !fault.Refused(err) || e.Code == "" || e.Detail == "" {
+				t.Fatalf("%q: %v", data, err)
+			}
+			return
+		}
+		if c.Image() != (c.Width > 0 && c.Height > 0) || !utf8.ValidString(c.Text) || strings.Contains(c.Text, "\x00") || len(c.Text) > MaxText {
+			t.Fatalf("%q: %+v", data, c)
+		}
+	})
+}
+
+// TestName holds that a name fits a line and a header, whatever was given.
+func TestName(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		given := rapid.String().Draw(t, "given")
+		n := Name(given)
+		if strings.ContainsAny(n, "/\\\n\r\x00") || utf8.RuneCountInString(n) > MaxName || !utf8.ValidString(n) || Name(n) != n {
+			t.Fatalf("%q becomes %q", given, n)
+		}
+	})
+	for given, want := range map[string]string{"a.png": "a.png", `C:\x\b.png`: "b.png", "../../etc/passwd": "passwd", " a \n b ": "a b", "": ""} {
+		if got := Name(given); got != want {
+			t.Errorf("%q becomes %q, want %q", given, got, want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+-- name: TouchAttachment :one
+-- Whether it is there already. Its time begins anew, so that it isn't deleted
+-- before a message can name it.
+update attachments set uploaded_at = @uploaded_at
+where tenant_id = @tenant_id and hash = @hash
+returning media_type, name, size, width, height, tokens;
+
+-- name: LockAttachments :exec
+-- Those that store an attachment wait here for others of the tenant, where their
+-- size is limited. 1668246641 is "copq".
+select pg_advisory_xact_lock(1668246641, hashtext(@tenant_id::text));
+
+-- name: SumAttachments :one
+select coalesce(sum(size), 0)::bigint from attachments where tenant_id = @tenant_id;
+
+-- name: InsertAttachment :one
+-- Whether it was not there: another request may have stored the same.
+insert into attachments (tenant_id, hash, media_type, name, size, width, height, tokens, said, bytes, uploaded_at)
+values (@tenant_id, @hash, @media_type, @name, @size, @width, @height, @tokens, @said, @bytes, @uploaded_at)
+on conflict (tenant_id, hash) do update set uploaded_at = excluded.uploaded_at
+returning (xmax = 0)::boolean as created;
+
+-- name: GetAttachment :one
+select * from attachments where tenant_id = @tenant_id and hash = @hash;
+
+-- name: GetAttachmentText :one
+select said from attachments where tenant_id = @tenant_id and hash = @hash;
+
+-- name: ListAttachments :many
+-- Without what was said in them and their bytes.
+select hash, media_type, name, size, width, height, tokens from attachments
+where tenant_id = @tenant_id and hash = any (@hashes::bytea[]);
+
+-- name: HoldAttachments :many
+-- Which of them are there, and stay until the transaction ends.
+select hash from attachments
+where tenant_id = @tenant_id and hash = any (@hashes::bytea[])
+order by hash
+for key share;
+
+-- name: AddAttachmentUses :exec
+-- The same message may name one several times.
+insert into attachment_uses (conversation_id, message_id, hash, tenant_id)
+select @conversation_id, unnest(@message_ids::uuid[]), unnest(@hashes::bytea[]), @tenant_id
+on conflict do nothing;
+
+-- name: ListAttachmentUses :many
+-- Of some messages of a conversation.
+select message_id, hash from attachment_uses
+where conversation_id = @conversation_id and message_id = any (@message_ids::uuid[])
+order by message_id, hash;
+
+-- name: ListConversationAttachments :many
+select distinct u.hash
+from conversations c
+join attachment_uses u on u.conversation_id = @conversation_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by u.hash;
+
+-- name: LockUnusedAttachments :many
+-- First half of a deletion: it waits for appends that name one of them. What
+-- they commit only a statement of its own sees.
+select hash from attachments
+where tenant_id = @tenant_id and hash = any (@hashes::bytea[])
+order by hash
+for update;
+
+-- name: DeleteUnusedAttachments :execrows
+-- Second half: what no message names, and was uploaded before a time.
+delete from attachments a
+where a.tenant_id = @tenant_id and a.hash = any (@hashes::bytea[]) and a.uploaded_at < @before
+  and not exists (select from attachment_uses u where u.tenant_id = @tenant_id and u.hash = a.hash);
+
+-- name: ListForgottenAttachments :many
+-- Of all tenants: what was uploaded some time ago and no message names.
+select a.tenant_id, a.hash from attachments a
+where a.uploaded_at < @before
+  and not exists (select from attachment_uses u where u.tenant_id = a.tenant_id and u.hash = a.hash)
+order by a.uploaded_at
+limit @row_limit;

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// createAttachment stores the body, a picture or file as it is. What it is, its
+// bytes say: the Content-Type is for proxies.
+func createAttachment(r *Request) (Answer, error) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
+		return nil, problemf(CodeUnsupportedMediaType, "", "Send the file itself as the body, not in a form.")
+	}
+	store := r.Store()
+	data, err := r.readFile(store.MostAttachmentBytes())
+	if err != nil {
+		return nil, err
+	}
+	a, created, err := store.AddAttachment(r.Context(), deref(r.Query("name")), data)
+	if err != nil {
+		return nil, err
+	}
+	return answerCreated(a, created, "/v1/attachments/"+hex.EncodeToString(a.Hash[:]))
+}
+
+// readFile reads a body that is a file, of so many bytes at most. It takes memory
+// as the body comes, whatever length its client says.
+func (r *Request) readFile(most int) ([]byte, error) {
+	if r.ContentLength > int64(most) {
+		return nil, fileTooLarge(most)
+	}
+	limited := http.MaxBytesReader(nil, io.NopCloser(r.Body), int64(most))
+	var data []byte
+	var err error
+	if r.ContentLength >= 0 {
+		data, err = readSized(limited, int(r.ContentLength))
+	} else {
+		data, err = io.ReadAll(limited)
+	}
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, fileTooLarge(most)
+	case err != nil:
+		return nil, problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("file", err)).From(err)
+	}
+	return data, nil
+}
+
+func fileTooLarge(most int) error {
+	return problemf(CodeAttachmentTooLarge, "", "The file has over %d bytes, which is the most that an attachment may have. Send a smaller one.", most)
+}
+
+func getAttachment(r *Request) (Answer, error) {
+	hash, ok := chat.ParseHash(r.Value("hash"))
+	if !ok { // which no attachment has
+		return nil, problemf(CodeAttachmentNotFound, "", "There is no attachment of this hash.")
+	}
+	a, data, err := r.Store().Attachment(r.Context(), hash)
+	if err != nil {
+		return nil, err
+	}
+	return attachmentAnswer{a, data, r.Header.Get("If-None-Match")}, nil
+}
+
+type attachmentAnswer struct {
+	tree.Attachment
+	data []byte
+	has  string // the entity tag of what the client has
+}
+
+// Write writes the bytes. Only a picture may be shown in its place: a file that a
+// browser opened under this address could read as the server's own page what the
+// server gives away, so it is downloaded, and may run nothing.
+func (a attachmentAnswer) Write(w http.ResponseWriter) error {
+	disposition := "attachment"
+	if a.Image() {
+		disposition = "inline"
+	}
+	params := map[string]string{}
+	if a.Name != "" {
+		params["filename"] = a.Name
+	}
+	h := w.Header()
+	h.Set("Content-Type", a.MediaType)
+	h.Set("Content-Disposition", mime.FormatMediaType(disposition, params))
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
+	h.Set("Cache-Control", "private, no-cache") // asked for again, it is only compared
+	etag := `"` + hex.EncodeToString(a.Hash[:]) + `"`
+	h.Set("ETag", etag)
+	if a.has == etag {
+		h.Del("Content-Type")
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h.Set("Content-Length", strconv.Itoa(len(a.data)))
+	_, err := w.Write(a.data)
+	return err
+}

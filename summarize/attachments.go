@@ -1,0 +1,136 @@
+package summarize
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// maxShownBytes is how many bytes of attachments one context brings. Providers
+// take requests of some 50 MB, and base64 makes a third more of them.
+const maxShownBytes = 32 << 20
+
+// WithAttachments returns messages of a context as a model can read them: a picture
+// that a message names as a data URL, the text of a file as text under its name.
+// Messages that name none keep their bytes. So does the result from one context to
+// the next, as long as all attachments together have 32 MiB at most. Of more, the
+// older ones are left out, and so is one that is missing: a text says so in its
+// place.
+func (s *Service) WithAttachments(ctx context.Context, messages []json.RawMessage) (_ []json.RawMessage, err error) {
+	defer fault.Wrap(&err, "summarize.WithAttachments(%d messages)", len(messages))
+	parsed := make(map[int]*chat.Message)
+	var hashes [][sha256.Size]byte
+	for i, body := range messages {
+		if !bytes.Contains(body, []byte("coppice:attachment")) && !bytes.Contains(body, []byte(`\u`)) {
+			continue // as almost all, which are not taken apart then
+		}
+		m := chat.Read(body)
+		if all := m.Attachments(); len(all) > 0 {
+			parsed[i] = m
+			for _, a := range all {
+				hashes = append(hashes, a.Hash)
+			}
+		}
+	}
+	if len(parsed) == 0 {
+		return messages, nil
+	}
+	r := resolver{store: s.store, room: maxShownBytes}
+	if r.there, err = s.store.Attachments(ctx, hashes...); err != nil {
+		return nil, err
+	}
+	messages = slices.Clone(messages)
+	for i := len(messages) - 1; i >= 0; i-- { // the newest first, which there is room for
+		if m := parsed[i]; m != nil {
+			if messages[i], err = r.message(ctx, m); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return messages, nil
+}
+
+// A resolver puts attachments in the place of their names.
+type resolver struct {
+	store *tree.Store
+	there map[[sha256.Size]byte]tree.Attachment
+	room  int // in bytes
+}
+
+// message gives a message with what its parts name. All else keeps its bytes.
+func (r *resolver) message(ctx context.Context, m *chat.Message) (json.RawMessage, error) {
+	content := []byte{'['}
+	for i, p := range m.Parts {
+		if named, ok := p.Attachment(); ok {
+			var err error
+			if p, err = r.part(ctx, named); err != nil {
+				return nil, err
+			}
+		}
+		if i > 0 {
+			content = append(content, ',')
+		}
+		content = append(content, p.Encode()...)
+	}
+	members := chat.Members(m.Raw)
+	for i := range members {
+		if members[i].Name == "content" {
+			members[i].Value = append(content, ']')
+		}
+	}
+	return chat.AppendObject(nil, members), nil
+}
+
+func (r *resolver) part(ctx context.Context, named chat.Attachment) (chat.Part, error) {
+	stored, ok := r.there[named.Hash]
+	kind := "file"
+	if named.Image {
+		kind = "image"
+	}
+	label := kind
+	if named.Name != "" {
+		label += " " + named.Name
+	}
+	switch {
+	case !ok:
+		return chat.TextPart("[" + label + ": missing]"), nil
+	case stored.Size > r.room:
+		r.room = 0 // so that what is left out is what is older
+		return chat.TextPart("[" + label + ": left out, as newer attachments take all room]"), nil
+	}
+	r.room -= stored.Size
+	if !stored.Image() {
+		text, err := r.store.AttachmentText(ctx, named.Hash)
+		if errors.Is(err, fault.NotFound) {
+			return chat.TextPart("[" + label + ": missing]"), nil
+		}
+		return chat.TextPart("[" + label + "]\n" + text), err
+	}
+	_, data, err := r.store.Attachment(ctx, named.Hash)
+	if errors.Is(err, fault.NotFound) {
+		return chat.TextPart("[" + label + ": missing]"), nil
+	}
+	if err != nil {
+		return chat.Part{}, err
+	}
+	return imagePart(stored.MediaType, data, named.Detail), nil
+}
+
+// imagePart is a picture as a data URL.
+func imagePart(mediaType string, data []byte, detail string) chat.Part {
+	raw := make([]byte, 0, base64.StdEncoding.EncodedLen(len(data))+128)
+	raw = append(append(append(raw, `{"type":"image_url","image_url":{"url":"data:`...), mediaType...), `;base64,`...)
+	raw = append(base64.StdEncoding.AppendEncode(raw, data), '"')
+	if detail != "" {
+		raw = chat.AppendString(append(raw, `,"detail":`...), detail)
+	}
+	return chat.Part{Type: "image_url", Raw: append(raw, `}}`...)}
+}

@@ -1,0 +1,320 @@
+package tree_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/attach"
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// picture is a PNG of a size.
+func picture(t testing.TB, width, height int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// naming is a user's message that names attachments.
+func naming(text string, all ...tree.Attachment) json.RawMessage {
+	parts := []chat.Part{chat.TextPart(text)}
+	for _, a := range all {
+		parts = append(parts, a.Part())
+	}
+	return (&chat.Message{Role: chat.User, Parts: parts}).Encode()
+}
+
+func upload(t testing.TB, s *tree.Store, name string, data []byte) tree.Attachment {
+	t.Helper()
+	a, _, err := s.AddAttachment(t.Context(), name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func say(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, body json.RawMessage) tree.Message {
+	t.Helper()
+	m, _, err := s.Append(t.Context(), conversation, parent, tree.NewMessage{Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func start(t testing.TB, s *tree.Store) uuid.UUID {
+	t.Helper()
+	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID
+}
+
+// has tells whether the attachment is there.
+func has(t testing.TB, s *tree.Store, a tree.Attachment) bool {
+	t.Helper()
+	_, _, err := s.Attachment(t.Context(), a.Hash)
+	if err != nil && !errors.Is(err, fault.NotFound) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestAttachmentIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	data := picture(t, 1500, 1000)
+	a, created, err := s.AddAttachment(t.Context(), `C:\photos\a  tree.png`, data)
+	if err != nil || !created || a.MediaType != "image/png" || a.Width != 1500 || a.Height != 1000 || a.Name != "a tree.png" || a.Size != len(data) {
+		t.Errorf("stored as %+v, %v, %v", a, created, err)
+	}
+	again, created, err := s.AddAttachment(t.Context(), "other.png", data)
+	if err != nil || created || again != a {
+		t.Errorf("uploaded again: %+v, %v, %v", again, created, err)
+	}
+	_, stored, err := s.Attachment(t.Context(), a.Hash)
+	if err != nil || !bytes.Equal(stored, data) {
+		t.Errorf("%d bytes come back of %d: %v", len(stored), len(data), err)
+	}
+	text := upload(t, s, "notes.md", []byte("\uFEFF# Hazel\n\nCut it low."))
+	if said, err := s.AttachmentText(t.Context(), text.Hash); err != nil || said != "# Hazel\n\nCut it low." || text.Image() {
+		t.Errorf("a model reads %q of %+v: %v", said, text, err)
+	}
+}
+
+// TestAttachmentsCost holds what messages cost against the provider's rule.
+func TestAttachmentsCost(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := start(t, s)
+	bare := say(t, s, c, uuid.Nil, naming("Look:")).Tokens
+	for _, size := range [][2]int{{100, 100}, {1024, 1024}, {4000, 300}, {600, 5000}} {
+		a := upload(t, s, "p.png", picture(t, size[0], size[1]))
+		want := bare + tokens.Image(size[0], size[1], "high")
+		if m := say(t, s, c, uuid.Nil, naming("Look:", a)); m.Tokens != want || a.Tokens != want-bare {
+			t.Errorf("%v costs %d, and alone %d; want %d", size, m.Tokens, a.Tokens, want)
+		}
+		low := strings.Replace(string(naming("Look:", a)), `"image_url":{`, `"image_url":{"detail":"low",`, 1)
+		if m := say(t, s, c, uuid.Nil, json.RawMessage(low)); m.Tokens != bare+85 {
+			t.Errorf("%v in low detail costs %d", size, m.Tokens)
+		}
+	}
+	text := strings.Repeat("Hazel, ash and oak. ", 500)
+	a := upload(t, s, "trees.txt", []byte(text))
+	if m := say(t, s, c, uuid.Nil, naming("Read:", a)); m.Tokens < bare+tokens.O200k().Count(text) || m.Tokens > bare+tokens.O200k().Count(text)+20 {
+		t.Errorf("a text of %d tokens costs %d", tokens.O200k().Count(text), m.Tokens-bare)
+	}
+}
+
+// TestAttachmentsOfOtherTenants holds that another tenant's attachment is one that
+// isn't there, for every call.
+func TestAttachmentsOfOtherTenants(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	own, other := s.ForTenant("own"), s.ForTenant("other")
+	a := upload(t, other, "secret.txt", []byte("secret"))
+	c := start(t, own)
+	if _, _, err := own.Attachment(t.Context(), a.Hash); !errors.Is(err, fault.NotFound) {
+		t.Errorf("its bytes: %v", err)
+	}
+	if _, err := own.AttachmentText(t.Context(), a.Hash); !errors.Is(err, fault.NotFound) {
+		t.Errorf("its text: %v", err)
+	}
+	if there, err := own.Attachments(t.Context(), a.Hash); err != nil || len(there) != 0 {
+		t.Errorf("listed: %v, %v", there, err)
+	}
+	if _, _, err := own.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: naming("x", a)}); !errors.Is(err, fault.NotFound) {
+		t.Errorf("named in a message: %v", err)
+	}
+	if _, created, err := own.AddAttachment(t.Context(), "mine.txt", []byte("secret")); err != nil || !created {
+		t.Errorf("the same bytes of one's own: %v, %v", created, err)
+	}
+	m := say(t, own, c, uuid.Nil, naming("x", a))
+	if _, err := own.Prune(t.Context(), c, m.ID); err != nil {
+		t.Fatal(err)
+	}
+	if has(t, own, a) || !has(t, other, a) {
+		t.Error("a prune deletes another tenant's attachment, or leaves one's own")
+	}
+}
+
+// TestAttachmentGoesWithItsLastMessage prunes and deletes in every way.
+func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	a, b := upload(t, s, "a.txt", []byte("a")), upload(t, s, "b.txt", []byte("b"))
+	waiting := upload(t, s, "c.txt", []byte("c"))
+	one, two := start(t, s), start(t, s)
+	top := say(t, s, one, uuid.Nil, naming("both", a, b, a))
+	under := say(t, s, one, top.ID, naming("again", a))
+	elsewhere := say(t, s, two, uuid.Nil, naming("too", b))
+	fork, _, err := s.Fork(t.Context(), one, under.ID, tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, wantA, wantB bool) {
+		t.Helper()
+		if has(t, s, a) != wantA || has(t, s, b) != wantB || !has(t, s, waiting) {
+			t.Errorf("after %s: a is there %v, b %v, one that waits for its message %v; want %v, %v, true", what, has(t, s, a), has(t, s, b), has(t, s, waiting), wantA, wantB)
+		}
+	}
+	if err := s.DeleteConversation(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	check("the deletion of a conversation that was forked", true, true)
+	if _, err := s.PruneLeaf(t.Context(), fork.ID, fork.HeadID); err != nil {
+		t.Fatal(err)
+	}
+	check("a prune of one message that names it", true, true)
+	if err := s.DeleteConversation(t.Context(), fork.ID); err != nil {
+		t.Fatal(err)
+	}
+	check("the deletion of the fork", false, true)
+	if _, err := s.Prune(t.Context(), two, elsewhere.ID); err != nil {
+		t.Fatal(err)
+	}
+	check("a prune of the last message", false, false)
+}
+
+func TestSweepAttachments(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := start(t, s)
+	named, forgotten := upload(t, s, "a.txt", []byte("a")), upload(t, s, "b.txt", []byte("b"))
+	other := s.ForTenant("other")
+	theirs := upload(t, other, "b.txt", []byte("b"))
+	say(t, s, c, uuid.Nil, naming("x", named))
+	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(-tree.AttachmentPatience), 10); err != nil || n != 0 {
+		t.Errorf("of what was uploaded now, %d went: %v", n, err)
+	}
+	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10); err != nil || n != 2 {
+		t.Errorf("%d went: %v", n, err)
+	}
+	if !has(t, s, named) || has(t, s, forgotten) || has(t, other, theirs) {
+		t.Error("the wrong ones went")
+	}
+}
+
+// TestAttachmentsAreHeld appends messages that name an attachment while others
+// that name it are pruned: a message that is stored finds its attachment.
+func TestAttachmentsAreHeld(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	data := []byte("contended")
+	var workers sync.WaitGroup
+	for range 4 {
+		c := start(t, s)
+		workers.Go(func() {
+			for range 20 {
+				a, _, err := s.AddAttachment(t.Context(), "", data)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				m, _, err := s.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: naming("x", a)})
+				if errors.Is(err, fault.NotFound) {
+					continue // deleted between the two
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, _, err := s.Attachment(t.Context(), a.Hash); err != nil {
+					t.Errorf("a message names what is gone: %v", err)
+				}
+				if _, err := s.Prune(t.Context(), c, m.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+func TestAttachmentsAreChecked(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t), tree.WithLimits(tree.Limits{AttachmentBytes: 2000, AllAttachmentBytes: 3000}))
+	c := start(t, s)
+	pic := upload(t, s, "p.png", picture(t, 10, 10))
+	hash := strings.Repeat("0", 64)
+	for _, test := range []struct {
+		name, code, body string
+	}{
+		{"of no upload", "attachment_not_found", `{"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/` + hash + `"}}]}`},
+		{"no hash", "invalid_attachment", `{"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/a.txt"}}]}`},
+		{"upper case", "invalid_attachment", `{"role":"user","content":[{"type":"image_url","image_url":{"url":"coppice:attachment/` + strings.Repeat("A", 64) + `"}}]}`},
+		{"a picture as a file", "invalid_attachment", fmt.Sprintf(`{"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/%x"}}]}`, pic.Hash)},
+	} {
+		_, _, err := s.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: json.RawMessage(test.body)})
+		if e := fault.Of(err); err == nil || e.Code != test.code {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		_, _, err = s.AppendChain(t.Context(), c, uuid.Nil, []tree.NewMessage{{Body: naming("fine")}, {Body: json.RawMessage(test.body)}})
+		if e := fault.Of(err); err == nil || e.Code != test.code || e.Field != "messages[1].content" {
+			t.Errorf("%s, in a chain: %v", test.name, err)
+		}
+	}
+	for _, test := range []struct {
+		name, code string
+		data       []byte
+	}{
+		{"nothing", "empty_file", nil},
+		{"a program", "unsupported_attachment", []byte("\x7fELF\x02\x01\x01\x00")},
+		{"half a picture", "unsupported_attachment", picture(t, 10, 10)[:20]},
+		{"no UTF-8", "unsupported_attachment", []byte("gr\xfcn")},
+		{"too large", "attachment_too_large", bytes.Repeat([]byte("x"), 2001)},
+		{"one too many", "attachments_full", nil},
+	} {
+		if test.code == "attachments_full" {
+			upload(t, s, "", bytes.Repeat([]byte("y"), 2000))
+			test.data = bytes.Repeat([]byte("z"), 1000)
+		}
+		if _, _, err := s.AddAttachment(t.Context(), "", test.data); err == nil || fault.Of(err).Code != test.code {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	if _, created, err := s.AddAttachment(t.Context(), "", bytes.Repeat([]byte("y"), 2000)); err != nil || created {
+		t.Errorf("what is there can't be uploaded again where all is full: %v, %v", created, err)
+	}
+	if _, _, err := s.AddAttachment(t.Context(), "", append([]byte(strings.Repeat("x", attach.MaxText)), 'x')); err == nil {
+		t.Error("a text of any size is taken")
+	}
+}
+
+// TestImportMayNameWhatIsMissing imports a message that names an attachment which
+// the store doesn't have, and has had the message use it once it comes.
+func TestImportMayNameWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	elsewhere := upload(t, s.ForTenant("elsewhere"), "a.txt", []byte("a"))
+	id := uuid.New()
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: id}, Nodes: []tree.BundleNode{{ID: uuid.New(), Body: naming("x", elsewhere)}}}
+	if _, err := s.Import(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	upload(t, s, "a.txt", []byte("a"))
+	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10); err != nil || n != 1 || !has(t, s, elsewhere) {
+		t.Errorf("%d went (the other tenant's should): %v", n, err)
+	}
+	if all, err := s.ConversationAttachments(t.Context(), id); err != nil || len(all) != 1 || all[0] != elsewhere.Hash {
+		t.Errorf("the conversation names %x: %v", all, err)
+	}
+}

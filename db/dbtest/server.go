@@ -17,6 +17,9 @@ import (
 // databases.
 const urlVariable = "COPPICE_TEST_DATABASE_URL"
 
+// majorVariable names a major version of Postgres, such as 16.
+const majorVariable = "COPPICE_TEST_POSTGRES"
+
 // server is the Postgres that all tests of this process share.
 type server struct {
 	url      string                 // of a database that tests don't use
@@ -57,12 +60,24 @@ func find(ctx context.Context, logf func(format string, args ...any)) (*server, 
 		logf("dbtest: databases come from the server that %s names", urlVariable)
 		return s, nil
 	}
+	if version := os.Getenv(majorVariable); version != "" {
+		major, err := strconv.Atoi(version)
+		if err != nil {
+			return nil, fmt.Errorf("%s: give a major version of Postgres, such as 16, and not %q", majorVariable, version)
+		}
+		s, err := startPrivate(ctx, major)
+		if err != nil {
+			return nil, fmt.Errorf("a private Postgres %d, as %s says: %w", major, majorVariable, err)
+		}
+		logf("dbtest: databases come from a private Postgres %d, as %s says", major, majorVariable)
+		return s, nil
+	}
 	s, dockerErr := startContainer(ctx)
 	if dockerErr == nil {
 		logf("dbtest: databases come from a Docker container of %s", image)
 		return s, nil
 	}
-	s, privateErr := startPrivate(ctx)
+	s, privateErr := startPrivate(ctx, 0)
 	if privateErr == nil {
 		logf("dbtest: databases come from a private Postgres, as Docker is of no use: %v", dockerErr)
 		return s, nil

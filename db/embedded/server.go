@@ -34,7 +34,8 @@ type Server struct {
 	bin      binaries
 	user     *account
 	log      *slog.Logger
-	lock     *os.File // the program's; held until the server is gone
+	lock     *os.File // the program's; held until the server is gone. Nil where the caller holds it
+	socket   string   // the folder of the socket, or a link to it
 	endpoint endpoint
 	args     []string // of the postmaster
 	watch    bool     // a watchdog is needed
@@ -58,6 +59,9 @@ func (s *Server) URL() string { return s.endpoint.url() }
 // SuperuserURL is [Server.URL] for the superuser, which makes databases for tests
 // and benchmarks. The program itself has no use for it.
 func (s *Server) SuperuserURL() string { return s.endpoint.as(superuser).url() }
+
+// Version returns the version of Postgres, such as "18.4".
+func (s *Server) Version() string { return s.bin.version() }
 
 // Done returns a channel that is closed when the server has ended and its data
 // directory is free again: after [Server.Stop], or when the server ended by

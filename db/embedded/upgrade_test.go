@@ -1,0 +1,316 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// upgradeKillEnv names the step of an upgrade at which the program kills itself.
+const upgradeKillEnv = "COPPICE_EMBEDDED_TEST_UPGRADE"
+
+// upgradeSteps are all that an upgrade tells of.
+var upgradeSteps = []struct {
+	name  string
+	moved bool // the data is in the new cluster at the next start
+	start bool // a server is started before the next upgrade
+}{
+	{"old runs", false, true}, {"both run", false, false}, {"moved", false, true}, {"stopped", false, false},
+	{"proven", true, true}, {"old put aside", true, false}, {"swapped", true, true},
+}
+
+// moveRows is a small move: of the table that oldCluster makes.
+func moveRows(ctx context.Context, from, to *Server) error {
+	old, err := pgx.Connect(ctx, from.URL())
+	if err != nil {
+		return err
+	}
+	defer old.Close(ctx)
+	next, err := pgx.Connect(ctx, to.URL())
+	if err != nil {
+		return err
+	}
+	defer next.Close(ctx)
+	var rows bytes.Buffer
+	if _, err := old.PgConn().CopyTo(ctx, &rows, "copy row to stdout"); err != nil {
+		return err
+	}
+	if _, err := next.Exec(ctx, "create table row (id bigint primary key)"); err != nil {
+		return err
+	}
+	_, err = next.PgConn().CopyFrom(ctx, &rows, "copy row from stdin")
+	return err
+}
+
+// runUpgrade upgrades a directory, and kills this program at a step.
+func runUpgrade(dir, step string) error {
+	h := thisHost()
+	h.reached = func(s string) {
+		if s == step {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	_, err := upgrade(context.Background(), upgradeConfig(Config{DataDir: dir}), h, moveRows)
+	return errors.Join(err, errors.New("the upgrade ended without "+step))
+}
+
+// upgradeConfig has no fsync, and the cache that all tests of a machine share.
+func upgradeConfig(cfg Config) Config {
+	cfg.Parameters = map[string]string{"fsync": "off"}
+	cfg.CacheDir = filepath.Join(os.TempDir(), "coppice-test-cache")
+	if os.Geteuid() == 0 {
+		cfg.CacheDir = "/var/cache/coppice"
+	} else if dir, err := os.UserCacheDir(); err == nil {
+		cfg.CacheDir = filepath.Join(dir, "coppice")
+	}
+	return cfg
+}
+
+// oldCluster makes a data directory of Postgres 15 with the rows 1 to 100.
+func oldCluster(t *testing.T) Config {
+	t.Helper()
+	cfg := upgradeConfig(testConfig(t, filepath.Join(tempDir(t), "data")))
+	cfg.Major = 15
+	s, err := Start(t.Context(), cfg)
+	if errors.As(err, new(*VersionError)) && os.Getenv("COPPICE_REQUIRE_POSTGRES_VERSIONS") == "" {
+		t.Skipf("there is no PostgreSQL 15 to upgrade from: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, s)
+	query(t, s.URL(), "create table row (id bigint primary key)", "insert into row select generate_series(1, 100)")
+	mustStop(t, s)
+	cfg.Major = 0
+	return cfg
+}
+
+// checkUpgraded starts the server, and wants the rows in the given major version.
+func checkUpgraded(t *testing.T, cfg Config, major int) {
+	t.Helper()
+	s := mustStart(t, cfg)
+	if s.bin.major != major {
+		t.Errorf("the cluster is of version %d, want %d", s.bin.major, major)
+	}
+	if got := query(t, s.URL(), "select count(*) || ' ' || sum(id) from row"); got != "100 5050" {
+		t.Errorf("number and sum of the rows are %s, want 100 5050", got)
+	}
+	mustStop(t, s)
+	var left []string
+	for _, name := range []string{unfinishedName, hiddenSocket, provenPrefix + "*"} {
+		found, _ := filepath.Glob(filepath.Join(cfg.DataDir, name))
+		left = append(left, found...)
+	}
+	if len(left) > 0 {
+		t.Errorf("an upgrade left %v", left)
+	}
+	if kept, _ := filepath.Glob(filepath.Join(cfg.DataDir, keptPrefix+"15", "PG_VERSION")); (len(kept) == 1) != (major != 15) {
+		t.Errorf("old clusters that are kept: %v", kept)
+	}
+}
+
+// TestUpgradeKilled kills an upgrade at each of its steps. The next start finds all
+// data, and another upgrade does what is left to do.
+func TestUpgradeKilled(t *testing.T) {
+	t.Parallel()
+	first := oldCluster(t)
+	for _, step := range upgradeSteps {
+		t.Run(step.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := first
+			cfg.DataDir = filepath.Join(tempDir(t), "data")
+			if out, err := exec.Command("cp", "-a", first.DataDir, cfg.DataDir).CombinedOutput(); err != nil {
+				t.Fatalf("cp: %v: %s", err, out)
+			}
+			p := startProgram(t, cfg.DataDir, upgradeKillEnv+"="+step.name)
+			for p.out.Scan() { // until it is dead
+				t.Log(p.out.Text())
+			}
+			var exit *exec.ExitError
+			if err := p.cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				t.Fatalf("the program ended by itself: %v", err)
+			}
+			switch {
+			case step.start && step.moved:
+				checkUpgraded(t, cfg, npmMajor)
+			case step.start:
+				checkUpgraded(t, cfg, 15)
+			}
+			u, err := Upgrade(t.Context(), cfg, moveRows)
+			var upToDate *UpToDateError
+			if err != nil && !(step.moved && errors.As(err, &upToDate)) {
+				t.Fatal(err)
+			}
+			if err == nil && (!strings.HasPrefix(u.From, "15") || !strings.HasPrefix(u.To, "18") || filepath.Base(u.Kept) != "cluster-15") {
+				t.Errorf("the upgrade says %+v", u)
+			}
+			checkUpgraded(t, cfg, npmMajor)
+		})
+	}
+}
+
+// While an upgrade runs, no program finds the old server or starts another one. One
+// that fails leaves no trace, and all steps are told of.
+func TestUpgradeFails(t *testing.T) {
+	t.Parallel()
+	cfg := oldCluster(t)
+	failure := errors.New("a row is missing")
+	_, err := Upgrade(t.Context(), cfg, func(ctx context.Context, from, to *Server) error {
+		if url, err := Attach(cfg.DataDir); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("Attach: got %q, %v, want %v", url, err, ErrNotRunning)
+		}
+		var inUse *InUseError
+		if _, err := Start(ctx, cfg); !errors.As(err, &inUse) {
+			t.Errorf("Start: got %v, want an InUseError", err)
+		}
+		if _, err := os.Lstat(filepath.Join(cfg.DataDir, "socket")); err == nil {
+			t.Error("a socket is where programs look for it")
+		}
+		return failure
+	})
+	if !errors.Is(err, failure) {
+		t.Errorf("got %v, want %v", err, failure)
+	}
+	checkUpgraded(t, cfg, 15)
+
+	// A server that doesn't end well may not have written all of it.
+	_, err = Upgrade(t.Context(), cfg, func(ctx context.Context, from, to *Server) error {
+		err := moveRows(ctx, from, to)
+		_ = to.postmaster.cmd.Process.Kill()
+		<-to.Done()
+		return err
+	})
+	if err == nil {
+		t.Error("a new server that was killed was taken")
+	}
+	checkUpgraded(t, cfg, 15)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err = Upgrade(ctx, cfg, func(ctx context.Context, from, to *Server) error {
+		cancel(failure)
+		return moveRows(ctx, from, to)
+	})
+	if err == nil {
+		t.Error("an upgrade went on that was called off")
+	}
+	checkUpgraded(t, cfg, 15)
+
+	var steps, want []string
+	h := thisHost()
+	h.reached = func(step string) { steps = append(steps, step) }
+	if _, err := upgrade(t.Context(), cfg, h, moveRows); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range upgradeSteps {
+		want = append(want, s.name)
+	}
+	if fmt.Sprint(steps) != fmt.Sprint(want) {
+		t.Errorf("the steps are %q, and TestUpgradeKilled knows %q", steps, want)
+	}
+	checkUpgraded(t, cfg, npmMajor)
+}
+
+// What a program wrote that knows nothing of the interrupted upgrade isn't lost.
+func TestUpgradeInterruptedAndForgotten(t *testing.T) {
+	t.Parallel()
+	cfg := oldCluster(t)
+	p := startProgram(t, cfg.DataDir, upgradeKillEnv+"=proven")
+	for p.out.Scan() { // until it is dead
+	}
+	dir, user, err := openDataDir(cfg.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := startIn(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dir, user: user, log: cfg.Logger}, dir.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.supervise(s.postmaster)
+	query(t, s.URL(), "delete from row where id > 1", "insert into row values (5049)")
+	mustStop(t, s)
+
+	_, err = Start(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "has used") {
+		t.Fatalf("got %v, want an error that says that the old cluster was used", err)
+	}
+	proven, _ := filepath.Glob(filepath.Join(cfg.DataDir, provenPrefix+"*"))
+	if len(proven) != 1 || !strings.Contains(err.Error(), proven[0]) {
+		t.Fatalf("%v doesn't name %v", err, proven)
+	}
+	// As an older program leaves it that starts between the two renames.
+	kept := filepath.Join(cfg.DataDir, "cluster-15")
+	if err := os.Mkdir(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "anew") || !strings.Contains(err.Error(), kept) {
+		t.Errorf("got %v, want an error that names %s", err, kept)
+	}
+	if err := errors.Join(os.Remove(kept), os.RemoveAll(proven[0])); err != nil {
+		t.Fatal(err)
+	}
+	s = mustStart(t, cfg)
+	if got := query(t, s.URL(), "select sum(id) from row"); got != "5050" {
+		t.Errorf("the sum of the rows is %s, want 5050", got)
+	}
+}
+
+func TestNothingToUpgrade(t *testing.T) {
+	t.Parallel()
+	none := testConfig(t, filepath.Join(tempDir(t), "data"))
+	if _, err := Upgrade(t.Context(), none, moveRows); !errors.Is(err, ErrNoCluster) {
+		t.Errorf("no directory: got %v, want %v", err, ErrNoCluster)
+	}
+	if _, err := os.Stat(none.DataDir); err == nil {
+		t.Error("the directory was made")
+	}
+	cfg := oldCluster(t)
+	cfg.Major = 15
+	var upToDate *UpToDateError
+	if _, err := Upgrade(t.Context(), cfg, moveRows); !errors.As(err, &upToDate) || upToDate.Version != "15" {
+		t.Errorf("the same version: got %v, want an UpToDateError", err)
+	}
+	cfg.Major = 14
+	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), "older version 14") {
+		t.Errorf("an older version: got %v", err)
+	}
+	cfg.Major = 99
+	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), "no PostgreSQL 99 was found") {
+		t.Errorf("an unknown version: got %v", err)
+	}
+	// Neither the new server nor the old one can be had.
+	h := onlyNPM("")
+	cfg.Major, cfg.CacheDir = 0, filepath.Join(tempDir(t), "cache")
+	if _, err := upgrade(t.Context(), cfg, h, moveRows); err == nil || !strings.Contains(err.Error(), "no PostgreSQL 18 was found") {
+		t.Errorf("no newer server: got %v", err)
+	}
+	newer := filepath.Join(tempDir(t), "newer")
+	fakeBin(t, newer, "17.1")
+	h.binGlobs = []string{newer}
+	if _, err := upgrade(t.Context(), cfg, h, moveRows); err == nil || !strings.Contains(err.Error(), "needs PostgreSQL 15 once more") {
+		t.Errorf("no old server: got %v", err)
+	}
+	cfg.Major = 0
+	kept := filepath.Join(cfg.DataDir, "cluster-15")
+	if err := os.Mkdir(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), kept) {
+		t.Errorf("an old cluster is kept already: got %v, want an error that names %s", err, kept)
+	}
+	if err := os.Remove(kept); err != nil {
+		t.Fatal(err)
+	}
+	checkUpgraded(t, cfg, 15)
+}

@@ -1725,6 +1725,11 @@ export interface components {
             status: "ok";
             /** @description Of the program. */
             version: string;
+            /**
+             * @description Whether reads go to the read replica. Only `/readyz` says so, and only a server that has one.
+             * @enum {string}
+             */
+            replica?: "used" | "away";
         };
         /** @description Problem details (RFC 9457). */
         Problem: {
@@ -1874,6 +1879,11 @@ export interface components {
         };
     };
     parameters: {
+        /**
+         * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+         *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+         */
+        Position: string;
         ConversationId: string;
         MessageId: string;
         /** @description Id of any message, or `active` for the conversation's active head. */
@@ -1895,6 +1905,12 @@ export interface components {
         RequestId: string;
         /** @description Path of what was created; of a chain, that of its last message. */
         Location: string;
+        /**
+         * @description How far the database's log is after the request, sealed. Only a server with a read replica sends it. Sent back
+         *     with a read, it makes sure that the read shows what this request wrote. An answer that streams has it once more as
+         *     a trailer, which covers what was stored meanwhile.
+         */
+        Position: string;
         /** @description Path at which the reply's events can be read again. The id in it is the answer's. */
         ReplyLocation: string;
     };
@@ -1915,7 +1931,13 @@ export interface operations {
                  */
                 query?: string;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -1958,6 +1980,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1968,6 +1991,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -1992,7 +2016,13 @@ export interface operations {
     getConversation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2039,6 +2069,7 @@ export interface operations {
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2065,6 +2096,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2100,6 +2132,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2110,6 +2143,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -2141,7 +2175,13 @@ export interface operations {
     getMessage: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 message_id: components["parameters"]["MessageId"];
@@ -2197,6 +2237,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2214,7 +2255,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 message_id: components["parameters"]["MessageId"];
@@ -2235,7 +2282,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2250,7 +2303,13 @@ export interface operations {
     getNewestLeaf: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 message_id: components["parameters"]["MessageId"];
@@ -2299,6 +2358,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2309,6 +2369,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -2325,7 +2386,13 @@ export interface operations {
                 /** @description Give the first so many characters of each message's text, in one line. 0 gives none. */
                 preview?: number;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2354,7 +2421,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2374,7 +2447,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 /** @description Id of any message, or `active` for the conversation's active head. */
@@ -2406,7 +2485,13 @@ export interface operations {
                  */
                 model?: string;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 /** @description Id of any message, or `active` for the conversation's active head. */
@@ -2513,7 +2598,13 @@ export interface operations {
                  */
                 scope?: components["schemas"]["RecallScope"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 /** @description Id of any message, or `active` for the conversation's active head. */
@@ -2557,6 +2648,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2567,6 +2659,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -2585,7 +2678,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2609,7 +2708,13 @@ export interface operations {
     getUsage: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2633,7 +2738,13 @@ export interface operations {
     getSummary: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 summary_id: string;
@@ -2675,6 +2786,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2685,6 +2797,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -2723,6 +2836,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["ReplyLocation"];
                     [name: string]: unknown;
                 };
@@ -2748,6 +2862,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -2810,6 +2925,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2855,7 +2971,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -2881,7 +3003,13 @@ export interface operations {
                 /** @description With `markdown`, the message that the branch ends in, or `active`. */
                 head_id?: string;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2936,6 +3064,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -3,6 +3,8 @@ package db
 import (
 	"bytes"
 	"context"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // EachViewRow is [Queries.GetView] row by row. fn gets each row in a variable
@@ -18,6 +20,37 @@ func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetV
 	if err != nil {
 		return err
 	}
+	return eachViewRow(rows, fn)
+}
+
+// ViewInConversation sends GetConversation and GetView in one round trip. It
+// returns the conversation, or pgx.ErrNoRows, and calls fn as EachViewRow does.
+func ViewInConversation(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetViewRow) error) (c Conversation, err error) {
+	var b pgx.Batch
+	for _, call := range []func(*Queries){
+		func(q *Queries) {
+			_, _ = q.GetConversation(ctx, GetConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID})
+		},
+		func(q *Queries) { _, _ = q.GetView(ctx, arg) },
+	} {
+		s := StatementOf(call)
+		b.Queue(s.SQL, s.Args...)
+	}
+	results := h.SendBatch(ctx, &b)
+	defer func() {
+		if closeErr := results.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	rows, _ := results.Query() // whose error the rows have, too
+	if c, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[Conversation]); err != nil {
+		return c, err
+	}
+	rows, _ = results.Query()
+	return c, eachViewRow(rows, fn)
+}
+
+func eachViewRow(rows pgx.Rows, fn func(*GetViewRow) error) error {
 	defer rows.Close()
 	var r GetViewRow
 	var bodies block

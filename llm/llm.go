@@ -51,6 +51,10 @@ type Request struct {
 	// byte, so that a provider's prompt cache sees the prefix it saw before.
 	Messages []json.RawMessage
 
+	// Checked says that each of Messages is known to be a valid JSON object, as
+	// package chat reads it. A client then doesn't parse them again.
+	Checked bool
+
 	// Temperature is nil for the model's default. It isn't sent to a model that
 	// refuses a temperature: see Family.
 	Temperature *float64

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/openai/openai-go/packages/ssestream"
@@ -40,7 +41,8 @@ type OpenAIConfig struct {
 	APIKey string // "" for a server that wants none
 	Model  string // as the server names it
 
-	// HTTPClient makes the connections; nil is http.DefaultClient. If the
+	// HTTPClient makes the connections; nil is a client that keeps the
+	// connections of many calls for the calls that follow. If the
 	// client has a timeout, the timeout also ends streams. Redirects aren't
 	// followed, so that key and messages go nowhere but to BaseURL.
 	HTTPClient *http.Client
@@ -102,12 +104,24 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 		c.maxAnswer = defaultMaxAnswerBytes
 	}
 	c.base, c.url, c.key = base, base.JoinPath("chat/completions").String(), config.APIKey
+	c.http.Transport = connections()
 	if config.HTTPClient != nil {
 		c.http = *config.HTTPClient
 	}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }
+
+// maxIdle is how many connections to one server are kept for later calls.
+// net/http keeps 2, so that of 200 streams at once 198 would connect anew.
+const maxIdle = 256
+
+// connections are shared by all clients that bring none.
+var connections = sync.OnceValue(func() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, maxIdle
+	return t
+})
 
 // Name returns the configured model.
 func (c *OpenAI) Name() string { return c.model }
@@ -145,23 +159,47 @@ func (c *OpenAI) Stream(ctx context.Context, req Request, each func(Delta) error
 	return c.result(ctx, &a, err)
 }
 
-func (c *OpenAI) stream(ctx context.Context, req Request, a *answer) error {
+func (c *OpenAI) stream(ctx context.Context, req Request, a *answer) (err error) {
 	reading, stop := context.WithCancel(ctx)
-	defer stop()
 	res, err := c.post(reading, req, true)
 	if err != nil {
+		stop()
 		return err
 	}
-	defer res.Body.Close()
+	defer func() { leave(res.Body, stop, err == nil) }()
 	switch kind := contentType(res); {
 	case kind == "text/event-stream":
 		res.Body = &limitedBody{ReadCloser: res.Body, left: a.limit * streamOverhead}
-		return readEvents(ctx, stop, ssestream.NewDecoder(res), a)
+		err = readEvents(ctx, stop, ssestream.NewDecoder(res), a)
 	case isJSON(kind):
-		return readWhole(res.Body, a)
+		err = readWhole(res.Body, a)
 	default:
-		return wrongType(res, kind)
+		err = wrongType(res, kind)
 	}
+	return err
+}
+
+// What comes after the end of a stream may take leaveTime and have leaveBytes.
+const (
+	leaveTime  = 100 * time.Millisecond
+	leaveBytes = 64 << 10
+)
+
+// leave closes the body of a stream. One that ended well is first read until
+// nothing more comes, beside the caller: only then does its connection serve
+// another call.
+func leave(body io.ReadCloser, stop func(), well bool) {
+	if !well {
+		body.Close()
+		stop()
+		return
+	}
+	go func() {
+		defer stop()
+		defer body.Close()
+		defer time.AfterFunc(leaveTime, stop).Stop()
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, leaveBytes))
+	}()
 }
 
 // post sends a request, once: the caller counts the attempts. The response is

@@ -23,7 +23,15 @@ func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
 		return nil, failed(ErrInvalid, "%s: %s", name, why)
 	}
 	options := req.Options.members()
+	size := 1 << 10
+	for _, message := range req.Messages {
+		size += len(message) + 1
+	}
+	for _, value := range req.Extra {
+		size += len(value)
+	}
 	var b bytes.Buffer
+	b.Grow(size)
 	b.WriteString(`{"model":`)
 	b.Write(quoted(c.model))
 	for _, name := range slices.Sorted(maps.Keys(req.Extra)) {
@@ -66,7 +74,7 @@ func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
 	}
 	b.WriteString(`,"messages":[`)
 	for i, message := range req.Messages {
-		if trimmed := bytes.TrimLeft(message, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(message) {
+		if trimmed := bytes.TrimLeft(message, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !req.Checked && !json.Valid(message) {
 			return nil, failed(ErrInvalid, "messages[%d] is no JSON object", i)
 		}
 		if i > 0 {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -252,5 +254,52 @@ func TestRetryAfter(t *testing.T) {
 				t.Errorf("%v", e.RetryAfter)
 			}
 		})
+	}
+}
+
+// A stream that ended leaves its connection to the next call.
+func TestStreamsShareConnections(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"All of it."}}]}`+"\n\n"+finish+done)
+		_ = http.NewResponseController(w).Flush() // so that the end of the body comes by itself
+	}))
+	defer s.Close()
+	c, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL, Model: "gpt-4o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 200 // calls, as the next one may come too soon
+	for range most {
+		reused := false
+		ctx := httptrace.WithClientTrace(deadline(t, patience), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused }})
+		if _, err := c.Stream(ctx, request(), func(llm.Delta) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if reused {
+			return
+		}
+	}
+	t.Errorf("each of %d streams had a connection of its own", most)
+}
+
+// Messages that are known to be JSON are not read again, and any others are.
+func TestCheckedMessages(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.Answer("Yes."))
+	req := request()
+	req.Messages = append(req.Messages, json.RawMessage(`{"role":"user"`))
+	if _, err := client(t, s).Complete(deadline(t, patience), req); !errors.Is(err, llm.ErrInvalid) {
+		t.Errorf("half an object: %v", err)
+	}
+	req.Messages[len(req.Messages)-1] = json.RawMessage(`"text"`)
+	req.Checked = true
+	if _, err := client(t, s).Complete(deadline(t, patience), req); !errors.Is(err, llm.ErrInvalid) {
+		t.Errorf("no object: %v", err)
+	}
+	req.Messages = request().Messages
+	if _, err := client(t, s).Complete(deadline(t, patience), req); err != nil {
+		t.Error(err)
 	}
 }

@@ -52,7 +52,7 @@ func (s *Service) saveWhile(r *Reply, a *assignment) (stop func()) {
 		for {
 			select {
 			case <-ticker.C:
-				if s.save(r, a) {
+				if r.settled() && s.save(r, a) {
 					s.heed(r)
 				}
 			case <-over:

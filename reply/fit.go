@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"math"
 
 	"github.com/google/uuid"
 
@@ -13,52 +12,16 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// mustFit refuses a request whose branch, with the messages that it brings,
-// doesn't fit the model's window. Nothing is stored yet. A short branch costs one
-// look at its head.
-func (s *Service) mustFit(ctx context.Context, a *assignment, c tree.Conversation) error {
-	settings, err := s.contexts.SettingsOf(c, a.window)
+// mustFit refuses a branch that doesn't fit the model's window, with the messages
+// that the request brings.
+func (s *Service) mustFit(a *assignment, c tree.Conversation) error {
+	window := a.window
+	window.OutputTokens = 0 // the answer may be shorter
+	settings, err := s.contexts.SettingsOf(c, window)
 	if err != nil {
 		return err
 	}
-	parent, available := a.head, settings.Budget().Available
-	if len(a.request.Messages) > 0 && a.request.ParentID != nil {
-		parent = *a.request.ParentID
-	}
-	above := 0 // tokens of the whole path
-	if parent != uuid.Nil {
-		head, err := s.store.Message(ctx, c.ID, parent)
-		if err != nil {
-			return nil // the tree says why
-		}
-		above = int(min(head.PathTokens, math.MaxInt32))
-	}
-	bodies := make([]json.RawMessage, len(a.request.Messages))
-	for i, m := range a.request.Messages {
-		bodies[i] = m.Body
-	}
-	if above+atMost(bodies) <= available {
-		return nil
-	}
-	brought := 0
-	for _, body := range bodies {
-		cost, err := s.store.Cost(body)
-		if err != nil {
-			return nil // the tree says why
-		}
-		brought += cost
-	}
-	if parent == uuid.Nil || above+brought <= available {
-		return fits(above+brought, available)
-	}
-	view, err := s.contexts.Context(ctx, c.ID, parent, a.window)
-	if err != nil {
-		return err
-	}
-	if view.Complete { // with the summaries that there are
-		above = view.Usage.ContextTokens
-	}
-	return fits(above+brought, available)
+	return fits(a.context.Whole(), settings.Budget().Available)
 }
 
 // atMost is how many tokens messages have at most. To count them takes as long as
@@ -83,16 +46,18 @@ func errTooLong(tokens, available int) error {
 	return fault.New(fault.Invalid, "prompt_too_long", "messages", "The input has %d tokens, and the model's window has room for %d. Shorten it, or let its older part be summarized.", tokens, available)
 }
 
-// compactFirst compacts the branch before it is answered, where the request asks
-// for that. What goes wrong is logged: the branch is answered as it is.
-func (s *Service) compactFirst(ctx context.Context, a *assignment) error {
+// due tells whether the request asks for a compaction of a branch like this.
+func (a *assignment) due() bool {
 	over := a.request.CompactOver
 	if over < 0 {
 		over = a.context.Usage.TriggerTokens
 	}
-	if over == 0 || a.context.Usage.ContextTokens <= over {
-		return nil
-	}
+	return over != 0 && a.context.Usage.ContextTokens > over
+}
+
+// compactFirst compacts the branch before it is answered. What goes wrong is
+// logged: the branch is answered as it is.
+func (s *Service) compactFirst(ctx context.Context, a *assignment) error {
 	bounded, cancel := context.WithTimeout(ctx, s.cfg.CompactionTimeout)
 	defer cancel()
 	if a.unstored {

@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize"
 )
 
 // answerable refuses contexts that a model can't or shouldn't answer: those
@@ -67,8 +66,11 @@ func openCalls(context []json.RawMessage) (open []string) {
 
 // checkMessages refuses messages of which the last couldn't be answered once they
 // are stored. The tree checks the rest.
-func (s *Service) checkMessages(ctx context.Context, a *assignment, parentID uuid.UUID) error {
+func (s *Service) checkMessages(ctx context.Context, a *assignment, b *summarize.Branch) error {
 	given := a.request.Messages
+	if len(given) == 0 {
+		return nil
+	}
 	bodies := make([]json.RawMessage, len(given))
 	results := 0 // at the end
 	for i, m := range given {
@@ -92,10 +94,7 @@ func (s *Service) checkMessages(ctx context.Context, a *assignment, parentID uui
 	}
 	before := bodies[:len(bodies)-results] // with the message that makes the calls at its end
 	if len(before) == 0 {
-		if parentID == uuid.Nil {
-			return nil
-		}
-		c, err := s.contexts.Context(ctx, a.request.ConversationID, parentID, a.window)
+		c, err := b.Context(ctx, a.window, nil)
 		if err != nil {
 			return err
 		}
@@ -106,6 +105,37 @@ func (s *Service) checkMessages(ctx context.Context, a *assignment, parentID uui
 		return callsOpen(open)
 	}
 	return nil
+}
+
+// certain tells whether the tree will take the request's messages, as far as can
+// be told without it. Only then is the model called before they are stored. Each
+// result must answer an open call. Of several messages whose ids derive, another
+// request may have stored the first ones.
+func (a *assignment) certain() bool {
+	given := a.request.Messages
+	if len(given) > 1 && given[0].Derived() {
+		return false
+	}
+	var open []string
+	for i, m := range given {
+		said := chat.Read(m.Body)
+		switch {
+		case said.Role != chat.Tool:
+			open = nil
+			for _, call := range said.Calls {
+				open = append(open, call.ID)
+			}
+			continue
+		case i == 0:
+			open = openCalls(a.context.Messages[:max(0, len(a.context.Messages)-len(given))])
+		}
+		at := slices.Index(open, said.Answers())
+		if at < 0 {
+			return false
+		}
+		open = slices.Delete(open, at, at+1)
+	}
+	return true
 }
 
 // quotedList shows names in a sentence, so many that it stays one.

@@ -116,10 +116,16 @@ func withoutTool(req llm.Request, own map[string]json.RawMessage) llm.Request {
 }
 
 // ask asks the model. Where the model may recall, ask answers its calls and asks
-// again, until the model makes no such call or has made enough of them.
-func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, req llm.Request) (all llm.Response, err error) {
+// again, until the model makes no such call or has made enough of them. Nobody
+// hears of an answer, and none of its calls is stored, before begun: then the
+// question is stored, or refused.
+func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, begun <-chan struct{}, req llm.Request) (all llm.Response, err error) {
+	tell := func(d llm.Delta) error {
+		<-begun // nobody hears of an answer whose question isn't stored
+		return r.add(d)
+	}
 	if !a.recalls {
-		return a.model.Stream(ctx, req, r.add)
+		return a.model.Stream(ctx, req, tell)
 	}
 	own := req.Extra
 	req.Extra = withTool(own, recallTool)
@@ -128,7 +134,7 @@ func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, req llm.Requ
 		if d.ToolCalls = nil; d.Reasoning == "" && d.Content == "" && d.Refusal == "" {
 			return nil
 		}
-		return r.add(d)
+		return tell(d)
 	}
 	room := a.context.Usage.AvailableTokens - a.context.Usage.ContextTokens
 	for round := 1; ; round++ {
@@ -136,6 +142,9 @@ func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, req llm.Requ
 		res.PromptTokens, res.CompletionTokens = res.PromptTokens+all.PromptTokens, res.CompletionTokens+all.CompletionTokens
 		res.CachedTokens, res.ReasoningTokens = res.CachedTokens+all.CachedTokens, res.ReasoningTokens+all.ReasoningTokens
 		all = res
+		if <-begun; err == nil {
+			err = r.accepted()
+		}
 		if err != nil {
 			return all, err
 		}

@@ -129,6 +129,9 @@ func TestFollowedFromBeforeACallOfRecall(t *testing.T) {
 	id, head := f.folded(t, withRecall)
 	r := f.ask(t, Request{ConversationID: id, HeadID: head})
 	<-asked
+	if _, err := r.Next(patient(t), 0); err != nil { // that it began
+		t.Fatal(err)
+	}
 	f.save(r, &assignment{place: r.place, active: head})
 	b := serveOn(t, f.pool, func(c *Config) { c.ServerID = "b" }, newGate())
 	followed, err := b.Find(t.Context(), id, r.MessageID())

@@ -17,8 +17,8 @@ import (
 // A Prompt is the history of a client that keeps its history itself, to be
 // answered.
 type Prompt struct {
-	Messages []json.RawMessage // chat-completions messages, sent byte for byte
-	Tokens   int64             // of all of them; 0 where the caller didn't count
+	Messages []json.RawMessage // chat-completions messages as package chat reads them, sent byte for byte and not read again
+	Tokens   int64             // of those that are on the branch already; 0 where the caller didn't count
 	Exact    bool              // for Ask: the model gets the whole prompt unread, and refuses a prompt that it can't answer
 }
 

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -89,7 +87,8 @@ const prepareTimeout = 30 * time.Second
 
 // Start begins a reply. When it returns, the request's messages are stored, the
 // head is known to be answerable, and the reply runs on its own, even if ctx
-// ends.
+// ends. The model is called while the messages are stored, unless the request has
+// an ID or Background. If the messages are refused then, the call is ended.
 //
 // If a reply with the request's id runs or ended lately, or its answer is
 // stored, Start returns that reply and started false. If that reply answers
@@ -131,7 +130,8 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 }
 
 // start begins a reply of an id that no reply is known to have. claim says that no
-// other server may begin one of this id.
+// other server may begin one of this id: then the model is called once the claim is
+// stored, and so after the messages, which the claim names.
 func (s *Service) start(ctx context.Context, req Request, model llm.Model, claim bool) (_ *Reply, started bool, err error) {
 	r := s.newReply(ctx, req)
 	there, err := s.hub.begin(r)
@@ -148,19 +148,41 @@ func (s *Service) start(ctx context.Context, req Request, model llm.Model, claim
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), prepareTimeout)
 	defer cancel()
 	a, err := s.prepare(bounded, req, model)
+	early := !claim
 	if err == nil {
-		r.place, r.model, r.metadata = a.place, model.Name(), req.Metadata
-		if claim {
-			err = s.saveOnce(bounded, r, a, true)
+		r.model, r.metadata = model.Name(), req.Metadata
+		if early {
+			go s.run(r, a) // which tells and stores nothing until this is settled
 		}
+		err = s.settle(bounded, r, a, claim)
 	}
 	if err != nil {
 		s.hub.end(r, "", false, func() { r.abort(err) })
 		return nil, false, err
 	}
+	r.place = a.place
 	close(r.prepared)
-	go s.run(r, a)
+	if !early {
+		go s.run(r, a)
+	}
 	return r, true, nil
+}
+
+// settle stores what the request brings, and then that this server has the reply,
+// where it claims the reply. An error refuses the request.
+func (s *Service) settle(ctx context.Context, r *Reply, a *assignment, claim bool) error {
+	if err := s.append(ctx, a); err != nil {
+		return err
+	}
+	if req := a.request; req.Title != "" && a.untitled {
+		if _, err := s.store.UpdateConversation(ctx, r.conversation, tree.ConversationUpdate{Title: &req.Title}); err != nil {
+			return err
+		}
+	}
+	if claim {
+		return s.saveOnce(ctx, r, a, true)
+	}
+	return nil
 }
 
 // CheckModel returns an error if a name is neither a model's name nor an alias.
@@ -183,222 +205,4 @@ func (s *Service) model(name string) (llm.Model, error) {
 		}
 	}
 	return nil, fault.New(fault.Invalid, "unknown_model", "model", "This server has no model of this name to answer with. It has %s.", quotedList(s.Models()))
-}
-
-// An assignment is all that a reply needs to know before it runs.
-type assignment struct {
-	place
-	model   llm.Model
-	active  uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
-	window  summarize.Window
-	context summarize.Context
-	request Request
-
-	instructions json.RawMessage // as a message; nil for none
-	unstored     bool            // of a relay
-	compacted    *Compacted      // nil where no summary was made for the reply
-	recalls      bool            // the model may search the folded messages
-}
-
-// prepare stores the request's messages and reads the context of the head.
-func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*assignment, error) {
-	c, err := s.store.Conversation(ctx, req.ConversationID)
-	if err != nil {
-		return nil, err
-	}
-	a := &assignment{model: model, window: s.window(c, model), request: req, active: c.HeadID}
-	a.head = req.HeadID
-	if a.head == uuid.Nil {
-		a.head = c.HeadID
-	}
-	if err := s.instruct(a, c); err != nil {
-		return nil, err
-	}
-	if err := s.mayRecall(a, c); err != nil {
-		return nil, err
-	}
-	if err := s.checkRoom(ctx, c, req); err != nil {
-		return nil, err
-	}
-	if req.MustFit {
-		if err := s.mustFit(ctx, a, c); err != nil {
-			return nil, err
-		}
-	}
-	if len(req.Messages) > 0 {
-		err = s.append(ctx, a)
-	} else if a.head == uuid.Nil {
-		_, err = s.store.Head(ctx, req.ConversationID) // says what is missing
-	}
-	if err != nil {
-		return nil, err
-	}
-	if req.KeepHead {
-		a.active = uuid.Nil
-	}
-	if req.Title != "" && c.Title == "" && c.HeadID == uuid.Nil {
-		if _, err := s.store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &req.Title}); err != nil {
-			return nil, err
-		}
-	}
-	if prompted, err := s.prompt(a, c); prompted || err != nil {
-		a.recalls = false // the model reads what the client shows it
-		return a, err
-	}
-	if err := s.readContext(ctx, a); err != nil {
-		return nil, err
-	}
-	return a, answerable(a.context.Messages)
-}
-
-// prompt takes the request's Prompt for the context, if it has one that fits.
-func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
-	p := a.request.Prompt
-	if p == nil {
-		return false, nil
-	}
-	settings, err := s.contexts.SettingsOf(c, a.window)
-	if err != nil {
-		return false, err
-	}
-	reserved := settings.ReservedTokens
-	if most := a.request.MaxOutputTokens; most > reserved && most < settings.MaxContextTokens {
-		reserved = most
-	}
-	available := settings.MaxContextTokens - reserved
-	if p.Tokens > int64(available) {
-		return false, nil
-	}
-	a.context = summarize.Context{
-		ConversationID: a.request.ConversationID, HeadID: a.head, Messages: p.Messages, Complete: true,
-		Usage: summarize.Usage{ContextTokens: int(p.Tokens), AvailableTokens: available, MaxContextTokens: settings.MaxContextTokens, ReservedTokens: reserved},
-	}
-	return true, nil
-}
-
-// checkRoom refuses a reply that couldn't be stored, before a model is asked.
-func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Request) error {
-	const answer = 1
-	n := len(req.Messages)
-	err := s.store.RoomFor(c, answer+n)
-	if err == nil || n == 0 || req.Messages[n-1].ID == uuid.Nil {
-		return err
-	}
-	switch _, missing := s.store.Message(ctx, c.ID, req.Messages[n-1].ID); {
-	case missing == nil: // stored by an earlier try
-		return s.store.RoomFor(c, answer)
-	case !errors.Is(missing, fault.NotFound):
-		return missing
-	}
-	return err
-}
-
-// append stores the request's messages, of which the last becomes the head.
-func (s *Service) append(ctx context.Context, a *assignment) (err error) {
-	given := a.request.Messages
-	parent, field := a.head, "head_id"
-	if a.request.ParentID != nil {
-		if parent, field = *a.request.ParentID, "parent_id"; len(given) == 1 {
-			field = "message.parent_id"
-		}
-	}
-	if err := s.checkMessages(ctx, a, parent); err != nil {
-		return err
-	}
-	var options []tree.AppendOption
-	if a.request.KeepHead || a.request.HeadAtEnd {
-		options = append(options, tree.KeepHead())
-	}
-	if a.request.PathHash {
-		options = append(options, tree.WithPathHash())
-	}
-	if len(given) == 1 {
-		a.messages = make([]tree.Message, 1)
-		a.messages[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
-	} else {
-		a.messages, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
-	}
-	if err != nil {
-		return inMessage(err, field, len(given))
-	}
-	a.head = a.messages[len(given)-1].ID
-	if !a.request.HeadAtEnd {
-		a.active = a.head
-	}
-	return nil
-}
-
-// inMessage puts the field of a refusal of the tree's where the request has it.
-func inMessage(err error, parentField string, messages int) error {
-	if !fault.Refused(err) {
-		return err
-	}
-	e := *fault.Of(err)
-	switch {
-	case e.Field == "parent_id":
-		e.Field = parentField
-	case e.Field != "" && messages == 1:
-		e.Field = "message." + e.Field
-	}
-	return &e
-}
-
-// instruct makes a message of the request's instructions, and keeps room for it
-// in the window.
-func (s *Service) instruct(a *assignment, c tree.Conversation) error {
-	text := a.request.Instructions
-	if text == "" {
-		return nil
-	}
-	if !utf8.ValidString(text) {
-		return fault.New(fault.Invalid, "invalid_utf8", "instructions", "They are not valid UTF-8.")
-	}
-	body, err := json.Marshal(map[string]string{"role": string(tree.RoleSystem), "content": text})
-	if err != nil {
-		return err
-	}
-	a.instructions = body
-	if a.window.BesideTokens, err = s.store.Cost(body); err != nil {
-		refused := *fault.Of(err)
-		refused.Field = "instructions"
-		return &refused
-	}
-	if _, err := s.contexts.SettingsOf(c, a.window); err != nil {
-		return fault.New(fault.Invalid, "invalid_parameter", "instructions",
-			"They have %d tokens, which leaves no room in the model's window. Shorten them.", a.window.BesideTokens)
-	}
-	return nil
-}
-
-// readContext reads what the model will be given, the head last. An answer that
-// may be longer than the settings reserve room for gets room.
-func (s *Service) readContext(ctx context.Context, a *assignment) error {
-	c, err := s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window)
-	if most := a.request.MaxOutputTokens; err == nil && most > c.Usage.ReservedTokens-a.window.BesideTokens && most < c.Usage.MaxContextTokens-a.window.BesideTokens {
-		a.window.ReservedTokens = &most
-		c, err = s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window)
-	}
-	if err == nil && c.FoldsHead() {
-		var head tree.Message
-		if head, err = s.store.Message(ctx, a.request.ConversationID, a.head); err == nil {
-			c = c.WithHead(head)
-		}
-	}
-	a.context = c
-	return err
-}
-
-// window is the model's, where the conversation's settings don't say one and
-// the model is known; else that of the settings.
-func (s *Service) window(c tree.Conversation, model llm.Model) (w summarize.Window) {
-	var own struct {
-		MaxContextTokens *int `json:"max_context_tokens"`
-	}
-	if json.Unmarshal(c.Settings, &own) == nil && own.MaxContextTokens != nil {
-		return w
-	}
-	if window, err := s.cfg.Families.Window(model.Name()); err == nil {
-		w.MaxContextTokens = window
-	}
-	return w
 }

@@ -141,7 +141,24 @@ func (r *Reply) stored() bool {
 	return r.end != nil && r.end.Message != nil
 }
 
-// abort ends a reply that never ran.
+// accepted waits until what the request brings is stored. It returns an error if
+// the request was refused.
+func (r *Reply) accepted() error {
+	<-r.prepared
+	return r.refused
+}
+
+// settled tells, without waiting, whether what the request brings is stored.
+func (r *Reply) settled() bool {
+	select {
+	case <-r.prepared:
+		return r.refused == nil
+	default:
+		return false
+	}
+}
+
+// abort ends a reply whose request is refused.
 func (r *Reply) abort(err error) {
 	r.refused = err
 	close(r.prepared)
@@ -156,15 +173,18 @@ func (s *Service) run(r *Reply, a *assignment) {
 	ctx, cancel := context.WithTimeout(r.ctx, s.cfg.Timeout)
 	defer cancel()
 	ctx, span := s.tracer.Start(ctx, "reply", trace.WithAttributes(
-		attribute.String("coppice.conversation_id", r.conversation.String()), attribute.String("coppice.head_id", a.head.String()),
+		attribute.String("coppice.conversation_id", r.conversation.String()),
 		attribute.String("coppice.message_id", r.messageID.String()), attribute.String("coppice.model", r.model)))
 	defer span.End()
 	stopSaving := s.saveWhile(r, a)
 	end := s.answer(ctx, r, a)
 	stopSaving()
+	if r.accepted() != nil {
+		return
+	}
 	end = s.tellEnd(r, end)
 	span.SetAttributes(
-		attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil && !a.unstored),
+		attribute.String("coppice.head_id", a.head.String()), attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil && !a.unstored),
 		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))
 	if end.Status == StatusFailed {
 		span.SetStatus(codes.Error, "") // whose text is the log's
@@ -180,16 +200,24 @@ func (s *Service) run(r *Reply, a *assignment) {
 	r.cancel(nil)
 }
 
-// answer calls the model and stores what comes. A panic of a model's ends its
-// reply and nothing else.
+// answer calls the model and stores what comes. The model may be called while the
+// request's messages are stored: what it says is held back until they are. A panic
+// of a model's ends its reply and nothing else.
 func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End) {
 	defer func() {
 		if p := recover(); p != nil {
 			end = s.conclude(ctx, r, a, llm.Response{}, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	if err := s.compactFirst(ctx, a); err != nil {
-		return s.conclude(ctx, r, a, llm.Response{}, err)
+	if a.due() || !a.context.Complete && !a.unstored { // a compaction is of what is stored
+		if r.accepted() != nil {
+			return end
+		}
+	}
+	if a.due() {
+		if err := s.compactFirst(ctx, a); err != nil {
+			return s.conclude(ctx, r, a, llm.Response{}, err)
+		}
 	}
 	if !a.context.Complete && !a.unstored {
 		s.contexts.EnsureFits(ctx, a.request.ConversationID, a.head, a.window, s.cfg.CompactionTimeout)
@@ -205,18 +233,28 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 	if a.instructions != nil {
 		messages = slices.Insert(messages, 0, a.instructions)
 	}
-	r.change(func() {
-		r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context, Compacted: a.compacted}
-	})
-	res, err := s.ask(ctx, r, a, llm.Request{
-		Messages: messages, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
+	begun := make(chan struct{})
+	go func() {
+		defer close(begun)
+		if r.accepted() == nil {
+			r.change(func() {
+				r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context, Compacted: a.compacted}
+			})
+		}
+	}()
+	res, err := s.ask(ctx, r, a, begun, llm.Request{
+		Messages: messages, Checked: true, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
 		Options: a.request.Options, Extra: a.request.Extra,
 	})
+	<-begun
 	return s.conclude(ctx, r, a, res, err)
 }
 
 // conclude tells how the reply ended and stores what it came to.
 func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm.Response, err error) End {
+	if r.accepted() != nil {
+		return End{}
+	}
 	end := End{
 		HeadID: a.head, Recalled: len(r.recalled()), Status: StatusCompleted, FinishReason: plainWord(res.FinishReason), Compacted: a.compacted,
 		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, CachedTokens: res.CachedTokens, ReasoningTokens: res.ReasoningTokens},

@@ -3,12 +3,16 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -24,6 +28,23 @@ func twoServers(t *testing.T, m paced) (a, b *testAPI) {
 	return a, b
 }
 
+// untilSaved waits until other servers can know the reply whose events are here.
+func (a *testAPI) untilSaved(events string) {
+	a.t.Helper()
+	parts := strings.Split(events, "/") // /v1/conversations/{id}/replies/{id}/events
+	conversation, message := uuid.MustParse(parts[3]), uuid.MustParse(parts[5])
+	for {
+		_, err := a.store.Checkpoint(a.t.Context(), conversation, message)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, fault.NotFound) {
+			a.t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // TestRepliesOfAnotherServer holds that a reply is read, read on and stopped on
 // any server, by the ids that its own server gives.
 func TestRepliesOfAnotherServer(t *testing.T) {
@@ -34,6 +55,7 @@ func TestRepliesOfAnotherServer(t *testing.T) {
 	events := first.res.Header.Get("Location")
 	m.pieces <- "Higher "
 	first.until(7)
+	a.untilSaved(events)
 	// The connection breaks, and the balancer finds another server.
 	ctx, leave := context.WithCancel(t.Context())
 	on := b.listen(ctx, request{method: "GET", path: events, header: map[string]string{"Last-Event-ID": fmt.Sprint(first.last)}})

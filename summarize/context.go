@@ -28,6 +28,7 @@ type Context struct {
 	Status         string            `json:"status"` // a line that an agent can be shown
 
 	parts []part // of Messages
+	whole int    // tokens of the branch with nothing left out
 }
 
 // ContextSummary is the applicable summary, without its text.
@@ -84,7 +85,7 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 	b := s.beside(tree.Tokens(v.Prefix))
 	c := Context{
 		ConversationID: v.ConversationID, HeadID: v.HeadID, Repairs: []Repair{},
-		Counts: Counts{Prefix: len(v.Prefix), Folded: v.Folded},
+		Counts: Counts{Prefix: len(v.Prefix), Folded: v.Folded}, whole: v.Whole(),
 	}
 	shown := len(v.Prefix) + 1 + len(v.Tail)
 	c.Messages, c.parts = make([]json.RawMessage, 0, shown), make([]part, 0, shown)
@@ -146,6 +147,9 @@ func (c Context) WithHead(head tree.Message) Context {
 	c.Status = c.status()
 	return c
 }
+
+// Whole is how many tokens the context would have if it left nothing out.
+func (c Context) Whole() int { return max(c.whole, c.Usage.ContextTokens) }
 
 // FoldsHead reports whether the summary folds the head itself.
 func (c Context) FoldsHead() bool { return c.Summary != nil && c.Summary.LastSummarizedID == c.HeadID }

@@ -102,6 +102,7 @@ func (s *Service) Over(store *tree.Store) *Service {
 type Window struct {
 	MaxContextTokens int   // 0: as the settings say
 	ReservedTokens   *int  // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
+	OutputTokens     int   // of an answer that may be longer than the reserve: it is reserved where the window is larger
 	BesideTokens     int   // reserved in addition, for input of the model beside the context
 	Recall           *bool // whether the context says that its folded messages can be searched; nil: as the settings say
 }
@@ -116,6 +117,9 @@ func (w Window) over(s Settings) (Settings, error) {
 	}
 	if w.ReservedTokens != nil {
 		s.ReservedTokens = *w.ReservedTokens
+	}
+	if most := w.OutputTokens; most > s.ReservedTokens && most < s.MaxContextTokens-w.BesideTokens {
+		s.ReservedTokens = most
 	}
 	if w.Recall != nil {
 		s.Recall = *w.Recall

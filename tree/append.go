@@ -186,22 +186,9 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 	for _, opt := range opts {
 		opt(&o)
 	}
-	switch {
-	case len(ms) == 0:
-		return nil, false, fault.New(fault.Invalid, "empty_chain", "messages", "The chain is empty. Send one message or more.")
-	case len(ms) > MaxChain:
-		return nil, false, fault.New(fault.TooLarge, "chain_too_long", "messages", "The chain has %d messages, and %d is the most. Send the rest under the last one.", len(ms), MaxChain)
-	}
-	drafts := make([]*draft, len(ms))
-	seen := make(map[uuid.UUID]bool, len(ms))
-	for i, m := range ms {
-		if drafts[i], err = s.draft(m); err != nil {
-			return nil, false, fault.At(err, fmt.Sprintf("messages[%d]", i))
-		}
-		if seen[drafts[i].ID] {
-			return nil, false, fault.New(fault.Invalid, "duplicate_id", fmt.Sprintf("messages[%d].id", i), "Two messages of the chain have this id.")
-		}
-		seen[drafts[i].ID] = true
+	drafts, err := s.drafts(ms)
+	if err != nil {
+		return nil, false, err
 	}
 	var out []Message
 	var committed func()

@@ -3,12 +3,14 @@ package tree
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // A draft is a checked message, ready to be placed.
@@ -19,7 +21,49 @@ type draft struct {
 	search     pgtype.Text
 }
 
+// Checked returns messages as Append, or AppendChain where there are several,
+// would store them, with their ids and times. Its errors are those that a message
+// causes by itself. An append of a checked message does not check and count it
+// again. The message must not be changed until then.
+func (s *Store) Checked(ms []NewMessage) ([]NewMessage, error) {
+	drafts, err := s.drafts(ms)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]NewMessage, len(drafts))
+	for i, d := range drafts {
+		out[i] = d.NewMessage
+		out[i].draft = d
+	}
+	return out, nil
+}
+
+// drafts checks the messages of a chain.
+func (s *Store) drafts(ms []NewMessage) (drafts []*draft, err error) {
+	switch {
+	case len(ms) == 0:
+		return nil, fault.New(fault.Invalid, "empty_chain", "messages", "The chain is empty. Send one message or more.")
+	case len(ms) > MaxChain:
+		return nil, fault.New(fault.TooLarge, "chain_too_long", "messages", "The chain has %d messages, and %d is the most. Send the rest under the last one.", len(ms), MaxChain)
+	}
+	drafts = make([]*draft, len(ms))
+	seen := make(map[uuid.UUID]bool, len(ms))
+	for i, m := range ms {
+		if drafts[i], err = s.draft(m); err != nil {
+			return nil, fault.At(err, fmt.Sprintf("messages[%d]", i))
+		}
+		if seen[drafts[i].ID] {
+			return nil, fault.New(fault.Invalid, "duplicate_id", fmt.Sprintf("messages[%d].id", i), "Two messages of the chain have this id.")
+		}
+		seen[drafts[i].ID] = true
+	}
+	return drafts, nil
+}
+
 func (s *Store) draft(m NewMessage) (*draft, error) {
+	if m.draft != nil {
+		return m.draft, nil
+	}
 	said, err := parseBody(m.Body)
 	if err != nil {
 		return nil, err
@@ -41,10 +85,26 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 	return &draft{NewMessage: m, Message: said, tokenCount: costOf(said, s.counter), search: pgtype.Text{String: text, Valid: ok}}, nil
 }
 
-// same tells whether the stored node says what the draft says. Times are left
-// out: a retry is made later.
+// Tokens returns what a checked message costs in a context; 0 of any other.
+func (m NewMessage) Tokens() int {
+	if m.draft == nil {
+		return 0
+	}
+	return m.draft.tokenCount
+}
+
+// Derived reports whether FindRest made the message: another request may bring the
+// same one at the same time.
+func (m NewMessage) Derived() bool { return m.derived }
+
+// same tells whether the stored node of the draft's id says what the draft says.
+// Times are left out: a retry is made later. A node whose id derives from the path
+// means the same, perhaps in other words.
 func (d *draft) same(n db.Node, parentID uuid.UUID) bool {
-	return n.Kind == string(KindMessage) && uuid.UUID(n.ParentID.Bytes) == parentID && n.Pinned == d.Pinned && n.Reasoning.String == d.NewMessage.Reasoning &&
+	if n.Kind != string(KindMessage) || uuid.UUID(n.ParentID.Bytes) != parentID {
+		return false
+	}
+	return d.derived || n.Pinned == d.Pinned && n.Reasoning.String == d.NewMessage.Reasoning &&
 		sameJSON(n.Body, d.Body) && sameJSON(n.Metadata, d.Metadata)
 }
 

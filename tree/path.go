@@ -94,12 +94,10 @@ func (s *Store) appendPath(ctx context.Context, in NewConversation, path []*chat
 func (s *Store) appendRest(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash, p Path, opts []AppendOption) (_ Path, err error) {
 	opts = append(opts[:len(opts):len(opts)], WithPathHash())
 	for done := p.Known; done < len(path); {
-		chain := make([]NewMessage, min(len(path)-done, MaxChain))
-		for i := range chain {
-			chain[i].Body = path[done+i].Raw
-			if chain[i].ID, err = s.DeriveID(ctx, "path", conversationID.String()+hex.EncodeToString(hashes[done+i][:])); err != nil {
-				return p, err
-			}
+		end := min(len(path), done+MaxChain)
+		chain, err := s.onPath(ctx, conversationID, path[done:end], hashes[done:end])
+		if err != nil {
+			return p, err
 		}
 		var last Message
 		if len(chain) == 1 {
@@ -118,6 +116,30 @@ func (s *Store) appendRest(ctx context.Context, conversationID uuid.UUID, path [
 		done += len(chain)
 	}
 	return p, nil
+}
+
+// onPath makes messages of a part of a path. Their ids derive from the path.
+func (s *Store) onPath(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash) (chain []NewMessage, err error) {
+	chain = make([]NewMessage, len(path))
+	for i, m := range path {
+		chain[i].Body, chain[i].derived = m.Raw, true
+		if chain[i].ID, err = s.DeriveID(ctx, "path", conversationID.String()+hex.EncodeToString(hashes[i][:])); err != nil {
+			return nil, err
+		}
+	}
+	return chain, nil
+}
+
+// FindRest finds the beginning of a path that is stored already, as AppendPath
+// does, and returns the rest of the path as the messages that AppendPath would
+// store below it. It is one query.
+func (s *Store) FindRest(ctx context.Context, conversationID uuid.UUID, path []*chat.Message) (p Path, rest []NewMessage, err error) {
+	hashes := HashPath(path)
+	if p, err = s.FindPath(ctx, conversationID, hashes); err != nil {
+		return p, nil, err
+	}
+	rest, err = s.onPath(ctx, conversationID, path[p.Known:], hashes[p.Known:])
+	return p, rest, err
 }
 
 // inPath moves the field of an error of a chain to where the path has it.

@@ -119,6 +119,9 @@ type NewMessage struct {
 	Metadata  json.RawMessage // an object; nil for none
 	Pinned    bool
 	CreatedAt time.Time // zero: now
+
+	draft   *draft // of a message that was checked
+	derived bool   // the id derives from the path, and so from what the message means
 }
 
 // A Node is a message or a summary without its body, as the skeleton of a tree

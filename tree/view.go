@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -24,6 +25,10 @@ type View struct {
 	Tail           []PathMessage   // after the cutoff, or after the prefix, oldest first
 	Folded         int             // messages between the prefix and the tail that Summary replaces
 	Above          int             // messages between the prefix or the cutoff and the tail that are not in it, because the budget ended
+
+	length     int   // messages on the path to the head
+	pathTokens int64 // of the head
+	leadTokens int64 // of the path up to the cutoff, or else of the prefix
 }
 
 // A PathMessage is a message on a branch. It has no Siblings, and in a View
@@ -78,55 +83,135 @@ func (s *Store) View(ctx context.Context, conversationID, headID uuid.UUID, budg
 	for _, opt := range opts {
 		opt(&o)
 	}
-	v := View{ConversationID: conversationID}
-	deepest := -1        // depth of the head, which is the deepest message read
-	read, folded := 0, 0 // rows; messages of the branch up to the cutoff, or in the prefix
-	err = db.EachViewRow(ctx, s.h, db.GetViewParams{
-		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
-		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton, Without: toUUIDs(o.without),
-	}, func(row *db.GetViewRow) error {
-		if read++; read == 1 {
-			v.Settings = row.Settings
-		}
-		m := PathMessage{Message: Message{
-			ConversationID: conversationID, ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes),
-			Role: Role(row.Role), Body: row.Body, Pinned: row.Pinned, Tokens: int(row.Tokens), PathTokens: row.PathTokens,
-			Depth: int(row.Depth), CreatedAt: row.CreatedAt.UTC(),
-		}}
-		m.Calls, m.Answers = callsOf(row)
-		if row.Part != partSummary && m.Depth > deepest {
-			v.HeadID, deepest = m.ID, m.Depth
-		}
-		switch row.Part {
-		case partPrefix:
-			v.Prefix = append(v.Prefix, m)
-			folded = max(folded, m.Depth+1)
-		case partSummary:
-			v.Summary = &Summary{
-				ConversationID: conversationID, ID: m.ID, AnchorID: m.ParentID,
-				Range: fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model, row.Origin),
-				Body:  row.Body, Metadata: row.Metadata, Tokens: m.Tokens, Depth: m.Depth, CreatedAt: m.CreatedAt,
-			}
-		case partKept:
-			v.Kept = append(v.Kept, m)
-		case partCutoff:
-			v.Folded = max(0, m.Depth+1-len(v.Prefix))
-			folded = max(folded, m.Depth+1)
-		case partTail:
-			v.Tail = append(v.Tail, m)
-		}
-		return nil
-	})
-	if err != nil {
+	v := viewing{View: View{ConversationID: conversationID}}
+	if err := db.EachViewRow(ctx, s.h, s.viewParams(conversationID, headID, budget, o), v.take); err != nil {
 		return View{}, err
 	}
-	if read == 0 {
+	if v.read == 0 {
 		return View{}, s.noBranch(ctx, conversationID, headID, Paging{})
 	}
-	if len(v.Tail) > 0 {
-		v.Above = v.Tail[0].Depth - folded
+	return v.done(), nil
+}
+
+// ViewIn reads the conversation and what View reads, in one round trip. Where the
+// conversation has no messages and headID is uuid.Nil, the view is that of no
+// branch: see NoBranch.
+func (s *Store) ViewIn(ctx context.Context, conversationID, headID uuid.UUID, budget int64) (_ Conversation, _ View, err error) {
+	defer db.Wrap(&err, "tree.ViewIn(%s, head %s)", conversationID, headID)
+	v := viewing{View: View{ConversationID: conversationID}}
+	row, err := db.ViewInConversation(ctx, s.h, s.viewParams(conversationID, headID, budget, viewOptions{}), v.take)
+	if err != nil {
+		return Conversation{}, View{}, orMissing(err, errConversationNotFound)
 	}
-	return v, nil
+	c := fromConversation(row)
+	if headID == uuid.Nil {
+		c.HeadID = v.HeadID // which may have changed between the two statements: the view counts
+	}
+	switch {
+	case v.read > 0:
+		return c, v.done(), nil
+	case headID == uuid.Nil:
+		return c, NoBranch(c), nil
+	}
+	return c, View{}, errMessageNotFound
+}
+
+// NoBranch is the view above a new root: no message is in it.
+func NoBranch(c Conversation) View { return View{ConversationID: c.ID, Settings: c.Settings} }
+
+func (s *Store) viewParams(conversationID, headID uuid.UUID, budget int64, o viewOptions) db.GetViewParams {
+	return db.GetViewParams{
+		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
+		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton, Without: toUUIDs(o.without),
+	}
+}
+
+// A viewing is a View whose rows are being read.
+type viewing struct {
+	View
+	read   int // rows
+	folded int // messages of the branch up to the cutoff, or in the prefix
+}
+
+func (v *viewing) take(row *db.GetViewRow) error {
+	if v.read++; v.read == 1 {
+		v.Settings = row.Settings
+	}
+	m := PathMessage{Message: Message{
+		ConversationID: v.ConversationID, ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes),
+		Role: Role(row.Role), Body: row.Body, Pinned: row.Pinned, Tokens: int(row.Tokens), PathTokens: row.PathTokens,
+		Depth: int(row.Depth), CreatedAt: row.CreatedAt.UTC(),
+	}}
+	m.Calls, m.Answers = callsOf(row)
+	if row.Part != partSummary && m.Depth >= v.length { // the head is the deepest message read
+		v.HeadID, v.length, v.pathTokens = m.ID, m.Depth+1, m.PathTokens
+	}
+	switch row.Part {
+	case partPrefix:
+		v.Prefix = append(v.Prefix, m)
+		v.folded, v.leadTokens = max(v.folded, m.Depth+1), max(v.leadTokens, m.PathTokens)
+	case partSummary:
+		v.Summary = &Summary{
+			ConversationID: v.ConversationID, ID: m.ID, AnchorID: m.ParentID,
+			Range: fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model, row.Origin),
+			Body:  row.Body, Metadata: row.Metadata, Tokens: m.Tokens, Depth: m.Depth, CreatedAt: m.CreatedAt,
+		}
+	case partKept:
+		v.Kept = append(v.Kept, m)
+	case partCutoff:
+		v.Folded = max(0, m.Depth+1-len(v.Prefix))
+		v.folded, v.leadTokens = max(v.folded, m.Depth+1), max(v.leadTokens, m.PathTokens)
+	case partTail:
+		v.Tail = append(v.Tail, m)
+	}
+	return nil
+}
+
+func (v *viewing) done() View {
+	if len(v.Tail) > 0 {
+		v.Above = v.Tail[0].Depth - v.folded
+	}
+	return v.View
+}
+
+// With returns the view of the branch that goes on from the view's head with
+// these messages, which must be checked. It is what View gives of the last one
+// once they are stored there, as long as no summary is anchored at them.
+func (v View) With(ms []NewMessage) View {
+	v.Prefix, v.Tail = slices.Clip(v.Prefix), slices.Clip(v.Tail)
+	leads := v.length == len(v.Prefix) // nothing but the prefix was said
+	for _, m := range ms {
+		v.pathTokens += int64(m.Tokens())
+		said := PathMessage{Message: Message{
+			ConversationID: v.ConversationID, ID: m.ID, ParentID: v.HeadID, Role: m.draft.Role, Body: m.Body, Pinned: m.Pinned,
+			Tokens: m.Tokens(), PathTokens: v.pathTokens, Depth: v.length, CreatedAt: m.CreatedAt,
+		}}
+		switch made, answers := chat.CallIDs(m.Body); said.Role {
+		case RoleAssistant:
+			said.Calls = made
+		case RoleTool:
+			said.Answers = answers
+		}
+		if leads = leads && (said.Role == RoleSystem || said.Role == RoleDeveloper); leads {
+			v.Prefix, v.leadTokens = append(v.Prefix, said), said.PathTokens
+			v.Summary, v.Folded = nil, 0 // which would stand for a part of the prefix
+		} else {
+			v.Tail = append(v.Tail, said)
+		}
+		v.HeadID = said.ID
+		v.length++
+	}
+	return v
+}
+
+// Whole is what the branch costs in a context that leaves nothing out: its
+// prefix, its summary, and every message that the summary doesn't stand for.
+func (v View) Whole() int {
+	whole := Tokens(v.Prefix) + int(min(v.pathTokens-v.leadTokens, math.MaxInt32))
+	if v.Summary != nil {
+		whole += v.Summary.Tokens
+	}
+	return whole
 }
 
 // callsOf gives the ids of the calls that a message makes, or of the one that it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -97,21 +98,54 @@ func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.R
 	if err != nil {
 		return nil, err
 	}
-	path, err := r.Store().AppendPath(r.Context(), tree.NewConversation{ID: conversation, Title: titleOf(req.Messages)}, req.Messages)
-	if err != nil {
-		return nil, err
+	prompt := ask.Prompt
+	start := func(path tree.Path, rest []tree.NewMessage) (*reply.Reply, error) {
+		if t.retry && path.Known == len(req.Messages) {
+			if rep, err := t.earlier(r, NodeID{conversation, path.HeadID}); rep != nil || err != nil {
+				return rep, err
+			}
+		}
+		ask.ConversationID, ask.HeadID, ask.Messages, ask.PathHash = conversation, path.HeadID, rest, true
+		if root := uuid.Nil; path.Known == 0 && len(rest) > 0 {
+			ask.ParentID = &root
+		}
+		if ask.Prompt = nil; !c.Managed {
+			ask.Prompt = &reply.Prompt{Messages: prompt.Messages, Tokens: path.Tokens, Exact: prompt.Exact}
+		}
+		rep, _, err := r.Replies().Start(r.Context(), ask)
+		return rep, inHistory(err, path.Known)
 	}
-	ask.ConversationID, ask.HeadID = conversation, path.HeadID
-	if t.retry && path.Known == len(req.Messages) {
-		if rep, err := t.earlier(r, NodeID{conversation, path.HeadID}); rep != nil || err != nil {
+	path, rest, err := r.Store().FindRest(r.Context(), conversation, req.Messages)
+	if err == nil && len(rest) <= tree.MaxChain {
+		if rep, err := start(path, rest); !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.NotFound) {
 			return rep, err
 		}
+	} else if err != nil && !errors.Is(err, fault.NotFound) {
+		return nil, err
 	}
-	if ask.Prompt.Tokens = path.Tokens; c.Managed {
-		ask.Prompt = nil
+	// The conversation is new, or changes meanwhile, or there is more to store than one commit takes.
+	if path, err = r.Store().AppendPath(r.Context(), tree.NewConversation{ID: conversation, Title: titleOf(req.Messages)}, req.Messages); err != nil {
+		return nil, err
 	}
-	rep, _, err := r.Replies().Start(r.Context(), ask)
-	return rep, err
+	ask.ParentID = nil
+	return start(path, nil)
+}
+
+// inHistory moves the field of a refusal to where the history has it, of which so
+// many messages are known.
+func inHistory(err error, known int) error {
+	if !fault.Refused(err) {
+		return err
+	}
+	e, i := *fault.Of(err), 0
+	member := strings.TrimPrefix(e.Field, "message")
+	if n, _ := fmt.Sscanf(e.Field, "messages[%d]", &i); n == 1 {
+		_, member, _ = strings.Cut(e.Field, "]")
+	} else if member == e.Field || member != "" && member[0] != '.' {
+		return err
+	}
+	e.Field = fmt.Sprintf("messages[%d]%s", known+i, member)
+	return &e
 }
 
 // inMessages names the parameter of this API that a refusal of the tree's or of

@@ -1,0 +1,296 @@
+package reply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// An assignment is all that a reply needs to know before it runs.
+type assignment struct {
+	place
+	model  llm.Model
+	active uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
+
+	untitled bool // the conversation has no title and no message
+
+	window  summarize.Window
+	context summarize.Context
+	request Request
+
+	instructions json.RawMessage // as a message; nil for none
+	unstored     bool            // of a relay
+	compacted    *Compacted      // nil where no summary was made for the reply
+	recalls      bool            // the model may search the folded messages
+}
+
+// prepare reads what the model will be given, in one round trip, and checks the
+// request by it. It stores nothing, unless only the tree can tell why the request
+// is refused.
+func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*assignment, error) {
+	a := &assignment{place: place{head: req.HeadID}, model: model, request: req, window: s.window(tree.Conversation{}, model)}
+	prompted, err := s.prompt(a, tree.Conversation{}) // as it seems before the conversation's settings are known
+	if err != nil {
+		return nil, err
+	}
+	b, absent, err := s.branch(ctx, a, !prompted)
+	if err != nil {
+		return nil, err
+	}
+	c := b.Conversation
+	a.window = s.window(c, model)
+	a.window.OutputTokens = req.MaxOutputTokens
+	a.untitled = c.Title == "" && c.HeadID == uuid.Nil
+	if a.head == uuid.Nil {
+		a.head = c.HeadID
+	}
+	if !req.KeepHead {
+		a.active = c.HeadID
+	}
+	if err := s.instruct(a, c); err != nil {
+		return nil, err
+	}
+	if err := s.mayRecall(a, c); err != nil {
+		return nil, err
+	}
+	if err := s.checkRoom(ctx, c, req); err != nil {
+		return nil, err
+	}
+	if len(req.Messages) > 0 {
+		if a.request.Messages, err = s.store.Checked(req.Messages); err != nil {
+			return nil, inMessage(err, "", len(req.Messages))
+		}
+	} else if a.head == uuid.Nil {
+		_, err = s.store.Head(ctx, req.ConversationID) // says what is missing
+		return nil, err
+	}
+	fits, err := s.prompt(a, c)
+	a.recalls = a.recalls && !fits // of a prompt the model reads what the client shows it
+	if err == nil && prompted && !fits {
+		b, absent, err = s.branch(ctx, a, true)
+	}
+	if err == nil && !fits && !absent {
+		err = s.give(ctx, a, b)
+	}
+	if err == nil && (absent || !a.certain()) {
+		err = s.append(ctx, a)
+	}
+	if err == nil && absent { // it has come meanwhile
+		err = s.readContext(ctx, a)
+	}
+	return a, err
+}
+
+// branch reads the conversation and, unless a prompt takes its place, the branch
+// that the request continues. absent says that the parent of the request's
+// messages isn't there.
+func (s *Service) branch(ctx context.Context, a *assignment, whole bool) (b *summarize.Branch, absent bool, err error) {
+	parent := a.head
+	if len(a.request.Messages) > 0 && a.request.ParentID != nil {
+		parent = *a.request.ParentID
+		whole = whole && parent != uuid.Nil // a new root is below no branch
+	}
+	if whole {
+		b, err = s.contexts.Branch(ctx, a.request.ConversationID, parent, a.window)
+		if !errors.Is(err, fault.NotFound) || len(a.request.Messages) == 0 {
+			return b, false, err
+		}
+		absent = true
+	}
+	c, err := s.store.Conversation(ctx, a.request.ConversationID)
+	return s.contexts.NoBranch(c), absent, err
+}
+
+// give makes the context of the branch with the request's messages at its end,
+// and refuses a request that can't be answered by it.
+func (s *Service) give(ctx context.Context, a *assignment, b *summarize.Branch) (err error) {
+	req := a.request
+	if err := s.checkMessages(ctx, a, b); err != nil {
+		return err
+	}
+	if a.context, err = b.Context(ctx, a.window, req.Messages); err != nil {
+		return err
+	}
+	if req.MustFit {
+		if err := s.mustFit(a, b.Conversation); err != nil {
+			return err
+		}
+	}
+	if a.context.FoldsHead() {
+		if err := s.unfold(ctx, a); err != nil {
+			return err
+		}
+	}
+	if err = answerable(a.context.Messages); err != nil && len(req.Messages) > 0 {
+		if refused := s.append(ctx, a); refused != nil { // the tree may know better why
+			err = refused
+		}
+	}
+	return err
+}
+
+// prompt takes the request's Prompt for the context, if it has one that fits.
+func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
+	p := a.request.Prompt
+	if p == nil {
+		return false, nil
+	}
+	settings, err := s.contexts.SettingsOf(c, a.window)
+	if err != nil {
+		return false, err
+	}
+	used, available := p.Tokens, settings.MaxContextTokens-settings.ReservedTokens
+	for _, m := range a.request.Messages {
+		used += int64(m.Tokens())
+	}
+	if used > int64(available) {
+		return false, nil
+	}
+	head := a.head
+	if n := len(a.request.Messages); n > 0 {
+		head = a.request.Messages[n-1].ID
+	}
+	a.context = summarize.Context{
+		ConversationID: a.request.ConversationID, HeadID: head, Messages: p.Messages, Complete: true,
+		Usage: summarize.Usage{ContextTokens: int(used), AvailableTokens: available, MaxContextTokens: settings.MaxContextTokens, ReservedTokens: settings.ReservedTokens},
+	}
+	return true, nil
+}
+
+// checkRoom refuses a reply that couldn't be stored, before a model is asked.
+func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Request) error {
+	const answer = 1
+	n := len(req.Messages)
+	err := s.store.RoomFor(c, answer+n)
+	if err == nil || n == 0 || req.Messages[n-1].ID == uuid.Nil {
+		return err
+	}
+	switch _, missing := s.store.Message(ctx, c.ID, req.Messages[n-1].ID); {
+	case missing == nil: // stored by an earlier try
+		return s.store.RoomFor(c, answer)
+	case !errors.Is(missing, fault.NotFound):
+		return missing
+	}
+	return err
+}
+
+// append stores the request's messages, of which the last becomes the head.
+func (s *Service) append(ctx context.Context, a *assignment) (err error) {
+	given := a.request.Messages
+	if len(given) == 0 || a.messages != nil {
+		return nil
+	}
+	parent, field := a.head, "head_id"
+	if a.request.ParentID != nil {
+		if parent, field = *a.request.ParentID, "parent_id"; len(given) == 1 {
+			field = "message.parent_id"
+		}
+	}
+	var options []tree.AppendOption
+	if a.request.KeepHead || a.request.HeadAtEnd {
+		options = append(options, tree.KeepHead())
+	}
+	if a.request.PathHash {
+		options = append(options, tree.WithPathHash())
+	}
+	var stored []tree.Message
+	if len(given) == 1 {
+		stored = make([]tree.Message, 1)
+		stored[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
+	} else {
+		stored, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
+	}
+	if err != nil {
+		return inMessage(err, field, len(given))
+	}
+	a.messages, a.head = stored, stored[len(stored)-1].ID
+	if !a.request.HeadAtEnd && !a.request.KeepHead {
+		a.active = a.head
+	}
+	return nil
+}
+
+// inMessage puts the field of a refusal of the tree's where the request has it.
+func inMessage(err error, parentField string, messages int) error {
+	if !fault.Refused(err) {
+		return err
+	}
+	e := *fault.Of(err)
+	switch {
+	case e.Field == "parent_id":
+		e.Field = parentField
+	case e.Field == "messages[0]" && messages == 1:
+		e.Field = ""
+	case e.Field != "" && messages == 1:
+		e.Field = "message." + strings.TrimPrefix(e.Field, "messages[0].")
+	}
+	return &e
+}
+
+// instruct makes a message of the request's instructions, and keeps room for it
+// in the window.
+func (s *Service) instruct(a *assignment, c tree.Conversation) error {
+	text := a.request.Instructions
+	if text == "" {
+		return nil
+	}
+	if !utf8.ValidString(text) {
+		return fault.New(fault.Invalid, "invalid_utf8", "instructions", "They are not valid UTF-8.")
+	}
+	body, err := json.Marshal(map[string]string{"role": string(tree.RoleSystem), "content": text})
+	if err != nil {
+		return err
+	}
+	a.instructions = body
+	if a.window.BesideTokens, err = s.store.Cost(body); err != nil {
+		refused := *fault.Of(err)
+		refused.Field = "instructions"
+		return &refused
+	}
+	if _, err := s.contexts.SettingsOf(c, a.window); err != nil {
+		return fault.New(fault.Invalid, "invalid_parameter", "instructions",
+			"They have %d tokens, which leaves no room in the model's window. Shorten them.", a.window.BesideTokens)
+	}
+	return nil
+}
+
+// readContext reads what the model will be given, the head last.
+func (s *Service) readContext(ctx context.Context, a *assignment) (err error) {
+	if a.context, err = s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window); err == nil && a.context.FoldsHead() {
+		err = s.unfold(ctx, a)
+	}
+	return err
+}
+
+// unfold puts the head, which a summary folds, at the end of the context.
+func (s *Service) unfold(ctx context.Context, a *assignment) error {
+	head, err := s.store.Message(ctx, a.request.ConversationID, a.head)
+	if err == nil {
+		a.context = a.context.WithHead(head)
+	}
+	return err
+}
+
+// window is the model's, where the conversation's settings don't say one and
+// the model is known; else that of the settings.
+func (s *Service) window(c tree.Conversation, model llm.Model) (w summarize.Window) {
+	var own struct {
+		MaxContextTokens *int `json:"max_context_tokens"`
+	}
+	if json.Unmarshal(c.Settings, &own) == nil && own.MaxContextTokens != nil {
+		return w
+	}
+	if window, err := s.cfg.Families.Window(model.Name()); err == nil {
+		w.MaxContextTokens = window
+	}
+	return w
+}

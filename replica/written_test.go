@@ -97,6 +97,9 @@ func TestWrittenElsewhere(t *testing.T) {
 	if w.forget(); len(w.last) != 0 {
 		t.Errorf("%v is remembered, and the replica has it", w.last)
 	}
+	if w.doubt(); w.reached() != 0 || w.wants("a", there) != 20 {
+		t.Error("what a replica may have lost in a crash isn't waited for")
+	}
 }
 
 // While a replica is away, memory doesn't grow without bound, and no write is

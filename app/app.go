@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
@@ -40,6 +41,7 @@ import (
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/replica"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
@@ -98,6 +100,7 @@ type Coppice struct {
 	replies  *reply.Service
 	recall   *recall.Service
 	changes  *watch.Hub
+	replica  *replica.Replica // nil for none
 	worker   *jobs.Worker
 	server   *server.Server
 	log      *slog.Logger
@@ -131,13 +134,13 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 	}
 	defer func() {
 		if err != nil {
-			c.db.Close()
+			c.closeDatabase()
 		}
 	}()
 	if err := c.db.announcePooler(ctx, cfg.Database); err != nil {
 		return nil, err
 	}
-	if err := c.wire(cfg, models); err != nil {
+	if err := c.wire(ctx, cfg, models); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -229,7 +232,7 @@ func (cfg *Config) list(m clients) (all []server.Model) {
 }
 
 // wire makes the parts over the database.
-func (c *Coppice) wire(cfg Config, models clients) error {
+func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	pool := c.db.pool
 	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version, cfg.Models.cost)
 	if err != nil {
@@ -270,6 +273,9 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	}
 	c.store = tree.New(pool, append(stores, tree.WithAppendHook(c.worker))...).CheckingSettings(c.contexts.CheckSettings)
 	c.keys = c.db.Keys()
+	if err := c.openReplica(ctx, cfg, t, stores); err != nil {
+		return err
+	}
 
 	c.recall = recall.New(cfg.RecallBytes, recall.WithEmbeddings(cfg.Jobs.Embeddings))
 	if err := t.Recall(c.recall); err != nil {
@@ -279,6 +285,11 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 	cfg.Replies.Recall = c.recall
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
 	cfg.Replies.Models, cfg.Replies.ServerID = nil, cfg.Jobs.ID
+	if c.replica != nil {
+		cfg.Replies.Stored = func(ctx context.Context, tenantID string, conversationID uuid.UUID) {
+			c.replica.Wrote(ctx, tenantID, conversationID)
+		}
+	}
 	for _, m := range models.replies {
 		cfg.Replies.Models = append(cfg.Replies.Models, t.Model(m))
 	}
@@ -291,6 +302,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 
 	s := cfg.Server
 	s.Store, s.Keys, s.Contexts, s.Replies, s.Recall, s.Changes = c.store, c.keys, c.contexts, c.replies, c.recall, c.changes
+	s.Replica = c.replica
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
 	s.Surfaces = append([]server.Surface{cfg.OpenAI.Surface(), mcp.Surface(cfg.Version)}, s.Surfaces...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
@@ -362,8 +374,15 @@ func (c *Coppice) Close(ctx context.Context) error {
 	}
 	c.stopWorker(ctx)
 	c.changes.Close()
-	c.db.Close()
+	c.closeDatabase()
 	return err
+}
+
+func (c *Coppice) closeDatabase() {
+	if c.replica != nil {
+		c.replica.Close()
+	}
+	c.db.Close()
 }
 
 // closeReplies closes the replies unless there is nowhere to store them.

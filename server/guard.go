@@ -50,13 +50,13 @@ func (s *Server) guard(r *Request) (done bool, err error) {
 func (r *Request) fromOrigin(origin string) (done bool) {
 	h := r.answer.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy")
+	h.Set("Access-Control-Expose-Headers", "Location, Coppice-Position, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy")
 	h.Add("Vary", "Origin")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-Request-Id")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Coppice-Position, Idempotency-Key, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-Request-Id")
 	h.Set("Access-Control-Max-Age", "600")
 	r.answer.WriteHeader(http.StatusNoContent)
 	return true

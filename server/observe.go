@@ -147,14 +147,7 @@ func (r *Request) respond() error {
 	if err := r.decode(); err != nil {
 		return err
 	}
-	a, err := r.route.Handle(r)
-	if err != nil {
-		return err
-	}
-	if err := a.Write(&r.answer); err != nil {
-		return err
-	}
-	return r.answer.finish()
+	return r.handle()
 }
 
 // nothing answers a request for which there is no handler.

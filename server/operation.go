@@ -11,11 +11,14 @@ import (
 
 // getHealth tells that the process lives. The line ends, because people read it
 // with curl.
-func getHealth(r *Request) (Answer, error) {
+func getHealth(r *Request) (Answer, error) { return answerHealth(r, "") }
+
+func answerHealth(r *Request, replica string) (Answer, error) {
 	a, err := answerStruct(struct {
 		Status  string `json:"status"`
 		Version string `json:"version"`
-	}{"ok", r.server.cfg.Version})
+		Replica string `json:"replica,omitempty"`
+	}{"ok", r.server.cfg.Version, replica})
 	a.body = append(a.body, '\n')
 	return a, err
 }
@@ -56,7 +59,7 @@ func getReadiness(r *Request) (Answer, error) {
 	if err := r.server.readiness.check(ctx, r.server.cfg.Ready); err != nil {
 		return nil, problemf(CodeNotReady, "", "The database doesn't answer, or not with the schema that this program needs. The server's log tells more.").From(err)
 	}
-	return getHealth(r)
+	return answerHealth(r, r.server.cfg.Replica.Word())
 }
 
 func getSpec(*Request) (Answer, error) { return specAnswer{}, nil }

@@ -38,16 +38,28 @@ type Request struct {
 
 	coming *incoming               // its body as it comes; nil where there is none
 	end    context.CancelCauseFunc // of the request, where it may last; else nil
+
+	reading *tree.Store // over the replica, while the handler reads from that; else nil
 }
 
 // Tenant returns the tenant that the request acts for.
 func (r *Request) Tenant() string { return r.tenant }
 
 // Store returns the store of the request's tenant.
-func (r *Request) Store() *tree.Store { return r.server.cfg.Store.ForTenant(r.tenant) }
+func (r *Request) Store() *tree.Store {
+	if r.reading != nil {
+		return r.reading
+	}
+	return r.server.cfg.Store.ForTenant(r.tenant)
+}
 
 // Contexts returns the service of contexts for the request's tenant.
-func (r *Request) Contexts() *summarize.Service { return r.server.cfg.Contexts.ForTenant(r.tenant) }
+func (r *Request) Contexts() *summarize.Service {
+	if r.reading != nil {
+		return r.server.cfg.Contexts.Over(r.reading)
+	}
+	return r.server.cfg.Contexts.ForTenant(r.tenant)
+}
 
 // Replies returns the service of replies for the request's tenant.
 func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }

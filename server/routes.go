@@ -1,6 +1,9 @@
 package server
 
-import "github.com/coppice-chat/coppice/web"
+import (
+	"github.com/coppice-chat/coppice/replica"
+	"github.com/coppice-chat/coppice/web"
+)
 
 // A Body says which parts of a route's request are decoded before its handler
 // runs. With the zero Body nothing is decoded, and the handler reads the
@@ -25,36 +28,37 @@ var noBody Body
 const (
 	idempotencyKey = "Idempotency-Key"
 	lastEventID    = "Last-Event-ID"
+	position       = replica.Header // of routes that only read, and decide nothing: a replica may answer them
 )
 
 // native is the table of the routes that openapi.yaml describes. A test holds
 // the two equal.
 var native = []Route{
 	{"POST", "/v1/conversations", 0, "", idempotencyKey, maybe[newConversation](), createConversation},
-	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query", "", noBody, listConversations},
-	{"GET", "/v1/conversations/{conversation_id}", 0, "", "", noBody, getConversation},
+	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query", position, noBody, listConversations},
+	{"GET", "/v1/conversations/{conversation_id}", 0, "", position, noBody, getConversation},
 	{"PATCH", "/v1/conversations/{conversation_id}", 0, "", "", must[conversationUpdate](), updateConversation},
 	{"DELETE", "/v1/conversations/{conversation_id}", 0, "", "", noBody, deleteConversation},
-	{"GET", "/v1/conversations/{conversation_id}/tree", Streams | Reads, "preview", "", noBody, getTree},
-	{"GET", "/v1/conversations/{conversation_id}/roots", 0, "limit cursor", "", noBody, listRoots},
+	{"GET", "/v1/conversations/{conversation_id}/tree", Streams | Reads, "preview", position, noBody, getTree},
+	{"GET", "/v1/conversations/{conversation_id}/roots", 0, "limit cursor", position, noBody, listRoots},
 
 	{"POST", "/v1/conversations/{conversation_id}/messages", 0, "", idempotencyKey, must[appendBody](), appendMessages},
-	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", "", noBody, getMessage},
+	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", position, noBody, getMessage},
 	{"DELETE", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", "", noBody, pruneMessage},
-	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/children", 0, "limit cursor", "", noBody, listChildren},
-	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/newest-leaf", 0, "", "", noBody, getNewestLeaf},
+	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/children", 0, "limit cursor", position, noBody, listChildren},
+	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/newest-leaf", 0, "", position, noBody, getNewestLeaf},
 	{"POST", "/v1/conversations/{conversation_id}/messages/{message_id}/fork", 0, "", idempotencyKey, maybe[newConversation](), forkMessage},
 
-	{"GET", "/v1/conversations/{conversation_id}/branches", 0, "limit cursor", "", noBody, listBranches},
-	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/transcript", 0, "limit cursor", "", noBody, getTranscript},
-	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall attachments model", "", noBody, getContext},
+	{"GET", "/v1/conversations/{conversation_id}/branches", 0, "limit cursor", position, noBody, listBranches},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/transcript", 0, "limit cursor", position, noBody, getTranscript},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall attachments model", position, noBody, getContext},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/explain", 0, "", "", noBody, explainBranch},
-	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/recall", Searches, "query limit max_tokens scope", "", noBody, recallBranch},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/recall", Searches, "query limit max_tokens scope", position, noBody, recallBranch},
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/compactions", Waits, "", "", maybe[newCompaction](), createCompaction},
-	{"GET", "/v1/conversations/{conversation_id}/usage", 0, "", "", noBody, getUsage},
-	{"GET", "/v1/conversations/{conversation_id}/compactions", 0, "limit cursor", "", noBody, listCompactions},
-	{"GET", "/v1/conversations/{conversation_id}/summaries/{summary_id}", 0, "", "", noBody, getSummary},
+	{"GET", "/v1/conversations/{conversation_id}/usage", 0, "", position, noBody, getUsage},
+	{"GET", "/v1/conversations/{conversation_id}/compactions", 0, "limit cursor", position, noBody, listCompactions},
+	{"GET", "/v1/conversations/{conversation_id}/summaries/{summary_id}", 0, "", position, noBody, getSummary},
 	{"POST", "/v1/conversations/{conversation_id}/summaries/{summary_id}/remake", Waits, "", "", maybe[newRemake](), remakeSummary},
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/replies", Streams | Follows, "", idempotencyKey, maybe[newReply](), createReply},
@@ -74,8 +78,8 @@ var native = []Route{
 	{"GET", "/v1/attachments/{hash}", Streams | Reads, "", "", noBody, getAttachment},
 
 	{"GET", "/v1/models", 0, "", "", noBody, listModels},
-	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", "", noBody, search},
-	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", "", noBody, exportConversation},
+	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", position, noBody, search},
+	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", position, noBody, exportConversation},
 	{"POST", "/v1/imports", Streams | Uploads | Imports, "format dry_run summaries", "", noBody, createImport},
 
 	{"GET", "/healthz", Keyless, "", "", noBody, getHealth},

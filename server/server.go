@@ -57,6 +57,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/replica"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -117,6 +118,10 @@ type Config struct {
 	// that looks twice a second. A program that sets it closes it after the last
 	// request.
 	Changes *watch.Hub
+
+	// Replica is a copy of Store's database, for routes that may be answered by
+	// one. nil is none.
+	Replica *replica.Replica
 
 	// Surfaces are served beside the native one, each below a prefix of its
 	// own.

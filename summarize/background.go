@@ -23,7 +23,7 @@ type Check struct {
 // through the given store, which may be over a transaction.
 func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID) (c Check, err error) {
 	defer fault.Wrap(&err, "summarize.Check(%s, head %s)", conversationID, headID)
-	l, err := s.over(store).look(ctx, conversationID, headID, order{trigger: TriggerAppend}, uuid.Nil)
+	l, err := s.Over(store).look(ctx, conversationID, headID, order{trigger: TriggerAppend}, uuid.Nil)
 	if err != nil {
 		return c, err
 	}
@@ -33,7 +33,7 @@ func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, 
 	for i, m := range l.view.Tail {
 		c.Tail[i] = m.ID
 	}
-	c.Heal, err = s.over(store).ready(ctx, l.view, l.settings)
+	c.Heal, err = s.Over(store).ready(ctx, l.view, l.settings)
 	return c, err
 }
 

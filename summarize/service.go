@@ -87,10 +87,12 @@ func (s *Service) AsksModels() bool { return s.summarizer != nil }
 
 // ForTenant returns the same Service for another tenant's conversations.
 func (s *Service) ForTenant(tenantID string) *Service {
-	return s.over(s.store.ForTenant(tenantID))
+	return s.Over(s.store.ForTenant(tenantID))
 }
 
-func (s *Service) over(store *tree.Store) *Service {
+// Over returns the same Service over another store of the same conversations: in a
+// transaction, or on a replica of the database.
+func (s *Service) Over(store *tree.Store) *Service {
 	c := *s
 	c.store = store
 	return &c

@@ -35,7 +35,8 @@ type figure struct {
 // has asked for yet.
 func figures(t *testing.T) map[string]figure {
 	t.Helper()
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=sk-none"}, "--summary-model", "gpt-4o", "--model-price", "gpt-4o=2.5,10")
+	database := dbtest.URL(t) // which is no replica, and so has the figures of one that is away
+	s := serve(t, []string{"DATABASE_URL=" + database, "OPENAI_API_KEY=sk-none"}, "--read-database-url", database, "--summary-model", "gpt-4o", "--model-price", "gpt-4o=2.5,10")
 	call(t, http.MethodGet, s.url+"/v1/conversations", nil, http.StatusOK, nil)
 	_, text, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
 	if err != nil {

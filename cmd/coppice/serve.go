@@ -30,6 +30,8 @@ type serveCommand struct {
 	replyFlags        `group:"Replies"`
 	openAIFlags       `group:"OpenAI"`
 	MaxConns          int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
+	ReadDatabaseURL   string        `name:"read-database-url" env:"COPPICE_READ_DATABASE_URL" placeholder:"URL" group:"Database" help:"Streaming replica of the database, for reads. Without it, all reads go to the database."`
+	MaxReadLag        time.Duration `default:"10s" placeholder:"DURATION" group:"Database" help:"How far behind the replica may be before all reads go to the database (${default})."`
 	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
 	Insecure          bool          `help:"Serve other machines although no API key was made: whoever reaches the server reads and writes everything."`
 	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
@@ -115,6 +117,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	}
 	config.Database = cmd.databaseFlags.config()
 	config.Database.MaxConns, config.Database.StatementTimeout = cmd.MaxConns, cmd.StatementTimeout
+	config.Database.ReadURL, config.Database.MaxReadLag = cmd.ReadDatabaseURL, cmd.MaxReadLag
 	if err := cmd.embeddingFlags.check(); err != nil {
 		return config, err
 	}

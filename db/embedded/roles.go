@@ -21,7 +21,8 @@ const (
 // gives the role whatever is in the database. It finds out by itself what is left
 // to do, so a kill between two of its steps does no harm: the next start goes on.
 //
-// Clusters of earlier versions have a superuser with the role's name.
+// Clusters of earlier versions have a superuser with the role's name. A replica
+// has the roles of its primary.
 func setUpRoles(ctx context.Context, e endpoint) error {
 	e.Database = maintenanceDatabase
 	admin, err := pgconn.Connect(ctx, e.as(superuser).url())
@@ -35,6 +36,10 @@ func setUpRoles(ctx context.Context, e endpoint) error {
 		return err
 	}
 	defer admin.Close(ctx)
+	replica := admin.ExecParams(ctx, "select where pg_is_in_recovery()", nil, nil, nil, nil).Read()
+	if replica.Err != nil || len(replica.Rows) > 0 {
+		return replica.Err
+	}
 	if err := makeRole(ctx, admin); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/replica"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -70,6 +71,11 @@ func (t *Telemetry) Replies(s *reply.Service) error {
 // Recall adds the figures of recall.
 func (t *Telemetry) Recall(s *recall.Service) error {
 	return t.register(recallCollector{s})
+}
+
+// Replica adds the figures of a read replica.
+func (t *Telemetry) Replica(r *replica.Replica) error {
+	return t.register(replicaCollector{r})
 }
 
 // newBuildInfo is always 1, and tells by its labels which program runs.

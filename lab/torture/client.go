@@ -28,6 +28,7 @@ type client struct {
 	trying   string        // the key that they have instead, which may be a bad one
 
 	header map[string]string // that requests have besides
+	seen   *positions
 }
 
 // as gives the client with a tenant's key.
@@ -60,6 +61,9 @@ func (c *client) sign(req *http.Request) (secret string) {
 	if secret != "" {
 		req.Header.Set("Authorization", "Bearer "+secret)
 	}
+	if req.Method == http.MethodGet && c.tenant != nil {
+		c.seen.say(c.tenant, req)
+	}
 	for name, value := range c.header {
 		req.Header.Set(name, value)
 	}
@@ -68,7 +72,7 @@ func (c *client) sign(req *http.Request) (secret string) {
 
 func newClient(programs []*program, report *recorder) *client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: 30 * time.Second}
-	return &client{http: &http.Client{Transport: transport}, programs: programs, report: report, dropping: new(atomic.Int32)}
+	return &client{http: &http.Client{Transport: transport}, programs: programs, report: report, dropping: new(atomic.Int32), seen: newPositions()}
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
@@ -137,6 +141,7 @@ func (c *client) do(ctx context.Context, rng *rand.Rand, server int, method, pat
 		defer res.Body.Close()
 		a.status, a.header = res.StatusCode, res.Header
 		a.body, err = io.ReadAll(res.Body)
+		c.seen.heard(c.tenant, a.sentAt, res.Header, res.Trailer)
 	}
 	a.err, a.at = err, time.Now()
 	c.note(whole, &a, secret, method, path, ctx.Err() != nil)

@@ -11,6 +11,8 @@ type Config struct {
 	Dir     string // where the run makes its folder; "" for the system's temporary one
 	KeepDir bool   // leave the folder, with the servers' logs, when the run is over
 
+	Servers        int           // that share the database
+	Replica        bool          // servers read from a replica, which is killed and paused; without histories, as reads of what isn't acknowledged may go back
 	Seed           uint64        // of the schedule of faults and of what writers choose
 	Duration       time.Duration // under faults, pauses for checks not counted; in a soak, of the load
 	Writers        int           // on the shared conversations
@@ -40,7 +42,7 @@ type Config struct {
 // Defaults are a run of a minute that kills everything some ten times.
 func Defaults() Config {
 	return Config{
-		Seed: 1, Duration: time.Minute, Writers: 6, Conversations: 4, Histories: 2, HistoryWriters: 3, Pause: 20 * time.Millisecond,
+		Servers: 2, Seed: 1, Duration: time.Minute, Writers: 6, Conversations: 4, Histories: 2, HistoryWriters: 3, Pause: 20 * time.Millisecond,
 		Kills: 8, Cuts: 3, Fills: 3, ModelFaults: 15, Drops: 3, CheckEvery: 20 * time.Second, JobWait: JobBound,
 	}
 }

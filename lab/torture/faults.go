@@ -30,7 +30,7 @@ func schedule(cfg Config, rng *rand.Rand) (all []fault) {
 		for i := range n {
 			at := time.Duration((float64(i) + rng.Float64()) / float64(n) * float64(cfg.Duration))
 			lasts := shortest + time.Duration(rng.Int64N(int64(longest-shortest)+1))
-			all = append(all, fault{at: at, kind: kind, do: do, server: rng.IntN(servers), lasts: lasts, much: 5 + rng.IntN(120)})
+			all = append(all, fault{at: at, kind: kind, do: do, server: rng.IntN(max(cfg.Servers, 1)), lasts: lasts, much: 5 + rng.IntN(120)})
 		}
 	}
 	const ms = time.Millisecond
@@ -53,6 +53,12 @@ func schedule(cfg Config, rng *rand.Rand) (all []fault) {
 		return r.spoil(ctx, f, r.provider, func(l *link) error { return l.slow(f.much * 5) })
 	})
 	add(cfg.Cuts, "provider away", 2000*ms, 9000*ms, (*run).awayProvider)
+	if cfg.Replica {
+		add(cfg.Kills, "replica killed", 0, 3000*ms, (*run).killReplica)
+		add(cfg.Kills/2, "replica paused", 500*ms, 4000*ms, (*run).pauseReplica)
+		add(cfg.Cuts, "replica link silent", 500*ms, 4000*ms, func(r *run, ctx context.Context, f fault) error { return r.spoil(ctx, f, r.reads, (*link).silence) })
+		add(cfg.Cuts, "replica link cut", 100*ms, 2000*ms, func(r *run, ctx context.Context, f fault) error { return r.spoil(ctx, f, r.reads, (*link).cut) })
+	}
 	add(cfg.Fills, "pools filled", 300*ms, 2500*ms, (*run).fillPools)
 	add(cfg.Fills, "clients dropped", 300*ms, 1500*ms, (*run).dropClients)
 	slices.SortFunc(all, func(a, b fault) int { return int(a.at - b.at) })
@@ -213,7 +219,7 @@ func onModel(spoil func(*link) error) func(*run, context.Context, fault) error {
 func (r *run) spoil(ctx context.Context, f fault, l *link, how func(*link) error) error {
 	l.busy.Lock()
 	defer l.busy.Unlock()
-	if l != r.provider {
+	if l != r.provider && l != r.reads {
 		end := r.obstacles.begin(f.kind, f.server)
 		defer end()
 	}
@@ -257,7 +263,7 @@ func (r *run) fillPools(ctx context.Context, f fault) error {
 			c.mayHave(title)
 			body := map[string]any{"title": title, "metadata": metadataOf(c.origin, title)}
 			c.mu.Unlock()
-			r.as(c).do(ctx, nil, i%servers, http.MethodPatch, r.path(c), body, nil) // waits for the lock
+			r.as(c).do(ctx, nil, i%len(r.programs), http.MethodPatch, r.path(c), body, nil) // waits for the lock
 		})
 	}
 	r.sleep(ctx, f.lasts)

@@ -88,9 +88,9 @@ func (m *model) answer(contents []string) string {
 
 // headOf is the mark of the message that a prompt ends in. Where a summary folds
 // a tool's result, which is the head, the prompt ends in the summary: the last
-// that it folds is the head.
+// that it folds is the head. An extract may quote such a summary, and fold more.
 func headOf(text string) mark {
-	if named := readNaming(text); markOf(text) == noMark && named.ours && len(named.folded) > 0 {
+	if named := readNaming(text); markOf(text) == noMark && strings.Contains(text, "<coppice-summary>\n"+namingOpening) && named.ours && len(named.folded) > 0 {
 		return named.folded[len(named.folded)-1]
 	}
 	return markOf(text)

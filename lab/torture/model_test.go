@@ -33,6 +33,14 @@ func TestPromptThatEndsInAnExtract(t *testing.T) {
 	if n := len(report.report.Violations); n != 1 {
 		t.Errorf("a sibling in an extract: %d violations, want 1", n)
 	}
+	quoted := naming{folded: []mark{root}}.String()
+	m.answer(extract("Extract of 2 earlier messages.\n" + quoted + "\n" + rootText + "\n" + resultText))
+	if n := len(report.report.Violations); n != 1 {
+		t.Errorf("an extract that quotes a summary and folds more: %v", report.report.Violations)
+	}
+	if head := headOf(extract(quoted)[0]); head != root {
+		t.Errorf("a summary that folds its head ends in %v", head)
+	}
 	m.answer([]string{"no mark, and no extract"})
 	if n := len(report.report.Violations); n != 2 {
 		t.Errorf("a prompt that ends in nothing known: %d violations, want 2", n)

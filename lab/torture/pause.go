@@ -32,6 +32,9 @@ func (r *run) pause(ctx context.Context, last bool) error {
 	if err := r.awaitQuiet(ctx); err != nil {
 		return err
 	}
+	if err := r.awaitReplica(ctx); err != nil {
+		return err
+	}
 	r.report.count(func(p *Report) { p.Checks.Pauses++ })
 	r.mu.Lock()
 	all, shared := r.all, r.shared

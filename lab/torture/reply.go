@@ -162,13 +162,17 @@ func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, meth
 	}
 	client := w.as(o.c)
 	secret := client.sign(req)
+	sent := time.Now()
 	res, err := w.client.http.Do(req)
 	if err != nil {
 		a.err = err
 		client.note(whole, &a, secret, method, path, ctx.Err() != nil)
 		return a, false
 	}
-	defer res.Body.Close()
+	defer func() {
+		res.Body.Close()
+		client.seen.heard(client.tenant, sent, res.Header, res.Trailer)
+	}()
 	a.status = res.StatusCode
 	if res.StatusCode != http.StatusOK {
 		a.body, a.err = io.ReadAll(res.Body)
@@ -203,6 +207,7 @@ func (w *writer) readEvents(ctx context.Context, o *replyOrder, server int, meth
 			w.replyStored(o, o.message, data.Message, "")
 		case "reply.completed", "reply.stopped", "reply.failed":
 			w.report.count(func(r *Report) { r.Answers["event "+e.name+" "+data.Code]++ })
+			_, _ = io.Copy(io.Discard, res.Body) // up to the trailer
 			done := w.replyEnded(o, e.name, data.Code, data.Message, o.heard.whole())
 			if !done {
 				o.heard = hearing{} // what comes now is another try

@@ -23,6 +23,7 @@ type Report struct {
 	Ready          map[string]Times      `json:"ready"`      // from the end of each kind of fault until a server was ready again
 	Outage         map[string]Times      `json:"outage"`     // from the beginning of each kind of fault until a server was ready again
 	LateReady      int                   `json:"late_ready"` // of these, how many took longer than ReadyTarget
+	Reads          map[string]int        `json:"reads"`      // that a replica may answer, by where they went
 	Exits          map[string]int        `json:"exits"`      // of servers that ended by themselves, by reason
 	Jobs           Jobs                  `json:"jobs"`
 	Checks         Checks                `json:"checks"`
@@ -104,7 +105,7 @@ type recorder struct {
 
 func newRecorder(log *slog.Logger) *recorder {
 	return &recorder{log: log, report: Report{
-		Faults: map[string]int{}, Operations: map[string]Operations{}, Answers: map[string]int{}, Ready: map[string]Times{}, Outage: map[string]Times{}, Exits: map[string]int{}, Violations: []Violation{},
+		Faults: map[string]int{}, Operations: map[string]Operations{}, Answers: map[string]int{}, Ready: map[string]Times{}, Outage: map[string]Times{}, Exits: map[string]int{}, Reads: map[string]int{}, Violations: []Violation{},
 	}}
 }
 
@@ -191,6 +192,12 @@ func (r Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "\nfaults\n")
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		fmt.Fprintf(w, "  %-34s %8d\n", kind, r.Faults[kind])
+	}
+	if len(r.Reads) > 0 {
+		fmt.Fprintf(w, "\nreads\n")
+	}
+	for _, to := range slices.Sorted(maps.Keys(r.Reads)) {
+		fmt.Fprintf(w, "  %-34s %8d\n", to, r.Reads[to])
 	}
 	fmt.Fprintf(w, "\noperations %25s %8s %8s %8s %8s\n", "sent", "acknowl.", "refused", "unknown", "attempts")
 	for _, kind := range slices.Sorted(maps.Keys(r.Operations)) {

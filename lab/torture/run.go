@@ -20,23 +20,26 @@ import (
 
 // A run is all that one run of the harness has.
 type run struct {
-	cfg        Config
-	dir        string
-	report     *recorder
-	marks      *marks
-	postgres   *postgres
-	bridge     *bridge
-	programs   []*program
-	databases  []*link // of each program
-	provider   *link   // to the model
-	model      *model
-	admin      *pgxpool.Pool // past all links
-	client     *client
-	obstacles  *obstacles
-	jobs       *jobs
-	tenants    []*tenant
-	intrusions intrusionTurn
-	env        []string // of commands, which reach the database past all links
+	cfg           Config
+	dir           string
+	report        *recorder
+	marks         *marks
+	postgres      *postgres
+	bridge        *bridge
+	replica       *postgres // nil without one
+	replicaBridge *bridge
+	reads         *link // of all programs to the replica
+	programs      []*program
+	databases     []*link // of each program
+	provider      *link   // to the model
+	model         *model
+	admin         *pgxpool.Pool // past all links
+	client        *client
+	obstacles     *obstacles
+	jobs          *jobs
+	tenants       []*tenant
+	intrusions    intrusionTurn
+	env           []string // of commands, which reach the database past all links
 
 	gate     sync.RWMutex // held by each operation; a check holds it alone
 	over     atomic.Bool  // writers begin nothing more
@@ -51,13 +54,13 @@ type run struct {
 	chats     []*openaiChat // all that were ever begun
 }
 
-// servers share the database.
-const servers = 2
-
 // Run attacks a program for a time, and reports what came of it. A promise that
 // is broken is no error but stands in the report. When it returns, all that it
 // started is gone.
 func Run(ctx context.Context, cfg Config) (_ Report, err error) {
+	if cfg.Replica {
+		cfg.Histories = 0
+	}
 	r, err := start(ctx, cfg)
 	if err != nil {
 		if ctx.Err() != nil { // what it killed says less
@@ -81,7 +84,7 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	report.Seed, report.Writers = cfg.Seed, cfg.Writers
 	report.Began, report.Seconds = begin, time.Since(begin).Seconds()
 	report.Conversations = len(r.all)
-	report.Missed = report.missed(cfg.attacked())
+	report.Missed = report.missed(cfg)
 	return report, nil
 }
 
@@ -93,7 +96,7 @@ func (r *run) rng(part string, number int) *rand.Rand {
 	return rand.New(rand.NewPCG(r.cfg.Seed, h.Sum64()))
 }
 
-// any is one server or the other.
+// any is one server or another.
 func (r *run) any() int { return int(r.choice.Add(1)) % len(r.programs) }
 
 func (r *run) register(c *conversation) {
@@ -129,6 +132,11 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 	if r.bridge, err = newBridge(r.postgres); err != nil {
 		return nil, err
 	}
+	if cfg.Replica {
+		if err := r.addReplica(ctx); err != nil {
+			return nil, err
+		}
+	}
 	conf, err := pgxpool.ParseConfig(r.postgres.url())
 	if err != nil {
 		return nil, err
@@ -142,7 +150,7 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 	if r.provider, err = newLink("model", r.model.addr()); err != nil {
 		return nil, err
 	}
-	for i := range servers {
+	for i := range cfg.Servers {
 		if err := r.addProgram(i); err != nil {
 			return nil, err
 		}
@@ -194,6 +202,9 @@ func (r *run) addProgram(number int) error {
 	env, err := r.environ(database.addr)
 	if err != nil {
 		return err
+	}
+	if r.replica != nil {
+		env = append(env, "COPPICE_READ_"+strings.Replace(env[len(env)-1], database.addr, r.reads.addr, 1))
 	}
 	p := &program{
 		number: number, name: name, bin: r.cfg.Program, addr: addr, log: log, report: r.report,
@@ -261,6 +272,17 @@ func (r *run) stop() {
 	for _, l := range r.databases {
 		l.close()
 	}
+	if r.reads != nil {
+		r.reads.close()
+	}
+	if r.replicaBridge != nil {
+		r.replicaBridge.close()
+	}
+	if r.replica != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		r.replica.stop(ctx)
+	}
 	if r.admin != nil {
 		r.admin.Close()
 	}
@@ -327,6 +349,7 @@ func (r *run) attack(ctx context.Context) error {
 	}
 	r.jobs.await(ctx, r.cfg.JobWait)
 	r.countHealed(ctx)
+	r.countReads(ctx)
 	stopWork()
 	workers.Wait()
 	r.checking.Wait()

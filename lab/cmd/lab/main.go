@@ -83,6 +83,7 @@ func newParser(options ...kong.Option) (*kong.Kong, error) {
 		kong.Vars{
 			"cache_dir": cacheDir(),
 			"seed":      fmt.Sprint(d.Seed), "duration": d.Duration.String(), "writers": fmt.Sprint(d.Writers), "conversations": fmt.Sprint(d.Conversations),
+			"servers":   fmt.Sprint(d.Servers),
 			"histories": fmt.Sprint(d.Histories), "history_writers": fmt.Sprint(d.HistoryWriters), "pause": d.Pause.String(),
 			"kills": fmt.Sprint(d.Kills), "cuts": fmt.Sprint(d.Cuts), "fills": fmt.Sprint(d.Fills), "model_faults": fmt.Sprint(d.ModelFaults),
 			"check_every": d.CheckEvery.String(), "drops": fmt.Sprint(d.Drops),

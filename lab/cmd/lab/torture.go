@@ -15,6 +15,8 @@ type tortureCommand struct {
 	Program        string        `type:"existingfile" placeholder:"FILE" help:"The coppice program to attack. Without it, the product's source is built."`
 	Dir            string        `type:"existingdir" placeholder:"DIR" help:"Where the run makes its folder, instead of the system's temporary one."`
 	Keep           bool          `help:"Leave the run's folder, with the logs of the servers."`
+	Servers        int           `default:"${servers}" placeholder:"N" help:"Servers that share the database (${default})."`
+	Replica        bool          `help:"Have the servers read from a replica of the database, and kill and pause it, too. Linearizability isn't checked then."`
 	Seed           uint64        `default:"${seed}" placeholder:"N" help:"What the schedule and the writers' choices follow from (${default})."`
 	Duration       time.Duration `default:"${duration}" placeholder:"DURATION" help:"Time under faults, without pauses for checks (${default}); of a soak, an hour."`
 	Writers        int           `default:"${writers}" placeholder:"N" help:"Writers on the shared conversations (${default})."`
@@ -74,7 +76,7 @@ func (cmd *tortureCommand) config() torture.Config {
 		return cmd.soak()
 	}
 	return torture.Config{
-		Program: cmd.Program, Dir: cmd.Dir, KeepDir: cmd.Keep, Seed: cmd.Seed, Duration: cmd.Duration, Writers: cmd.Writers, Conversations: cmd.Conversations,
+		Program: cmd.Program, Dir: cmd.Dir, KeepDir: cmd.Keep, Servers: cmd.Servers, Replica: cmd.Replica, Seed: cmd.Seed, Duration: cmd.Duration, Writers: cmd.Writers, Conversations: cmd.Conversations,
 		Histories: cmd.Histories, HistoryWriters: cmd.HistoryWriters, Pause: cmd.Pause, Kills: cmd.Kills, Cuts: cmd.Cuts, Fills: cmd.Fills,
 		ModelFaults: cmd.ModelFaults, Drops: cmd.Drops, CheckEvery: cmd.CheckEvery, JobWait: torture.JobBound, LoseCommits: cmd.LoseCommits, UntilBroken: cmd.UntilBroken,
 	}
@@ -84,6 +86,7 @@ func (cmd *tortureCommand) config() torture.Config {
 func (cmd *tortureCommand) soak() torture.Config {
 	plain, cfg := torture.Defaults(), torture.SoakDefaults()
 	cfg.Program, cfg.Dir, cfg.KeepDir, cfg.Seed = cmd.Program, cmd.Dir, cmd.Keep, cmd.Seed
+	cfg.Servers, cfg.Replica = cmd.Servers, cmd.Replica
 	cfg.Writers, cfg.Conversations, cfg.Histories, cfg.HistoryWriters = cmd.Writers, cmd.Conversations, cmd.Histories, cmd.HistoryWriters
 	for _, given := range []struct {
 		flag, plain time.Duration

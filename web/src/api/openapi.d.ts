@@ -2222,6 +2222,11 @@ export interface components {
             status: "ok";
             /** @description Of the program. */
             version: string;
+            /**
+             * @description Whether reads go to the read replica. Only `/readyz` says so, and only a server that has one.
+             * @enum {string}
+             */
+            replica?: "used" | "away";
         };
         /** @description Problem details (RFC 9457). */
         Problem: {
@@ -2430,6 +2435,12 @@ export interface components {
         RequestId: string;
         /** @description Path of what was created; of a chain, that of its last message. */
         Location: string;
+        /**
+         * @description How far the database's log is after the request, sealed. Only a server with a read replica sends it. Sent back
+         *     with a read, it makes sure that the read shows what this request wrote. An answer that streams has it once more as
+         *     a trailer, which covers what was stored meanwhile.
+         */
+        Position: string;
         /** @description Path at which the reply's events can be read again. The id in it is the answer's. */
         ReplyLocation: string;
     };
@@ -2450,7 +2461,13 @@ export interface operations {
                  */
                 query?: string;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -2493,6 +2510,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2503,6 +2521,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -2527,7 +2546,13 @@ export interface operations {
     getConversation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2574,6 +2599,7 @@ export interface operations {
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2600,6 +2626,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2635,6 +2662,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2645,6 +2673,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -2676,7 +2705,13 @@ export interface operations {
     getMessage: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 message_id: components["parameters"]["MessageId"];
@@ -2732,6 +2767,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2749,7 +2785,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 message_id: components["parameters"]["MessageId"];
@@ -2770,7 +2812,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2785,7 +2833,13 @@ export interface operations {
     getNewestLeaf: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 message_id: components["parameters"]["MessageId"];
@@ -2834,6 +2888,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2844,6 +2899,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -2860,7 +2916,13 @@ export interface operations {
                 /** @description Give the first so many characters of each message's text, in one line. 0 gives none. */
                 preview?: number;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2889,7 +2951,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -2909,7 +2977,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 /** @description Id of any message, or `active` for the conversation's active head. */
@@ -2946,7 +3020,13 @@ export interface operations {
                  */
                 model?: string;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 /** @description Id of any message, or `active` for the conversation's active head. */
@@ -3054,7 +3134,13 @@ export interface operations {
                  */
                 scope?: components["schemas"]["RecallScope"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 /** @description Id of any message, or `active` for the conversation's active head. */
@@ -3098,6 +3184,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3108,6 +3195,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -3126,7 +3214,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -3150,7 +3244,13 @@ export interface operations {
     getUsage: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -3174,7 +3274,13 @@ export interface operations {
     getSummary: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
                 summary_id: string;
@@ -3216,6 +3322,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3226,6 +3333,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -3264,6 +3372,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["ReplyLocation"];
                     [name: string]: unknown;
                 };
@@ -3285,6 +3394,7 @@ export interface operations {
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
@@ -3347,6 +3457,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3532,7 +3643,13 @@ export interface operations {
                 /** @description The `next_cursor` of the page before, of the same list. */
                 cursor?: components["parameters"]["Cursor"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3558,7 +3675,13 @@ export interface operations {
                 /** @description With `markdown`, the message that the branch ends in, or `active`. */
                 head_id?: string;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
             path: {
                 conversation_id: components["parameters"]["ConversationId"];
             };
@@ -3613,6 +3736,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
                     [name: string]: unknown;
                 };
                 content: {

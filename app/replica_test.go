@@ -1,0 +1,300 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/replica"
+)
+
+// A client talks to one server, and keeps the position of its last write where it
+// is told to.
+type client struct {
+	*testing.T
+	url      string
+	keeps    bool
+	position string
+}
+
+// served starts a Coppice that reads from a replica.
+func served(t *testing.T, of *dbtest.Replicated) *client {
+	t.Helper()
+	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: of.Primary, ReadURL: of.Replica, MaxReadLag: 5 * time.Minute, MaxConns: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(c)
+	t.Cleanup(func() {
+		web.Close()
+		c.Close(t.Context())
+	})
+	return &client{T: t, url: web.URL}
+}
+
+// send returns the status and the body of an answer.
+func (c *client) send(method, path, body string) (int, string) {
+	c.Helper()
+	req, err := http.NewRequestWithContext(c.Context(), method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		c.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.position != "" {
+		req.Header.Set(replica.Header, c.position)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer res.Body.Close()
+	read, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	position := res.Header.Get(replica.Header)
+	if wrote := method != http.MethodGet; wrote != (position != "") {
+		c.Errorf("%s %s: the header %s is %q", method, path, replica.Header, position)
+	}
+	if c.keeps && position != "" {
+		c.position = position
+	}
+	return res.StatusCode, string(read)
+}
+
+// make posts a thing, and returns its id.
+func (c *client) make(path, body string) string {
+	c.Helper()
+	status, answer := c.send("POST", path, body)
+	var thing struct{ ID string }
+	if err := json.Unmarshal([]byte(answer), &thing); err != nil || status != http.StatusCreated {
+		c.Fatalf("%s: status %d, %s", path, status, answer)
+	}
+	return thing.ID
+}
+
+func (c *client) say(conversation, parent, text string) string {
+	c.Helper()
+	return c.make("/v1/conversations/"+conversation+"/messages", fmt.Sprintf(`{"parent_id":%s,"role":"user","content":%q}`, parent, text))
+}
+
+// shows checks that a read has a text.
+func (c *client) shows(path, text string) {
+	c.Helper()
+	if status, body := c.send("GET", path, ""); status != http.StatusOK || !strings.Contains(body, text) {
+		c.Errorf("%s: status %d, without %q: %s", path, status, text, body)
+	}
+}
+
+// reads returns how many reads went where.
+func (c *client) reads(to string) (n int) {
+	c.Helper()
+	_, figures := c.send("GET", "/metrics", "")
+	_, after, found := strings.Cut(figures, `coppice_replica_reads_total{to="`+to+`"} `)
+	if _, err := fmt.Sscan(after, &n); !found || err != nil {
+		c.Fatalf("no figure of reads to %s: %v", to, err)
+	}
+	return n
+}
+
+// eventually waits until something holds.
+func (c *client) eventually(what string, holds func() bool) {
+	c.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func (c *client) ready(says string) {
+	c.Helper()
+	c.eventually("/readyz says "+says, func() bool {
+		status, body := c.send("GET", "/readyz", "")
+		return status == http.StatusOK && strings.Contains(body, `"replica":"`+says+`"`)
+	})
+}
+
+// onReplica waits until a read goes to the replica.
+func (c *client) onReplica(path string) {
+	c.Helper()
+	c.eventually("a read of "+path+" from the replica", func() bool {
+		before := c.reads("replica")
+		c.send("GET", path, "")
+		return c.reads("replica") > before
+	})
+}
+
+// A client reads what it wrote, whatever the replica has: from the primary while
+// the replica lacks it, and from the replica once it has it. A client of another
+// server reads it if it sends the position.
+func TestReplica(t *testing.T) {
+	t.Parallel()
+	of := dbtest.Replicate(t)
+	c, other := served(t, of), served(t, of)
+	c.ready("used")
+	other.ready("used")
+	old := c.make("/v1/conversations", `{"title":"Old"}`)
+	first := c.say(old, "null", "an acorn")
+	of.Await(t)
+	c.onReplica("/v1/conversations/" + old)
+
+	of.Pause(t)
+	made := c.make("/v1/conversations", `{"title":"Sapling"}`)
+	second := c.say(old, `"`+first+`"`, "an oak")
+	at := "/v1/conversations/" + old
+	paths := map[string]string{
+		"/v1/conversations":                                   "Sapling",
+		"/v1/conversations/" + made:                           "Sapling",
+		"/v1/search?query=oak":                                second,
+		at + "/tree":                                          second,
+		at + "/branches":                                      second,
+		at + "/messages/" + second:                            "an oak",
+		at + "/export":                                        "an oak",
+		at + "/messages/" + first + "/children":               second,
+		at + "/branches/active/context":                       "an oak",
+		at + "/branches/active/transcript":                    "an oak",
+		at + "/branches/active/recall?query=oak&scope=branch": "an oak",
+		at + "/branches/" + second + "/transcript":            "an oak",
+		at + "/messages/" + first + "/newest-leaf":            second,
+	}
+	for path, text := range paths {
+		c.shows(path, text)
+	}
+	c.eventually("a read from the primary because the replica is behind", func() bool {
+		c.shows(at+"/tree", second)
+		return c.reads("primary_behind") > 0
+	})
+	// Without its position, another server knows nothing of the write. What is
+	// new it finds all the same.
+	other.shows("/v1/conversations/"+made, "Sapling")
+	other.shows(at+"/branches/"+second+"/context", "an oak")
+	other.eventually("a read of the past from the replica", func() bool {
+		_, body := other.send("GET", at+"/branches/active/context", "")
+		return !strings.Contains(body, "an oak")
+	})
+	c.keeps = true
+	third := c.say(old, `"`+second+`"`, "a forest")
+	other.position = c.position
+	other.shows(at+"/branches/active/context", "a forest")
+	other.shows(at+"/tree", third)
+	for _, wrong := range []string{"0/3000148", c.position[1:], strings.ToUpper(c.position)} {
+		other.position = wrong
+		if status, body := other.send("GET", at, ""); status != http.StatusBadRequest || !strings.Contains(body, `"field":"Coppice-Position"`) {
+			t.Errorf("position %q: status %d, %s", wrong, status, body)
+		}
+	}
+	other.position, c.keeps, c.position = "", false, ""
+
+	// A change, and what is gone, too.
+	if status, _ := c.send("PATCH", "/v1/conversations/"+made, `{"title":"Tree"}`); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	c.shows("/v1/conversations/"+made, "Tree")
+	if status, _ := c.send("DELETE", "/v1/conversations/"+made, ""); status != http.StatusNoContent {
+		t.Fatal(status)
+	}
+	if status, _ := c.send("GET", "/v1/conversations/"+made, ""); status != http.StatusNotFound {
+		t.Errorf("a deleted conversation: status %d", status)
+	}
+
+	of.Resume(t)
+	for path := range paths {
+		if !strings.Contains(path, made) {
+			c.onReplica(path)
+		}
+	}
+	for _, path := range []string{at + "/usage", at + "/compactions", at + "/roots", "/v1/search?query=oak&sort=relevance", "/v1/conversations?query=oak", at + "/branches/active/recall?query=oak&scope=tenant"} {
+		c.onReplica(path)
+	}
+	c.shows(at+"/branches/active/context", "a forest")
+	other.onReplica(at + "/tree")
+	other.shows(at+"/tree", third)
+}
+
+// Reads go on while the replica is away, and return to it.
+func TestReplicaIsAway(t *testing.T) {
+	t.Parallel()
+	of := dbtest.Replicate(t)
+	c := served(t, of)
+	conversation := c.make("/v1/conversations", `{"title":"Old"}`)
+	c.say(conversation, "null", "an acorn")
+	path := "/v1/conversations/" + conversation + "/branches/active/context"
+	c.onReplica(path)
+
+	of.StopReplica(t)
+	for range 5 { // also those that find out
+		c.shows(path, "an acorn")
+	}
+	c.ready("away")
+	c.shows(path, "an acorn")
+	c.say(conversation, "null", "a seed")
+	late := served(t, of) // starts without a replica
+	late.ready("away")
+	late.shows(path, "a seed")
+
+	of.StartReplica(t)
+	for _, c := range []*client{c, late} {
+		c.ready("used")
+		c.onReplica(path)
+		c.shows(path, "a seed")
+	}
+}
+
+// An answer that streams is stored after its request's header was sent, and may
+// outlast its request. Who saw its end reads it.
+func TestReplicaAfterReply(t *testing.T) {
+	t.Parallel()
+	of := dbtest.Replicate(t)
+	c := served(t, of)
+	conversation := c.make("/v1/conversations", `{}`)
+	c.say(conversation, "null", "an acorn")
+	path := "/v1/conversations/" + conversation
+	c.onReplica(path + "/tree")
+	of.Pause(t)
+	res, err := http.Post(c.url+path+"/branches/active/replies", "application/json", strings.NewReader(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var seen bytes.Buffer
+	for piece := make([]byte, 1024); !bytes.Contains(seen.Bytes(), []byte("event: reply.completed")); {
+		n, err := res.Body.Read(piece)
+		seen.Write(piece[:n])
+		if err != nil && !bytes.Contains(seen.Bytes(), []byte("event: reply.completed")) {
+			t.Fatalf("%v after %s", err, seen.Bytes())
+		}
+	}
+	c.shows(path+"/branches/active/transcript", `"role":"assistant"`)
+	c.shows(path+"/tree", `"role":"assistant"`)
+}
+
+// A server that follows another primary, or none, is not read from: what it says
+// of the same ids would be something else.
+func TestReplicaOfAnother(t *testing.T) {
+	t.Parallel()
+	of, another := dbtest.Replicate(t), dbtest.Replicate(t)
+	for _, wrong := range []string{another.Replica, another.Primary, of.Primary} {
+		at := *of
+		at.Replica = wrong
+		c := served(t, &at)
+		conversation := c.make("/v1/conversations", `{"title":"Old"}`)
+		c.ready("away")
+		for range 3 {
+			c.shows("/v1/conversations/"+conversation, "Old")
+		}
+		if n := c.reads("replica"); n > 0 {
+			t.Errorf("%d reads from the wrong server", n)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// others are variables of the manifests that belong to no flag.
+var others = []string{"GOMEMLIMIT"}
+
+var (
+	argsLine     = regexp.MustCompile(`(?m)^ *args: \[(.*)\]$`)
+	variableLine = regexp.MustCompile(`(?m)^ *- name: ([A-Z_]+)$`)
+)
+
+// What the manifests run are commands of the program, and what they set are
+// variables that those commands know.
+func TestManifestsNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../deploy/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no manifest: %v", err)
+	}
+	var cli commands
+	parser, err := newParser(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := slices.Clone(others)
+		for _, args := range argsLine.FindAllStringSubmatch(string(content), -1) {
+			parsed, err := parser.Parse(strings.Split(args[1], ", "))
+			if err != nil {
+				t.Errorf("%s: coppice %s: %v", file, args[1], err)
+				continue
+			}
+			for _, f := range parsed.Flags() {
+				known = append(known, f.Envs...)
+			}
+		}
+		variables := variableLine.FindAllStringSubmatch(string(content), -1)
+		if len(variables) == 0 {
+			t.Errorf("%s sets no variable", file)
+		}
+		for _, v := range variables {
+			if !slices.Contains(known, v[1]) {
+				t.Errorf("%s sets %s, which none of its commands knows", file, v[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package replica
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// A read waits for every write that it could show: those of its conversation,
+// those that named none, and, of a list, all of the tenant. It waits for no other
+// tenant's. What a replica had and may have lost it waits for again.
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWritten()
+		if w.wants("a", uuid.Nil) != nowhere {
+			t.Fatal("before the start is known, a read waits for nothing")
+		}
+		start := db.Position(rapid.IntRange(1, 100).Draw(t, "start"))
+		w.settle(w.begun(), start)
+		tenants := []string{"a", "b"}
+		conversations := []uuid.UUID{uuid.Nil, {15: 1}, {15: 2}}
+		type write struct {
+			tenant       string
+			conversation uuid.UUID
+			at           db.Position
+		}
+		var writes []write
+		end, unknown := start, false
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			default:
+				end += db.Position(rapid.IntRange(1, 5).Draw(t, "grows"))
+				x := write{rapid.SampledFrom(tenants).Draw(t, "tenant"), rapid.SampledFrom(conversations).Draw(t, "conversation"), end}
+				w.note(x.tenant, x.conversation, x.at)
+				writes = append(writes, x)
+			case 6:
+				w.advance(db.Position(rapid.IntRange(0, int(end)).Draw(t, "replayed")))
+			case 7:
+				w.forget()
+			case 8:
+				w.doubt()
+			case 9:
+				before := w.begun()
+				if late := rapid.Bool().Draw(t, "late"); late {
+					w.noteUnknown()
+				}
+				end++
+				if w.settle(before, end); before != w.begun() && w.wants("a", uuid.Nil) != nowhere {
+					t.Fatal("a position that was read before a write settles it")
+				}
+				unknown = before != w.begun()
+				if unknown {
+					w.settle(w.begun(), end)
+				}
+			}
+			for _, tenant := range tenants {
+				for _, conversation := range conversations {
+					wants := w.wants(tenant, conversation)
+					if wants < start {
+						t.Fatalf("a read waits for %d, and the server began at %d", wants, start)
+					}
+					served := max(wants, w.reached()) // the least that a replica has that is read from
+					for _, x := range writes {
+						shows := x.tenant == tenant && (conversation == uuid.Nil || x.conversation == conversation || x.conversation == uuid.Nil)
+						if shows && x.at > served {
+							t.Fatalf("a read of %v of %s is served at %d, without a write at %d", conversation, tenant, served, x.at)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// Writes in another conversation, or of another tenant, keep no read from the
+// replica.
+func TestWrittenElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWritten()
+	w.settle(w.begun(), 10)
+	here, there := uuid.UUID{15: 1}, uuid.UUID{15: 2}
+	w.note("a", there, 20)
+	for name, got := range map[string]db.Position{"another conversation": w.wants("a", here), "another tenant's": w.wants("b", there), "another tenant's lists": w.wants("b", uuid.Nil)} {
+		if got != 10 {
+			t.Errorf("%s waits for %d", name, got)
+		}
+	}
+	if w.wants("a", there) != 20 || w.wants("a", uuid.Nil) != 20 {
+		t.Error("the conversation, or the list, doesn't wait")
+	}
+	w.advance(20)
+	if w.forget(); len(w.last) != 0 {
+		t.Errorf("%v is remembered, and the replica has it", w.last)
+	}
+	if w.doubt(); w.reached() != 0 || w.wants("a", there) != 20 {
+		t.Error("what a replica may have lost in a crash isn't waited for")
+	}
+}
+
+// While a replica is away, memory doesn't grow without bound, and no write is
+// forgotten.
+func TestWrittenIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWritten()
+	w.settle(w.begun(), 1)
+	last := db.Position(0)
+	for i := range mostPlaces + 10 {
+		last = db.Position(i + 2)
+		w.note("a", uuid.New(), last)
+	}
+	if len(w.last) > mostPlaces {
+		t.Errorf("%d places", len(w.last))
+	}
+	if p := w.wants("a", uuid.New()); p < mostPlaces {
+		t.Errorf("a read waits for %d only", p)
+	}
+}
+
+// The age of what a replica shows: that of the last moment at which the primary's
+// log ended where the replica is.
+func TestLag(t *testing.T) {
+	t.Parallel()
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	var l lag
+	if l.of(at(0), 5) != 0 {
+		t.Error("nothing is known of the primary")
+	}
+	for s, end := range []db.Position{10, 20, 20, 20, 30} {
+		l.sample(at(s), end)
+	}
+	for _, test := range []struct {
+		replayed db.Position
+		want     time.Duration
+	}{
+		{5, 5 * time.Second}, // at least
+		{10, 5 * time.Second}, {19, 5 * time.Second},
+		{20, 2 * time.Second}, // the primary wrote nothing for two seconds
+		{29, 2 * time.Second},
+		{30, 0}, {40, 0},
+	} {
+		if got := l.of(at(5), test.replayed); got != test.want {
+			t.Errorf("a replica at %d is %v behind, want %v", test.replayed, got, test.want)
+		}
+	}
+	for s := range 3 * keptSamples {
+		l.sample(at(10+s), db.Position(100+s))
+	}
+	if len(l.samples) > keptSamples {
+		t.Errorf("%d samples", len(l.samples))
+	}
+}

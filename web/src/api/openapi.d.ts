@@ -2414,6 +2414,11 @@ export interface components {
         LastChange: string;
         /** @description With `false` the answer ends with what was missed, for clients that rather ask from time to time. */
         Follow: boolean;
+        /**
+         * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+         *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+         */
+        Position: string;
         ConversationId: string;
         MessageId: string;
         /** @description Id of any message, or `active` for the conversation's active head. */

@@ -138,7 +138,7 @@ func flagsAndVariables(t *testing.T, program string) {
 	t.Parallel()
 	var all strings.Builder
 	for _, command := range []string{"serve", "import", "export", "list", "tree", "show", "search", "context", "explain", "compact", "compactions", "replay", "prune",
-		"keys create", "keys list", "keys revoke", "migrate", "version"} {
+		"keys create", "keys list", "keys revoke", "migrate", "upgrade", "version"} {
 		all.WriteString(help(t, program, strings.Fields(command)...))
 	}
 	const flag = `--[a-z][a-z-]+`

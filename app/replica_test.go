@@ -262,7 +262,7 @@ func TestReplicaAfterReply(t *testing.T) {
 	path := "/v1/conversations/" + conversation
 	c.onReplica(path + "/tree")
 	of.Pause(t)
-	res, err := http.Post(c.url+path+"/branches/active/replies", "application/json", strings.NewReader(`{}`))
+	res, err := http.Post(c.url+path+"/branches/active/replies", "application/json", strings.NewReader(`{"stream":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func corpus(t *testing.T) (texts []string) {
 // attributes and addresses beyond those that Markdown needs.
 const unsafe = `(() => {
 	const tags = new Set('DIV P BR HR EM STRONG DEL CODE PRE A UL OL LI BLOCKQUOTE H1 H2 H3 H4 H5 H6 TABLE THEAD TBODY TR TH TD IMG INPUT SPAN BUTTON DETAILS SUMMARY'.split(' '))
-	const attributes = new Set('class href title src alt align start type checked disabled data-language target rel tabindex aria-label open dir'.split(' '))
+	const attributes = new Set('class href title src alt align start type checked disabled data-language target rel tabindex aria-label aria-level open dir'.split(' '))
 	const found = []
 	for (const e of document.querySelectorAll('.math-set *')) { // KaTeX's, which may style and measure, but neither link nor load
 		if (!/^(span|svg|path|line|math|semantics|annotation|m[a-z]+)$/.test(e.tagName.toLowerCase())) found.push('formula ' + e.tagName)
@@ -67,6 +67,7 @@ const unsafe = `(() => {
 		if (!tags.has(e.tagName)) found.push(e.tagName)
 		for (const a of e.attributes) {
 			if (!attributes.has(a.name)) found.push(e.tagName + ' ' + a.name + '=' + a.value)
+			if (a.name === 'aria-level' && !/^H[1-6]$/.test(e.tagName)) found.push('aria-level of ' + e.tagName)
 			if (a.name === 'dir' && !/^(auto|ltr)$/.test(a.value)) found.push('dir ' + a.value)
 			if (a.name === 'href' && !/^(https?|mailto|tel):/.test(a.value)) found.push(a.value)
 			if (a.name === 'src' && !/^data:image\/(gif|png|jpeg|webp|avif);base64,/.test(a.value)) found.push(a.value)

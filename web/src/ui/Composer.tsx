@@ -81,13 +81,15 @@ export function Composer() {
 /** ask asks where a message goes that somebody else was faster than. */
 function ask(text: string) {
   const head = headOf(path.peek())!
+  draft.value = ''
   dialog.value = {
     kind: 'behind',
     chosen: async how => {
-      if (how === 'cancel') return
-      const content = take(text)
-      if (content === null) return
-      draft.value = ''
+      const content = how === 'cancel' ? null : take(text)
+      if (content === null) {
+        draft.value ||= text
+        return
+      }
       try {
         if (how === 'there') await toNewest(head, 'keep')
         await actions.send(text, content)

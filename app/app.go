@@ -130,6 +130,9 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 	if err := c.db.announcePooler(ctx, cfg.Database); err != nil {
 		return nil, err
 	}
+	if c.db.distributed {
+		c.log.Info("the database is distributed by Citus")
+	}
 	if err := c.wire(cfg, models); err != nil {
 		return nil, err
 	}
@@ -204,6 +207,7 @@ func (c *Coppice) wire(cfg Config, models clients) error {
 			return err
 		}
 	}
+	cfg.Jobs.Sweep = c.db.distributed
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (q *Queries) AllowLongStatements(ctx context.Context) (AllowLongStatementsR
 }
 
 const countConversations = `-- name: CountConversations :one
-select count(*) from (select from conversations where tenant_id = $1 limit $2) counted
+select count(*) from (select 1 from conversations where tenant_id = $1 limit $2) counted
 `
 
 type CountConversationsParams struct {
@@ -280,6 +280,46 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.SourceMessageID,
 			&i.SourceRequest,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listTouched = `-- name: ListTouched :many
+select c.tenant_id, c.id from conversations c
+where c.updated_at >= $1 and c.id > $2
+order by c.id
+limit $3
+`
+
+type ListTouchedParams struct {
+	Since    time.Time
+	AfterID  pgtype.UUID
+	RowLimit int32
+}
+
+type ListTouchedRow struct {
+	TenantID string
+	ID       pgtype.UUID
+}
+
+// Of all tenants: the conversations in which something was said since a time, by
+// their ids, from after one of them. It reads all conversations.
+func (q *Queries) ListTouched(ctx context.Context, arg ListTouchedParams) ([]ListTouchedRow, error) {
+	rows, err := q.db.Query(ctx, listTouched, arg.Since, arg.AfterID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTouchedRow
+	for rows.Next() {
+		var i ListTouchedRow
+		if err := rows.Scan(&i.TenantID, &i.ID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

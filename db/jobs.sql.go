@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const countJobs = `-- name: CountJobs :one
@@ -46,6 +47,18 @@ func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 		&i.OldestRunning,
 	)
 	return i, err
+}
+
+const getLastSweep = `-- name: GetLastSweep :one
+select coalesce(max(attempted_at), 'epoch')::timestamptz from river_job where kind = 'sweep' and state = 'completed'
+`
+
+// When the last sweep began that came to its end, as far as River remembers.
+func (q *Queries) GetLastSweep(ctx context.Context) (time.Time, error) {
+	row := q.db.QueryRow(ctx, getLastSweep)
+	var column_1 time.Time
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const leaveBranches = `-- name: LeaveBranches :exec

@@ -11,6 +11,7 @@ import (
 
 // wholeTenant names the queries that may read nodes of any conversation.
 var wholeTenant = map[string]string{
+	"FindConversationsInShards": "FindConversations on Citus",
 	"FindConversations":         "finds conversations by what their messages say, so it can't name one",
 	"SearchNewest":              "looks at the newest messages of a tenant, so it can't name one",
 	"SearchTenant":              "finds messages by their words in all conversations of a tenant, so it can't name one",

@@ -76,10 +76,18 @@ select pg_advisory_xact_lock(1668246640, hashtext(@tenant_id::text));
 
 -- name: CountConversations :one
 -- At most so many, so that it costs what the limit is, in an index.
-select count(*) from (select from conversations where tenant_id = @tenant_id limit @at_most) counted;
+select count(*) from (select 1 from conversations where tenant_id = @tenant_id limit @at_most) counted;
 
 -- name: GetSecret :one
 select secret from installation;
 
 -- name: HasConversation :one
 select exists (select from conversations where id = @id and tenant_id = @tenant_id);
+
+-- name: ListTouched :many
+-- Of all tenants: the conversations in which something was said since a time, by
+-- their ids, from after one of them. It reads all conversations.
+select c.tenant_id, c.id from conversations c
+where c.updated_at >= @since and c.id > @after_id
+order by c.id
+limit @row_limit;

@@ -39,3 +39,7 @@ select metadata from river_job where id = @id for update;
 -- name: LeaveBranches :exec
 -- Leaves a job with these branches to look at besides its own.
 update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb(@heads::text[])) where id = @id;
+
+-- name: GetLastSweep :one
+-- When the last sweep began that came to its end, as far as River remembers.
+select coalesce(max(attempted_at), 'epoch')::timestamptz from river_job where kind = 'sweep' and state = 'completed';

@@ -85,7 +85,7 @@ func (in extent) newest(ctx context.Context, q sought, before cursor, want int) 
 			}
 		}
 	}
-	indexed, err := in.byIndex(ctx, q.whole, q.entries, q.patterns, before, want)
+	indexed, err := in.byIndex(ctx, q, q.entries, q.patterns, before, want)
 	spots = merged(spots, indexed)
 	return spots[:min(len(spots), want)], err
 }
@@ -100,7 +100,7 @@ func (in extent) newestOfConversation(ctx context.Context, q sought, before curs
 			return found.spots[:min(len(found.spots), want)], err
 		}
 	}
-	if spots, err = in.byIndex(ctx, q.whole, q.entries, q.patterns, before, want); err != nil {
+	if spots, err = in.byIndex(ctx, q, q.entries, q.patterns, before, want); err != nil {
 		return nil, err
 	}
 	if q.byWhole {
@@ -159,10 +159,10 @@ func (in extent) look(ctx context.Context, q sought, before cursor, looks, want 
 
 // byIndex gives the newest messages that the index has under some entries, and
 // that match.
-func (in extent) byIndex(ctx context.Context, words, entries string, patterns []string, before cursor, want int) (spots []spot, err error) {
+func (in extent) byIndex(ctx context.Context, q sought, entries string, patterns []string, before cursor, want int) (spots []spot, err error) {
 	if in.conversation.Valid {
 		rows, err := in.s.q.SearchConversation(ctx, db.SearchConversationParams{
-			ConversationID: in.conversation, Patterns: patterns, Words: words, Entries: entries,
+			ConversationID: in.conversation, Patterns: patterns, Words: q.whole, Entries: entries,
 			BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(want),
 		})
 		for _, row := range rows {
@@ -170,10 +170,21 @@ func (in extent) byIndex(ctx context.Context, words, entries string, patterns []
 		}
 		return spots, err
 	}
-	rows, err := in.s.q.SearchTenant(ctx, db.SearchTenantParams{
-		TenantID: in.s.tenant, Patterns: patterns, Words: words, Entries: entries,
+	params := db.SearchTenantParams{
+		TenantID: in.s.tenant, Patterns: patterns, Words: q.whole, Entries: entries,
 		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(want),
-	})
+	}
+	if q.inShards {
+		rows, err := in.s.q.SearchTenantInShards(ctx, db.SearchTenantInShardsParams{
+			TenantID: params.TenantID, Patterns: params.Patterns, Words: params.Words, Entries: params.Entries,
+			BeforeCreatedAt: params.BeforeCreatedAt, BeforeID: params.BeforeID, RowLimit: params.RowLimit,
+		})
+		for _, row := range rows {
+			spots = append(spots, spot{row.ConversationID, row.ID, row.CreatedAt})
+		}
+		return spots, err
+	}
+	rows, err := in.s.q.SearchTenant(ctx, params)
 	for _, row := range rows {
 		spots = append(spots, spot{row.ConversationID, row.ID, row.CreatedAt})
 	}
@@ -205,6 +216,13 @@ func (s *Store) findConversations(ctx context.Context, query string, q sought, a
 				params.Words = q.words
 			}
 		}
+	}
+	if q.inShards {
+		return s.q.FindConversationsInShards(ctx, db.FindConversationsInShardsParams{
+			TenantID: params.TenantID, Query: params.Query, Patterns: params.Patterns, Words: params.Words, Entries: params.Entries,
+			BeforeUpdatedAt: params.BeforeUpdatedAt, BeforeID: params.BeforeID, RowLimit: params.RowLimit,
+			Known: params.Known, ByIndex: params.ByIndex, ByReading: params.ByReading,
+		})
 	}
 	return s.q.FindConversations(ctx, params)
 }

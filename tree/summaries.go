@@ -25,17 +25,21 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}
-		row, err := s.q.InsertSummary(ctx, db.InsertSummaryParams{
-			ConversationID: toUUID(conversationID), ID: toUUID(d.ID), AnchorID: toUUID(n.AnchorID), CutoffID: toUUID(n.Range.LastSummarizedID),
-			Tokens: int32(d.tokenCount), CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata,
-			PriorSummaryID: toUUID(n.Range.PriorSummaryID), KeptIds: toUUIDs(n.Range.KeptIDs), Model: n.Range.Model,
-			Origin: n.Range.Origin.column(),
+		anchor, err := s.q.GetAnchor(ctx, db.GetAnchorParams{
+			ConversationID: toUUID(conversationID), AnchorID: toUUID(n.AnchorID), CutoffID: toUUID(n.Range.LastSummarizedID),
 		})
 		if isNoRows(err) {
 			return errCutoff
 		}
-		node = row.Node
-		return err
+		if err != nil {
+			return err
+		}
+		row := db.InsertNodeParams(d.summaryRow(conversationID, placeOf(db.Node{
+			ID: anchor.ID, Depth: anchor.Depth, PathTokens: anchor.PathTokens, PrefixID: anchor.PrefixID,
+		}), n.Range))
+		row.SearchText = pgtype.Text{} // nobody searches summaries
+		node = db.Node(row)
+		return s.q.InsertNode(ctx, row)
 	})
 	if err != nil {
 		return Summary{}, err

@@ -15,12 +15,16 @@ import (
 
 // urlVariable names a server for tests. Its user must be allowed to create
 // databases.
-const urlVariable = "COPPICE_TEST_DATABASE_URL"
+const (
+	urlVariable   = "COPPICE_TEST_DATABASE_URL"
+	citusVariable = "COPPICE_TEST_CITUS_URL"
+)
 
 // server is the Postgres that all tests of this process share.
 type server struct {
 	url      string                 // of a database that tests don't use
 	admin    *pgxpool.Pool          // on that database
+	citus    bool                   // the template is distributed
 	template func() (string, error) // makes the migrated template once, and returns its name
 }
 
@@ -46,15 +50,20 @@ func start(t testing.TB) *server {
 
 // find goes through the ways to get a server.
 func find(ctx context.Context, logf func(format string, args ...any)) (*server, error) {
-	if url := os.Getenv(urlVariable); url != "" {
+	for _, variable := range []string{citusVariable, urlVariable} {
+		url := os.Getenv(variable)
+		if url == "" {
+			continue
+		}
 		s, err := connect(ctx, url)
 		if err != nil {
-			return nil, fmt.Errorf("the server that %s names: %w", urlVariable, err)
+			return nil, fmt.Errorf("the server that %s names: %w", variable, err)
 		}
 		if err := s.sweep(ctx); err != nil {
-			return nil, fmt.Errorf("drop leftovers on the server that %s names: %w", urlVariable, err)
+			return nil, fmt.Errorf("drop leftovers on the server that %s names: %w", variable, err)
 		}
-		logf("dbtest: databases come from the server that %s names", urlVariable)
+		s.citus = variable == citusVariable
+		logf("dbtest: databases come from the server that %s names", variable)
 		return s, nil
 	}
 	s, dockerErr := startContainer(ctx)
@@ -103,6 +112,9 @@ func connect(ctx context.Context, url string) (*server, error) {
 		name, err := templateName()
 		if err != nil {
 			return "", err
+		}
+		if s.citus {
+			name += "_citus"
 		}
 		return name, s.makeTemplate(context.Background(), name)
 	})

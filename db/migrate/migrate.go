@@ -55,7 +55,7 @@ func Up(ctx context.Context, url string) (before, after int64, err error) {
 		// doesn't outlive a change of its tables either.
 		conf.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	conn := stdlib.OpenDB(*conf.ConnConfig)
+	conn := stdlib.OpenDB(*conf.ConnConfig, stdlib.OptionAfterConnect(onCitus))
 	defer conn.Close()
 	if err := checkEncoding(ctx, conn); err != nil {
 		return 0, 0, err
@@ -77,11 +77,17 @@ func Up(ctx context.Context, url string) (before, after int64, err error) {
 	if before > sources[len(sources)-1].Version {
 		return before, before, db.ErrSchemaNewer
 	}
+	if err := checkDistributed(ctx, conn, before); err != nil {
+		return before, before, err
+	}
 	if _, err := provider.Up(ctx); err != nil {
 		return before, before, err
 	}
 	after, err = provider.GetDBVersion(ctx)
 	if err != nil {
+		return before, after, err
+	}
+	if err := distributeNew(ctx, conf.ConnConfig); err != nil {
 		return before, after, err
 	}
 	return before, after, migrateJobs(ctx, conf)

@@ -33,6 +33,9 @@ type Config struct {
 	// PollOnly looks for jobs once a second. Without it LISTEN tells of new
 	// jobs, which doesn't work through a pooler.
 	PollOnly bool
+	// Sweep looks for branches that are due and have no job, at the start and every
+	// five minutes. Only a distributed database can have any: see sweep.
+	Sweep    bool
 	Logger   *slog.Logger
 	Registry prometheus.Registerer // gets the figures of the jobs; nil for none
 	Observe  func(Outcome)         // called with what came of each attempt; nil for none
@@ -81,6 +84,9 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		river.AddWorker(workers, &healer{w: w})
 		config.Workers = workers
 		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}, healingQueue: {MaxWorkers: 1}}
+		if cfg.Sweep {
+			sweeping(config, w)
+		}
 	}
 	if w.river, err = river.NewClient(riverpgxv5.New(pool), config); err != nil {
 		return nil, err

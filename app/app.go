@@ -140,6 +140,9 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 	if err := c.db.announcePooler(ctx, cfg.Database); err != nil {
 		return nil, err
 	}
+	if c.db.distributed {
+		c.log.Info("the database is distributed by Citus")
+	}
 	if err := c.wire(ctx, cfg, models); err != nil {
 		return nil, err
 	}
@@ -268,6 +271,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 		cfg.Jobs.Embeddings = embed.New(embed.Config{Model: t.Embedder(models.embedder), Logger: cfg.Logger})
 		stores = append(stores, tree.WithEmbeddings())
 	}
+	cfg.Jobs.SweepDue = c.db.distributed
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err
 	}

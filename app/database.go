@@ -70,6 +70,7 @@ type Database struct {
 	private       *embedded.Server // nil unless this program started it
 	log           *slog.Logger
 	before, after int64 // the schema's version
+	distributed   bool  // by Citus
 }
 
 // An UnreachableError says that the database could not be opened. Its URL may
@@ -197,6 +198,9 @@ func (d *Database) connect(ctx context.Context, cfg DatabaseConfig) (err error) 
 	if err != nil {
 		return &UnreachableError{d.url, err}
 	}
+	if d.distributed, err = db.Distributed(ctx, d.pool); err != nil {
+		return err
+	}
 	return db.CheckSchema(ctx, d.pool)
 }
 
@@ -217,6 +221,16 @@ func (d *Database) migrate(ctx context.Context) (err error) {
 // Migrated returns the version of the schema before and after OpenDatabase
 // brought it up to date.
 func (d *Database) Migrated() (before, after int64) { return d.before, d.after }
+
+// Distribute distributes the tables of the database at a URL over the nodes of a
+// Citus cluster: see [migrate.Distribute]. It first brings the schema up to date.
+func Distribute(ctx context.Context, url string, shards int) (migrate.Distribution, error) {
+	d := &Database{url: url, log: orNone(nil)}
+	if err := d.migrate(ctx); err != nil {
+		return migrate.Distribution{}, err
+	}
+	return migrate.Distribute(ctx, url, shards)
+}
 
 // Store returns a tenant's conversations.
 func (d *Database) Store(tenantID string) *tree.Store { return tree.New(d.pool).ForTenant(tenantID) }

@@ -14,43 +14,46 @@ import (
 
 const addAttachmentUses = `-- name: AddAttachmentUses :exec
 insert into attachment_uses (conversation_id, message_id, hash, tenant_id)
-select $1, unnest($2::uuid[]), unnest($3::bytea[]), $4
+select c.id, named.message_id, named.hash, c.tenant_id
+from conversations c
+cross join (select unnest($1::uuid[]) as message_id, unnest($2::bytea[]) as hash) named
+where c.id = $3 and c.tenant_id = $4
 on conflict do nothing
 `
 
 type AddAttachmentUsesParams struct {
-	ConversationID pgtype.UUID
 	MessageIds     []pgtype.UUID
 	Hashes         [][]byte
+	ConversationID pgtype.UUID
 	TenantID       string
 }
 
-// The same message may name one several times.
+// The same message may name one several times. The conversation is there, and read
+// only so that Citus sends the insertion to its shard.
 func (q *Queries) AddAttachmentUses(ctx context.Context, arg AddAttachmentUsesParams) error {
 	_, err := q.db.Exec(ctx, addAttachmentUses,
-		arg.ConversationID,
 		arg.MessageIds,
 		arg.Hashes,
+		arg.ConversationID,
 		arg.TenantID,
 	)
 	return err
 }
 
-const deleteUnusedAttachments = `-- name: DeleteUnusedAttachments :execrows
-delete from attachments a
-where a.tenant_id = $1 and a.hash = any ($2::bytea[]) and a.uploaded_at < $3
-  and not exists (select from attachment_uses u where u.tenant_id = $1 and u.hash = a.hash)
+const deleteAttachments = `-- name: DeleteAttachments :execrows
+delete from attachments
+where tenant_id = $1 and hash = any ($2::bytea[]) and uploaded_at < $3
 `
 
-type DeleteUnusedAttachmentsParams struct {
+type DeleteAttachmentsParams struct {
 	TenantID string
 	Hashes   [][]byte
 	Before   time.Time
 }
 
-// Second half: what no message names, and was uploaded before a time.
-func (q *Queries) DeleteUnusedAttachments(ctx context.Context, arg DeleteUnusedAttachmentsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteUnusedAttachments, arg.TenantID, arg.Hashes, arg.Before)
+// Second half: those that were uploaded before a time.
+func (q *Queries) DeleteAttachments(ctx context.Context, arg DeleteAttachmentsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, deleteAttachments, arg.TenantID, arg.Hashes, arg.Before)
 	if err != nil {
 		return 0, err
 	}
@@ -294,34 +297,78 @@ func (q *Queries) ListConversationAttachments(ctx context.Context, arg ListConve
 	return items, nil
 }
 
-const listForgottenAttachments = `-- name: ListForgottenAttachments :many
-select a.tenant_id, a.hash from attachments a
-where a.uploaded_at < $1
-  and not exists (select from attachment_uses u where u.tenant_id = a.tenant_id and u.hash = a.hash)
-order by a.uploaded_at
-limit $2
+const listOldAttachments = `-- name: ListOldAttachments :many
+select tenant_id, hash from attachments
+where (tenant_id, hash) > ($1::text, $2::bytea) and uploaded_at < $3
+order by tenant_id, hash
+limit $4
 `
 
-type ListForgottenAttachmentsParams struct {
-	Before   time.Time
-	RowLimit int32
+type ListOldAttachmentsParams struct {
+	AfterTenant string
+	AfterHash   []byte
+	Before      time.Time
+	RowLimit    int32
 }
 
-type ListForgottenAttachmentsRow struct {
+type ListOldAttachmentsRow struct {
 	TenantID string
 	Hash     []byte
 }
 
-// Of all tenants: what was uploaded some time ago and no message names.
-func (q *Queries) ListForgottenAttachments(ctx context.Context, arg ListForgottenAttachmentsParams) ([]ListForgottenAttachmentsRow, error) {
-	rows, err := q.db.Query(ctx, listForgottenAttachments, arg.Before, arg.RowLimit)
+// Of all tenants, after one: what was uploaded some time ago.
+func (q *Queries) ListOldAttachments(ctx context.Context, arg ListOldAttachmentsParams) ([]ListOldAttachmentsRow, error) {
+	rows, err := q.db.Query(ctx, listOldAttachments,
+		arg.AfterTenant,
+		arg.AfterHash,
+		arg.Before,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListForgottenAttachmentsRow
+	var items []ListOldAttachmentsRow
 	for rows.Next() {
-		var i ListForgottenAttachmentsRow
+		var i ListOldAttachmentsRow
+		if err := rows.Scan(&i.TenantID, &i.Hash); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listUsedAttachments = `-- name: ListUsedAttachments :many
+select distinct u.tenant_id, u.hash
+from (select unnest($1::text[]) as tenant_id, unnest($2::bytea[]) as hash) wanted
+join attachment_uses u on u.tenant_id = wanted.tenant_id and u.hash = wanted.hash
+`
+
+type ListUsedAttachmentsParams struct {
+	TenantIds []string
+	Hashes    [][]byte
+}
+
+type ListUsedAttachmentsRow struct {
+	TenantID string
+	Hash     []byte
+}
+
+// Which of them a message names. Uses stand with their conversations, and
+// attachments with their tenants, so that Citus joins neither to the other.
+func (q *Queries) ListUsedAttachments(ctx context.Context, arg ListUsedAttachmentsParams) ([]ListUsedAttachmentsRow, error) {
+	rows, err := q.db.Query(ctx, listUsedAttachments, arg.TenantIds, arg.Hashes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListUsedAttachmentsRow
+	for rows.Next() {
+		var i ListUsedAttachmentsRow
 		if err := rows.Scan(&i.TenantID, &i.Hash); err != nil {
 			return nil, err
 		}
@@ -356,8 +403,7 @@ type LockUnusedAttachmentsParams struct {
 	Hashes   [][]byte
 }
 
-// First half of a deletion: it waits for appends that name one of them. What
-// they commit only a statement of its own sees.
+// First half of a deletion: it waits for appends that name one of them.
 func (q *Queries) LockUnusedAttachments(ctx context.Context, arg LockUnusedAttachmentsParams) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, lockUnusedAttachments, arg.TenantID, arg.Hashes)
 	if err != nil {

@@ -12,6 +12,32 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const countChange = `-- name: CountChange :one
+update conversations c
+set change_count = c.change_count + 1
+where c.id = $1 and c.tenant_id = $2
+returning c.change_count, c.head_id
+`
+
+type CountChangeParams struct {
+	ConversationID pgtype.UUID
+	TenantID       string
+}
+
+type CountChangeRow struct {
+	ChangeCount int64
+	HeadID      pgtype.UUID
+}
+
+// On a distributed database, CountChange and InsertChange do what NoteChange does:
+// each is one table by its key, which Citus sends to a shard without planning.
+func (q *Queries) CountChange(ctx context.Context, arg CountChangeParams) (CountChangeRow, error) {
+	row := q.db.QueryRow(ctx, countChange, arg.ConversationID, arg.TenantID)
+	var i CountChangeRow
+	err := row.Scan(&i.ChangeCount, &i.HeadID)
+	return i, err
+}
+
 const forgetChanges = `-- name: ForgetChanges :exec
 delete from changes where at < $1
 `
@@ -36,6 +62,38 @@ func (q *Queries) GetChangeCount(ctx context.Context, arg GetChangeCountParams) 
 	var change_count int64
 	err := row.Scan(&change_count)
 	return change_count, err
+}
+
+const insertChange = `-- name: InsertChange :exec
+insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+`
+
+type InsertChangeParams struct {
+	ConversationID pgtype.UUID
+	Sequence       int64
+	TenantID       string
+	Kind           string
+	MessageID      pgtype.UUID
+	ParentID       pgtype.UUID
+	HeadID         pgtype.UUID
+	Messages       int32
+	At             time.Time
+}
+
+func (q *Queries) InsertChange(ctx context.Context, arg InsertChangeParams) error {
+	_, err := q.db.Exec(ctx, insertChange,
+		arg.ConversationID,
+		arg.Sequence,
+		arg.TenantID,
+		arg.Kind,
+		arg.MessageID,
+		arg.ParentID,
+		arg.HeadID,
+		arg.Messages,
+		arg.At,
+	)
+	return err
 }
 
 const listChanged = `-- name: ListChanged :many

@@ -12,6 +12,65 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const addConversation = `-- name: AddConversation :one
+insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
+                           source_conversation_id, source_message_id, source_request, change_count)
+values ($1, $2, $3, $4, $5, $6, $7,
+        $8, $9, $10,
+        $11)
+on conflict (id) do nothing
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count
+`
+
+type AddConversationParams struct {
+	ConversationID       pgtype.UUID
+	TenantID             string
+	Title                string
+	Metadata             []byte
+	Settings             []byte
+	CreatedAt            time.Time
+	UpdatedAt            time.Time
+	SourceConversationID pgtype.UUID
+	SourceMessageID      pgtype.UUID
+	SourceRequest        []byte
+	FirstChange          int64
+}
+
+// The same without the change, for a distributed database: Citus would send the
+// two insertions one by one, and plan them.
+func (q *Queries) AddConversation(ctx context.Context, arg AddConversationParams) (Conversation, error) {
+	row := q.db.QueryRow(ctx, addConversation,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.Title,
+		arg.Metadata,
+		arg.Settings,
+		arg.CreatedAt,
+		arg.UpdatedAt,
+		arg.SourceConversationID,
+		arg.SourceMessageID,
+		arg.SourceRequest,
+		arg.FirstChange,
+	)
+	var i Conversation
+	err := row.Scan(
+		&i.ID,
+		&i.TenantID,
+		&i.Title,
+		&i.Metadata,
+		&i.Settings,
+		&i.HeadID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.MessageCount,
+		&i.SourceConversationID,
+		&i.SourceMessageID,
+		&i.SourceRequest,
+		&i.ChangeCount,
+	)
+	return i, err
+}
+
 const allowLongStatements = `-- name: AllowLongStatements :one
 with former as materialized (select current_setting('statement_timeout') as bound)
 select former.bound::text as bound, set_config('statement_timeout', '10min', true)::text as allowed from former
@@ -33,7 +92,7 @@ func (q *Queries) AllowLongStatements(ctx context.Context) (AllowLongStatementsR
 }
 
 const countConversations = `-- name: CountConversations :one
-select count(*) from (select from conversations where tenant_id = $1 limit $2) counted
+select count(*) from (select 1 from conversations where tenant_id = $1 limit $2) counted
 `
 
 type CountConversationsParams struct {
@@ -367,6 +426,46 @@ func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsPara
 	for rows.Next() {
 		var i ListOfAllTenantsRow
 		if err := rows.Scan(&i.ID, &i.TenantID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listTouched = `-- name: ListTouched :many
+select c.tenant_id, c.id from conversations c
+where c.updated_at >= $1 and c.id > $2
+order by c.id
+limit $3
+`
+
+type ListTouchedParams struct {
+	Since    time.Time
+	AfterID  pgtype.UUID
+	RowLimit int32
+}
+
+type ListTouchedRow struct {
+	TenantID string
+	ID       pgtype.UUID
+}
+
+// Of all tenants: the conversations in which something was said since a time, by
+// their ids, from after one of them. It reads all conversations.
+func (q *Queries) ListTouched(ctx context.Context, arg ListTouchedParams) ([]ListTouchedRow, error) {
+	rows, err := q.db.Query(ctx, listTouched, arg.Since, arg.AfterID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTouchedRow
+	for rows.Next() {
+		var i ListTouchedRow
+		if err := rows.Scan(&i.TenantID, &i.ID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

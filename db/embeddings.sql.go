@@ -89,8 +89,10 @@ func (q *Queries) GetEmbeddingSize(ctx context.Context, arg GetEmbeddingSizePara
 
 const listConversationsToEmbed = `-- name: ListConversationsToEmbed :many
 select c.id, c.tenant_id, c.message_count, (c.message_count > (select count(*) from embeddings e where e.conversation_id = c.id and e.model = $1))::boolean as lacks
-from (select c.id, c.tenant_id, c.message_count from conversations c where c.id > $2 order by c.id limit $3) c
+from conversations c
+where c.id > $2
 order by c.id
+limit $3
 `
 
 type ListConversationsToEmbedParams struct {
@@ -107,7 +109,8 @@ type ListConversationsToEmbedRow struct {
 }
 
 // The next @row_limit conversations of any tenant by their ids, and whether they
-// lack rows of the model. For the program itself, and no request.
+// lack rows of the model. Rows are counted after the limit, and on Citus in the
+// shards, which take no subquery for the limit. For the program itself, and no request.
 func (q *Queries) ListConversationsToEmbed(ctx context.Context, arg ListConversationsToEmbedParams) ([]ListConversationsToEmbedRow, error) {
 	rows, err := q.db.Query(ctx, listConversationsToEmbed, arg.Model, arg.AfterID, arg.RowLimit)
 	if err != nil {

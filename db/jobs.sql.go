@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const countJobs = `-- name: CountJobs :one
@@ -49,6 +50,19 @@ func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 		&i.OldestRunning,
 	)
 	return i, err
+}
+
+const getLastDueSweep = `-- name: GetLastDueSweep :one
+select coalesce(max(attempted_at), 'epoch')::timestamptz from river_job where kind = 'due_sweep' and state = 'completed'
+`
+
+// When the last sweep for due branches began that came to its end, as far as River
+// remembers.
+func (q *Queries) GetLastDueSweep(ctx context.Context) (time.Time, error) {
+	row := q.db.QueryRow(ctx, getLastDueSweep)
+	var column_1 time.Time
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const holdJob = `-- name: HoldJob :execrows
@@ -96,7 +110,7 @@ func (q *Queries) LockJob(ctx context.Context, id int64) ([]byte, error) {
 const takeUpJobs = `-- name: TakeUpJobs :exec
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'healing', 'embedding', 'embedding_sweep', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
+where kind in ('compaction', 'healing', 'embedding', 'embedding_sweep', 'embedding_index', 'due_sweep') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
 `
 
 // Makes a server's own jobs of an earlier life available again; what was

@@ -272,6 +272,38 @@ func (q *Queries) GetCalls(ctx context.Context, arg GetCallsParams) ([]GetCallsR
 	return items, nil
 }
 
+const getLastChild = `-- name: GetLastChild :one
+select coalesce(max(sibling_index), 0)::integer as sibling_count
+from nodes
+where conversation_id = $1 and parent_id = $2
+`
+
+type GetLastChildParams struct {
+	ConversationID pgtype.UUID
+	ParentID       pgtype.UUID
+}
+
+// The highest index among a message's children, 0 where it has none.
+func (q *Queries) GetLastChild(ctx context.Context, arg GetLastChildParams) (int32, error) {
+	row := q.db.QueryRow(ctx, getLastChild, arg.ConversationID, arg.ParentID)
+	var sibling_count int32
+	err := row.Scan(&sibling_count)
+	return sibling_count, err
+}
+
+const getLastRoot = `-- name: GetLastRoot :one
+select coalesce(max(sibling_index), 0)::integer as sibling_count
+from nodes
+where conversation_id = $1 and parent_id is null
+`
+
+func (q *Queries) GetLastRoot(ctx context.Context, conversationID pgtype.UUID) (int32, error) {
+	row := q.db.QueryRow(ctx, getLastRoot, conversationID)
+	var sibling_count int32
+	err := row.Scan(&sibling_count)
+	return sibling_count, err
+}
+
 const getNode = `-- name: GetNode :one
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning,
        coalesce(case when n.parent_id is null
@@ -391,6 +423,118 @@ func (q *Queries) GetNodes(ctx context.Context, arg GetNodesParams) ([]GetNodesR
 		return nil, err
 	}
 	return items, nil
+}
+
+const getPlaces = `-- name: GetPlaces :many
+select id, kind, depth, path_tokens, prefix_id, path_hash
+from nodes
+where conversation_id = $1 and id = any ($2::uuid[])
+`
+
+type GetPlacesParams struct {
+	ConversationID pgtype.UUID
+	Ids            []pgtype.UUID
+}
+
+type GetPlacesRow struct {
+	ID         pgtype.UUID
+	Kind       string
+	Depth      int32
+	PathTokens int64
+	PrefixID   pgtype.UUID
+	PathHash   []byte
+}
+
+// Of messages, what their children inherit. It reads one table by its key, which
+// Citus sends to a shard without planning.
+func (q *Queries) GetPlaces(ctx context.Context, arg GetPlacesParams) ([]GetPlacesRow, error) {
+	rows, err := q.db.Query(ctx, getPlaces, arg.ConversationID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []GetPlacesRow
+	for rows.Next() {
+		var i GetPlacesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Kind,
+			&i.Depth,
+			&i.PathTokens,
+			&i.PrefixID,
+			&i.PathHash,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const insertNode = `-- name: InsertNode :exec
+insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
+                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+        $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+`
+
+type InsertNodeParams struct {
+	ConversationID   pgtype.UUID
+	ID               pgtype.UUID
+	ParentID         pgtype.UUID
+	Kind             string
+	Role             string
+	SiblingIndex     pgtype.Int4
+	Depth            int32
+	Tokens           int32
+	PathTokens       int64
+	PrefixID         pgtype.UUID
+	Pinned           bool
+	CreatedAt        time.Time
+	Body             []byte
+	SearchText       pgtype.Text
+	Metadata         []byte
+	LastSummarizedID pgtype.UUID
+	PriorSummaryID   pgtype.UUID
+	KeptIds          []pgtype.UUID
+	Model            pgtype.Text
+	Origin           []byte
+	SearchKey        pgtype.Text
+	PathHash         []byte
+	Reasoning        pgtype.Text
+}
+
+// The same of one node.
+func (q *Queries) InsertNode(ctx context.Context, arg InsertNodeParams) error {
+	_, err := q.db.Exec(ctx, insertNode,
+		arg.ConversationID,
+		arg.ID,
+		arg.ParentID,
+		arg.Kind,
+		arg.Role,
+		arg.SiblingIndex,
+		arg.Depth,
+		arg.Tokens,
+		arg.PathTokens,
+		arg.PrefixID,
+		arg.Pinned,
+		arg.CreatedAt,
+		arg.Body,
+		arg.SearchText,
+		arg.Metadata,
+		arg.LastSummarizedID,
+		arg.PriorSummaryID,
+		arg.KeptIds,
+		arg.Model,
+		arg.Origin,
+		arg.SearchKey,
+		arg.PathHash,
+		arg.Reasoning,
+	)
+	return err
 }
 
 const listBodySums = `-- name: ListBodySums :many
@@ -726,14 +870,15 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRoo
 const touchConversation = `-- name: TouchConversation :exec
 update conversations c
 set head_id = coalesce($1, c.head_id), updated_at = greatest(c.updated_at, $2),
-    message_count = c.message_count + $3::integer
-where c.id = $4
+    message_count = c.message_count + $3::integer, change_count = c.change_count + $4::integer
+where c.id = $5
 `
 
 type TouchConversationParams struct {
 	HeadID        pgtype.UUID
 	UpdatedAt     time.Time
 	AddedMessages int32
+	AddedChanges  int32
 	ID            pgtype.UUID
 }
 
@@ -743,6 +888,7 @@ func (q *Queries) TouchConversation(ctx context.Context, arg TouchConversationPa
 		arg.HeadID,
 		arg.UpdatedAt,
 		arg.AddedMessages,
+		arg.AddedChanges,
 		arg.ID,
 	)
 	return err

@@ -39,8 +39,8 @@ const directMark = "coppice.direct"
 // session of Postgres.
 const unprepared = pgx.QueryExecModeCacheDescribe
 
-// parameters are those of connections.
-func (cfg Config) parameters() map[string]string {
+// parameters are those of connections, as far as the URL says nothing of them.
+func (cfg Config) parameters(url map[string]string, distributed bool) map[string]string {
 	params := map[string]string{
 		// Walks are the same whatever their ids are, and planning one anew costs
 		// as much as running it.
@@ -48,13 +48,23 @@ func (cfg Config) parameters() map[string]string {
 		// Compilation never pays for statements of a millisecond.
 		"jit": "off",
 	}
+	if distributed {
+		// Citus plans a join for its shard, which the values of parameters tell.
+		params["plan_cache_mode"] = "auto"
+	}
 	if cfg.StatementTimeout > 0 {
 		params["statement_timeout"] = strconv.FormatInt(cfg.StatementTimeout.Milliseconds(), 10)
 	}
+	maps.DeleteFunc(params, func(name, _ string) bool {
+		_, set := url[name]
+		return set || strings.Contains(url["options"], name+"=")
+	})
 	return params
 }
 
-// Open makes a pool and checks that the server answers.
+// Open makes a pool and checks that the server answers. It sets parameters of the
+// connections, which depend on whether the database is distributed. What the URL
+// sets is left as it is.
 //
 // A pooler between the program and Postgres, such as PgBouncer, may refuse a
 // connection's parameters, or drop them. It may also give each transaction
@@ -81,16 +91,30 @@ func Open(ctx context.Context, cfg Config) (_ *pgxpool.Pool, err error) {
 		conf.ConnConfig.DefaultQueryExecMode = unprepared
 	}
 	pooled := conf.Copy()
-	maps.Copy(conf.ConnConfig.RuntimeParams, cfg.parameters())
 	conf.ConnConfig.RuntimeParams[directMark] = "on"
+	distributed := conf.Copy()
+	maps.Copy(conf.ConnConfig.RuntimeParams, cfg.parameters(pooled.ConnConfig.RuntimeParams, false))
+	maps.Copy(distributed.ConnConfig.RuntimeParams, cfg.parameters(pooled.ConnConfig.RuntimeParams, true))
 	pool, err := open(ctx, conf)
+	if err == nil {
+		var is bool
+		if is, err = Distributed(ctx, pool); is || err != nil {
+			pool.Close()
+		}
+		if is {
+			pool, err = open(ctx, distributed)
+		}
+	}
 	if errors.Is(err, errParameters) {
 		if !ChoosesExecMode(cfg.URL) {
 			pooled.ConnConfig.DefaultQueryExecMode = unprepared
 		}
 		pool, err = open(ctx, pooled)
 	}
-	return pool, err
+	if err != nil {
+		return nil, err
+	}
+	return pool, nil
 }
 
 // errParameters tells that parameters of a connection don't reach Postgres.
@@ -139,7 +163,11 @@ func Pooled(pool *pgxpool.Pool) bool {
 // parameters which cfg asks for and the pool's connections don't have.
 func MissingParameters(ctx context.Context, pool *pgxpool.Pool, cfg Config) (_ []string, err error) {
 	defer Wrap(&err, "db.MissingParameters")
-	wanted := cfg.parameters()
+	distributed, err := Distributed(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	wanted := cfg.parameters(pool.Config().ConnConfig.RuntimeParams, distributed)
 	names := slices.Sorted(maps.Keys(wanted))
 	values := make([]string, len(names))
 	for i, name := range names {

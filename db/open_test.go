@@ -25,13 +25,48 @@ func TestOpenSettings(t *testing.T) {
 	for name, want := range map[string]string{
 		"application_name":  "coppice",
 		"jit":               "off",
-		"plan_cache_mode":   "force_generic_plan",
+		"plan_cache_mode":   planCacheMode(t, pool),
 		"statement_timeout": "1500ms",
 	} {
 		var got string
 		if err := pool.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
 		}
+	}
+}
+
+// planCacheMode is what Open sets: on Citus, plans need to know the shard.
+func planCacheMode(t *testing.T, h db.DBTX) string {
+	t.Helper()
+	distributed, err := db.Distributed(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if distributed {
+		return "auto"
+	}
+	return "force_generic_plan"
+}
+
+// What the URL says wins over what Open would set.
+func TestOpenSetsWhatTheURLLeavesOpen(t *testing.T) {
+	t.Parallel()
+	url := dbtest.URL(t)
+	for _, more := range []string{"&plan_cache_mode=force_custom_plan&statement_timeout=1234", "&options=-c%20plan_cache_mode%3Dforce_custom_plan%20-c%20statement_timeout%3D1234"} {
+		if !strings.Contains(url, "?") {
+			more = "?" + more[1:]
+		}
+		pool, err := db.Open(t.Context(), db.Config{URL: url + more, StatementTimeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"plan_cache_mode": "force_custom_plan", "statement_timeout": "1234ms", "jit": "off"} {
+			var got string
+			if err := pool.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
+				t.Errorf("%s: %s is %q, %v; want %q", more, name, got, err, want)
+			}
+		}
+		pool.Close()
 	}
 }
 

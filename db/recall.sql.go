@@ -56,19 +56,20 @@ func (q *Queries) GetRecallBranch(ctx context.Context, arg GetRecallBranchParams
 }
 
 const listConversationsWithWord = `-- name: ListConversationsWithWord :many
-select n.conversation_id
+select found.conversation_id
 from (
-    select n.conversation_id, coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+    select n.conversation_id, (strpos((ts_lexize('simple', coalesce(n.search_text, n.body ->> 'content')))[1], $1::text) > 0)::boolean as has
+    from nodes n
     where n.kind = 'message'
-      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($1::text)::tsquery
-    limit $2) n
-where strpos((ts_lexize('simple', n.text))[1], $3::text) > 0
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($2::text)::tsquery
+    limit $3) found
+where found.has
 `
 
 type ListConversationsWithWordParams struct {
+	Term     string
 	Entries  string
 	RowLimit int32
-	Term     string
 }
 
 // The conversations of messages that have a word, also as a part of another one,
@@ -77,7 +78,7 @@ type ListConversationsWithWordParams struct {
 // that a common word costs its entries in the index and that many texts. The key in
 // an entry is a hash, so a message may be another tenant's: ListTenantsOwn tells.
 func (q *Queries) ListConversationsWithWord(ctx context.Context, arg ListConversationsWithWordParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listConversationsWithWord, arg.Entries, arg.RowLimit, arg.Term)
+	rows, err := q.db.Query(ctx, listConversationsWithWord, arg.Term, arg.Entries, arg.RowLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +140,8 @@ func (q *Queries) ListFolds(ctx context.Context, arg ListFoldsParams) ([]ListFol
 
 const listTenantsOwn = `-- name: ListTenantsOwn :many
 select c.id, c.message_count
-from unnest($1::uuid[]) wanted (id)
-join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from conversations c where c.id = wanted.id and c.tenant_id = $2 and c.head_id is not null offset 0) c on true
+from conversations c
+where c.id = any ($1::uuid[]) and c.tenant_id = $2 and c.head_id is not null
 `
 
 type ListTenantsOwnParams struct {

@@ -33,6 +33,51 @@ func (q *Queries) CallsTools(ctx context.Context, arg CallsToolsParams) (bool, e
 	return exists, err
 }
 
+const getAnchor = `-- name: GetAnchor :one
+with recursive path as (
+    select n.id, n.parent_id, n.depth, n.path_tokens, n.prefix_id
+    from nodes n
+    where n.conversation_id = $3 and n.id = $2 and n.kind = 'message'
+    union all
+    select p.id, p.parent_id, p.depth, p.path_tokens, p.prefix_id
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $3 and p.id = path.parent_id offset 0) p on true
+    where path.id <> $1::uuid
+)
+select anchor.id, anchor.depth, anchor.path_tokens, anchor.prefix_id
+from path anchor
+join path cutoff on cutoff.id = $1::uuid
+where anchor.id = $2::uuid
+`
+
+type GetAnchorParams struct {
+	CutoffID       pgtype.UUID
+	AnchorID       pgtype.UUID
+	ConversationID pgtype.UUID
+}
+
+type GetAnchorRow struct {
+	ID         pgtype.UUID
+	Depth      int32
+	PathTokens int64
+	PrefixID   pgtype.UUID
+}
+
+// What a summary inherits from its anchor. No row where the anchor is no message
+// of the conversation, or the cutoff is not the anchor or an ancestor of it. The
+// walk ends at the cutoff.
+func (q *Queries) GetAnchor(ctx context.Context, arg GetAnchorParams) (GetAnchorRow, error) {
+	row := q.db.QueryRow(ctx, getAnchor, arg.CutoffID, arg.AnchorID, arg.ConversationID)
+	var i GetAnchorRow
+	err := row.Scan(
+		&i.ID,
+		&i.Depth,
+		&i.PathTokens,
+		&i.PrefixID,
+	)
+	return i, err
+}
+
 const getApplicableSummary = `-- name: GetApplicableSummary :one
 with recursive walk as (
     select n.id, n.parent_id, s.id as summary_id
@@ -227,94 +272,6 @@ func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow,
 		return nil, err
 	}
 	return items, nil
-}
-
-const insertSummary = `-- name: InsertSummary :one
-with recursive path as (
-    select n.id, n.parent_id, n.depth, n.path_tokens, n.prefix_id, n.id as anchor_id
-    from nodes n
-    where n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
-    union all
-    select p.id, p.parent_id, p.depth, p.path_tokens, p.prefix_id, path.anchor_id
-    from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where path.id <> $3::uuid
-), inserted as (
-    insert into nodes (conversation_id, id, parent_id, kind, role, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                       body, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin)
-    select $1, $4, anchor.id, 'summary', 'user', anchor.depth + 1, $5::integer, anchor.path_tokens + $5::integer, anchor.prefix_id,
-           false, $6, $7, $8, cutoff.id, $9, $10::uuid[], $11::text, $12
-    from path anchor
-    join path cutoff on cutoff.id = $3::uuid
-    where anchor.id = $2::uuid
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning
-)
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning from inserted nodes
-`
-
-type InsertSummaryParams struct {
-	ConversationID pgtype.UUID
-	AnchorID       pgtype.UUID
-	CutoffID       pgtype.UUID
-	ID             pgtype.UUID
-	Tokens         int32
-	CreatedAt      time.Time
-	Body           []byte
-	Metadata       []byte
-	PriorSummaryID pgtype.UUID
-	KeptIds        []pgtype.UUID
-	Model          string
-	Origin         []byte
-}
-
-type InsertSummaryRow struct {
-	Node Node
-}
-
-// No row where the anchor is no message of the conversation, or the cutoff is
-// not the anchor or an ancestor of it. The walk ends at the cutoff.
-func (q *Queries) InsertSummary(ctx context.Context, arg InsertSummaryParams) (InsertSummaryRow, error) {
-	row := q.db.QueryRow(ctx, insertSummary,
-		arg.ConversationID,
-		arg.AnchorID,
-		arg.CutoffID,
-		arg.ID,
-		arg.Tokens,
-		arg.CreatedAt,
-		arg.Body,
-		arg.Metadata,
-		arg.PriorSummaryID,
-		arg.KeptIds,
-		arg.Model,
-		arg.Origin,
-	)
-	var i InsertSummaryRow
-	err := row.Scan(
-		&i.Node.ConversationID,
-		&i.Node.ID,
-		&i.Node.ParentID,
-		&i.Node.Kind,
-		&i.Node.Role,
-		&i.Node.SiblingIndex,
-		&i.Node.Depth,
-		&i.Node.Tokens,
-		&i.Node.PathTokens,
-		&i.Node.PrefixID,
-		&i.Node.Pinned,
-		&i.Node.CreatedAt,
-		&i.Node.Body,
-		&i.Node.SearchText,
-		&i.Node.Metadata,
-		&i.Node.LastSummarizedID,
-		&i.Node.PriorSummaryID,
-		&i.Node.KeptIds,
-		&i.Node.Model,
-		&i.Node.Origin,
-		&i.Node.SearchKey,
-		&i.Node.PathHash,
-		&i.Node.Reasoning,
-	)
-	return i, err
 }
 
 const listBranchSummaries = `-- name: ListBranchSummaries :many

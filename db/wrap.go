@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
@@ -31,6 +32,9 @@ func classified(err error) error {
 	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {
+		if answer.Code == "XX000" && slices.Contains(toNodes, answer.File) {
+			return errUnavailable.From(err)
+		}
 		return kindOf(answer.Code, err)
 	}
 	var network net.Error
@@ -41,6 +45,10 @@ func classified(err error) error {
 	}
 	return err
 }
+
+// toNodes are the parts of Citus that speak with other nodes. Where a node or the
+// coordinator is killed, they answer with the code of a defect.
+var toNodes = []string{"adaptive_executor.c", "connection_management.c", "intermediate_results.c", "placement_connection.c", "remote_commands.c"}
 
 // kindOf gives an answer of Postgres its kind, by its SQLSTATE.
 func kindOf(code string, err error) error {

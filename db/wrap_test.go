@@ -47,6 +47,8 @@ func TestWrapTellsErrorsApart(t *testing.T) {
 		{state("08006"), fault.Unavailable, "database_unavailable"},
 		{state("53300"), fault.Unavailable, "database_unavailable"},
 		{state("57P01"), fault.Unavailable, "database_unavailable"},
+		{&pgconn.PgError{Code: "XX000", File: "placement_connection.c"}, fault.Unavailable, "database_unavailable"}, // of Citus
+		{state("XX000"), fault.Internal, ""},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, fault.Unavailable, "database_unavailable"},
 		{io.ErrUnexpectedEOF, fault.Unavailable, "database_unavailable"},
 		{unsent{errors.New("closed")}, fault.Unavailable, "database_unavailable"},

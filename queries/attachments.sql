@@ -39,9 +39,13 @@ order by hash
 for key share;
 
 -- name: AddAttachmentUses :exec
--- The same message may name one several times.
+-- The same message may name one several times. The conversation is there, and read
+-- only so that Citus sends the insertion to its shard.
 insert into attachment_uses (conversation_id, message_id, hash, tenant_id)
-select @conversation_id, unnest(@message_ids::uuid[]), unnest(@hashes::bytea[]), @tenant_id
+select c.id, named.message_id, named.hash, c.tenant_id
+from conversations c
+cross join (select unnest(@message_ids::uuid[]) as message_id, unnest(@hashes::bytea[]) as hash) named
+where c.id = @conversation_id and c.tenant_id = @tenant_id
 on conflict do nothing;
 
 -- name: ListAttachmentUses :many
@@ -58,23 +62,27 @@ where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by u.hash;
 
 -- name: LockUnusedAttachments :many
--- First half of a deletion: it waits for appends that name one of them. What
--- they commit only a statement of its own sees.
+-- First half of a deletion: it waits for appends that name one of them.
 select hash from attachments
 where tenant_id = @tenant_id and hash = any (@hashes::bytea[])
 order by hash
 for update;
 
--- name: DeleteUnusedAttachments :execrows
--- Second half: what no message names, and was uploaded before a time.
-delete from attachments a
-where a.tenant_id = @tenant_id and a.hash = any (@hashes::bytea[]) and a.uploaded_at < @before
-  and not exists (select from attachment_uses u where u.tenant_id = @tenant_id and u.hash = a.hash);
+-- name: ListUsedAttachments :many
+-- Which of them a message names. Uses stand with their conversations, and
+-- attachments with their tenants, so that Citus joins neither to the other.
+select distinct u.tenant_id, u.hash
+from (select unnest(@tenant_ids::text[]) as tenant_id, unnest(@hashes::bytea[]) as hash) wanted
+join attachment_uses u on u.tenant_id = wanted.tenant_id and u.hash = wanted.hash;
 
--- name: ListForgottenAttachments :many
--- Of all tenants: what was uploaded some time ago and no message names.
-select a.tenant_id, a.hash from attachments a
-where a.uploaded_at < @before
-  and not exists (select from attachment_uses u where u.tenant_id = a.tenant_id and u.hash = a.hash)
-order by a.uploaded_at
+-- name: DeleteAttachments :execrows
+-- Second half: those that were uploaded before a time.
+delete from attachments
+where tenant_id = @tenant_id and hash = any (@hashes::bytea[]) and uploaded_at < @before;
+
+-- name: ListOldAttachments :many
+-- Of all tenants, after one: what was uploaded some time ago.
+select tenant_id, hash from attachments
+where (tenant_id, hash) > (@after_tenant::text, @after_hash::bytea) and uploaded_at < @before
+order by tenant_id, hash
 limit @row_limit;

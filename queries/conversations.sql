@@ -17,6 +17,17 @@ with inserted as (
 )
 select sqlc.embed(conversations) from inserted conversations;
 
+-- name: AddConversation :one
+-- The same without the change, for a distributed database: Citus would send the
+-- two insertions one by one, and plan them.
+insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
+                           source_conversation_id, source_message_id, source_request, change_count)
+values (@conversation_id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at,
+        sqlc.narg(source_conversation_id), sqlc.narg(source_message_id), sqlc.narg(source_request),
+        @first_change)
+on conflict (id) do nothing
+returning *;
+
 -- name: GetConversation :one
 select * from conversations where id = @id and tenant_id = @tenant_id;
 
@@ -90,7 +101,7 @@ select pg_advisory_xact_lock(1668246640, hashtext(@tenant_id::text));
 
 -- name: CountConversations :one
 -- At most so many, so that it costs what the limit is, in an index.
-select count(*) from (select from conversations where tenant_id = @tenant_id limit @at_most) counted;
+select count(*) from (select 1 from conversations where tenant_id = @tenant_id limit @at_most) counted;
 
 -- name: GetSecret :one
 select secret from installation;
@@ -108,3 +119,11 @@ select exists (select from conversations where id = @id and tenant_id = @tenant_
 -- Of all tenants, in the order of their ids: for work in the background that
 -- comes to each of them in time.
 select id, tenant_id from conversations where id > @after_id order by id limit @row_limit;
+
+-- name: ListTouched :many
+-- Of all tenants: the conversations in which something was said since a time, by
+-- their ids, from after one of them. It reads all conversations.
+select c.tenant_id, c.id from conversations c
+where c.updated_at >= @since and c.id > @after_id
+order by c.id
+limit @row_limit;

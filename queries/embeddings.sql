@@ -52,10 +52,13 @@ join lateral (select e.* from embeddings e where e.conversation_id = @conversati
 
 -- name: ListConversationsToEmbed :many
 -- The next @row_limit conversations of any tenant by their ids, and whether they
--- lack rows of the model. For the program itself, and no request.
+-- lack rows of the model. Rows are counted after the limit, and on Citus in the
+-- shards, which take no subquery for the limit. For the program itself, and no request.
 select c.id, c.tenant_id, c.message_count, (c.message_count > (select count(*) from embeddings e where e.conversation_id = c.id and e.model = @model))::boolean as lacks
-from (select c.id, c.tenant_id, c.message_count from conversations c where c.id > @after_id order by c.id limit @row_limit) c
-order by c.id;
+from conversations c
+where c.id > @after_id
+order by c.id
+limit @row_limit;
 
 -- name: ListTenantEmbeddings :many
 -- A tenant's newest vectors. The key is a hash, so a conversation may be another

@@ -20,7 +20,7 @@ where kind in ('compaction', 'healing', 'embedding') and state in ('available', 
 -- that runs it.
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'healing', 'embedding', 'embedding_sweep', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
+where kind in ('compaction', 'healing', 'embedding', 'embedding_sweep', 'embedding_index', 'due_sweep') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
 
 -- name: TellJob :execrows
 -- Tells a job that isn't done of a branch: its metadata have under "branches" the
@@ -45,3 +45,8 @@ select metadata from river_job where id = @id for update;
 -- name: LeaveBranches :exec
 -- Leaves a job with these branches to look at besides its own.
 update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb(@heads::text[])) where id = @id;
+
+-- name: GetLastDueSweep :one
+-- When the last sweep for due branches began that came to its end, as far as River
+-- remembers.
+select coalesce(max(attempted_at), 'epoch')::timestamptz from river_job where kind = 'due_sweep' and state = 'completed';

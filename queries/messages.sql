@@ -149,11 +149,36 @@ insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, de
 values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
         @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key, @path_hash, @reasoning);
 
+-- name: InsertNode :exec
+-- The same of one node.
+insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
+                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning)
+values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
+        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key, @path_hash, @reasoning);
+
+-- name: GetPlaces :many
+-- Of messages, what their children inherit. It reads one table by its key, which
+-- Citus sends to a shard without planning.
+select id, kind, depth, path_tokens, prefix_id, path_hash
+from nodes
+where conversation_id = @conversation_id and id = any (@ids::uuid[]);
+
+-- name: GetLastChild :one
+-- The highest index among a message's children, 0 where it has none.
+select coalesce(max(sibling_index), 0)::integer as sibling_count
+from nodes
+where conversation_id = @conversation_id and parent_id = @parent_id;
+
+-- name: GetLastRoot :one
+select coalesce(max(sibling_index), 0)::integer as sibling_count
+from nodes
+where conversation_id = @conversation_id and parent_id is null;
+
 -- name: TouchConversation :exec
 -- After LockConversation. Null leaves the head where it is.
 update conversations c
 set head_id = coalesce(sqlc.narg(head_id), c.head_id), updated_at = greatest(c.updated_at, @updated_at),
-    message_count = c.message_count + @added_messages::integer
+    message_count = c.message_count + @added_messages::integer, change_count = c.change_count + @added_changes::integer
 where c.id = @id;
 
 -- name: ListBodySums :many

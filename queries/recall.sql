@@ -62,16 +62,17 @@ order by wanted.position;
 -- the index, @row_limit are looked at, whichever they are: nothing is sorted, so
 -- that a common word costs its entries in the index and that many texts. The key in
 -- an entry is a hash, so a message may be another tenant's: ListTenantsOwn tells.
-select n.conversation_id
+select found.conversation_id
 from (
-    select n.conversation_id, coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+    select n.conversation_id, (strpos((ts_lexize('simple', coalesce(n.search_text, n.body ->> 'content')))[1], @term::text) > 0)::boolean as has
+    from nodes n
     where n.kind = 'message'
       and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
-    limit @row_limit) n
-where strpos((ts_lexize('simple', n.text))[1], @term::text) > 0;
+    limit @row_limit) found
+where found.has;
 
 -- name: ListTenantsOwn :many
 -- Of the conversations @ids, those that are the tenant's and have a message.
 select c.id, c.message_count
-from unnest(@ids::uuid[]) wanted (id)
-join lateral (select c.* from conversations c where c.id = wanted.id and c.tenant_id = @tenant_id and c.head_id is not null offset 0) c on true;
+from conversations c
+where c.id = any (@ids::uuid[]) and c.tenant_id = @tenant_id and c.head_id is not null;

@@ -21,13 +21,16 @@
 -- tables hold, a plan doesn't read the rows of others, nor sorts all of a tenant's
 -- or a conversation's rows where an index has their order; and what an index finds
 -- is remembered by rows, as rows of others are read where pages are.
+--
+-- distributed tells that Citus is there, which can't send every query to shards.
 select q.words::text as words, q.whole::text as whole, querytree(q.whole) <> 'T' as findable, q.by_whole,
        querytree(case when q.by_whole then q.whole else q.rest end)::text as positive, q.prefix::text as prefix,
        coalesce(found.quoted, '{}')::text[] as quoted, coalesce(found.terms, '{}')::text[] as terms, coalesce(found.entries, '{}')::text[] as entries,
        set_config('statement_timeout', least(q.timeout_ms, nullif(extract(epoch from current_setting('statement_timeout')::interval) * 1000, 0))::integer::text, true)::text as statement_timeout,
        set_config('enable_seqscan', 'off', true)::text as enable_seqscan,
        set_config('enable_sort', 'off', true)::text as enable_sort,
-       set_config('work_mem', '64MB', true)::text as work_mem
+       set_config('work_mem', '64MB', true)::text as work_mem,
+       (to_regclass('pg_catalog.pg_dist_partition') is not null)::boolean as distributed
 from (
     select given.whole, rewritten.words, rewritten.rest, querytree(rewritten.rest) = 'T' as by_whole, case when one.word then given.last::text else '' end as prefix,
            @tenant_key::text as tenant_key, @levels::integer as levels, @timeout_ms::integer as timeout_ms
@@ -50,14 +53,15 @@ cross join lateral (
 -- Which of a tenant's newest @looks messages match, newest first. The row whose
 -- place is 1 is given too, and the one whose place is @looks, if there is one:
 -- there may be older messages then. The tenant is compared as well as its key: a
--- key is a hash.
-select newest.conversation_id, newest.id, newest.created_at, newest.place::integer as place,
-       (newest.matches and exists (select from conversations c where c.id = newest.conversation_id and c.tenant_id = @tenant_id))::boolean as matches
+-- key is a hash. On Citus each shard looks at its newest messages, and gives no
+-- text of them.
+select newest.conversation_id, newest.id, newest.created_at, newest.place::integer as place, newest.matches
 from (
-    select looked.*, search_matches(looked.said, @patterns::text[], (@words::text)::tsquery) as matches
+    select looked.*, row_number() over (order by looked.created_at desc, looked.id desc) as place
     from (
-        select n.conversation_id, n.id, n.created_at, coalesce(n.search_text, n.body ->> 'content') as said,
-               row_number() over (order by n.created_at desc, n.id desc) as place
+        select n.conversation_id, n.id, n.created_at,
+               (search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)
+                and exists (select from conversations c where c.id = n.conversation_id and c.tenant_id = @tenant_id))::boolean as matches
         from nodes n
         where hashtextextended(left(n.search_key, 8), 0) = hashtextextended(@tenant_key::text, 0) and n.kind = 'message'
           and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
@@ -104,8 +108,7 @@ join lateral (
 limit @row_limit;
 
 -- name: SearchTenant :many
--- The same across conversations. With SearchNewest and FindConversations it is
--- what Citus sends to every shard.
+-- The same across conversations, where they are in one database.
 with candidate as materialized (
     select n.conversation_id, n.id, n.created_at
     from nodes n
@@ -120,6 +123,20 @@ join lateral (
     join nodes n on n.conversation_id = c.id and n.id = candidate.id
     where c.id = candidate.conversation_id and c.tenant_id = @tenant_id offset 0) said
   on search_matches(said.text, @patterns::text[], (@words::text)::tsquery)
+limit @row_limit;
+
+-- name: SearchTenantInShards :many
+-- SearchTenant on Citus, which sends it to every shard at once. Each looks at all
+-- that its index finds, because a join that stops early can't be sent. No text
+-- leaves a shard, and no more than a page of rows.
+select n.conversation_id, n.id, n.created_at
+from nodes n
+join conversations c on c.id = n.conversation_id and c.tenant_id = @tenant_id
+where n.kind = 'message'
+  and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
+  and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+  and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)
+order by n.created_at desc, n.id desc
 limit @row_limit;
 
 -- name: FindConversations :many
@@ -162,6 +179,25 @@ join lateral (
     offset 0) c on true
 limit @row_limit;
 
+-- name: FindConversationsInShards :many
+-- FindConversations on Citus, for the same reason. What the index finds is looked at
+-- in each shard, and only a page of conversations leaves it.
+select c.* from conversations c
+where c.tenant_id = @tenant_id
+  and (c.updated_at, c.id) < (@before_updated_at::timestamptz, @before_id::uuid)
+  and (c.id = any (@known::uuid[]) or strpos(lower(c.title), lower(@query::text)) > 0
+       or @by_index::boolean and exists (
+           select from nodes n
+           where n.conversation_id = c.id and n.kind = 'message'
+             and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
+             and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery))
+       or @by_reading::boolean and exists (
+           select from nodes n
+           where n.conversation_id = c.id and n.kind = 'message'
+             and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)))
+order by c.updated_at desc, c.id desc
+limit @row_limit;
+
 -- name: FindTitles :many
 -- Conversations whose titles match, the one touched last first.
 select * from conversations
@@ -182,58 +218,67 @@ join lateral (
     offset 0) measured on true
 order by wanted.place;
 
+-- name: MeasureHitsInShards :many
+-- MeasureHits on Citus, which sends no subquery with an offset. A call of unnest
+-- keeps a text's words in its place, so that they are taken apart once.
+select wanted.place::integer as place, length(said.vector)::integer as words,
+       array(select said.vector @@ (term.word)::tsquery from unnest(@terms::text[]) with ordinality term (word, place) order by term.place)::boolean[] as found
+from (select i as place, (@conversation_ids::uuid[])[i] as conversation_id, (@ids::uuid[])[i] as id from generate_subscripts(@ids::uuid[], 1) i) wanted
+join nodes n on n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message'
+cross join lateral unnest(array[to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content'))]) said (vector)
+order by wanted.place;
+
 -- name: DescribeHits :many
--- leaf_id is the newest leaf below a hit: the branch to open. Finding it costs
--- what lies below the hits.
+-- Of one conversation. leaf_id is the newest leaf below a hit: the branch to open.
+-- Finding it costs what lies below the hits.
 with recursive hit as (
-    select n.conversation_id, n.id, n.created_at
-    from (select (@conversation_ids::uuid[])[i] as conversation_id, (@ids::uuid[])[i] as id from generate_subscripts(@ids::uuid[], 1) i) wanted
-    join lateral (select n.* from nodes n where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+    select n.id, n.created_at
+    from unnest(@ids::uuid[]) wanted (id)
+    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 ), below as (
     -- What lies below each hit, down to the next hit: no message is walked twice.
-    select hit.conversation_id, hit.id as hit_id, hit.id, hit.created_at
+    select hit.id as hit_id, hit.id, hit.created_at
     from hit
     union all
-    select below.conversation_id, below.hit_id, child.id, child.created_at
+    select below.hit_id, child.id, child.created_at
     from below
-    join lateral (select child.* from nodes child where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
-    where below.id = below.hit_id or (below.conversation_id, below.id) not in (select h.conversation_id, h.id from hit h)
+    join lateral (select child.* from nodes child where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    where below.id = below.hit_id or below.id not in (select h.id from hit h)
 ), link as materialized (
-    select below.conversation_id, below.hit_id, below.id as lower_id
+    select below.hit_id, below.id as lower_id
     from below
-    join hit on hit.conversation_id = below.conversation_id and hit.id = below.id
+    join hit on hit.id = below.id
     where below.id <> below.hit_id
 ), reach as (
     -- A hit, and the hits below it.
-    select hit.conversation_id, hit.id as hit_id, hit.id as lower_id
+    select hit.id as hit_id, hit.id as lower_id
     from hit
     union
-    select reach.conversation_id, reach.hit_id, link.lower_id
+    select reach.hit_id, link.lower_id
     from reach
-    join link on link.conversation_id = reach.conversation_id and link.hit_id = reach.lower_id
+    join link on link.hit_id = reach.lower_id
 ), ending as materialized (
-    select below.conversation_id, below.hit_id, below.id, below.created_at
+    select below.hit_id, below.id, below.created_at
     from below
     left join lateral (
         select child.id from nodes child
-        where child.conversation_id = below.conversation_id and child.parent_id = below.id and child.sibling_index is not null
+        where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null
         limit 1) child on true
     where child.id is null
 ), leaf as (
-    select distinct on (reach.conversation_id, reach.hit_id) reach.conversation_id, reach.hit_id, ending.id
+    select distinct on (reach.hit_id) reach.hit_id, ending.id
     from reach
-    join ending on ending.conversation_id = reach.conversation_id and ending.hit_id = reach.lower_id
-    order by reach.conversation_id, reach.hit_id, ending.created_at desc, ending.id desc
+    join ending on ending.hit_id = reach.lower_id
+    order by reach.hit_id, ending.created_at desc, ending.id desc
 )
 select sqlc.embed(nodes), leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = nodes.conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = nodes.conversation_id and s.parent_id = nodes.parent_id)
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
 from leaf
-join conversations c on c.id = leaf.conversation_id and c.tenant_id = @tenant_id
-join lateral (select n.* from nodes n where n.conversation_id = leaf.conversation_id and n.id = leaf.hit_id offset 0) nodes on true
-order by nodes.created_at desc, nodes.id desc;
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = leaf.hit_id offset 0) nodes on true;
 
 -- name: CountMessages :one
 -- Of a tenant, in as many rows as it has conversations.

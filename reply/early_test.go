@@ -39,6 +39,8 @@ func (h *slowCommits) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResu
 // early is a service whose appends wait, with a conversation in it that ends in an
 // answer.
 func early(t *testing.T, models ...llm.Model) (f *fixture, h *slowCommits, id, head uuid.UUID) {
+	t.Helper()
+	dbtest.OnPlain(t, "an append waits at its one statement")
 	pool := dbtest.New(t)
 	h = &slowCommits{pool, make(chan struct{}, 10), make(chan struct{})}
 	f = serveOn(t, pool, func(cfg *Config) { cfg.Store, cfg.CheckpointEvery = tree.New(h), 5*time.Millisecond }, models...)
@@ -233,6 +235,7 @@ func TestQuestionIsRefusedAfterTheModelWasCalled(t *testing.T) {
 // One round trip reads what the model is given, and one stores the question.
 func TestRoundTripsOfAReply(t *testing.T) {
 	t.Parallel()
+	dbtest.OnPlain(t, "an append takes four round trips")
 	trips := &dbtest.Trips{Handle: dbtest.New(t)}
 	store := tree.New(trips)
 	contexts, err := summarize.New(store, summarize.Config{})

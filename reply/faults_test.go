@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -218,6 +219,7 @@ func TestCallsThatCannotBeStored(t *testing.T) {
 // are gone, and then it refuses to store anything twice.
 func TestDatabaseThatBlinks(t *testing.T) {
 	t.Parallel()
+	dbtest.OnPlain(t, "it takes no trigger, by which the test refuses")
 	var f *fixture
 	f = serve(t, nil, &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
 		_, err := f.pool.Exec(ctx, `

@@ -70,8 +70,10 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 			return nil, inMessage(err, "", len(req.Messages))
 		}
 	} else if a.head == uuid.Nil {
-		_, err = s.store.Head(ctx, req.ConversationID) // says what is missing
-		return nil, err
+		if _, err = s.store.Head(ctx, req.ConversationID); err != nil { // says what is missing
+			return nil, err
+		}
+		return s.prepare(ctx, req, model) // its first message has come meanwhile
 	}
 	fits, err := s.prompt(a, c)
 	a.recalls = a.recalls && !fits // of a prompt the model reads what the client shows it

@@ -208,7 +208,7 @@ func TestTimeouts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tx.Rollback(context.WithoutCancel(t.Context()))
-			if _, err := tx.Exec(t.Context(), "select from conversations for update"); err != nil {
+			if _, err := tx.Exec(t.Context(), "select from conversations where id = $1 for update", named("c")); err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range []request{

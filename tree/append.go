@@ -24,8 +24,9 @@ import (
 // body that isn't a chat-completions message is a fault.Invalid or a
 // fault.TooLarge.
 //
-// An append takes one round trip and one commit, in a tree of any size. A tool
-// message takes two round trips more, which find the call that it answers.
+// An append takes one round trip and one commit, in a tree of any size, and on a
+// distributed database four round trips. A tool message takes two round trips more,
+// which find the call that it answers.
 func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, m NewMessage, opts ...AppendOption) (_ Message, created bool, err error) {
 	defer db.Wrap(&err, "tree.Append(%s, parent %s)", conversationID, parentID)
 	var o appendOptions
@@ -99,8 +100,16 @@ func alone(err error) error {
 // the hook where that wants to know, and the end of the reply that the server
 // endsReplyOf runs, "" for none.
 func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsReplyOf string) (m Message, err error) {
+	distributed, err := s.engine.isDistributed(ctx, s.h)
+	if err != nil {
+		return Message{}, err
+	}
+	store := db.AppendInTurn
+	if distributed {
+		store = s.appendInSteps
+	}
 	add := func(h db.Handle) error {
-		node, err := db.AppendInTurn(ctx, h, params)
+		node, err := store(ctx, h, params)
 		m = fromMessage(node, node.SiblingIndex.Int32) // the newest sibling's index is their count
 		return err
 	}

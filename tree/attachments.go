@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -185,22 +186,52 @@ const AttachmentPatience = 24 * time.Hour
 // deleted.
 func (s *Store) SweepAttachments(ctx context.Context, before time.Time, limit int) (deleted int, err error) {
 	defer db.Wrap(&err, "tree.SweepAttachments(%s)", before)
-	rows, err := s.q.ListForgottenAttachments(ctx, db.ListForgottenAttachmentsParams{Before: before, RowLimit: int32(limit)})
-	if err != nil {
-		return 0, err
-	}
-	of := map[string][][]byte{}
-	for _, row := range rows {
-		of[row.TenantID] = append(of[row.TenantID], row.Hash)
-	}
-	for tenant, hashes := range of {
-		n, err := s.ForTenant(tenant).dropUnused(ctx, hashes, before)
+	for page := (db.ListOldAttachmentsParams{AfterHash: []byte{}, Before: before, RowLimit: int32(limit)}); deleted < limit; {
+		rows, err := s.q.ListOldAttachments(ctx, page)
+		if err != nil || len(rows) == 0 {
+			return deleted, err
+		}
+		var tenants []string
+		var hashes [][]byte
+		for _, row := range rows {
+			tenants, hashes = append(tenants, row.TenantID), append(hashes, row.Hash)
+		}
+		unused, err := s.unused(ctx, tenants, hashes)
 		if err != nil {
 			return deleted, err
 		}
-		deleted += n
+		for tenant, hashes := range unused {
+			n, err := s.ForTenant(tenant).dropUnused(ctx, hashes[:min(len(hashes), limit-deleted)], before)
+			if err != nil {
+				return deleted, err
+			}
+			deleted += n
+		}
+		if len(rows) < limit {
+			break
+		}
+		page.AfterTenant, page.AfterHash = rows[len(rows)-1].TenantID, rows[len(rows)-1].Hash
 	}
 	return deleted, nil
+}
+
+// unused are those of some attachments that no message names, by tenant.
+func (s *Store) unused(ctx context.Context, tenants []string, hashes [][]byte) (map[string][][]byte, error) {
+	rows, err := s.q.ListUsedAttachments(ctx, db.ListUsedAttachmentsParams{TenantIds: tenants, Hashes: hashes})
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, row := range rows {
+		used[string(row.Hash)+row.TenantID] = true // hashes have one length
+	}
+	of := map[string][][]byte{}
+	for i, tenant := range tenants {
+		if !used[string(hashes[i])+tenant] {
+			of[tenant] = append(of[tenant], hashes[i])
+		}
+	}
+	return of, nil
 }
 
 // dropUnused deletes those of some attachments that no message names. It comes
@@ -211,7 +242,12 @@ func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before time.Tim
 		if _, err := s.q.LockUnusedAttachments(ctx, db.LockUnusedAttachmentsParams{TenantID: s.tenant, Hashes: hashes}); err != nil {
 			return err
 		}
-		n, err := s.q.DeleteUnusedAttachments(ctx, db.DeleteUnusedAttachmentsParams{TenantID: s.tenant, Hashes: hashes, Before: before})
+		// What the appends committed only a statement of its own sees.
+		unused, err := s.unused(ctx, slices.Repeat([]string{s.tenant}, len(hashes)), hashes)
+		if err != nil || len(unused) == 0 {
+			return err
+		}
+		n, err := s.q.DeleteAttachments(ctx, db.DeleteAttachmentsParams{TenantID: s.tenant, Hashes: unused[s.tenant], Before: before})
 		deleted = int(n)
 		return err
 	})

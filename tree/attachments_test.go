@@ -213,6 +213,28 @@ func TestSweepAttachments(t *testing.T) {
 	}
 }
 
+// TestSweepLooksBeyondNamed has more attachments that messages name than a sweep
+// deletes. It finds the forgotten ones behind them.
+func TestSweepLooksBeyondNamed(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	a, b := upload(t, s, "a.txt", []byte("a")), upload(t, s, "b.txt", []byte("b"))
+	say(t, s, start(t, s), uuid.Nil, naming("x", a, b))
+	other := s.ForTenant("other")
+	one, two := upload(t, other, "a.txt", []byte("a")), upload(t, other, "b.txt", []byte("b"))
+	for want := range 2 {
+		if n, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 1); err != nil || n != 1 {
+			t.Errorf("%d went: %v", n, err)
+		}
+		if left := has(t, other, one) || has(t, other, two); left != (want == 0) {
+			t.Errorf("after sweep %d of one each, some are left: %v", want+1, left)
+		}
+	}
+	if !has(t, s, a) || !has(t, s, b) {
+		t.Error("the wrong ones went")
+	}
+}
+
 // TestAttachmentsAreHeld appends messages that name an attachment while others
 // that name it are pruned: a message that is stored finds its attachment.
 func TestAttachmentsAreHeld(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 // of a walk, or once per query; either shows in the rows that are read.
 func TestReadsOnlyWhatItGives(t *testing.T) {
 	t.Parallel()
+	dbtest.OnPlain(t, "its rows are counted where its shards are")
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	id, ids := skewed(t, pool, s)
@@ -111,6 +112,7 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 // among them, until the tables are analyzed.
 func TestFirstConversation(t *testing.T) {
 	t.Parallel()
+	dbtest.OnPlain(t, "its rows are counted where its shards are")
 	pool := dbtest.New(t, dbtest.MaxConns(1))
 	s := tree.New(pool)
 	id, head := newConversation(t, s).ID, uuid.Nil

@@ -145,15 +145,19 @@ func (in extent) describe(ctx context.Context, spots []spot, q sought, limit int
 	if len(spots) == 0 {
 		return nil, nil
 	}
-	which := db.DescribeHitsParams{TenantID: in.s.tenant}
+	ids := map[pgtype.UUID][]pgtype.UUID{}
 	for _, at := range spots {
-		which.ConversationIds, which.Ids = append(which.ConversationIds, at.conversation), append(which.Ids, at.id)
+		ids[at.conversation] = append(ids[at.conversation], at.id)
 	}
-	rows, err := in.s.q.DescribeHits(ctx, which)
+	which := make([]db.DescribeHitsParams, 0, len(ids))
+	for conversation, some := range ids {
+		which = append(which, db.DescribeHitsParams{ConversationID: conversation, Ids: some, TenantID: in.s.tenant})
+	}
+	rows, err := db.DescribeAll(ctx, in.s.h, which)
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[[2]pgtype.UUID]db.DescribeHitsRow, len(rows))
+	found := make(map[[2]pgtype.UUID]db.DescribedHit, len(rows))
 	for _, row := range rows {
 		found[[2]pgtype.UUID{row.Node.ConversationID, row.Node.ID}] = row
 	}

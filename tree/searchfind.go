@@ -21,7 +21,9 @@ const (
 	// ten milliseconds; recentLooks how many of a conversation's, and for a ranking,
 	// where each that matches is measured.
 	newestLooks = 1000
-	recentLooks = 500
+	// newestLooksInShards is how many of them each shard looks at first.
+	newestLooksInShards = 100
+	recentLooks         = 500
 
 	// mostLooks is how many it looks at after that, about a second.
 	mostLooks = 100_000
@@ -66,7 +68,11 @@ func (in extent) newest(ctx context.Context, q sought, before cursor, want int) 
 	if in.conversation.Valid {
 		return in.newestOfConversation(ctx, q, before, want)
 	}
-	found, err := in.look(ctx, q, before, newestLooks, want)
+	first := newestLooks
+	if q.inShards {
+		first = newestLooksInShards
+	}
+	found, err := in.look(ctx, q, before, first, want)
 	if err != nil || found.all || len(found.spots) >= want {
 		return found.spots, err
 	}
@@ -76,8 +82,8 @@ func (in extent) newest(ctx context.Context, q sought, before cursor, want int) 
 	}
 	spots := found.spots
 	if have := len(spots); have > 0 {
-		looks := 2 * newestLooks * (want - have) / have // twice what it takes if words stay as common
-		if byIndex := int(all) * have / newestLooks; looks < min(byIndex, mostLooks) {
+		looks := 2 * first * (want - have) / have // twice what it takes if words stay as common
+		if byIndex := int(all) * have / first; looks < min(byIndex, mostLooks) {
 			more, err := in.look(ctx, q, found.last, looks, want-have)
 			spots = merged(spots, more.spots)
 			if err != nil || more.all || len(spots) >= want {
@@ -85,7 +91,7 @@ func (in extent) newest(ctx context.Context, q sought, before cursor, want int) 
 			}
 		}
 	}
-	indexed, err := in.byIndex(ctx, q.whole, q.entries, q.patterns, before, want)
+	indexed, err := in.byIndex(ctx, q, q.entries, q.patterns, before, want)
 	spots = merged(spots, indexed)
 	return spots[:min(len(spots), want)], err
 }
@@ -100,7 +106,7 @@ func (in extent) newestOfConversation(ctx context.Context, q sought, before curs
 			return found.spots[:min(len(found.spots), want)], err
 		}
 	}
-	if spots, err = in.byIndex(ctx, q.whole, q.entries, q.patterns, before, want); err != nil {
+	if spots, err = in.byIndex(ctx, q, q.entries, q.patterns, before, want); err != nil {
 		return nil, err
 	}
 	if q.byWhole {
@@ -159,10 +165,10 @@ func (in extent) look(ctx context.Context, q sought, before cursor, looks, want 
 
 // byIndex gives the newest messages that the index has under some entries, and
 // that match.
-func (in extent) byIndex(ctx context.Context, words, entries string, patterns []string, before cursor, want int) (spots []spot, err error) {
+func (in extent) byIndex(ctx context.Context, q sought, entries string, patterns []string, before cursor, want int) (spots []spot, err error) {
 	if in.conversation.Valid {
 		rows, err := in.s.q.SearchConversation(ctx, db.SearchConversationParams{
-			ConversationID: in.conversation, Patterns: patterns, Words: words, Entries: entries,
+			ConversationID: in.conversation, Patterns: patterns, Words: q.whole, Entries: entries,
 			BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(want),
 		})
 		for _, row := range rows {
@@ -170,10 +176,21 @@ func (in extent) byIndex(ctx context.Context, words, entries string, patterns []
 		}
 		return spots, err
 	}
-	rows, err := in.s.q.SearchTenant(ctx, db.SearchTenantParams{
-		TenantID: in.s.tenant, Patterns: patterns, Words: words, Entries: entries,
+	params := db.SearchTenantParams{
+		TenantID: in.s.tenant, Patterns: patterns, Words: q.whole, Entries: entries,
 		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(want),
-	})
+	}
+	if q.inShards {
+		rows, err := in.s.q.SearchTenantInShards(ctx, db.SearchTenantInShardsParams{
+			TenantID: params.TenantID, Patterns: params.Patterns, Words: params.Words, Entries: params.Entries,
+			BeforeCreatedAt: params.BeforeCreatedAt, BeforeID: params.BeforeID, RowLimit: params.RowLimit,
+		})
+		for _, row := range rows {
+			spots = append(spots, spot{row.ConversationID, row.ID, row.CreatedAt})
+		}
+		return spots, err
+	}
+	rows, err := in.s.q.SearchTenant(ctx, params)
 	for _, row := range rows {
 		spots = append(spots, spot{row.ConversationID, row.ID, row.CreatedAt})
 	}
@@ -205,6 +222,13 @@ func (s *Store) findConversations(ctx context.Context, query string, q sought, a
 				params.Words = q.words
 			}
 		}
+	}
+	if q.inShards {
+		return s.q.FindConversationsInShards(ctx, db.FindConversationsInShardsParams{
+			TenantID: params.TenantID, Query: params.Query, Patterns: params.Patterns, Words: params.Words, Entries: params.Entries,
+			BeforeUpdatedAt: params.BeforeUpdatedAt, BeforeID: params.BeforeID, RowLimit: params.RowLimit,
+			Known: params.Known, ByIndex: params.ByIndex, ByReading: params.ByReading,
+		})
 	}
 	return s.q.FindConversations(ctx, params)
 }

@@ -31,6 +31,8 @@ type sought struct {
 
 	entriesOf map[string]string // by term: those that may stand for it, a tsquery
 	required  bool              // the query has a part that must occur, beside its words
+
+	inShards bool // the database is distributed
 }
 
 // A reading says which words of a query must occur.
@@ -101,7 +103,7 @@ func toSought(row db.BeginSearchRow) (sought, error) {
 	if !row.Findable {
 		return sought{}, fault.New(fault.Invalid, "no_term_to_find", "query", "The query only says what must not occur, which most messages match. Add a word that must.")
 	}
-	q := sought{words: row.Words, terms: row.Terms, whole: row.Words, byWhole: row.ByWhole, entriesOf: make(map[string]string, len(row.Terms))}
+	q := sought{words: row.Words, terms: row.Terms, whole: row.Words, byWhole: row.ByWhole, inShards: row.Distributed, entriesOf: make(map[string]string, len(row.Terms))}
 	if row.ByWhole {
 		q.whole = row.Whole
 	}

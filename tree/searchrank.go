@@ -44,7 +44,7 @@ func (in extent) ranked(ctx context.Context, q sought, before cursor) (best []sp
 		r.having[i] *= scale
 	}
 	if entries, patterns := r.rare(q, in.s.mostFound); entries != "" {
-		more, err := in.byIndex(ctx, q.whole, entries, patterns, before, recentLooks)
+		more, err := in.byIndex(ctx, q, entries, patterns, before, recentLooks)
 		if err == nil {
 			err = r.add(ctx, in, q, more)
 		}
@@ -87,7 +87,7 @@ func (r *ranking) add(ctx context.Context, in extent, q sought, spots []spot) er
 		}
 		which.Terms = append(which.Terms, word)
 	}
-	rows, err := in.s.q.MeasureHits(ctx, which)
+	rows, err := in.measure(ctx, q, which)
 	for _, row := range rows {
 		r.measured = append(r.measured, measured{spot: added[row.Place-1], words: int(row.Words), found: row.Found})
 		for i, has := range row.Found {
@@ -97,6 +97,18 @@ func (r *ranking) add(ctx context.Context, in extent, q sought, spots []spot) er
 		}
 	}
 	return err
+}
+
+func (in extent) measure(ctx context.Context, q sought, which db.MeasureHitsParams) ([]db.MeasureHitsRow, error) {
+	if !q.inShards {
+		return in.s.q.MeasureHits(ctx, which)
+	}
+	rows, err := in.s.q.MeasureHitsInShards(ctx, db.MeasureHitsInShardsParams{ConversationIds: which.ConversationIds, Ids: which.Ids, Terms: which.Terms})
+	out := make([]db.MeasureHitsRow, len(rows))
+	for i, row := range rows {
+		out[i] = db.MeasureHitsRow(row)
+	}
+	return out, err
 }
 
 // rare gives the entries of the rarest words, and their patterns: of as many as

@@ -18,8 +18,8 @@ import (
 const DefaultTenant = "default"
 
 // A Store reads and writes one tenant's conversations. Its state is a handle, the
-// installation's secret, and roughly how many messages a tenant has. Several
-// goroutines may use it if they may use its handle: a pool, but not a connection
+// installation's secret, whether the database is distributed, and roughly how many
+// messages a tenant has. Several goroutines may use it if they may use its handle: a pool, but not a connection
 // or a transaction.
 type Store struct {
 	h       db.Handle
@@ -30,6 +30,7 @@ type Store struct {
 	limits  Limits
 	secret  *secret
 	sizes   *sizes
+	engine  *engine
 
 	settings func(json.RawMessage) error // nil takes any
 
@@ -83,7 +84,7 @@ func WithAppendHook(h AppendHook) Option {
 // or a transaction. Over a transaction the caller commits. A method that fails
 // has then changed nothing, and the transaction goes on.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), searchTimeout: SearchTimeout, mostFound: mostFound}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), engine: new(engine), searchTimeout: SearchTimeout, mostFound: mostFound}
 	for _, o := range opts {
 		o(s)
 	}

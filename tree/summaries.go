@@ -25,11 +25,8 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}
-		row, err := s.q.InsertSummary(ctx, db.InsertSummaryParams{
-			ConversationID: toUUID(conversationID), ID: toUUID(d.ID), AnchorID: toUUID(n.AnchorID), CutoffID: toUUID(n.Range.LastSummarizedID),
-			Tokens: int32(d.tokenCount), CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata,
-			PriorSummaryID: toUUID(n.Range.PriorSummaryID), KeptIds: toUUIDs(n.Range.KeptIDs), Model: n.Range.Model,
-			Origin: n.Range.Origin.column(),
+		anchor, err := s.q.GetAnchor(ctx, db.GetAnchorParams{
+			ConversationID: toUUID(conversationID), AnchorID: toUUID(n.AnchorID), CutoffID: toUUID(n.Range.LastSummarizedID),
 		})
 		if isNoRows(err) {
 			return errCutoff
@@ -37,7 +34,14 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 		if err != nil {
 			return err
 		}
-		node = row.Node
+		row := db.InsertNodeParams(d.summaryRow(conversationID, placeOf(db.Node{
+			ID: anchor.ID, Depth: anchor.Depth, PathTokens: anchor.PathTokens, PrefixID: anchor.PrefixID,
+		}), n.Range))
+		row.SearchText = pgtype.Text{} // nobody searches summaries
+		node = db.Node(row)
+		if err := s.q.InsertNode(ctx, row); err != nil {
+			return err
+		}
 		return s.note(ctx, Change{ConversationID: conversationID, Kind: SummaryCreated, MessageID: d.ID, ParentID: n.AnchorID})
 	})
 	if err != nil {

@@ -50,7 +50,7 @@ func TestForget(t *testing.T) {
 		_, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
 		must[int](t)(0, err)
 	}
-	must[int](t)(0, second(pool.Exec(t.Context(), "update changes set at = at - interval '61 minutes' where conversation_id = (select min(conversation_id::text)::uuid from changes)")))
+	must[int](t)(0, second(pool.Exec(t.Context(), "update changes set at = $1 where conversation_id = (select min(conversation_id::text)::uuid from changes)", time.Now().Add(-61*time.Minute))))
 	must[int](t)(0, a.store.ForgetChanges(t.Context()))
 	var left int
 	must[int](t)(0, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))

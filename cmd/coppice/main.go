@@ -46,6 +46,7 @@ type commands struct {
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve an agent over standard input and output (Model Context Protocol)."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
+	Distribute  distributeCommand  `cmd:"" help:"Distribute the conversations over the nodes of a Citus cluster."`
 	Upgrade     upgradeCommand     `cmd:"" help:"Move the private Postgres to a newer major version."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 

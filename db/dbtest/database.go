@@ -31,6 +31,9 @@ const (
 	// that long.
 	leftoverAge = 6 * time.Hour
 
+	// citusShards is enough for a conversation to be on another shard than the next.
+	citusShards = 4
+
 	// templateLock is the advisory lock under which test binaries that share a
 	// server make a template.
 	templateLock = 0x636f7070696365
@@ -48,8 +51,22 @@ func (s *server) clone(ctx context.Context, name, template string) error {
 
 // drop ends the connections to a database and drops it.
 func (s *server) drop(ctx context.Context, name string) error {
-	_, err := s.admin.Exec(ctx, "drop database if exists "+quote(name)+" with (force)")
-	return err
+	if s.citus { // whose processes come back until nobody may connect
+		_, err := s.admin.Exec(ctx, "alter database "+quote(name)+" with allow_connections false")
+		if pgErr := (*pgconn.PgError)(nil); err != nil && !(errors.As(err, &pgErr) && pgErr.Code == "3D000") { // invalid_catalog_name: it is gone
+			return err
+		}
+	}
+	for tries := 1; ; tries++ {
+		_, err := s.admin.Exec(ctx, "drop database if exists "+quote(name)+" with (force)")
+		pgErr := (*pgconn.PgError)(nil)
+		// Postgres gives the processes that it ends 5 s. On a busy machine those of
+		// Citus take longer.
+		if s.citus && tries < 12 && errors.As(err, &pgErr) && pgErr.Code == "55006" { // object_in_use
+			continue
+		}
+		return err
+	}
 }
 
 // makeTemplate makes sure that the server has a database of this name with the
@@ -90,9 +107,19 @@ func (s *server) makeTemplate(ctx context.Context, name string) (err error) {
 	if _, _, err := migrate.Up(ctx, withDatabase(s.url, draft)); err != nil {
 		return err
 	}
+	if s.citus {
+		if _, err := migrate.Distribute(ctx, withDatabase(s.url, draft), citusShards); err != nil {
+			return err
+		}
+	}
 	// Nobody may connect to it: a database in use can't be cloned.
 	if _, err := conn.Exec(ctx, "alter database "+quote(draft)+" with allow_connections false"); err != nil {
 		return err
+	}
+	if s.citus { // a process of Citus is connected to each of its databases
+		if _, err := conn.Exec(ctx, "select pg_terminate_backend(pid, 30000) from pg_stat_activity where datname = $1", draft); err != nil {
+			return err
+		}
 	}
 	_, err = conn.Exec(ctx, "alter database "+quote(draft)+" rename to "+quote(name))
 	return err

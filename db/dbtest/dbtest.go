@@ -4,16 +4,18 @@
 //
 // The first call in a test binary finds a server, in this order:
 //
-//  1. the one that COPPICE_TEST_DATABASE_URL names, shared by all who name it;
-//  2. a private Postgres (package embedded) of the major version that
+//  1. the one that COPPICE_TEST_CITUS_URL names, one node with Citus: a migrated
+//     database is then distributed, with its shards on that node;
+//  2. the one that COPPICE_TEST_DATABASE_URL names, shared by all who name it;
+//  3. a private Postgres (package embedded) of the major version that
 //     COPPICE_TEST_POSTGRES names, installed or from npm;
-//  3. a container of postgres:17-alpine, where Docker answers and has the image
+//  4. a container of postgres:17-alpine, where Docker answers and has the image
 //     or can get it;
-//  4. a private Postgres of any version, from a Postgres installation or
+//  5. a private Postgres of any version, from a Postgres installation or
 //     from npm.
 //
 // Where none of them works, the test fails and says how to mend it. Nothing is
-// skipped. Servers of the other kinds live as long as the test
+// skipped. Servers of the last three kinds live as long as the test
 // binary, however it ends, so no TestMain is needed.
 //
 // A database is a clone of a template that was migrated once, which takes some
@@ -125,4 +127,22 @@ func random() string {
 
 func quote(name string) string {
 	return pgx.Identifier{name}.Sanitize()
+}
+
+// NeedsCitus skips a test where databases don't come from the Citus that
+// COPPICE_TEST_CITUS_URL names.
+func NeedsCitus(t testing.TB) {
+	t.Helper()
+	if !start(t).citus {
+		t.Skipf("%s names no Citus", citusVariable)
+	}
+}
+
+// OnPlain skips a test that looks at what plain Postgres does where databases are
+// distributed, and says why.
+func OnPlain(t testing.TB, why string) {
+	t.Helper()
+	if start(t).citus {
+		t.Skip("this database is distributed: " + why)
+	}
 }

@@ -15,7 +15,10 @@ import (
 
 // urlVariable names a server for tests. Its user must be allowed to create
 // databases.
-const urlVariable = "COPPICE_TEST_DATABASE_URL"
+const (
+	urlVariable   = "COPPICE_TEST_DATABASE_URL"
+	citusVariable = "COPPICE_TEST_CITUS_URL"
+)
 
 // majorVariable names a major version of Postgres, such as 16.
 const majorVariable = "COPPICE_TEST_POSTGRES"
@@ -24,6 +27,7 @@ const majorVariable = "COPPICE_TEST_POSTGRES"
 type server struct {
 	url      string                 // of a database that tests don't use
 	admin    *pgxpool.Pool          // on that database
+	citus    bool                   // the template is distributed
 	template func() (string, error) // makes the migrated template once, and returns its name
 }
 
@@ -49,15 +53,20 @@ func start(t testing.TB) *server {
 
 // find goes through the ways to get a server.
 func find(ctx context.Context, logf func(format string, args ...any)) (*server, error) {
-	if url := os.Getenv(urlVariable); url != "" {
+	for _, variable := range []string{citusVariable, urlVariable} {
+		url := os.Getenv(variable)
+		if url == "" {
+			continue
+		}
 		s, err := connect(ctx, url)
 		if err != nil {
-			return nil, fmt.Errorf("the server that %s names: %w", urlVariable, err)
+			return nil, fmt.Errorf("the server that %s names: %w", variable, err)
 		}
 		if err := s.sweep(ctx); err != nil {
-			return nil, fmt.Errorf("drop leftovers on the server that %s names: %w", urlVariable, err)
+			return nil, fmt.Errorf("drop leftovers on the server that %s names: %w", variable, err)
 		}
-		logf("dbtest: databases come from the server that %s names", urlVariable)
+		s.citus = variable == citusVariable
+		logf("dbtest: databases come from the server that %s names", variable)
 		return s, nil
 	}
 	if version := os.Getenv(majorVariable); version != "" {
@@ -118,6 +127,9 @@ func connect(ctx context.Context, url string) (*server, error) {
 		name, err := templateName()
 		if err != nil {
 			return "", err
+		}
+		if s.citus {
+			name += "_citus"
 		}
 		return name, s.makeTemplate(context.Background(), name)
 	})

@@ -155,7 +155,7 @@ func TestServerDies(t *testing.T) {
 		}
 	}
 	helper := exec.Command(os.Args[0], "-test.run=^TestHelperServer$", "-test.v")
-	helper.Env = append(os.Environ(), "COPPICE_DBTEST_HELPER=1", urlVariable+"=", "TMPDIR="+temp)
+	helper.Env = append(os.Environ(), "COPPICE_DBTEST_HELPER=1", urlVariable+"=", citusVariable+"=", "TMPDIR="+temp)
 	helper.Stderr = os.Stderr
 	out, err := helper.StdoutPipe()
 	if err != nil {

@@ -61,7 +61,7 @@ func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after
 		// doesn't outlive a change of its tables either.
 		conf.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	conn := stdlib.OpenDB(*conf.ConnConfig)
+	conn := stdlib.OpenDB(*conf.ConnConfig, stdlib.OptionAfterConnect(onCitus))
 	defer conn.Close()
 	if err := checkEncoding(ctx, conn); err != nil {
 		return 0, 0, err
@@ -83,11 +83,17 @@ func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after
 	if before > sources[len(sources)-1].Version {
 		return before, before, checkNewer(ctx, conf.ConnConfig)
 	}
+	if err := checkDistributed(ctx, conn, before); err != nil {
+		return before, before, err
+	}
 	if _, err := provider.Up(ctx); err != nil {
 		return before, before, err
 	}
 	after, err = provider.GetDBVersion(ctx)
 	if err != nil {
+		return before, after, err
+	}
+	if err := distributeNew(ctx, conf.ConnConfig); err != nil {
 		return before, after, err
 	}
 	return before, after, migrateJobs(ctx, conf)

@@ -26,6 +26,8 @@ type Config struct {
 	Fills       int           // times that the pools are filled, and that clients are dropped
 	ModelFaults int           // requests to the model, in a hundred, that go wrong
 	Drops       int           // requests, in a hundred, whose client goes away before the answer
+	Workers     int           // of a Citus cluster that the database is distributed over, and killed as often as Postgres; 0 for plain Postgres
+	Moves       int           // of shards from one worker to another, if there are several
 	Soak        bool          // sample what the servers hold
 	UntilBroken bool          // end as soon as a promise is broken
 	CheckEvery  time.Duration // between two checks on the way
@@ -43,7 +45,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Servers: 2, Seed: 1, Duration: time.Minute, Writers: 6, Conversations: 4, Histories: 2, HistoryWriters: 3, Pause: 20 * time.Millisecond,
-		Kills: 8, Cuts: 3, Fills: 3, ModelFaults: 15, Drops: 3, CheckEvery: 20 * time.Second, JobWait: JobBound,
+		Kills: 8, Cuts: 3, Fills: 3, ModelFaults: 15, Drops: 3, Moves: 12, CheckEvery: 20 * time.Second, JobWait: JobBound,
 	}
 }
 

@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -37,6 +38,10 @@ func schedule(cfg Config, rng *rand.Rand) (all []fault) {
 	add(cfg.Kills, "program killed", 0, 0, (*run).killProgram)
 	add(cfg.Kills, "Postgres killed", 0, 300*ms, (*run).killPostgres)
 	add(cfg.Kills/4, "Postgres backend killed", 0, 0, (*run).killBackend)
+	if cfg.Workers > 0 {
+		add(cfg.Kills, "worker killed", 0, 300*ms, (*run).killWorker)
+		add(cfg.Moves, "shard moved", 0, 0, (*run).moveShard)
+	}
 	add(cfg.Cuts, "program frozen", 300*ms, 8000*ms, (*run).freezeProgram)
 	add(cfg.Cuts, "database link cut", 100*ms, 2000*ms, onDatabase((*link).cut))
 	add(cfg.Cuts, "database link reset", 50*ms, 500*ms, onDatabase((*link).reset))
@@ -247,8 +252,11 @@ func (r *run) fillPools(ctx context.Context, f fault) error {
 	for _, c := range shared {
 		ids = append(ids, c.id)
 	}
-	if _, err := tx.Exec(ctx, `select from conversations where id = any($1) order by id for update`, ids); err != nil {
-		return nil
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	for _, id := range ids { // one by one, as Citus locks no rows of several shards
+		if _, err := tx.Exec(ctx, `select id from conversations where id = $1 for update`, id); err != nil {
+			return nil
+		}
 	}
 	r.report.fault(f.kind)
 	end := r.obstacles.begin(f.kind, everyServer)

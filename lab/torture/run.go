@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -39,6 +40,7 @@ type run struct {
 	jobs          *jobs
 	tenants       []*tenant
 	intrusions    intrusionTurn
+	workers       []*worker
 	env           []string // of commands, which reach the database past all links
 
 	gate     sync.RWMutex // held by each operation; a check holds it alone
@@ -126,11 +128,25 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 	if cfg.LoseCommits { // for seconds, and not only for an instant
 		r.postgres.parameters = map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
 	}
+	if cfg.Workers > 0 {
+		if r.postgres.parameters == nil {
+			r.postgres.parameters = map[string]string{}
+		}
+		maps.Copy(r.postgres.parameters, onCitus(r.postgres.dataDir))
+	}
 	if err := r.postgres.start(ctx); err != nil {
 		return nil, err
 	}
 	if r.bridge, err = newBridge(r.postgres); err != nil {
 		return nil, err
+	}
+	if r.env, err = r.environ(r.bridge.addr()); err != nil {
+		return nil, err
+	}
+	if cfg.Workers > 0 {
+		if err := r.distribute(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Replica {
 		if err := r.addReplica(ctx); err != nil {
@@ -293,6 +309,7 @@ func (r *run) stop() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		r.postgres.stop(ctx)
+		r.stopWorkers(ctx)
 	}
 	if r.dir == "" {
 		return

@@ -64,9 +64,6 @@ const (
 // addTenants makes the tenants by their first keys. No server was asked for
 // anything that needs one before, so none believes that there are no keys.
 func (r *run) addTenants(ctx context.Context) (err error) {
-	if r.env, err = r.environ(r.bridge.addr()); err != nil {
-		return err
-	}
 	for i, name := range tenantNames {
 		key, err := r.createKey(ctx, name)
 		if err != nil {

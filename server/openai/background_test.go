@@ -214,7 +214,7 @@ func TestKilledServer(t *testing.T) {
 	silent := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"Say nothing."}`)["id"].(string)
 	var saved int
 	eventually(t, "what came of the answer", func() bool {
-		err := pool.QueryRow(t.Context(), "select count(*) from reply_checkpoints where content <> '' and exists (select from reply_states s where s.message_id = reply_checkpoints.message_id)").Scan(&saved)
+		err := pool.QueryRow(t.Context(), "select count(*) from reply_checkpoints where content <> '' and exists (select from reply_states s where s.conversation_id = reply_checkpoints.conversation_id and s.message_id = reply_checkpoints.message_id)").Scan(&saved)
 		return err == nil && saved == 1
 	})
 	kill()

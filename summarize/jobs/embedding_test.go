@@ -109,6 +109,7 @@ func TestEveryMessageIsEmbedded(t *testing.T) {
 // is one round trip. With one it is a transaction of five.
 func TestAppendsRoundTrips(t *testing.T) {
 	t.Parallel()
+	dbtest.OnPlain(t, "an append takes four round trips")
 	server := llmtest.NewEmbeddingServer(t)
 	for name, test := range map[string]struct {
 		e    *embed.Service

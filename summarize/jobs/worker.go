@@ -37,9 +37,12 @@ type Config struct {
 	// Embeddings makes vectors of the messages that are appended, and of those that
 	// lack one. nil makes none, and costs nothing.
 	Embeddings *embed.Service
-	Logger     *slog.Logger
-	Registry   prometheus.Registerer // gets the figures of the jobs; nil for none
-	Observe    func(Outcome)         // called with what came of each attempt; nil for none
+	// SweepDue looks for branches that are due and have no job, at the start and
+	// every five minutes. Only a distributed database can have any: see dueSweep.
+	SweepDue bool
+	Logger   *slog.Logger
+	Registry prometheus.Registerer // gets the figures of the jobs; nil for none
+	Observe  func(Outcome)         // called with what came of each attempt; nil for none
 }
 
 // A Worker queues compactions in the transactions of appends, and runs them in
@@ -93,6 +96,9 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 			river.AddWorker(workers, &embeddingSweeper{w: w})
 			river.AddWorker(workers, &indexer{w: w})
 			config.Queues[embeddingQueue] = river.QueueConfig{MaxWorkers: embeddingWorkers}
+		}
+		if cfg.SweepDue {
+			sweepingDue(config, w)
 		}
 	}
 	if w.river, err = river.NewClient(riverpgxv5.New(pool), config); err != nil {

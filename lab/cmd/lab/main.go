@@ -86,7 +86,7 @@ func newParser(options ...kong.Option) (*kong.Kong, error) {
 			"servers":   fmt.Sprint(d.Servers),
 			"histories": fmt.Sprint(d.Histories), "history_writers": fmt.Sprint(d.HistoryWriters), "pause": d.Pause.String(),
 			"kills": fmt.Sprint(d.Kills), "cuts": fmt.Sprint(d.Cuts), "fills": fmt.Sprint(d.Fills), "model_faults": fmt.Sprint(d.ModelFaults),
-			"check_every": d.CheckEvery.String(), "drops": fmt.Sprint(d.Drops),
+			"check_every": d.CheckEvery.String(), "drops": fmt.Sprint(d.Drops), "workers": fmt.Sprint(d.Workers), "moves": fmt.Sprint(d.Moves),
 		},
 	)...)
 }

@@ -29,6 +29,8 @@ type tortureCommand struct {
 	Fills          int           `default:"${fills}" placeholder:"N" help:"Times that the pools are filled, and that clients are dropped (${default})."`
 	ModelFaults    int           `default:"${model_faults}" placeholder:"PERCENT" help:"Requests to the model that go wrong (${default})."`
 	CheckEvery     time.Duration `default:"${check_every}" placeholder:"DURATION" help:"Time between two checks (${default})."`
+	Workers        int           `placeholder:"N" help:"Workers of a Citus cluster that the database is distributed over, which are killed as often as Postgres. Needs Citus beside Postgres. Without it, plain Postgres."`
+	Moves          int           `default:"${moves}" placeholder:"N" help:"Shards that are moved from one worker to another while they are written (${default}); with --workers."`
 	Drops          int           `default:"${drops}" placeholder:"PERCENT" help:"Requests whose client goes away before the answer (${default})."`
 	Soak           bool          `help:"No faults but a moderate load for an hour, unless --duration says otherwise, and samples of what the servers hold."`
 	UntilBroken    bool          `help:"End as soon as a promise is broken."`
@@ -78,7 +80,7 @@ func (cmd *tortureCommand) config() torture.Config {
 	return torture.Config{
 		Program: cmd.Program, Dir: cmd.Dir, KeepDir: cmd.Keep, Servers: cmd.Servers, Replica: cmd.Replica, Seed: cmd.Seed, Duration: cmd.Duration, Writers: cmd.Writers, Conversations: cmd.Conversations,
 		Histories: cmd.Histories, HistoryWriters: cmd.HistoryWriters, Pause: cmd.Pause, Kills: cmd.Kills, Cuts: cmd.Cuts, Fills: cmd.Fills,
-		ModelFaults: cmd.ModelFaults, Drops: cmd.Drops, CheckEvery: cmd.CheckEvery, JobWait: torture.JobBound, LoseCommits: cmd.LoseCommits, UntilBroken: cmd.UntilBroken,
+		ModelFaults: cmd.ModelFaults, Drops: cmd.Drops, Workers: cmd.Workers, Moves: cmd.Moves, CheckEvery: cmd.CheckEvery, JobWait: torture.JobBound, LoseCommits: cmd.LoseCommits, UntilBroken: cmd.UntilBroken,
 	}
 }
 

@@ -1,0 +1,97 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Distributed reports whether the database has the extension Citus, so that the
+// tables of the tree may be distributed over nodes. A connection is asked once.
+//
+// Citus plans a join for each call of it. So [Open] then leaves it to
+// Postgres when to plan, and package tree sends statements that Citus itself needn't
+// plan, where there is a choice.
+func Distributed(ctx context.Context, h DBTX) (bool, error) {
+	if pool, ok := h.(*pgxpool.Pool); ok {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer conn.Release()
+		h = conn
+	}
+	var known map[string]any
+	if c, ok := h.(interface{ Conn() *pgx.Conn }); ok {
+		known = c.Conn().PgConn().CustomData()
+		if there, asked := known[distributedKey].(bool); asked {
+			return there, nil
+		}
+	}
+	var there bool
+	err := h.QueryRow(ctx, "select "+hasCitus).Scan(&there)
+	if err == nil && known != nil {
+		known[distributedKey] = there
+	}
+	return there, err
+}
+
+const (
+	distributedKey = "coppice.distributed"
+
+	hasCitus = "to_regclass('pg_catalog.pg_dist_partition') is not null"
+)
+
+// LockPlace locks a conversation as [Queries.LockConversation] does, and then reads
+// the rows of a message's parent and of the message itself, as far as they are
+// there, and the last index among the parent's children: one round trip. It serves
+// a transaction on a distributed database, where AppendMessage would be planned for
+// every shard. Each of these statements reads one table by its key, and is planned
+// by its node alone.
+func LockPlace(ctx context.Context, tx pgx.Tx, arg AppendMessageParams) (c Conversation, rows []GetPlacesRow, last int32, err error) {
+	lock := StatementOf(func(q *Queries) {
+		_, _ = q.LockConversation(ctx, LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID})
+	})
+	places := GetPlacesParams{ConversationID: arg.ConversationID}
+	places.Ids = append(places.Ids, arg.ID)
+	count := StatementOf(func(q *Queries) { _, _ = q.GetLastRoot(ctx, arg.ConversationID) })
+	if arg.ParentID.Valid {
+		places.Ids = append(places.Ids, arg.ParentID)
+		count = StatementOf(func(q *Queries) {
+			_, _ = q.GetLastChild(ctx, GetLastChildParams{ConversationID: arg.ConversationID, ParentID: arg.ParentID})
+		})
+	}
+	read := StatementOf(func(q *Queries) { _, _ = q.GetPlaces(ctx, places) })
+	var b pgx.Batch
+	for _, s := range []Statement{lock, read, count} {
+		b.Queue(s.SQL, s.Args...)
+	}
+	results := tx.SendBatch(ctx, &b)
+	found, _ := results.Query() // whose error the rows have, too
+	if c, err = pgx.CollectOneRow(found, pgx.RowToStructByPos[Conversation]); err == nil {
+		found, _ = results.Query()
+		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[GetPlacesRow])
+	}
+	if err == nil {
+		err = results.QueryRow().Scan(&last)
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return c, rows, last, err
+}
+
+// InsertInTurn inserts a node, touches its conversation and notes the change, in
+// one round trip.
+func InsertInTurn(ctx context.Context, tx pgx.Tx, node InsertNodeParams, touch TouchConversationParams, change InsertChangeParams) error {
+	var b pgx.Batch
+	for _, s := range []Statement{
+		StatementOf(func(q *Queries) { _ = q.InsertNode(ctx, node) }),
+		StatementOf(func(q *Queries) { _ = q.TouchConversation(ctx, touch) }),
+		StatementOf(func(q *Queries) { _ = q.InsertChange(ctx, change) }),
+	} {
+		b.Queue(s.SQL, s.Args...)
+	}
+	return tx.SendBatch(ctx, &b).Close()
+}

@@ -1,0 +1,226 @@
+package migrate_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/db/migrate"
+)
+
+// Tables that hold data are distributed with it, each once, and a second call
+// changes nothing.
+func TestDistribute(t *testing.T) {
+	t.Parallel()
+	dbtest.NeedsCitus(t)
+	url := dbtest.Empty(t)
+	makeOld(t, url, latest(t))
+	was := rows(t, url, nil)
+	d, err := migrate.Distribute(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.CreatedExtension || d.Nodes != 1 || len(d.Tables) != 10 {
+		t.Errorf("%+v", d)
+	}
+	for _, table := range d.Tables {
+		if table.Already || table.Shards != 4 {
+			t.Errorf("%+v", table)
+		}
+	}
+	is := rows(t, url, nil)
+	for table, want := range was {
+		if got := is[table]; !slices.Equal(got, want) {
+			t.Errorf("%s changed:\n%s\nwas\n%s", table, got, want)
+		}
+	}
+	var mode string
+	if err := connect(t, url).QueryRow(t.Context(), "show plan_cache_mode").Scan(&mode); err != nil || mode != "force_generic_plan" {
+		t.Errorf("the nodes plan with plan_cache_mode %q, %v", mode, err)
+	}
+	conn := connect(t, url)
+	if _, err := conn.Exec(t.Context(), "alter role current_user in database "+pgx.Identifier{conn.Config().Database}.Sanitize()+" set plan_cache_mode = 'auto'"); err != nil {
+		t.Fatal(err)
+	}
+	again, err := migrate.Distribute(t.Context(), url, 8)
+	if err != nil || again.CreatedExtension || len(again.Tables) != 10 {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	for _, table := range again.Tables {
+		if !table.Already || table.Shards != 4 {
+			t.Errorf("again: %+v", table)
+		}
+	}
+	if err := connect(t, url).QueryRow(t.Context(), "show plan_cache_mode").Scan(&mode); err != nil || mode != "auto" {
+		t.Errorf("the role's own setting became %q, %v", mode, err)
+	}
+	works(t, url, latest(t))
+}
+
+// A program that is connected would go on with plans for one node.
+func TestDistributeRefusesWhileInUse(t *testing.T) {
+	t.Parallel()
+	dbtest.NeedsCitus(t)
+	url := dbtest.Empty(t)
+	makeOld(t, url, latest(t))
+	pool, err := db.Open(t.Context(), db.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := migrate.Distribute(t.Context(), url, 4); !errors.Is(err, migrate.ErrInUse) {
+		t.Errorf("while a program is connected: %v", err)
+	}
+	if is, err := db.Distributed(t.Context(), connect(t, url)); is || err != nil {
+		t.Errorf("it was distributed all the same: %v, %v", is, err)
+	}
+}
+
+// Elsewhere it says what is missing, and changes nothing.
+func TestDistributeNeedsCitus(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	if _, _, err := migrate.Up(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	var preloaded bool
+	if err := connect(t, url).QueryRow(t.Context(), "select exists (select from pg_settings where name = 'citus.shard_count')").Scan(&preloaded); err != nil {
+		t.Fatal(err)
+	}
+	if preloaded {
+		t.Skip("this Postgres has Citus")
+	}
+	before := describe(t, url)
+	if _, err := migrate.Distribute(t.Context(), url, 0); !errors.Is(err, migrate.ErrNoCitus) {
+		t.Errorf("on a Postgres without Citus: %v", err)
+	}
+	if after := describe(t, url); !slices.Equal(before, after) {
+		t.Errorf("the schema changed: %q", without(after, before))
+	}
+}
+
+// A database that was distributed at any version is migrated as another is, and
+// tables and functions that came later are distributed with the others. A version
+// that can't be is refused, says what to do instead, and that works.
+func TestUpgradeDistributed(t *testing.T) {
+	t.Parallel()
+	dbtest.NeedsCitus(t)
+	versions, err := fs.Glob(migrate.Files(), "*.sql")
+	if err != nil || len(versions) == 0 {
+		t.Fatalf("migrations: %v, %v", versions, err)
+	}
+	for _, name := range versions {
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.Empty(t)
+			makeOld(t, url, version)
+			was := rows(t, url, nil)
+			columns := columnsOf(t, url)
+			conn := connect(t, url)
+			distributeByHand(t, conn)
+			if version < 8 {
+				_, after, err := migrate.Up(t.Context(), url)
+				if err == nil || after != version {
+					t.Fatalf("to %d, %v; want an error", after, err)
+				}
+				_, undo, _ := strings.Cut(err.Error(), "`")
+				undo, _, _ = strings.Cut(undo, "`")
+				if _, err := conn.Exec(t.Context(), undo); err != nil {
+					t.Fatalf("%s: %v", undo, err)
+				}
+			}
+			if before, after, err := migrate.Up(t.Context(), url); err != nil || before != version || after != latest(t) {
+				t.Fatalf("from %d to %d, %v; want from %d to %d", before, after, err, version, latest(t))
+			}
+			is := rows(t, url, columns)
+			for table, want := range was {
+				if got := is[table]; !slices.Equal(got, want) {
+					t.Errorf("%s changed:\n%s\nwas\n%s", table, got, want)
+				}
+			}
+			if version < 8 {
+				if _, err := migrate.Distribute(t.Context(), url, 4); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var tables, functions int
+			if err := conn.QueryRow(t.Context(), `select (select count(*) from pg_dist_partition),
+				(select count(*) from pg_dist_object where classid = 'pg_proc'::regclass)`).Scan(&tables, &functions); err != nil {
+				t.Fatal(err)
+			}
+			if tables != 10 || functions < 4 {
+				t.Errorf("%d tables and %d functions are distributed", tables, functions)
+			}
+			works(t, url, version)
+		})
+	}
+}
+
+// distributeByHand distributes what a former version of the program had.
+func distributeByHand(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	for _, statement := range []string{
+		"create extension citus",
+		"set citus.shard_count = 4",
+		"select create_distributed_table('conversations', 'id')",
+		"select create_distributed_table('nodes', 'conversation_id', colocate_with => 'conversations')",
+		"select create_distributed_table(c.oid, 'conversation_id', colocate_with => 'conversations') from pg_class c where c.relname in ('compactions', 'reply_checkpoints', 'reply_states', 'embeddings') order by c.relname",
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// works reads, writes and compacts the fixtures of a version.
+func works(t *testing.T, url string, version int64) {
+	t.Helper()
+	pool, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	reads(t, pool, version)
+	if version >= 2 {
+		worksOff(t, pool)
+	}
+	writes(t, pool)
+}
+
+// Every table and function of schema.sql has its place on a distributed database.
+func TestEveryTableHasItsPlace(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("distribute.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	onCoordinator := []string{"api_keys", "installation"}
+	found := regexp.MustCompile(`(?m)^create (table|function) (\w+)`).FindAllStringSubmatch(string(text), -1)
+	if len(found) < 8 {
+		t.Fatalf("schema.sql was not understood: %q", found)
+	}
+	for _, m := range found {
+		listed := regexp.MustCompile(`"` + m[2] + `["(]`).Match(program)
+		if listed == slices.Contains(onCoordinator, m[2]) {
+			t.Errorf("the %s %s: listed in distribute.go %v", m[1], m[2], listed)
+		}
+	}
+}

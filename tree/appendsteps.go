@@ -1,0 +1,102 @@
+package tree
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// An engine remembers whether the database is distributed. All tenants' stores
+// share it.
+type engine struct{ distributed atomic.Pointer[bool] }
+
+func (e *engine) isDistributed(ctx context.Context, h db.Handle) (bool, error) {
+	if known := e.distributed.Load(); known != nil {
+		return *known, nil
+	}
+	is, err := db.Distributed(ctx, h)
+	if err == nil {
+		e.distributed.Store(&is)
+	}
+	return is, err
+}
+
+// appendInSteps does what AppendMessage does, in statements that a distributed
+// database needn't plan: the parent is read and the message placed here, and not
+// in the statement that inserts it. It returns pgx.ErrNoRows where AppendMessage
+// has no row.
+func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMessageParams) (node db.Node, err error) {
+	err = pgx.BeginFunc(ctx, h, func(tx pgx.Tx) error {
+		c, rows, last, err := db.LockPlace(ctx, tx, arg)
+		if err != nil {
+			return err
+		}
+		p, fits := placeFor(arg, rows)
+		if !fits || arg.MostMessages > 0 && c.MessageCount >= arg.MostMessages {
+			return pgx.ErrNoRows
+		}
+		own := p.child(uuid.UUID(arg.ID.Bytes), Role(arg.Role), int(arg.Tokens))
+		insert := db.InsertNodeParams{
+			ConversationID: arg.ConversationID, ID: arg.ID, ParentID: arg.ParentID,
+			Kind: string(KindMessage), Role: arg.Role, SiblingIndex: pgtype.Int4{Int32: last + 1, Valid: true},
+			Depth: int32(own.depth), Tokens: arg.Tokens, PathTokens: own.pathTokens, PrefixID: toUUID(own.prefixID),
+			Pinned: arg.Pinned, CreatedAt: arg.CreatedAt, Body: arg.Body, SearchText: arg.SearchText, Metadata: arg.Metadata,
+			SearchKey: pgtype.Text{String: arg.SearchKey, Valid: true}, PathHash: arg.RootHash, Reasoning: arg.Reasoning,
+		}
+		if arg.ParentID.Valid {
+			insert.PathHash = nil
+			if p.hash != nil {
+				hash := p.hash.ChildOf([sha256.Size]byte(arg.Form))
+				insert.PathHash = hash[:]
+			}
+		}
+		touch := db.TouchConversationParams{ID: arg.ConversationID, UpdatedAt: arg.CreatedAt, AddedMessages: 1, AddedChanges: 1}
+		change := db.InsertChangeParams{
+			ConversationID: arg.ConversationID, Sequence: c.ChangeCount + 1, TenantID: arg.TenantID, Kind: string(MessagesAppended),
+			MessageID: arg.ID, ParentID: arg.ParentID, HeadID: c.HeadID, Messages: 1, At: arg.NotedAt,
+		}
+		if arg.MoveHead && (!arg.CompareHead || c.HeadID == arg.ExpectedHead) {
+			touch.HeadID, change.HeadID = arg.ID, arg.ID
+		}
+		node = db.Node(insert)
+		return db.InsertInTurn(ctx, tx, insert, touch, change)
+	})
+	return node, err
+}
+
+// insertInSteps does what InsertConversation does, in statements that a distributed
+// database needn't plan, and in the store's transaction.
+func (s *Store) insertInSteps(ctx context.Context, arg db.InsertConversationParams) (row db.Conversation, err error) {
+	row, err = s.q.AddConversation(ctx, db.AddConversationParams{
+		ConversationID: arg.ID, TenantID: arg.TenantID, Title: arg.Title, Metadata: arg.Metadata, Settings: arg.Settings,
+		CreatedAt: arg.CreatedAt, UpdatedAt: arg.UpdatedAt, SourceConversationID: arg.SourceConversationID,
+		SourceMessageID: arg.SourceMessageID, SourceRequest: arg.SourceRequest, FirstChange: arg.FirstChange,
+	})
+	if err != nil || !arg.NotedAt.Valid {
+		return row, err
+	}
+	return row, s.q.InsertChange(ctx, db.InsertChangeParams{
+		ConversationID: arg.ID, Sequence: arg.FirstChange, TenantID: arg.TenantID, Kind: string(ConversationCreated), At: arg.NotedAt.Time,
+	})
+}
+
+// placeFor gives the place under which a message is to be stored. It doesn't fit
+// where its id is taken, or its parent is no message.
+func placeFor(arg db.AppendMessageParams, rows []db.GetPlacesRow) (p place, fits bool) {
+	p, fits = root, !arg.ParentID.Valid
+	for _, row := range rows {
+		switch {
+		case row.ID == arg.ID:
+			return p, false
+		case row.Kind == string(KindMessage):
+			p, fits = placeOf(db.Node{ID: row.ID, Depth: row.Depth, PathTokens: row.PathTokens, PrefixID: row.PrefixID, PathHash: row.PathHash}), true
+		}
+	}
+	return p, fits
+}

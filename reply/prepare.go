@@ -66,7 +66,7 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		return nil, err
 	}
 	if len(req.Messages) > 0 {
-		if a.request.Messages, err = s.store.Checked(req.Messages); err != nil {
+		if a.request.Messages, err = s.store.Checked(ctx, req.Messages); err != nil {
 			return nil, inMessage(err, "", len(req.Messages))
 		}
 	} else if a.head == uuid.Nil {

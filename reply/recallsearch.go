@@ -126,7 +126,7 @@ func recallQuestion(arguments string) (q recall.Question, wrong string) {
 // are left out: what they hold is found itself.
 func passages(hits []recall.Hit, limit int) (all []passage) {
 	for _, h := range hits {
-		if IsStep(h.Message) || len(all) == limit {
+		if hidden(h.Message) || len(all) == limit {
 			continue
 		}
 		var p passage
@@ -142,9 +142,16 @@ func passages(hits []recall.Hit, limit int) (all []passage) {
 	return all
 }
 
+// hidden are messages that a search doesn't quote: earlier searches, and what the
+// operator told the model, which it reads in any case. What is quoted becomes a
+// message, which a link may show to others.
+func hidden(m tree.Message) bool {
+	return IsStep(m) || m.Role == tree.RoleSystem || m.Role == tree.RoleDeveloper
+}
+
 func (p *passage) add(messages []tree.Message, found bool) {
 	for _, m := range messages {
-		if IsStep(m) {
+		if hidden(m) {
 			continue
 		}
 		p.Messages = append(p.Messages, passageLine{

@@ -167,7 +167,9 @@ type Server struct {
 	metrics   *telemetry.Requests
 	buckets   *buckets[uuid.UUID]  // of keys
 	strangers *buckets[netip.Addr] // of addresses that send no good key
-	reads     *gate                // of trees and exports
+	guesses   *buckets[netip.Addr] // of addresses that try links that open nothing
+	opened    openedLinks
+	reads     *gate // of trees and exports
 	imports   *gate
 	searches  *gate
 	streams   *quota // of replies
@@ -214,7 +216,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s := &Server{
 		readiness: readiness{turn: make(chan struct{}, 1), now: time.Now},
 		cfg:       cfg, log: cfg.Logger, metrics: m, router: newRouter(), nowhere: make(map[*Surface]*route),
-		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota("replies", cfg.MaxStreams), watches: newQuota("events", cfg.MaxStreams),
+		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), guesses: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota("replies", cfg.MaxStreams), watches: newQuota("events", cfg.MaxStreams),
 		reads: newGate("trees and exports", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
 		searches: newGate("searches", cfg.MaxSearches),
 	}

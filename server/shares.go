@@ -1,8 +1,10 @@
 package server
 
 import (
+	"crypto/sha256"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/coppice-chat/coppice/fault"
@@ -77,30 +79,57 @@ func revokeShare(r *Request) (Answer, error) {
 }
 
 // getShared answers whoever has the link. An address that tries links that open
-// nothing is refused as one that tries keys. A link that opens something has a
-// bucket of its own, as a key has.
+// nothing is refused without a query, but for links that opened lately: behind one
+// proxy, strangers must not close the links of others. A link that opens something
+// has a bucket of its own, as a key has.
 func getShared(r *Request) (Answer, error) {
-	address := addressOf(r.RemoteAddr)
-	if wait := r.server.strangers.wait(address); wait > 0 {
+	s, token, address := r.server, r.Value("token"), addressOf(r.RemoteAddr)
+	if wait := s.guesses.wait(address); wait > 0 && !s.opened.has(token) {
 		r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
-		return nil, problemf(CodeRateLimited, "", "Too many requests without a good key or link came from this address. Wait %d s.", wait)
+		return nil, problemf(CodeRateLimited, "", "Too many requests for links that open nothing came from this address. Wait %d s.", wait)
 	}
 	p, err := r.paging()
 	if err != nil {
 		return nil, err
 	}
-	shared, err := r.Store().Shared(r.Context(), r.Value("token"), p)
+	link, err := r.Store().OpenLink(r.Context(), token)
 	if err != nil {
 		if errors.Is(err, fault.NotFound) {
-			r.server.strangers.charge(address)
+			s.guesses.charge(address)
 		}
 		return nil, err
 	}
+	s.opened.add(token)
 	h := r.answer.Header()
-	if err := r.server.buckets.take(shared.ShareID, h); err != nil {
+	if err := s.buckets.take(link.ID(), h); err != nil {
+		return nil, err
+	}
+	shared, err := link.Read(r.Context(), p)
+	if err != nil {
 		return nil, err
 	}
 	h.Set("X-Robots-Tag", "noindex, nofollow, noarchive")
 	h.Set("Referrer-Policy", "no-referrer")
 	return answerWith(shared)
+}
+
+// openedLinks are the links that opened lately, by the digests of their tokens.
+type openedLinks struct {
+	mu       sync.Mutex
+	byDigest map[[sha256.Size]byte]bool
+}
+
+func (l *openedLinks) has(token string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byDigest[sha256.Sum256([]byte(token))]
+}
+
+func (l *openedLinks) add(token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byDigest == nil || len(l.byDigest) >= maxBuckets {
+		l.byDigest = map[[sha256.Size]byte]bool{}
+	}
+	l.byDigest[sha256.Sum256([]byte(token))] = true
 }

@@ -71,7 +71,7 @@ func TestContextOfWhatComesNext(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(rt, "next") {
 			next = append(next, say(100+i))
 		}
-		if next, err = store.Checked(next); err != nil {
+		if next, err = store.Checked(t.Context(), next); err != nil {
 			rt.Fatal(err)
 		}
 		got, err := b.Context(t.Context(), w, next)

@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,6 +124,27 @@ func TestAttachmentsCost(t *testing.T) {
 		t.Errorf("a text of %d tokens costs %d", tokens.O200k().Count(text), m.Tokens-bare)
 	}
 }
+
+// A message that is checked before it is stored, for the context of a reply, costs
+// what it will cost when it is stored.
+func TestCheckedCountsAttachments(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	conversation := start(t, s)
+	body := naming("What does it say?", upload(t, s, "notes.txt", []byte(strings.Repeat("Hazel and ash. ", 2000))))
+	checked, err := s.Checked(t.Context(), []tree.NewMessage{{Body: body}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := say(t, s, conversation, uuid.Nil, body); checked[0].Tokens() != m.Tokens || m.Tokens < 6000 {
+		t.Errorf("it costs %d tokens, and cost %d when it was checked", m.Tokens, checked[0].Tokens())
+	}
+	missing := naming("And this?", tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "b.txt"})
+	if _, err := s.Checked(t.Context(), []tree.NewMessage{{Body: missing}}); !errors.Is(err, fault.NotFound) {
+		t.Errorf("what isn't there: %v", err)
+	}
+}
+
 
 // TestAttachmentsOfOtherTenants holds that another tenant's attachment is one that
 // isn't there, for every call.

@@ -2,7 +2,8 @@ package tree
 
 import (
 	"context"
-	"crypto/hmac"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -154,7 +155,6 @@ func readShareToken(token string) (conversationID, id uuid.UUID, secret []byte, 
 
 // Shared is what a link shows, a page of it.
 type Shared struct {
-	ShareID   uuid.UUID // not shown
 	Title     string
 	CreatedAt time.Time // of the link
 	ExpiresAt time.Time // zero: never
@@ -175,35 +175,52 @@ type SharedMessage struct {
 	CreatedAt time.Time
 }
 
-// Shared reads what a link shows: the messages of its branch, the newest page
-// first, as Transcript pages them, without those of the system and the
-// developer. Only the first page has the summary. Any token that opens nothing gives
-// the same fault.NotFound.
-func (s *Store) Shared(ctx context.Context, token string, p Paging) (shared Shared, err error) {
-	defer db.Wrap(&err, "tree.Shared")
+// A Link is a share that somebody opened.
+type Link struct {
+	store  *Store // of the share's tenant
+	share  Share
+	title  string
+	secret []byte
+}
+
+// ID returns the id of the share.
+func (l *Link) ID() uuid.UUID { return l.share.ID }
+
+// OpenLink finds what a token opens, by one row. Any token that opens nothing
+// gives the same fault.NotFound.
+func (s *Store) OpenLink(ctx context.Context, token string) (_ *Link, err error) {
+	defer db.Wrap(&err, "tree.OpenLink")
 	conversationID, id, secret, ok := readShareToken(token)
 	if !ok {
-		return shared, errSharedNotFound
+		return nil, errSharedNotFound
 	}
 	row, err := s.q.GetShare(ctx, db.GetShareParams{ConversationID: toUUID(conversationID), ID: toUUID(id)})
 	if err != nil {
-		return shared, orMissing(err, errSharedNotFound)
+		return nil, orMissing(err, errSharedNotFound)
 	}
 	share := fromShare(row.Share)
 	hash := sha256.Sum256(secret)
 	if subtle.ConstantTimeCompare(hash[:], row.Share.SecretHash) != 1 || !share.ExpiresAt.IsZero() && !share.ExpiresAt.After(time.Now()) {
-		return shared, errSharedNotFound
+		return nil, errSharedNotFound
 	}
-	if p.Cursor, err = openShareCursor(p.Cursor, secret); err != nil {
+	return &Link{s.ForTenant(row.TenantID), share, row.Title, secret}, nil
+}
+
+// Read reads what the link shows: the messages of its branch, the newest page
+// first, as Transcript pages them, without those of the system and the
+// developer. Only the first page has the summary.
+func (l *Link) Read(ctx context.Context, p Paging) (shared Shared, err error) {
+	defer db.Wrap(&err, "tree.Link.Read")
+	s, share := l.store, l.share
+	if p.Cursor, err = openShareCursor(p.Cursor, l.secret); err != nil {
 		return shared, err
 	}
-	s = s.ForTenant(row.TenantID)
-	page, err := s.Transcript(ctx, conversationID, share.HeadID, p)
+	page, err := s.Transcript(ctx, share.ConversationID, share.HeadID, p)
 	if err != nil {
 		return shared, orGone(err)
 	}
-	shared = Shared{ShareID: share.ID, Title: row.Title, CreatedAt: share.CreatedAt, ExpiresAt: share.ExpiresAt}
-	shared.Messages.Next = sealShareCursor(page.Next, secret)
+	shared = Shared{Title: l.title, CreatedAt: share.CreatedAt, ExpiresAt: share.ExpiresAt}
+	shared.Messages.Next = sealShareCursor(page.Next, l.secret)
 	for _, m := range page.Data {
 		if m.Role == RoleSystem || m.Role == RoleDeveloper {
 			continue
@@ -253,34 +270,39 @@ func sharedBody(body json.RawMessage) json.RawMessage {
 	return chat.AppendObject(nil, kept)
 }
 
-// A cursor names a message. The MAC keeps the reader of a link from naming one of
-// another branch.
-const shareMACBytes = 16
-
+// A cursor names a message. It is sealed, so that a reader of a link neither
+// learns its id nor names a message of another branch.
 func sealShareCursor(cursor string, secret []byte) string {
 	if cursor == "" {
 		return ""
 	}
-	return cursor + base64.RawURLEncoding.EncodeToString(shareMAC(cursor, secret))
+	return base64.RawURLEncoding.EncodeToString(shareSeal(secret).Seal(nil, nil, []byte(cursor), nil))
 }
 
 func openShareCursor(sealed string, secret []byte) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
-	at := len(sealed) - base64.RawURLEncoding.EncodedLen(shareMACBytes)
-	if at < 0 {
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
 		return "", errCursor
 	}
-	mac, err := base64.RawURLEncoding.DecodeString(sealed[at:])
-	if err != nil || !hmac.Equal(mac, shareMAC(sealed[:at], secret)) {
+	cursor, err := shareSeal(secret).Open(nil, nil, raw, nil)
+	if err != nil {
 		return "", errCursor
 	}
-	return sealed[:at], nil
+	return string(cursor), nil
 }
 
-func shareMAC(cursor string, secret []byte) []byte {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte("coppice share cursor\x00" + cursor))
-	return mac.Sum(nil)[:shareMACBytes]
+func shareSeal(secret []byte) cipher.AEAD {
+	key := sha256.Sum256(append([]byte("coppice share cursor"), secret...))
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // which a key of 32 bytes doesn't cause
+	}
+	seal, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // nor a block of AES
+	}
+	return seal
 }

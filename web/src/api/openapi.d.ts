@@ -1640,11 +1640,8 @@ export interface components {
             model?: string;
         };
         NewShare: {
-            /**
-             * @description Show the summary that applies at the head, too.
-             * @default false
-             */
-            summaries: boolean;
+            /** @description Show the summary that applies at the head, too. False unless asked for. */
+            summaries?: boolean;
             /**
              * Format: date-time
              * @description When the link ends. Without it the link lasts until it is revoked.

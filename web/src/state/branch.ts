@@ -259,12 +259,17 @@ async function fetchPage(p: Path, end: string) {
   }
 }
 
-/** grow adds messages that were just stored below the head, and goes along. */
-export function grow(...stored: Message[]) {
+/** know takes in messages that were just stored, and stays on the branch. */
+export function know(...stored: Message[]) {
   stored.forEach(m => {
     messages.add(m)
     tree.grow(m)
   })
+}
+
+/** grow adds messages that were just stored below the head, and goes along. */
+export function grow(...stored: Message[]) {
+  know(...stored)
   const p = path.peek()
   const last = stored.at(-1)!
   if (p?.conversation !== last.conversation_id || headOf(p) !== stored[0]!.parent_id) return

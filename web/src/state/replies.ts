@@ -10,8 +10,10 @@ import type { Message, ToolCall } from '../api/types'
 import { uuidv7 } from '../api/uuid'
 import * as branch from './branch'
 import { draft } from './drafts'
+import * as messages from './messages'
 import { textOf } from '../text/content'
 import { chosen } from './models'
+import * as tree from './tree'
 
 /** What a reply is doing; failed is an end, in which it stays until it is dismissed. */
 export type State = 'sending' | 'waiting' | 'thinking' | 'streaming' | 'reconnecting' | 'stopping' | 'failed'
@@ -57,17 +59,23 @@ export class Live {
 /** live are the replies on their way, the newest last. */
 export const live = signal<Live[]>([])
 
-/** at gives the reply to show under a head. */
-export const at = (conversation: string, head: string | null): Live | undefined =>
-  live.value.findLast(l => l.conversation === conversation && l.parent === head)
+/** at gives the reply to show under a head: the reader's own before others'. */
+export const at = (conversation: string, head: string | null): Live | undefined => {
+  const here = live.value.filter(l => l.conversation === conversation && l.parent === head)
+  return here.findLast(l => !l.joined) ?? here.at(-1)
+}
 
 /** begin sends a message, or asks for an answer to what is there, and follows the reply. The chosen model answers where none is named. */
 export function begin(ask: Omit<api.Ask, 'id'>) {
   void follow(new Live({ model: chosen.peek()?.name, ...ask, id: uuidv7() }))
 }
 
+/** over are replies whose end the page has seen: word that they run may come later than that. */
+const over = new Set<string>()
+
 /** join follows a reply that runs already, which another tab or program asked for. */
 export function join(conversation: string, id: string, parent: string) {
+  if (over.has(id) || messages.has(id) || tree.forest.peek()?.byId.has(id)) return
   if (live.peek().some(l => l.ask.id === id)) return
   const l = new Live({ id, conversation, head: parent })
   l.began = l.joined = true
@@ -150,7 +158,7 @@ function take(l: Live, event: ReplyEvent): boolean {
       return false
     case 'reply.message':
       batch(() => {
-        branch.grow(event.data.message)
+        (shows(l) ? branch.grow : branch.know)(event.data.message)
         l.parent = event.data.message.id
         live.value = [...live.value]
       })
@@ -214,16 +222,27 @@ function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
 
 /** finish shows what is stored in place of what came; null where nothing is. */
 function finish(l: Live, message: Message | null) {
-  forget(l)
+  const shown = shows(l)
+  end(l)
   unwritten.delete(l)
   batch(() => {
     dismiss(l)
-    if (message) branch.grow(message)
+    if (message) (shown ? branch.grow : branch.know)(message)
   })
 }
 
-function fail(l: Live, error: Error) {
+/** shows tells whether the page goes along with a reply: with another's only where the reader has none of their own. */
+const shows = (l: Live) => !l.joined || untracked(() => at(l.conversation, l.parent)) === l
+
+/** end notes that a reply is over. */
+function end(l: Live) {
+  if (over.size >= 1000) over.clear()
+  over.add(l.ask.id)
   forget(l)
+}
+
+function fail(l: Live, error: Error) {
+  end(l)
   l.problem.value = error
   l.state.value = 'failed'
   live.value = [...live.value]

@@ -44,7 +44,7 @@ func TestAttachmentReachesTheModel(t *testing.T) {
 	a.must(200, nil, request{method: "POST", path: "/v1/attachments", body: picture, header: octets})
 	a.must(201, &notes, request{method: "POST", path: "/v1/attachments?name=notes.md", body: "# Hazel & ash", header: octets})
 	content := fmt.Sprintf(`[{"type":"text","text":"Which tree?"},%s,%s]`, tree.Part, notes.Part)
-	a.must(200, nil, request{method: "POST", path: fill(replyPathOf), body: `{"message":{"role":"user","content":` + content + `}}`})
+	a.must(200, nil, request{method: "POST", path: fill(replyPathOf), body: `{"stream":true,"message":{"role":"user","content":` + content + `}}`})
 	data := "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte(picture))
 	all := fake.Requests()
 	sent := string(all[len(all)-1].Body)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,7 +120,7 @@ func (v visit) request(r specRoute, w whose, secret string) request {
 	}
 	out := request{method: r.method, header: map[string]string{}, path: strings.NewReplacer(
 		"{conversation_id}", named(w.conversation).String(), "{message_id}", named(w.messages+"."+message).String(),
-		"{summary_id}", named(w.messages+".summary").String(), "{share_id}", named(w.messages+".share").String(), "{token}", "cps_none", "{head_id}", replace(head),
+		"{summary_id}", named(w.messages+".summary").String(), "{share_id}", named(w.messages+".share").String(), "{token}", "cps_"+base64.RawURLEncoding.EncodeToString(make([]byte, 48)), "{head_id}", replace(head),
 		"{hash}", fmt.Sprintf("%x", sha256.Sum256(plantedFile(w.conversation))),
 	).Replace(r.path)}
 	if v.query != "" {

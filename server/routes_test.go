@@ -278,8 +278,8 @@ func TestHeadIsAnsweredWhereGetIs(t *testing.T) {
 	a := newAPI(t)
 	plant(t, a.store, "c")
 	for _, s := range reads {
-		get := a.must(s.status, nil, request{method: http.MethodGet, path: fill(s.path)})
-		head := a.must(s.status, nil, request{method: http.MethodHead, path: fill(s.path)})
+		get := a.must(s.status, nil, request{method: http.MethodGet, path: fill(s.path), header: s.header})
+		head := a.must(s.status, nil, request{method: http.MethodHead, path: fill(s.path), header: s.header})
 		if len(head.body) != 0 || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
 			t.Errorf("HEAD %s: %d bytes of %q, want none of %q", s.path, len(head.body), head.Header.Get("Content-Type"), get.Header.Get("Content-Type"))
 		}

@@ -91,10 +91,10 @@ func (s *Service) findElsewhere(ctx context.Context, conversationID, messageID u
 		switch {
 		case told && state.State == tree.StateEnded: // whatever a server saves that wakes later
 			return endedReply(state, endFrom(state.Metadata)), nil
-		case saved:
+		case saved && (told || looks > 1): // a program of an older version tells no state
 			return s.follow(c, state), nil
 		}
-		// Its answer may have been stored since it was looked for.
+		// Its answer may have been stored since it was looked for, or between the two looks.
 		switch m, err := s.store.Message(ctx, conversationID, messageID); {
 		case err == nil && m.Role == tree.RoleAssistant:
 			return storedReply(m), nil
@@ -102,7 +102,7 @@ func (s *Service) findElsewhere(ctx context.Context, conversationID, messageID u
 			return nil, err
 		case told && looks > 1:
 			return endedReply(state, End{Status: StatusFailed, FinishReason: FinishInterrupted, Err: errInterrupted}), nil
-		case !told && !s.young(messageID):
+		case !told && !saved && !s.young(messageID):
 			return nil, errReplyNotFound
 		}
 		select {

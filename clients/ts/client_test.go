@@ -108,7 +108,7 @@ func install(t *testing.T) (folder string) {
 // pack installs what a package is built with, and packs it.
 func pack(t *testing.T, folder, into string) {
 	t.Helper()
-	command(t, folder, nil, "npm", "ci", "--no-audit", "--no-fund", "--loglevel=error")
+	command(t, folder, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	command(t, folder, nil, "npm", "pack", "--loglevel=error", "--pack-destination", into)
 }
 

@@ -267,6 +267,16 @@ export class Coppice {
     return this.http.call('POST', '/v1/imports', { body: file, query: query ?? {}, headers, repeatable: !(file instanceof ReadableStream), waits: true, ...options })
   }
 
+  /** createAttachment stores a picture or a file. The answer's `part` goes into the content of a message. */
+  createAttachment(file: BodyInit, query?: Query<'createAttachment'>, options?: CallOptions): Promise<Answered<'createAttachment'>> {
+    const headers = { 'Content-Type': 'application/octet-stream' }
+    return this.http.call('POST', '/v1/attachments', { body: file, query: query ?? {}, headers, repeatable: !(file instanceof ReadableStream), waits: true, ...options })
+  }
+
+  async getAttachment(hash: string, options?: CallOptions): Promise<Blob> {
+    return (await this.http.send('GET', `/v1/attachments/${encodeURIComponent(hash)}`, { ...options })).blob()
+  }
+
   getHealth(options?: CallOptions): Promise<Answered<'getHealth'>> {
     return this.get('/healthz', undefined, options)
   }

@@ -205,8 +205,11 @@ func TestHeadOf(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	u1, a1 := s.message("u1").mark, s.message("a1").mark
+	named := naming{folded: []mark{u1, a1}}.String()
+	summary := "<coppice-summary>\n" + named
 	for text, want := range map[string]mark{
-		s.text["u1"]: u1, "nothing": noMark, naming{folded: []mark{u1, a1}}.String() + s.text["u1"]: a1, s.text["u1"] + naming{folded: []mark{a1}}.String(): u1,
+		s.text["u1"]: u1, "nothing": noMark, summary + s.text["u1"]: a1, s.text["u1"] + summary: u1,
+		"<coppice-summary>\nAn extract: " + named: noMark, // which quotes a summary
 	} {
 		if got := headOf(text); got != want {
 			t.Errorf("the head of %q is %v, want %v", text, got, want)

@@ -145,7 +145,6 @@ func TestCheckedCountsAttachments(t *testing.T) {
 	}
 }
 
-
 // TestAttachmentsOfOtherTenants holds that another tenant's attachment is one that
 // isn't there, for every call.
 func TestAttachmentsOfOtherTenants(t *testing.T) {

@@ -57,6 +57,16 @@ function under(part: Part, name: string): Part {
   return name ? { ...part, file: { ...part.file, filename: name } } : part
 }
 
+/** taken are the files of messages that were sent, by their hashes. */
+const taken = new Map<string, Waiting>()
+
+/** giveBack has the files of a message wait again that was not sent. */
+export function giveBack(content: string | Part[]) {
+  if (typeof content === 'string') return
+  const back = content.map(part => taken.get(named(part)?.hash ?? '')).filter(w => w !== undefined)
+  waiting.value = [...back.map(w => ({ ...w, key: ++keys })), ...waiting.peek()]
+}
+
 /** take gives the content of the next message with its files, and leaves none waiting. It gives null while one is on its way. */
 export function take(text: string): string | Part[] | null {
   const all = waiting.peek()
@@ -65,7 +75,10 @@ export function take(text: string): string | Part[] | null {
     return null
   }
   if (all.length === 0) return text
-  for (const w of all) drop(w.key)
+  for (const w of all) {
+    drop(w.key)
+    taken.set(w.stored!.hash, { ...w, preview: null }) // whose pixels are let go
+  }
   return [...(text.trim() ? [{ type: 'text', text }] : []), ...all.map(w => under(w.stored!.part as unknown as Part, w.name))]
 }
 

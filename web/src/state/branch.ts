@@ -70,8 +70,8 @@ export async function settled() {
 
 async function arrive(id: string | null, head: string | null) {
   const same = id !== null && path.peek()?.conversation === id
-  if (same && head === headOf(path.peek())) return
   arriving.abort()
+  if (same && head === headOf(path.peek())) return
   const { signal } = (arriving = new AbortController())
   if (id === null) return clear()
   try {

@@ -4,6 +4,7 @@
 // the message that it sends, so asking again never doubles anything.
 import { batch, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
+import { giveBack } from '../attachments/store'
 import { Problem, reachable, Unreachable } from '../api/http'
 import { read, type ReplyEvent, type ToolCallDelta } from '../api/replyevents'
 import type { Message, ToolCall } from '../api/types'
@@ -97,7 +98,10 @@ export function dismiss(l: Live) {
 /** discard drops a reply that failed, and goes back to what was there before. */
 export function discard(l: Live) {
   dismiss(l)
-  if (l.sent) draft.value ||= textOf(l.sent.content)
+  if (l.sent) {
+    draft.value ||= textOf(l.sent.content)
+    giveBack(l.sent.content)
+  }
   const head = branch.headOf(branch.path.peek())
   if (l.conversation !== branch.path.peek()?.conversation || head !== l.parent) return
   const back = head === null ? branch.reopen(l.conversation) : branch.toNewest(head, 'keep')

@@ -9,7 +9,8 @@ import { build, type Forest, plant } from './forest'
 /** forest is the skeleton; a new object whenever it changed. */
 export const forest = signal<Forest | null>(null)
 
-let under: { conversation: string; promise: Promise<Forest>; abort: AbortController } | null = null
+// Of what is being read, grown are messages that were stored meanwhile, which it may lack.
+let under: { conversation: string; promise: Promise<Forest>; abort: AbortController; grown: Message[] } | null = null
 
 /** load gives the conversation's skeleton, and reads it unless it is there or on its way. */
 export function load(conversation: string): Promise<Forest> {
@@ -23,8 +24,10 @@ export function load(conversation: string): Promise<Forest> {
 export function reload(conversation: string): Promise<Forest> {
   under?.abort.abort()
   const abort = new AbortController()
+  const grown: Message[] = []
   const promise = getTree(conversation, abort.signal).then(tree => {
     const built = build(conversation, tree.data)
+    for (const m of grown) plant(built, m.id, m.parent_id, m.role, m.tokens)
     if (under?.abort === abort) {
       under = null
       forest.value = built
@@ -34,7 +37,7 @@ export function reload(conversation: string): Promise<Forest> {
   promise.catch(() => {
     if (under?.abort === abort) under = null
   })
-  under = { conversation, promise, abort }
+  under = { conversation, promise, abort, grown }
   return promise
 }
 
@@ -47,6 +50,7 @@ export function leave() {
 
 /** grow puts a message that was just stored into the skeleton. */
 export function grow(m: Message) {
+  if (under?.conversation === m.conversation_id) under.grown.push(m)
   const f = forest.peek()
   if (f?.conversation !== m.conversation_id || f.byId.has(m.id)) return
   plant(f, m.id, m.parent_id, m.role, m.tokens)

@@ -1,6 +1,6 @@
 // Where the next message is written.
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { take, waiting } from '../attachments/store'
+import { giveBack, take, waiting } from '../attachments/store'
 import { onPaste, PickButton, Tray } from '../attachments/Tray'
 import * as actions from '../state/actions'
 import { conversation, headOf, path, problem, toNewest } from '../state/branch'
@@ -41,6 +41,7 @@ export function Composer() {
     draft.value = ''
     actions.send(text, content).catch((error: unknown) => {
       draft.value ||= text
+      giveBack(content)
       failed('The message was not sent')(error)
     })
   }
@@ -95,6 +96,7 @@ function ask(text: string) {
         await actions.send(text, content)
       } catch (error) {
         draft.value ||= text
+        giveBack(content)
         throw error
       }
     },

@@ -36,7 +36,7 @@ export function Shared({ token }: { token: string }) {
       <header>
         <h1 dir="auto">{page.title || 'Untitled'}</h1>
         <p class="hint" title={whenFully(page.created_at)}>
-          One branch of a conversation, as it stood when it was shared {when(page.created_at)}.
+          One branch of a conversation, up to the message that it ended in when it was shared {when(page.created_at)}.
           {page.expires_at && ` The link ends ${whenFully(page.expires_at)}.`}
         </p>
       </header>
@@ -68,7 +68,7 @@ function Row({ message: m }: { message: SharedMessage }) {
         {m.role === 'tool' && <details class="rest"><summary>What the tool gave</summary><Plain text={text} /></details>}
         {m.role === 'assistant' && text && <Markdown text={text} />}
         {m.role === 'user' && text && <Typed text={text} />}
-        {files.length > 0 && <ul class="attachments">{files.map(a => <li key={a.name}>{a.image ? <img src={a.image} alt={a.name} /> : a.name}</li>)}</ul>}
+        {files.length > 0 && <ul class="attachments">{files.map((a, i) => <li key={i}>{a.image ? <img src={a.image} alt={a.name} /> : a.name}</li>)}</ul>}
         <ToolCalls calls={m.tool_calls ?? []} />
       </div>
     </article>

@@ -256,6 +256,11 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	if signals := db.NewSignals(pool, "coppice_changes"); signals != nil {
 		changes.Signals = signals
 	}
+	changes.Before = func(ctx context.Context, tenantID string, conversationID uuid.UUID) {
+		if c.replica != nil { // opened below
+			c.replica.Wrote(ctx, tenantID, conversationID)
+		}
+	}
 	c.changes = watch.New(changes)
 	changed := tree.WithChangeHook(c.changes.Changed)
 	if c.contexts, err = summarize.New(tree.New(pool, changed), cfg.Contexts); err != nil {

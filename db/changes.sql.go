@@ -226,6 +226,44 @@ func (q *Queries) ListRunningReplies(ctx context.Context, arg ListRunningReplies
 	return items, nil
 }
 
+const listTenantChanged = `-- name: ListTenantChanged :many
+select conversation_id, max(sequence)::bigint as sequence
+from changes
+where tenant_id = $1 and at >= $2
+group by conversation_id
+`
+
+type ListTenantChangedParams struct {
+	TenantID string
+	Since    time.Time
+}
+
+type ListTenantChangedRow struct {
+	ConversationID pgtype.UUID
+	Sequence       int64
+}
+
+// The same of one tenant, for its reader: no row of another tenant is read.
+func (q *Queries) ListTenantChanged(ctx context.Context, arg ListTenantChangedParams) ([]ListTenantChangedRow, error) {
+	rows, err := q.db.Query(ctx, listTenantChanged, arg.TenantID, arg.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTenantChangedRow
+	for rows.Next() {
+		var i ListTenantChangedRow
+		if err := rows.Scan(&i.ConversationID, &i.Sequence); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listTenantChanges = `-- name: ListTenantChanges :many
 select conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at from changes
 where tenant_id = $1 and at >= $2

@@ -49,6 +49,13 @@ from changes
 where at >= @since and (tenant_id = any (@tenant_ids::text[]) or conversation_id = any (@conversation_ids::uuid[]))
 group by conversation_id;
 
+-- name: ListTenantChanged :many
+-- The same of one tenant, for its reader: no row of another tenant is read.
+select conversation_id, max(sequence)::bigint as sequence
+from changes
+where tenant_id = @tenant_id and at >= @since
+group by conversation_id;
+
 -- name: ForgetChanges :exec
 -- Of all tenants. No index is kept for it: the table holds an hour's changes.
 delete from changes where at < @before;

@@ -34,14 +34,44 @@ func getContext(r *Request) (Answer, error) {
 		}
 	}
 	c, err := r.Contexts().Context(r.Context(), id, head, w)
-	if err == nil && !names {
-		c.Messages, err = r.Contexts().WithAttachments(r.Context(), c.Messages)
+	if err == nil && !names && summarize.NamesAttachments(c.Messages) { // which may be many bytes
+		return r.contextWithAttachments(c)
 	}
 	if err != nil {
 		return nil, err
 	}
+	return answerContext(c), nil
+}
+
+func answerContext(c summarize.Context) answer {
 	buffer := buffers.Get().(*[]byte)
-	return answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}, nil
+	return answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}
+}
+
+// contextWithAttachments takes a turn among reads, as a tree does, until the answer
+// is written: it may have 43 MB.
+func (r *Request) contextWithAttachments(c summarize.Context) (Answer, error) {
+	leave, err := r.server.reads.enter(r.Context(), r.tenant, r.server.cfg.RequestTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if c.Messages, err = r.Contexts().WithAttachments(r.Context(), c.Messages); err != nil {
+		leave()
+		return nil, err
+	}
+	return leavingAnswer{answerContext(c), leave}, nil
+}
+
+// A leavingAnswer ends its request's turn once it is written.
+type leavingAnswer struct {
+	answer
+	leave func()
+}
+
+// Write writes the answer, and ends the turn.
+func (a leavingAnswer) Write(w http.ResponseWriter) error {
+	defer a.leave()
+	return a.answer.Write(w)
 }
 
 // window reads what the query says of the window. Its size in tokens wins

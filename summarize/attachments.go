@@ -29,7 +29,7 @@ func (s *Service) WithAttachments(ctx context.Context, messages []json.RawMessag
 	parsed := make(map[int]*chat.Message)
 	var hashes [][sha256.Size]byte
 	for i, body := range messages {
-		if !bytes.Contains(body, []byte("coppice:attachment")) && !bytes.Contains(body, []byte(`\u`)) {
+		if !mayName(body) {
 			continue // as almost all, which are not taken apart then
 		}
 		m := chat.Read(body)
@@ -56,6 +56,16 @@ func (s *Service) WithAttachments(ctx context.Context, messages []json.RawMessag
 		}
 	}
 	return messages, nil
+}
+
+// NamesAttachments tells whether messages may name attachments, so that
+// WithAttachments reads their bytes.
+func NamesAttachments(messages []json.RawMessage) bool {
+	return slices.ContainsFunc(messages, mayName)
+}
+
+func mayName(body json.RawMessage) bool {
+	return bytes.Contains(body, []byte("coppice:attachment")) || bytes.Contains(body, []byte(`\u`))
 }
 
 // A resolver puts attachments in the place of their names.

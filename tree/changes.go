@@ -127,6 +127,18 @@ func (s *Store) Changed(ctx context.Context, since time.Time, tenants []string, 
 	return out, err
 }
 
+// TenantChanged returns the newest sequences of the tenant's conversations that
+// changed since a time.
+func (s *Store) TenantChanged(ctx context.Context, since time.Time) (_ map[uuid.UUID]int64, err error) {
+	defer db.Wrap(&err, "tree.TenantChanged(since %s)", since)
+	rows, err := s.q.ListTenantChanged(ctx, db.ListTenantChangedParams{TenantID: s.tenant, Since: since})
+	out := make(map[uuid.UUID]int64, len(rows))
+	for _, row := range rows {
+		out[uuid.UUID(row.ConversationID.Bytes)] = row.Sequence
+	}
+	return out, err
+}
+
 // ForgetChanges deletes the changes of every tenant that are older than
 // KeepChanges.
 func (s *Store) ForgetChanges(ctx context.Context) (err error) {

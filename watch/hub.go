@@ -63,6 +63,10 @@ type Config struct {
 	Signals Signals       // nil where there are none
 	Poll    time.Duration // without signals; 0 is DefaultPoll
 	Logger  *slog.Logger  // nil discards
+
+	// Before is called with what changed before any reader is told, so that the
+	// reader then reads what the change left. nil is none.
+	Before func(ctx context.Context, tenantID string, conversationID uuid.UUID)
 }
 
 // A Hub passes changes on to its Watches. While it has none, it reads nothing.

@@ -148,6 +148,9 @@ func (h *Hub) readOne(ctx context.Context, p place) error {
 		if err != nil || len(changes) == 0 {
 			return err
 		}
+		if h.cfg.Before != nil {
+			h.cfg.Before(ctx, changes[0].TenantID, p.conversation)
+		}
 		h.mu.Lock()
 		if h.told[p.conversation] != last { // another reader was faster
 			h.mu.Unlock()

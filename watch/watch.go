@@ -101,7 +101,7 @@ func (w *Watch) catchUp(ctx context.Context, store *tree.Store, last *int64) ([]
 			}
 		}
 	}
-	seen, err := store.Changed(ctx, w.began.Add(-overlap), []string{w.tenant}, nil)
+	seen, err := store.TenantChanged(ctx, w.began.Add(-overlap))
 	w.seen = seen
 	return nil, err
 }

@@ -115,10 +115,6 @@ type Coppice struct {
 // stream as another's do.
 const offlinePause = 20 * time.Millisecond
 
-// workerPatience is how long running compactions may take to finish when a
-// Coppice is closed. Those that take longer are done again later.
-const workerPatience = 3 * time.Second
-
 // Open opens and migrates the database, and puts the parts together. The Coppice
 // then answers requests. Background jobs wait for Start.
 func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
@@ -355,72 +351,3 @@ func (c *Coppice) Database() *Database { return c.db }
 
 // ServeHTTP answers one request.
 func (c *Coppice) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.ServeHTTP(w, r) }
-
-// Start takes up the jobs and answers that a killed program of the same Address
-// left, and works on background jobs until Close. A second call does nothing.
-func (c *Coppice) Start(ctx context.Context) error {
-	if c.started.Swap(true) {
-		return nil
-	}
-	if err := storeSettings(ctx, c.store, c.settings); err != nil {
-		return err
-	}
-	// It doesn't end with ctx: requests that are still running may queue jobs.
-	ctx, c.stopBackground = context.WithCancel(context.WithoutCancel(ctx))
-	c.background.Go(func() { c.replies.Recover(ctx) })
-	c.background.Go(func() { c.changes.Forget(ctx) })
-	return c.worker.Start(context.WithoutCancel(ctx))
-}
-
-// Close lets running replies end until ctx is done, and stores what the others
-// have so far. Then it stops the background jobs and closes the database. All
-// requests must have ended before, except those that wait for a reply.
-func (c *Coppice) Close(ctx context.Context) error {
-	err := c.closeReplies(ctx)
-	if c.stopBackground != nil {
-		c.stopBackground()
-		c.background.Wait()
-	}
-	c.stopWorker(ctx)
-	c.changes.Close()
-	c.closeDatabase()
-	return err
-}
-
-func (c *Coppice) closeDatabase() {
-	if c.replica != nil {
-		c.replica.Close()
-	}
-	c.db.Close()
-}
-
-// closeReplies closes the replies unless there is nowhere to store them.
-func (c *Coppice) closeReplies(ctx context.Context) error {
-	if c.lost() {
-		return nil
-	}
-	return c.replies.Close(ctx)
-}
-
-// stopWorker stops the worker. Without a database there is nothing to stop: the
-// worker could only try to tell it so, for seconds.
-func (c *Coppice) stopWorker(ctx context.Context) {
-	if c.lost() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerPatience)
-	defer cancel()
-	if err := c.worker.Stop(ctx); err != nil {
-		c.log.Warn("compactions were cut off, and are done again later", "error", err)
-	}
-}
-
-// lost tells whether the private Postgres has ended for good.
-func (c *Coppice) lost() bool {
-	select {
-	case <-c.db.Lost():
-		return true
-	default:
-		return false
-	}
-}

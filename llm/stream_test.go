@@ -257,13 +257,21 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A stream that ended leaves its connection to the next call.
+// A stream that ended leaves its connection to the next call. Here the body ends
+// when the caller has its answer already, so somebody must go on reading it.
 func TestStreamsShareConnections(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	ends := make(chan chan struct{}, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := make(chan struct{})
+		ends <- end
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"All of it."}}]}`+"\n\n"+finish+done)
-		_ = http.NewResponseController(w).Flush() // so that the end of the body comes by itself
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
 	}))
 	defer s.Close()
 	c, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL, Model: "gpt-4o"})
@@ -277,6 +285,7 @@ func TestStreamsShareConnections(t *testing.T) {
 		if _, err := c.Stream(ctx, request(), func(llm.Delta) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
+		close(<-ends)
 		if reused {
 			return
 		}
@@ -297,6 +306,9 @@ func TestCheckedMessages(t *testing.T) {
 	req.Checked = true
 	if _, err := client(t, s).Complete(deadline(t, patience), req); !errors.Is(err, llm.ErrInvalid) {
 		t.Errorf("no object: %v", err)
+	}
+	if n := len(s.Requests()); n != 0 { // a server would refuse them as well
+		t.Errorf("%d requests were sent with messages that are none", n)
 	}
 	req.Messages = request().Messages
 	if _, err := client(t, s).Complete(deadline(t, patience), req); err != nil {

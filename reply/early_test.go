@@ -87,7 +87,13 @@ func TestModelIsCalledWhileTheQuestionIsStored(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		start := f.begin(ctx, Request{ConversationID: id, HeadID: head, Messages: spoken("user", "Of what?")})
-		asked := <-model.asked
+		var asked llm.Request
+		select {
+		case asked = <-model.asked:
+		case <-time.After(time.Minute):
+			close(h.release)
+			t.Fatal("the model is not called while the question is stored")
+		}
 		if n := len(asked.Messages); n != 3 || !strings.Contains(string(asked.Messages[2]), "Of what?") {
 			t.Fatalf("the model was given %d messages, the last %s", n, asked.Messages[n-1])
 		}
@@ -229,6 +235,24 @@ func TestQuestionIsRefusedAfterTheModelWasCalled(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		})
+	}
+}
+
+// A model that heeds no end may answer all the same. What it says isn't stored,
+// though its place on the branch may be free.
+func TestAnswerToARefusedQuestionIsNotStored(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, newGate())
+	id, head := f.conversation(t)
+	req := Request{ConversationID: id, ID: uuid.New(), HeadID: head}
+	r := f.newReply(t.Context(), req)
+	r.abort(fault.New(fault.Conflict, "id_conflict", "", "The id is taken."))
+	res := llm.Response{Message: json.RawMessage(`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}]}`)}
+	if end := f.conclude(t.Context(), r, &assignment{place: place{head: head}, request: req}, res, nil); end.Message != nil {
+		t.Errorf("it ended with %s", end.Message.Body)
+	}
+	if n := f.messages(t); n != 1 {
+		t.Errorf("%d messages, want the question of before alone", n)
 	}
 }
 

@@ -3,6 +3,7 @@ package reply
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -45,6 +46,15 @@ func TestMarks(t *testing.T) {
 			last = m
 		}
 	})
+}
+
+// An event in which no text grows is a step, wherever it stands.
+func TestMarksOfSteps(t *testing.T) {
+	t.Parallel()
+	marks := []mark{{steps: 1}, {content: 5, steps: 1}, {content: 5, steps: 2}, {content: 7, reasoning: 3, steps: 2}}
+	if got := decodeMarks(encodeMarks(marks)); !slices.Equal(got, marks) {
+		t.Errorf("%+v, want %+v", got, marks)
+	}
 }
 
 // What the first event says is saved whole but for the messages, which are on the

@@ -314,7 +314,12 @@ func (l *listener) conversation() uuid.UUID {
 // eventually waits for what happens in the background.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	within(t, 30*time.Second, what, is)
+}
+
+func within(t testing.TB, patience time.Duration, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -97,7 +98,7 @@ func TestSharedCursorsStayOnTheBranch(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	plant(t, a.store, "c")
-	link, other := a.share("thanks", ""), a.share("result", "")
+	link, twin, other := a.share("thanks", ""), a.share("thanks", ""), a.share("result", "")
 	next := func(path string) string {
 		var page struct {
 			Next string `json:"next_cursor"`
@@ -110,8 +111,11 @@ func TestSharedCursorsStayOnTheBranch(t *testing.T) {
 	changed[30] ^= 1
 	for name, cursor := range map[string]string{
 		"another link's": next("/v1/shared/" + other.Token + "?limit=1"),
-		"the owner's":    next("/v1/conversations/" + named("c").String() + "/branches/" + named("c.result").String() + "/transcript?limit=1"),
-		"changed":        string(changed), "cut": own[:20], "short": "x",
+		// Each link seals with its own secret: nobody who has read the source can make a cursor.
+		"another link's of the same branch": next("/v1/shared/" + twin.Token + "?limit=1"),
+
+		"the owner's": next("/v1/conversations/" + named("c").String() + "/branches/" + named("c.result").String() + "/transcript?limit=1"),
+		"changed":     string(changed), "cut": own[:20], "short": "x",
 	} {
 		if res := a.send(request{method: "GET", path: "/v1/shared/" + link.Token + "?cursor=" + cursor}); res.StatusCode != 400 || !strings.Contains(string(res.body), "invalid_cursor") {
 			t.Errorf("%s cursor: %d %s", name, res.StatusCode, res.body)
@@ -139,13 +143,15 @@ func TestLinksThatOpenNothing(t *testing.T) {
 	if len(list.Data) != 3 { // the good one, the expired one and the plant's
 		t.Errorf("%+v", list)
 	}
-	bad := []byte(good.Token)
-	if bad[len(bad)-2]++; bad[len(bad)-2] > 'y' {
-		bad[len(bad)-2] = 'A'
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(good.Token, "cps_"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	raw[len(raw)-1] ^= 1 // of the secret
+	bad := "cps_" + base64.RawURLEncoding.EncodeToString(raw)
 	answers := map[string]bool{}
 	for name, token := range map[string]string{
-		"revoked": revoked.Token, "pruned": pruned.Token, "expired": expired.Token, "guessed": string(bad), "no token": "cps_", "another": "cop_" + good.Token[4:],
+		"revoked": revoked.Token, "pruned": pruned.Token, "expired": expired.Token, "guessed": bad, "no token": "cps_", "another": "cop_" + good.Token[4:],
 	} {
 		res := a.send(request{method: "GET", path: "/v1/shared/" + token})
 		if answers[string(res.body)] = true; res.StatusCode != 404 || !strings.Contains(string(res.body), "shared_not_found") {

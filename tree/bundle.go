@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -369,41 +368,4 @@ func (im *importer) settleHead(ctx context.Context, headID uuid.UUID, createdAt 
 		touch.HeadID = toUUID(headID)
 	}
 	return im.s.q.TouchConversation(ctx, touch)
-}
-
-// Export reads a whole conversation in the order that Import needs: a parent
-// before its children, and a summary after its anchor. Memory doesn't grow with
-// the tree. The sequence holds a connection until it ends.
-func (s *Store) Export(ctx context.Context, conversationID uuid.UUID) (_ Conversation, _ iter.Seq2[BundleNode, error], err error) {
-	defer db.Wrap(&err, "tree.Export(%s)", conversationID)
-	c, err := s.Conversation(ctx, conversationID)
-	if err != nil {
-		return Conversation{}, nil, err
-	}
-	return c, func(yield func(BundleNode, error) bool) {
-		if err := s.export(ctx, conversationID, yield); err != nil {
-			db.Wrap(&err, "tree.Export(%s)", conversationID)
-			yield(BundleNode{}, err)
-		}
-	}, nil
-}
-
-func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func(BundleNode, error) bool) error {
-	for row, err := range db.StreamNodes(ctx, s.h, toUUID(conversationID)) {
-		if err != nil {
-			return err
-		}
-		n := BundleNode{
-			ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Body: row.Body, Reasoning: row.Reasoning.String, Metadata: row.Metadata,
-			Pinned: row.Pinned, CreatedAt: row.CreatedAt.UTC(),
-		}
-		if row.Kind == string(KindSummary) {
-			r := fromSummary(row).Range
-			n.Summary = &r
-		}
-		if !yield(n, nil) {
-			return nil
-		}
-	}
-	return nil
 }

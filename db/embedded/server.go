@@ -159,10 +159,13 @@ func (s *Server) awaitReady(ctx context.Context, p *postmaster) error {
 		}
 		var answer *pgconn.PgError
 		if errors.As(err, &answer) {
-			if answer.Code != "57P03" { // cannot_connect_now: it starts up or recovers
+			switch answer.Code {
+			case "57P03": // cannot_connect_now: it starts up or recovers
+				answered = time.Now()
+			case "57P01", "57P02": // admin_shutdown, crash_shutdown: why the postmaster ended, only p tells
+			default:
 				return err
 			}
-			answered = time.Now()
 		}
 		if time.Since(answered) > connectPatience {
 			return fmt.Errorf("the server does not answer: %w%s", err, p.log.tail())

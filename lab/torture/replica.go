@@ -74,6 +74,10 @@ func (r *run) addReplica(ctx context.Context) (err error) {
 	if err := os.WriteFile(filepath.Join(cluster, "standby.signal"), nil, 0o600); err != nil {
 		return err
 	}
+	if r.postgres.parameters == nil {
+		r.postgres.parameters = map[string]string{}
+	}
+	r.postgres.parameters["wal_keep_size"] = "4GB" // all of a run's: a replica that was down for long finds what it lacks
 	if err := r.postgres.start(ctx); err != nil {
 		return err
 	}

@@ -208,7 +208,8 @@ func (t *try) atEnds(r *server.Request, _ *Request, to target) (traces []trace, 
 				return nil, err
 			}
 		}
-		traces = append(traces, trace{NodeID{c.ID, asked.ID}, first.ParentID == c.HeadID})
+		here := first.ParentID == c.HeadID || m.ID == c.HeadID // before the try, or at what came of it
+		traces = append(traces, trace{NodeID{c.ID, asked.ID}, here})
 	}
 	return traces, err
 }

@@ -127,6 +127,34 @@ func TestRetryOfAFailedResponse(t *testing.T) {
 	}
 }
 
+// TestRetryOfWhatFailedMidway holds that a retry of an answer that broke off, of which
+// the beginning is stored, is answered beside it, on any server.
+func TestRetryOfWhatFailedMidway(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	id, native := a.conversation(`{"items":[` + says("user", "before") + "," + says("assistant", "indeed") + `]}`)
+	a.upstream.Otherwise(llmtest.Answer("ok"))
+	first := a.create(`{"model":"wood","input":"hi"}`)
+	for _, place := range []string{`"previous_response_id":"` + first.ID + `"`, `"conversation":"` + id + `"`} {
+		body := `{"model":"wood","input":"next",` + place + `}`
+		_, messages := a.everything()
+		a.upstream.Script(llmtest.FailMidway("half of an answer"), llmtest.FailMidway("another half of one"))
+		for i, server := range []*api{a, a.again(), a.again()} {
+			server.send("acme", "POST", "/responses", body, retryHeader, fmt.Sprint(i))
+			_, m := a.everything()
+			if want := messages + 2 + i; m != want {
+				t.Errorf("%s: %d messages after try %d, want %d: the question, and an answer of each try", place, m, i, want)
+			}
+		}
+	}
+	if got := a.items(id, "?order=asc").says(); got != "user:before assistant:indeed user:next assistant:ok" {
+		t.Errorf("the items are %s", got)
+	}
+	if n := a.treeSize(native); n != 6 {
+		t.Errorf("%d messages in the conversation", n)
+	}
+}
+
 // TestRetryOfWhatRunsElsewhere holds that a retry joins the answer that another
 // server is still at.
 func TestRetryOfWhatRunsElsewhere(t *testing.T) {

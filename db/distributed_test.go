@@ -47,6 +47,7 @@ var everyShard = map[string]string{
 	"ListOldAttachments":        "lists the attachments of all tenants",
 	"ListOfAllTenants":          "lists the conversations of all tenants",
 	"ListRecognizedAnswers":     "lists a tenant's answers",
+	"ListTags":                  "lists a tenant's tags",
 	"ListTenantChanges":         "lists a tenant's changes",
 	"ListTenantEmbeddings":      "lists a tenant's vectors",
 	"ListTouched":               "lists the conversations of all tenants",

@@ -87,8 +87,12 @@ func TestListsAreInOrder(t *testing.T) {
 			if p.Cursor = page.Next; p.Cursor == "" {
 				break
 			}
-			if _, err := s.Conversations(t.Context(), tree.ConversationFilter{Archived: !f.Archived, Tag: f.Tag, Query: f.Query}, p); !errors.Is(err, fault.Invalid) {
-				rt.Fatalf("the cursor of another list: %v, want fault.Invalid", err)
+			for _, other := range []tree.ConversationFilter{
+				{Archived: !f.Archived, Tag: f.Tag, Query: f.Query}, {Archived: f.Archived, Tag: f.Tag + "x", Query: f.Query}, {Archived: f.Archived, Tag: f.Tag, Query: f.Query + "x"},
+			} {
+				if _, err := s.Conversations(t.Context(), other, p); !errors.Is(err, fault.Invalid) {
+					rt.Fatalf("the cursor of another list: %v, want fault.Invalid", err)
+				}
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -150,11 +154,17 @@ func TestOrderIsChanged(t *testing.T) {
 	if is := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: []string{}}))(t); !is.Pinned || len(is.Tags) > 0 {
 		t.Errorf("without tags it is %+v", is)
 	}
+	no := false
+	for _, u := range []tree.ConversationUpdate{{Archived: &no}, {Pinned: &no}, {Pinned: &no, Archived: &no}} {
+		if is := must(s.UpdateConversation(t.Context(), c.ID, u))(t); u.Archived != nil && is.Archived || u.Pinned != nil && is.Pinned {
+			t.Errorf("after %+v it is %+v", u, is.Order)
+		}
+	}
 	var kinds []tree.ChangeKind
 	for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
 		kinds = append(kinds, change.Kind)
 	}
-	if want := []tree.ChangeKind{tree.ConversationCreated, tree.ConversationUpdated, tree.ConversationUpdated}; !slices.Equal(kinds, want) {
+	if want := append([]tree.ChangeKind{tree.ConversationCreated}, slices.Repeat([]tree.ChangeKind{tree.ConversationUpdated}, 4)...); !slices.Equal(kinds, want) {
 		t.Errorf("told %v, want %v", kinds, want)
 	}
 }

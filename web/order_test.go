@@ -223,32 +223,36 @@ func TestEditAnswer(t *testing.T) {
 // TestPins pins a message, which shows, and takes the pin away from the list of pins.
 func TestPins(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	id, messages := s.conversation("Pins", "One?", "One.")
-	b := newTab(t, s, "/c/"+id.String())
-	b.until(`document.querySelector($1)`, row(messages[1]))
-	pinned := func() bool {
-		m, err := s.store.Message(t.Context(), id, messages[0])
-		return err == nil && m.Pinned
+	for name, options := range looks {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			id, messages := s.conversation("Pins", "One?", "One.")
+			b := newTab(t, s, "/c/"+id.String(), options...)
+			b.until(`document.querySelector($1)`, row(messages[1]))
+			pinned := func() bool {
+				m, err := s.store.Message(t.Context(), id, messages[0])
+				return err == nil && m.Pinned
+			}
+			b.hover(row(messages[0]), "")
+			b.click(row(messages[0])+" [aria-label=More]", "")
+			b.click("[role=menuitem]", "Pin")
+			b.until(`document.querySelector($1)`, row(messages[0])+" .pinned")
+			b.eventually("the pin is stored", pinned)
+			b.click(".branch-head .menu button", "Conversation")
+			b.click("[role=menuitem]", "Prompt and settings")
+			b.until(`document.querySelector('dialog .share-list')?.innerText.includes('One?')`)
+			b.click("dialog .share-list button", "unpin")
+			b.until(`!document.querySelector('dialog .share-list')`)
+			b.click("dialog button", "Cancel")
+			b.until(`!document.querySelector('.message .pinned')`)
+			if pinned() {
+				t.Error("it is pinned still")
+			}
+			s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, messages[1]), `{"pinned":true}`, nil)
+			b.until(`document.querySelector($1)`, row(messages[1])+" .pinned")
+			b.view("pinned-" + name)
+		})
 	}
-	b.hover(row(messages[0]), "")
-	b.click(row(messages[0])+" [aria-label=More]", "")
-	b.click("[role=menuitem]", "Pin")
-	b.until(`document.querySelector($1)`, row(messages[0])+" .pinned")
-	b.eventually("the pin is stored", pinned)
-	b.click(".branch-head .menu button", "Conversation")
-	b.click("[role=menuitem]", "Prompt and settings")
-	b.until(`document.querySelector('dialog .share-list')?.innerText.includes('One?')`)
-	b.click("dialog .share-list button", "unpin")
-	b.until(`!document.querySelector('dialog .share-list')`)
-	b.click("dialog button", "Cancel")
-	b.until(`!document.querySelector('.message .pinned')`)
-	if pinned() {
-		t.Error("it is pinned still")
-	}
-	s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, messages[1]), `{"pinned":true}`, nil)
-	b.until(`document.querySelector($1)`, row(messages[1])+" .pinned")
-	b.view("pinned")
 }
 
 // TestPromptAndSettings changes what is particular to a conversation. Another prompt

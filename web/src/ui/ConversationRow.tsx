@@ -21,7 +21,7 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
           <TitleField conversation={c} end={() => setRenaming(false)} class="rename" />
         ) : (
           <a
-            data-result dir="auto" href={`/c/${c.id}`} aria-current={current ? 'page' : undefined} title={c.title}
+            data-result dir="auto" href={`/c/${c.id}`} aria-current={current ? 'page' : undefined} title={[c.title, ...c.tags].filter(Boolean).join(' · ')}
             onClick={event => {
               if (event.metaKey || event.ctrlKey || event.shiftKey) return
               event.preventDefault()

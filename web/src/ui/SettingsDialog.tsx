@@ -37,6 +37,7 @@ const compactionSettings: Setting[] = [
     choices: [['auto', 'by itself, when it is due'], ['manual', 'only when asked for'], ['off', 'never']],
   },
   { key: 'trigger_ratio', label: 'Due at', meaning: 'Percent of the window that the context fills before a compaction is due.', share: true },
+  { key: 'every_n_messages', label: 'Or after', meaning: 'A compaction is due after this many messages, too. 0 is never.' },
   { key: 'keep_ratio', label: 'Stays at the end', meaning: 'Percent of the window for the newest messages, which stay word for word.', share: true },
   { key: 'min_recent_messages', label: 'Messages that stay', meaning: 'The newest so many stay, whatever their size.' },
   { key: 'summary_target_tokens', label: 'Size of a summary', meaning: 'Tokens that a summary should have.' },
@@ -215,7 +216,7 @@ function Effect({ told, own }: { told: Explanation | null; own: Settings }) {
       {s.compaction === 'auto'
         ? used > trigger
           ? `, and is compacted with the next message, as it is past ${number(trigger)}.`
-          : `, and is compacted when it passes about ${number(trigger)}: in ${number(trigger - used)} more.`
+          : `, and is compacted when it passes about ${number(trigger)}: in ${number(trigger - used)} more${s.every_n_messages ? `, or after ${number(s.every_n_messages)} messages` : ''}.`
         : s.compaction === 'manual' ? ', and is compacted only when you ask for it.' : ', and is never compacted.'}
       {s.compaction !== 'off' && ` About ${number(keep)} tokens at its end then stay word for word.`}
       {used > available && s.compaction !== 'auto' && ' What has no room is left out of what the model sees.'}

@@ -22,13 +22,20 @@ create table conversations (
     source_message_id      uuid,           -- message whose path was copied
     source_request         bytea,          -- SHA-256 of the title, metadata and settings that the request brought
     change_count bigint    not null default 0, -- changes so far, the sequence of the newest row of changes; who changes it holds the row's lock
+    -- the tenant's order; a fork begins with neither of the first two, and with the tags
+    archived boolean not null default false, -- left out of lists unless they are asked for
+    pinned   boolean not null default false, -- stands first in lists
+    tags     text[]  not null default '{}',  -- words by which it is found again, in the order they were given
 
     constraint conversations_source check (num_nulls(source_conversation_id, source_message_id, source_request) in (0, 3))
 );
 
--- A tenant's conversations, the one in which something was last said or pruned
--- first.
-create index conversations_recent on conversations (tenant_id, updated_at desc, id desc);
+-- A tenant's conversations: the pinned first, and of both sorts the one in which
+-- something was last said or pruned.
+create index conversations_listed on conversations (tenant_id, archived, pinned desc, updated_at desc, id desc);
+
+-- For the list of a tenant's tags.
+create index conversations_tagged on conversations (tenant_id) where tags <> '{}';
 
 -- What was said, and the summaries of it.
 create table nodes (

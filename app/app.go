@@ -198,7 +198,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 		return m, err
 	}
 	cfg.Server.Models = cfg.list(m)
-	return m, nil
+	return m, server.CheckPresets(cfg.Server.Presets, cfg.Server.Models, cfg.Contexts.Settings)
 }
 
 // list tells requests which models there are.

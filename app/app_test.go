@@ -124,7 +124,7 @@ func TestJoinDatabase(t *testing.T) {
 	if _, _, err := joined.Store("other").CreateConversation(t.Context(), tree.NewConversation{Title: "Growth"}); err != nil {
 		t.Error(err)
 	}
-	page, err := d.Store("other").Conversations(t.Context(), "", tree.Paging{})
+	page, err := d.Store("other").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil || len(page.Data) != 1 {
 		t.Errorf("%d conversations, %v", len(page.Data), err)
 	}

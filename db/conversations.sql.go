@@ -14,12 +14,12 @@ import (
 
 const addConversation = `-- name: AddConversation :one
 insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                           source_conversation_id, source_message_id, source_request, change_count)
+                           source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags)
 values ($1, $2, $3, $4, $5, $6, $7,
         $8, $9, $10,
-        $11)
+        $11, $12, $13, $14)
 on conflict (id) do nothing
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags
 `
 
 type AddConversationParams struct {
@@ -34,6 +34,9 @@ type AddConversationParams struct {
 	SourceMessageID      pgtype.UUID
 	SourceRequest        []byte
 	FirstChange          int64
+	Archived             bool
+	Pinned               bool
+	Tags                 []string
 }
 
 // The same without the change, for a distributed database: Citus would send the
@@ -51,6 +54,9 @@ func (q *Queries) AddConversation(ctx context.Context, arg AddConversationParams
 		arg.SourceMessageID,
 		arg.SourceRequest,
 		arg.FirstChange,
+		arg.Archived,
+		arg.Pinned,
+		arg.Tags,
 	)
 	var i Conversation
 	err := row.Scan(
@@ -67,6 +73,9 @@ func (q *Queries) AddConversation(ctx context.Context, arg AddConversationParams
 		&i.SourceMessageID,
 		&i.SourceRequest,
 		&i.ChangeCount,
+		&i.Archived,
+		&i.Pinned,
+		&i.Tags,
 	)
 	return i, err
 }
@@ -145,7 +154,7 @@ func (q *Queries) DeleteEmptyConversation(ctx context.Context, arg DeleteEmptyCo
 }
 
 const findConversation = `-- name: FindConversation :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
 where c.tenant_id = $1
   and (c.id between $2::uuid and $3::uuid or c.title = $4)
 order by (c.id between $2 and $3) is true desc, c.updated_at desc, c.id desc
@@ -192,6 +201,9 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 			&i.SourceMessageID,
 			&i.SourceRequest,
 			&i.ChangeCount,
+			&i.Archived,
+			&i.Pinned,
+			&i.Tags,
 		); err != nil {
 			return nil, err
 		}
@@ -204,7 +216,7 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 }
 
 const getConversation = `-- name: GetConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count from conversations where id = $1 and tenant_id = $2
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags from conversations where id = $1 and tenant_id = $2
 `
 
 type GetConversationParams struct {
@@ -229,6 +241,9 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 		&i.SourceMessageID,
 		&i.SourceRequest,
 		&i.ChangeCount,
+		&i.Archived,
+		&i.Pinned,
+		&i.Tags,
 	)
 	return i, err
 }
@@ -274,19 +289,19 @@ func (q *Queries) HasConversation(ctx context.Context, arg HasConversationParams
 const insertConversation = `-- name: InsertConversation :one
 with inserted as (
     insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                               source_conversation_id, source_message_id, source_request, change_count)
+                               source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags)
     values ($1, $2, $3, $4, $5, $6, $7,
             $8, $9, $10,
-            $11)
+            $11, $12, $13, $14)
     on conflict (id) do nothing
-    returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count
+    returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags
 ), noted as (
     insert into changes (conversation_id, sequence, tenant_id, kind, messages, at)
-    select $1, inserted.change_count, $2, 'conversation.created', 0, $12
+    select $1, inserted.change_count, $2, 'conversation.created', 0, $15
     from inserted
-    where $12::timestamptz is not null
+    where $15::timestamptz is not null
 )
-select conversations.id, conversations.tenant_id, conversations.title, conversations.metadata, conversations.settings, conversations.head_id, conversations.created_at, conversations.updated_at, conversations.message_count, conversations.source_conversation_id, conversations.source_message_id, conversations.source_request, conversations.change_count from inserted conversations
+select conversations.id, conversations.tenant_id, conversations.title, conversations.metadata, conversations.settings, conversations.head_id, conversations.created_at, conversations.updated_at, conversations.message_count, conversations.source_conversation_id, conversations.source_message_id, conversations.source_request, conversations.change_count, conversations.archived, conversations.pinned, conversations.tags from inserted conversations
 `
 
 type InsertConversationParams struct {
@@ -301,6 +316,9 @@ type InsertConversationParams struct {
 	SourceMessageID      pgtype.UUID
 	SourceRequest        []byte
 	FirstChange          int64
+	Archived             bool
+	Pinned               bool
+	Tags                 []string
 	NotedAt              pgtype.Timestamptz
 }
 
@@ -323,6 +341,9 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		arg.SourceMessageID,
 		arg.SourceRequest,
 		arg.FirstChange,
+		arg.Archived,
+		arg.Pinned,
+		arg.Tags,
 		arg.NotedAt,
 	)
 	var i InsertConversationRow
@@ -340,32 +361,43 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		&i.Conversation.SourceMessageID,
 		&i.Conversation.SourceRequest,
 		&i.Conversation.ChangeCount,
+		&i.Conversation.Archived,
+		&i.Conversation.Pinned,
+		&i.Conversation.Tags,
 	)
 	return i, err
 }
 
 const listConversations = `-- name: ListConversations :many
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count from conversations
-where tenant_id = $1
-  and (updated_at, id) < ($2::timestamptz, $3::uuid)
-order by updated_at desc, id desc
-limit $4
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags from conversations
+where tenant_id = $1 and archived = $2
+  and (pinned, updated_at, id) < ($3::boolean, $4::timestamptz, $5::uuid)
+  and ($6::text = '' or $6 = any (tags))
+order by pinned desc, updated_at desc, id desc
+limit $7
 `
 
 type ListConversationsParams struct {
 	TenantID        string
+	Archived        bool
+	BeforePinned    bool
 	BeforeUpdatedAt time.Time
 	BeforeID        pgtype.UUID
+	Tag             string
 	RowLimit        int32
 }
 
-// By updated_at, the latest first. The row comparison is one range of
-// conversations_recent.
+// The pinned first, and then by updated_at, the latest first. The row comparison is
+// one range of conversations_listed. Where a tag is asked for, the range is read
+// until enough have it.
 func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,
+		arg.Archived,
+		arg.BeforePinned,
 		arg.BeforeUpdatedAt,
 		arg.BeforeID,
+		arg.Tag,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -389,6 +421,9 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.SourceMessageID,
 			&i.SourceRequest,
 			&i.ChangeCount,
+			&i.Archived,
+			&i.Pinned,
+			&i.Tags,
 		); err != nil {
 			return nil, err
 		}
@@ -426,6 +461,48 @@ func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsPara
 	for rows.Next() {
 		var i ListOfAllTenantsRow
 		if err := rows.Scan(&i.ID, &i.TenantID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listTags = `-- name: ListTags :many
+select tag::text as tag, count(*) as conversations
+from conversations c, unnest(c.tags) tag
+where c.tenant_id = $1 and c.archived = $2 and c.tags <> '{}'
+group by tag
+order by count(*) desc, tag
+limit $3
+`
+
+type ListTagsParams struct {
+	TenantID string
+	Archived bool
+	RowLimit int32
+}
+
+type ListTagsRow struct {
+	Tag           string
+	Conversations int64
+}
+
+// Of the conversations that aren't archived, or of those that are. The most used
+// first.
+func (q *Queries) ListTags(ctx context.Context, arg ListTagsParams) ([]ListTagsRow, error) {
+	rows, err := q.db.Query(ctx, listTags, arg.TenantID, arg.Archived, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTagsRow
+	for rows.Next() {
+		var i ListTagsRow
+		if err := rows.Scan(&i.Tag, &i.Conversations); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -477,7 +554,7 @@ func (q *Queries) ListTouched(ctx context.Context, arg ListTouchedParams) ([]Lis
 }
 
 const lockConversation = `-- name: LockConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count from conversations where id = $1 and tenant_id = $2 for no key update
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags from conversations where id = $1 and tenant_id = $2 for no key update
 `
 
 type LockConversationParams struct {
@@ -505,6 +582,9 @@ func (q *Queries) LockConversation(ctx context.Context, arg LockConversationPara
 		&i.SourceMessageID,
 		&i.SourceRequest,
 		&i.ChangeCount,
+		&i.Archived,
+		&i.Pinned,
+		&i.Tags,
 	)
 	return i, err
 }
@@ -567,11 +647,14 @@ update conversations c
 set title      = coalesce($1, c.title),
     metadata   = coalesce($2, c.metadata),
     settings   = coalesce($3, c.settings),
-    head_id    = coalesce($4, c.head_id)
-where c.id = $5 and c.tenant_id = $6
+    head_id    = coalesce($4, c.head_id),
+    archived   = coalesce($5, c.archived),
+    pinned     = coalesce($6, c.pinned),
+    tags       = coalesce($7, c.tags)
+where c.id = $8 and c.tenant_id = $9
   and ($4::uuid is null
-       or exists (select from nodes n where n.conversation_id = $5 and n.id = $4 and n.kind = 'message'))
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count
+       or exists (select from nodes n where n.conversation_id = $8 and n.id = $4 and n.kind = 'message'))
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags
 `
 
 type UpdateConversationParams struct {
@@ -579,6 +662,9 @@ type UpdateConversationParams struct {
 	Metadata []byte
 	Settings []byte
 	HeadID   pgtype.UUID
+	Archived pgtype.Bool
+	Pinned   pgtype.Bool
+	Tags     []string
 	ID       pgtype.UUID
 	TenantID string
 }
@@ -592,6 +678,9 @@ func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversation
 		arg.Metadata,
 		arg.Settings,
 		arg.HeadID,
+		arg.Archived,
+		arg.Pinned,
+		arg.Tags,
 		arg.ID,
 		arg.TenantID,
 	)
@@ -610,6 +699,9 @@ func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversation
 		&i.SourceMessageID,
 		&i.SourceRequest,
 		&i.ChangeCount,
+		&i.Archived,
+		&i.Pinned,
+		&i.Tags,
 	)
 	return i, err
 }

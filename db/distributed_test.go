@@ -48,6 +48,7 @@ var everyShard = map[string]string{
 	"ListOfAllTenants":          "lists the conversations of all tenants",
 	"ListRecognizedAnswers":     "lists a tenant's answers",
 	"ListTenantChanged":         "lists the conversations of a tenant that changed",
+	"ListTags":                  "lists a tenant's tags",
 	"ListTenantChanges":         "lists a tenant's changes",
 	"ListTenantEmbeddings":      "lists a tenant's vectors",
 	"ListTouched":               "lists the conversations of all tenants",

@@ -867,6 +867,22 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRoo
 	return items, nil
 }
 
+const pinMessage = `-- name: PinMessage :exec
+update nodes n set pinned = $1 where n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
+`
+
+type PinMessageParams struct {
+	Pinned         bool
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+}
+
+// The one change of a message: neither what it says nor where it stands.
+func (q *Queries) PinMessage(ctx context.Context, arg PinMessageParams) error {
+	_, err := q.db.Exec(ctx, pinMessage, arg.Pinned, arg.ConversationID, arg.ID)
+	return err
+}
+
 const touchConversation = `-- name: TouchConversation :exec
 update conversations c
 set head_id = coalesce($1, c.head_id), updated_at = greatest(c.updated_at, $2),

@@ -88,6 +88,9 @@ type Conversation struct {
 	SourceMessageID      pgtype.UUID
 	SourceRequest        []byte
 	ChangeCount          int64
+	Archived             bool
+	Pinned               bool
+	Tags                 []string
 }
 
 type Node struct {

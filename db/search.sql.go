@@ -261,13 +261,14 @@ with candidate as materialized (
     left join candidate on candidate.conversation_id = c.id
     left join (select distinct unnest($8::uuid[]) as id) known on known.id = c.id
     where c.tenant_id = $9
-      and (c.updated_at, c.id) < ($10::timestamptz, $11::uuid)
+      and c.archived = $10 and ($11::text = '' or $11 = any (c.tags))
+      and (c.pinned, c.updated_at, c.id) < ($12::boolean, $13::timestamptz, $14::uuid)
       and ($3::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower($7::text)) > 0)
-    order by c.updated_at desc, c.id desc
+    order by c.pinned desc, c.updated_at desc, c.id desc
 )
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from place
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from place
 join lateral (
-    select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from conversations c
+    select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
     where c.id = place.id
       and (place.found
           or exists (
@@ -294,6 +295,9 @@ type FindConversationsParams struct {
 	Query           string
 	Known           []pgtype.UUID
 	TenantID        string
+	Archived        bool
+	Tag             string
+	BeforePinned    bool
 	BeforeUpdatedAt time.Time
 	BeforeID        pgtype.UUID
 }
@@ -314,6 +318,9 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 		arg.Query,
 		arg.Known,
 		arg.TenantID,
+		arg.Archived,
+		arg.Tag,
+		arg.BeforePinned,
 		arg.BeforeUpdatedAt,
 		arg.BeforeID,
 	)
@@ -338,6 +345,9 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 			&i.SourceMessageID,
 			&i.SourceRequest,
 			&i.ChangeCount,
+			&i.Archived,
+			&i.Pinned,
+			&i.Tags,
 		); err != nil {
 			return nil, err
 		}
@@ -350,25 +360,29 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 }
 
 const findConversationsInShards = `-- name: FindConversationsInShards :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
 where c.tenant_id = $1
-  and (c.updated_at, c.id) < ($2::timestamptz, $3::uuid)
-  and (c.id = any ($4::uuid[]) or strpos(lower(c.title), lower($5::text)) > 0
-       or $6::boolean and exists (
+  and c.archived = $2 and ($3::text = '' or $3 = any (c.tags))
+  and (c.pinned, c.updated_at, c.id) < ($4::boolean, $5::timestamptz, $6::uuid)
+  and (c.id = any ($7::uuid[]) or strpos(lower(c.title), lower($8::text)) > 0
+       or $9::boolean and exists (
            select from nodes n
            where n.conversation_id = c.id and n.kind = 'message'
-             and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($7::text)::tsquery
-             and search_matches(coalesce(n.search_text, n.body ->> 'content'), $8::text[], ($9::text)::tsquery))
-       or $10::boolean and exists (
+             and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($10::text)::tsquery
+             and search_matches(coalesce(n.search_text, n.body ->> 'content'), $11::text[], ($12::text)::tsquery))
+       or $13::boolean and exists (
            select from nodes n
            where n.conversation_id = c.id and n.kind = 'message'
-             and search_matches(coalesce(n.search_text, n.body ->> 'content'), $8::text[], ($9::text)::tsquery)))
-order by c.updated_at desc, c.id desc
-limit $11
+             and search_matches(coalesce(n.search_text, n.body ->> 'content'), $11::text[], ($12::text)::tsquery)))
+order by c.pinned desc, c.updated_at desc, c.id desc
+limit $14
 `
 
 type FindConversationsInShardsParams struct {
 	TenantID        string
+	Archived        bool
+	Tag             string
+	BeforePinned    bool
 	BeforeUpdatedAt time.Time
 	BeforeID        pgtype.UUID
 	Known           []pgtype.UUID
@@ -386,6 +400,9 @@ type FindConversationsInShardsParams struct {
 func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConversationsInShardsParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, findConversationsInShards,
 		arg.TenantID,
+		arg.Archived,
+		arg.Tag,
+		arg.BeforePinned,
 		arg.BeforeUpdatedAt,
 		arg.BeforeID,
 		arg.Known,
@@ -418,6 +435,9 @@ func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConvers
 			&i.SourceMessageID,
 			&i.SourceRequest,
 			&i.ChangeCount,
+			&i.Archived,
+			&i.Pinned,
+			&i.Tags,
 		); err != nil {
 			return nil, err
 		}
@@ -430,7 +450,7 @@ func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConvers
 }
 
 const findTitles = `-- name: FindTitles :many
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count from conversations
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags from conversations
 where tenant_id = $1 and search_matches(title, $2::text[], ($3::text)::tsquery)
 order by updated_at desc, id desc
 limit $4
@@ -472,6 +492,9 @@ func (q *Queries) FindTitles(ctx context.Context, arg FindTitlesParams) ([]Conve
 			&i.SourceMessageID,
 			&i.SourceRequest,
 			&i.ChangeCount,
+			&i.Archived,
+			&i.Pinned,
+			&i.Tags,
 		); err != nil {
 			return nil, err
 		}

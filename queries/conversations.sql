@@ -3,10 +3,10 @@
 -- With @noted_at the change is noted, as NoteChange does.
 with inserted as (
     insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                               source_conversation_id, source_message_id, source_request, change_count)
+                               source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags)
     values (@id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at,
             sqlc.narg(source_conversation_id), sqlc.narg(source_message_id), sqlc.narg(source_request),
-            @first_change)
+            @first_change, @archived, @pinned, @tags)
     on conflict (id) do nothing
     returning *
 ), noted as (
@@ -21,10 +21,10 @@ select sqlc.embed(conversations) from inserted conversations;
 -- The same without the change, for a distributed database: Citus would send the
 -- two insertions one by one, and plan them.
 insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                           source_conversation_id, source_message_id, source_request, change_count)
+                           source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags)
 values (@conversation_id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at,
         sqlc.narg(source_conversation_id), sqlc.narg(source_message_id), sqlc.narg(source_request),
-        @first_change)
+        @first_change, @archived, @pinned, @tags)
 on conflict (id) do nothing
 returning *;
 
@@ -38,12 +38,24 @@ select * from conversations where id = @id and tenant_id = @tenant_id;
 select * from conversations where id = @id and tenant_id = @tenant_id for no key update;
 
 -- name: ListConversations :many
--- By updated_at, the latest first. The row comparison is one range of
--- conversations_recent.
+-- The pinned first, and then by updated_at, the latest first. The row comparison is
+-- one range of conversations_listed. Where a tag is asked for, the range is read
+-- until enough have it.
 select * from conversations
-where tenant_id = @tenant_id
-  and (updated_at, id) < (@before_updated_at::timestamptz, @before_id::uuid)
-order by updated_at desc, id desc
+where tenant_id = @tenant_id and archived = @archived
+  and (pinned, updated_at, id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
+  and (@tag::text = '' or @tag = any (tags))
+order by pinned desc, updated_at desc, id desc
+limit @row_limit;
+
+-- name: ListTags :many
+-- Of the conversations that aren't archived, or of those that are. The most used
+-- first.
+select tag::text as tag, count(*) as conversations
+from conversations c, unnest(c.tags) tag
+where c.tenant_id = @tenant_id and c.archived = @archived and c.tags <> '{}'
+group by tag
+order by count(*) desc, tag
 limit @row_limit;
 
 -- name: FindConversation :many
@@ -64,7 +76,10 @@ update conversations c
 set title      = coalesce(sqlc.narg(title), c.title),
     metadata   = coalesce(sqlc.narg(metadata), c.metadata),
     settings   = coalesce(sqlc.narg(settings), c.settings),
-    head_id    = coalesce(sqlc.narg(head_id), c.head_id)
+    head_id    = coalesce(sqlc.narg(head_id), c.head_id),
+    archived   = coalesce(sqlc.narg(archived), c.archived),
+    pinned     = coalesce(sqlc.narg(pinned), c.pinned),
+    tags       = coalesce(sqlc.narg(tags), c.tags)
 where c.id = @id and c.tenant_id = @tenant_id
   and (sqlc.narg(head_id)::uuid is null
        or exists (select from nodes n where n.conversation_id = @id and n.id = sqlc.narg(head_id) and n.kind = 'message'))

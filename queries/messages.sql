@@ -199,3 +199,7 @@ cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by wanted.position;
+
+-- name: PinMessage :exec
+-- The one change of a message: neither what it says nor where it stands.
+update nodes n set pinned = @pinned where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message';

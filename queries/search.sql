@@ -157,9 +157,10 @@ with candidate as materialized (
     left join candidate on candidate.conversation_id = c.id
     left join (select distinct unnest(@known::uuid[]) as id) known on known.id = c.id
     where c.tenant_id = @tenant_id
-      and (c.updated_at, c.id) < (@before_updated_at::timestamptz, @before_id::uuid)
+      and c.archived = @archived and (@tag::text = '' or @tag = any (c.tags))
+      and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
       and (@by_reading::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower(@query::text)) > 0)
-    order by c.updated_at desc, c.id desc
+    order by c.pinned desc, c.updated_at desc, c.id desc
 )
 select c.* from place
 join lateral (
@@ -184,7 +185,8 @@ limit @row_limit;
 -- in each shard, and only a page of conversations leaves it.
 select c.* from conversations c
 where c.tenant_id = @tenant_id
-  and (c.updated_at, c.id) < (@before_updated_at::timestamptz, @before_id::uuid)
+  and c.archived = @archived and (@tag::text = '' or @tag = any (c.tags))
+  and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
   and (c.id = any (@known::uuid[]) or strpos(lower(c.title), lower(@query::text)) > 0
        or @by_index::boolean and exists (
            select from nodes n
@@ -195,7 +197,7 @@ where c.tenant_id = @tenant_id
            select from nodes n
            where n.conversation_id = c.id and n.kind = 'message'
              and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)))
-order by c.updated_at desc, c.id desc
+order by c.pinned desc, c.updated_at desc, c.id desc
 limit @row_limit;
 
 -- name: FindTitles :many

@@ -112,6 +112,7 @@ func checkStreams(t *testing.T, at string, r Route, described *openapi3.Operatio
 var bodies = map[string][]field{
 	"NewConversation":    new(newConversation).fields(),
 	"ConversationUpdate": new(conversationUpdate).fields(),
+	"MessageUpdate":      new(messageUpdate).fields(),
 	"NewCompaction":      new(newCompaction).fields(),
 	"NewRemake":          new(newRemake).fields(),
 	"NewShare":           new(newShare).fields(),
@@ -186,6 +187,8 @@ func kindOf(into any) string {
 		return "number"
 	case **bool:
 		return "boolean"
+	case *[]string:
+		return "array"
 	case *jsonObject:
 		return "object"
 	}

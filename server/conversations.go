@@ -44,7 +44,15 @@ func listConversations(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := r.Store().Conversations(r.Context(), deref(r.Query("query")), p)
+	archived, err := r.flag("archived", false)
+	if err != nil {
+		return nil, err
+	}
+	if tag := r.Query("tag"); tag != nil && *tag == "" {
+		return nil, problemf(CodeInvalidTag, "tag", "The tag is empty. Name one, or leave the parameter out.")
+	}
+	filter := tree.ConversationFilter{Query: deref(r.Query("query")), Tag: deref(r.Query("tag")), Archived: archived}
+	list, err := r.Store().Conversations(r.Context(), filter, p)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +75,15 @@ func getConversation(r *Request) (Answer, error) {
 type conversationUpdate struct {
 	headID, title      *string
 	metadata, settings jsonObject
+	archived, pinned   *bool
+	tags               []string
 }
 
 func (b *conversationUpdate) fields() []field {
-	return []field{{"head_id", false, &b.headID}, {"metadata", false, &b.metadata}, {"settings", false, &b.settings}, {"title", false, &b.title}}
+	return []field{
+		{"archived", false, &b.archived}, {"head_id", false, &b.headID}, {"metadata", false, &b.metadata}, {"pinned", false, &b.pinned},
+		{"settings", false, &b.settings}, {"tags", false, &b.tags}, {"title", false, &b.title},
+	}
 }
 
 func (b *conversationUpdate) read(o object) error { return o.bind("", b.fields()) }
@@ -87,6 +100,7 @@ func updateConversation(r *Request) (Answer, error) {
 	}
 	c, err := r.Store().UpdateConversation(r.Context(), id, tree.ConversationUpdate{
 		Title: b.title, Metadata: json.RawMessage(b.metadata), Settings: json.RawMessage(b.settings), HeadID: head,
+		Archived: b.archived, Pinned: b.pinned, Tags: b.tags,
 	})
 	if err != nil {
 		return nil, err
@@ -100,4 +114,16 @@ func deleteConversation(r *Request) (Answer, error) {
 		return nil, err
 	}
 	return noContent{}, r.Store().DeleteConversation(r.Context(), id)
+}
+
+func listTags(r *Request) (Answer, error) {
+	archived, err := r.flag("archived", false)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := r.Store().Tags(r.Context(), archived)
+	if err != nil {
+		return nil, err
+	}
+	return answerStruct(tree.Page[tree.TagCount]{Data: tags})
 }

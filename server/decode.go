@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ type object []chat.Member
 type field struct {
 	name     string
 	required bool
-	into     any // **string, **int, **float64, **bool, *jsonObject, or *json.RawMessage for what the handler reads
+	into     any // **string, **int, **float64, **bool, *[]string, *jsonObject, or *json.RawMessage for what the handler reads
 }
 
 // jsonObject is a client's own JSON object, byte for byte.
@@ -156,6 +157,18 @@ func (f *field) set(raw json.RawMessage, path string) error {
 		}
 		is := raw[0] == 't'
 		*into = &is
+	case *[]string:
+		if raw[0] != '[' {
+			return problemf(CodeWrongType, join(path, f.name), "This must be an array of strings.")
+		}
+		*into = []string{}
+		for element := range chat.Elements(raw) {
+			s, err := textOf(element, path, fmt.Sprintf("%s[%d]", f.name, len(*into)))
+			if err != nil {
+				return err
+			}
+			*into = append(*into, s)
+		}
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ var kinds = func() map[Code]fault.Kind {
 			CodeInvalidUTF8, CodeInvalidJSON, CodeInvalidCharacter, CodeTooDeep, CodeWrongType, CodeMissingBody, CodeIncompleteBody,
 			CodeEmptyFile, CodeUnknownFormat, CodeInvalidFile, CodeUnknownField, CodeDuplicateField, CodeMissingField,
 			CodeInvalidID, CodeInvalidLimit, CodeInvalidCursor, CodeInvalidPreview, CodeInvalidIdempotencyKey, CodeInvalidQuery,
-			CodeInvalidParameter, CodeUnknownParameter, CodeDuplicateParameter, CodeInvalidSetting, CodeInvalidDemand, CodeUnknownModel,
+			CodeInvalidParameter, CodeInvalidTag, CodeUnknownParameter, CodeDuplicateParameter, CodeInvalidSetting, CodeInvalidDemand, CodeUnknownModel,
 		},
 		fault.Unauthorized: {CodeMissingKey, CodeInvalidKey},
 		fault.NotFound:     {CodeRouteNotFound, CodeAttachmentNotFound},

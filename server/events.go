@@ -45,11 +45,9 @@ func (r *Request) watch(conversationID uuid.UUID) (Answer, error) {
 		}
 		last = &id
 	}
-	follow := true
-	if given := r.Query("follow"); given != nil {
-		if follow, err = strconv.ParseBool(*given); err != nil || *given != "true" && *given != "false" {
-			return nil, problemf(CodeInvalidParameter, "follow", "It is true or false.")
-		}
+	follow, err := r.flag("follow", true)
+	if err != nil {
+		return nil, err
 	}
 	w, err := r.server.cfg.Changes.Watch(r.Context(), r.tenant, conversationID, last)
 	if err != nil {

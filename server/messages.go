@@ -88,6 +88,25 @@ func getMessage(r *Request) (Answer, error) {
 	return answerWith(m)
 }
 
+// messageUpdate is the schema of this name.
+type messageUpdate struct{ pinned *bool }
+
+func (b *messageUpdate) fields() []field { return []field{{"pinned", true, &b.pinned}} }
+
+func (b *messageUpdate) read(o object) error { return o.bind("", b.fields()) }
+
+func updateMessage(r *Request) (Answer, error) {
+	conversationID, messageID, err := r.ids("message_id")
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.Store().PinMessage(r.Context(), conversationID, messageID, *r.body.(*messageUpdate).pinned)
+	if err != nil {
+		return nil, err
+	}
+	return answerWith(m)
+}
+
 func pruneMessage(r *Request) (Answer, error) {
 	conversationID, messageID, err := r.ids("message_id")
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A cursorList is a list of several rows, and the cursor of its second page,
@@ -24,6 +26,11 @@ func cursorLists(t testing.TB, a *testAPI) (lists []cursorList) {
 	for range 2 {
 		a.must(200, nil, request{method: "POST", path: fill(compactPath)})
 		a.must(201, nil, request{method: "POST", path: fill(appendPath), body: `{"parent_id":null,"role":"user","content":"hazel"}`})
+	}
+	for range 2 {
+		if _, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{Order: tree.Order{Archived: true, Tags: []string{"wood"}}}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), body: fill(`{"head_id":"{{c.thanks}}"}`)})
 	for _, r := range specRoutes(t) {

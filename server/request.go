@@ -116,6 +116,17 @@ func (r *Request) Query(name string) *string {
 	return nil
 }
 
+// flag is a query parameter that is true or false.
+func (r *Request) flag(name string, otherwise bool) (bool, error) {
+	switch value := r.Query(name); {
+	case value == nil:
+		return otherwise, nil
+	case *value == "true", *value == "false":
+		return *value == "true", nil
+	}
+	return false, problemf(CodeInvalidParameter, name, "It is true or false.")
+}
+
 // needs is the value of a query parameter that has to be there.
 func (r *Request) needs(name string) (string, error) {
 	if value := r.Query(name); value != nil {

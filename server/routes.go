@@ -35,7 +35,7 @@ const (
 // the two equal.
 var native = []Route{
 	{"POST", "/v1/conversations", 0, "", idempotencyKey, maybe[newConversation](), createConversation},
-	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query", position, noBody, listConversations},
+	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query tag archived", position, noBody, listConversations},
 	{"GET", "/v1/conversations/{conversation_id}", 0, "", position, noBody, getConversation},
 	{"PATCH", "/v1/conversations/{conversation_id}", 0, "", "", must[conversationUpdate](), updateConversation},
 	{"DELETE", "/v1/conversations/{conversation_id}", 0, "", "", noBody, deleteConversation},
@@ -44,6 +44,7 @@ var native = []Route{
 
 	{"POST", "/v1/conversations/{conversation_id}/messages", 0, "", idempotencyKey, must[appendBody](), appendMessages},
 	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", position, noBody, getMessage},
+	{"PATCH", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", "", must[messageUpdate](), updateMessage},
 	{"DELETE", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", "", noBody, pruneMessage},
 	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/children", 0, "limit cursor", position, noBody, listChildren},
 	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/newest-leaf", 0, "", position, noBody, getNewestLeaf},
@@ -77,7 +78,9 @@ var native = []Route{
 	{"POST", "/v1/attachments", Streams | Uploads | Imports, "name", "", noBody, createAttachment},
 	{"GET", "/v1/attachments/{hash}", Streams | Reads, "", "", noBody, getAttachment},
 
+	{"GET", "/v1/tags", 0, "archived", position, noBody, listTags},
 	{"GET", "/v1/models", 0, "", "", noBody, listModels},
+	{"GET", "/v1/presets", 0, "", "", noBody, listPresets},
 	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", position, noBody, search},
 	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", position, noBody, exportConversation},
 	{"POST", "/v1/imports", Streams | Uploads | Imports, "format dry_run summaries", "", noBody, createImport},

@@ -88,6 +88,9 @@ var reads = []scenario{
 	{name: "links", method: "GET", path: conversationPathOf + "/shares", status: 200,
 		want: []string{`{"data":[{"id":"{{c.share}}","conversation_id":"{{c}}","head_id":"{{c.thanks}}","summaries":false,"created_at":"`, `"expires_at":null}],"next_cursor":null}`}, wantNot: []string{"token"}},
 
+	{name: "presets", method: "GET", path: "/v1/presets", status: 200, want: []string{`{"data":[{"name":"Short","system":"Be brief.","temperature":0.2,"settings":{"keep_ratio":0.1}}],"next_cursor":null}`}},
+	{name: "tags", method: "GET", path: "/v1/tags", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
+	{name: "what is archived", method: "GET", path: "/v1/conversations?archived=true&tag=wood", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 	{name: "models", method: "GET", path: "/v1/models", status: 200, want: []string{`{"data":[{"name":"test-model","aliases":["alias"],"max_context_tokens":32768,"replies":true,"summaries":false,"default":true,"price":{"prompt":0.5,"completion":2}}],"next_cursor":null}`}},
 
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
@@ -124,6 +127,9 @@ var writes = []scenario{
 	{name: "switch", method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.result}}"}`, status: 200, want: []string{`"head_id":"{{c.result}}"`, `"title":"Coppicing"`}},
 	{name: "change nothing of what is there", method: "PATCH", path: conversationPathOf, body: `{}`, status: 200, want: []string{`"title":"Coppicing"`}},
 	{name: "replace metadata and settings", method: "PATCH", path: conversationPathOf, body: `{"metadata":{"x":1},"settings":{"keep_ratio":0.1}}`, status: 200, want: []string{`"metadata":{"x":1}`, `"settings":{"keep_ratio":0.1}`}},
+	{name: "archive, pin and tag", method: "PATCH", path: conversationPathOf, body: `{"archived":true,"pinned":true,"tags":["wood","two words"]}`, status: 200,
+		want: []string{`"archived":true,"pinned":true,"tags":["wood","two words"]`, `"title":"Coppicing"`}},
+	{name: "pin a message", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"pinned":true}`, status: 200, want: []string{`{"id":"{{c.third}}"`, `"pinned":true`}},
 	{name: "delete", method: "DELETE", path: conversationPathOf, status: 204},
 
 	{name: "append", method: "POST", path: conversationPathOf + "/messages", body: `{"parent_id":"{{c.thanks}}","role":"assistant","content":"You're welcome <3"}`, status: 201,

@@ -101,6 +101,9 @@ type Config struct {
 	// for replies first.
 	Models []Model
 
+	// Presets are what conversations can begin with. See CheckPresets.
+	Presets []Preset
+
 	// ModelCost returns what tokens of a model cost, and whether the model's
 	// price is known. A nil func knows no price.
 	ModelCost func(model string, promptTokens, completionTokens int) (cost float64, known bool)

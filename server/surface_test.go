@@ -49,7 +49,7 @@ func other() server.Surface {
 				if err := json.Unmarshal(data, &body); err != nil {
 					return nil, err
 				}
-				list, err := r.Store().Conversations(r.Context(), "", tree.Paging{})
+				list, err := r.Store().Conversations(r.Context(), tree.ConversationFilter{}, tree.Paging{})
 				if err != nil {
 					return nil, err
 				}

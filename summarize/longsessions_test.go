@@ -105,7 +105,7 @@ type session struct {
 
 func longest(t *testing.T, store *tree.Store) *session {
 	t.Helper()
-	page, err := store.Conversations(t.Context(), "", tree.Paging{Limit: tree.MaxPage})
+	page, err := store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: tree.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

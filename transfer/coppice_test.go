@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,10 @@ func drawStored(t *rapid.T) stored {
 	s := stored{conversation: tree.Conversation{
 		ID: uuid.New(), Title: rapid.SampledFrom([]string{"", "A title", `<"é">`}).Draw(t, "title"),
 		Metadata: drawObject(t, "metadata"), Settings: drawObject(t, "settings"), CreatedAt: drawTime(t),
+		Order: tree.Order{
+			Archived: rapid.Bool().Draw(t, "archived"), Pinned: rapid.Bool().Draw(t, "pinned"),
+			Tags: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"wood", "two words", `"<é>"`, "a,b"}), 0, 4, rapid.ID).Draw(t, "tags"),
+		},
 	}}
 	if rapid.Bool().Draw(t, "forked") {
 		s.conversation.Source = tree.Source{ConversationID: uuid.New(), MessageID: uuid.New(), Request: strings.Repeat("0f", 32)}
@@ -161,7 +166,8 @@ func TestCoppiceRoundTrip(t *testing.T) {
 		for i, got := range b {
 			c := want[i].conversation
 			if n := got.Conversation; n.ID != c.ID || n.Title != c.Title || string(n.Metadata) != string(c.Metadata) ||
-				string(n.Settings) != string(c.Settings) || !n.CreatedAt.Equal(c.CreatedAt) || got.HeadID != c.HeadID {
+				string(n.Settings) != string(c.Settings) || !n.CreatedAt.Equal(c.CreatedAt) || got.HeadID != c.HeadID ||
+				n.Archived != c.Archived || n.Pinned != c.Pinned || !slices.Equal(n.Tags, c.Tags) {
 				t.Fatalf("%+v\nwant %+v", got, c)
 			}
 			for j, n := range got.Nodes {

@@ -19,7 +19,7 @@ import (
 // ids are those of a store's conversations, by their titles.
 func ids(t *testing.T, s *tree.Store) map[string]uuid.UUID {
 	t.Helper()
-	list, err := s.Conversations(t.Context(), "", tree.Paging{})
+	list, err := s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil {
 		t.Fatal(err)
 	}

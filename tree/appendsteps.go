@@ -77,6 +77,7 @@ func (s *Store) insertInSteps(ctx context.Context, arg db.InsertConversationPara
 		ConversationID: arg.ID, TenantID: arg.TenantID, Title: arg.Title, Metadata: arg.Metadata, Settings: arg.Settings,
 		CreatedAt: arg.CreatedAt, UpdatedAt: arg.UpdatedAt, SourceConversationID: arg.SourceConversationID,
 		SourceMessageID: arg.SourceMessageID, SourceRequest: arg.SourceRequest, FirstChange: arg.FirstChange,
+		Archived: arg.Archived, Pinned: arg.Pinned, Tags: arg.Tags,
 	})
 	if err != nil || !arg.NotedAt.Valid {
 		return row, err

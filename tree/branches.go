@@ -159,7 +159,7 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 	}
 	slices.Reverse(page.Data)
 	if oldest := page.Data[0]; oldest.ParentID != uuid.Nil {
-		page.Next = cursor{from.list, branch, oldest.ParentID}.String()
+		page.Next = cursor{list: from.list, key: branch, id: oldest.ParentID}.String()
 	}
 	return page, nil
 }

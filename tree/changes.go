@@ -29,10 +29,11 @@ type ChangeKind string
 const (
 	ConversationCreated  ChangeKind = "conversation.created" // by itself or as a fork
 	ConversationImported ChangeKind = "conversation.imported"
-	ConversationUpdated  ChangeKind = "conversation.updated" // title, metadata or settings
+	ConversationUpdated  ChangeKind = "conversation.updated" // title, metadata, settings or order
 	ConversationDeleted  ChangeKind = "conversation.deleted"
 	HeadMoved            ChangeKind = "head.moved"        // by itself, not by an append or a prune
 	MessagesAppended     ChangeKind = "messages.appended" // one, or several as a path
+	MessagePinned        ChangeKind = "message.pinned"    // or its pin was taken away
 	MessagesPruned       ChangeKind = "messages.pruned"   // one, with all below it
 	SummaryCreated       ChangeKind = "summary.created"   // a compaction landed
 	SummaryDeleted       ChangeKind = "summary.deleted"   // a compaction was undone

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -60,7 +62,7 @@ func (s *Store) create(ctx context.Context, n NewConversation, source Source) (_
 func (s *Store) insertConversation(ctx context.Context, n NewConversation, source Source, noted bool) (row db.Conversation, err error) {
 	params := db.InsertConversationParams{
 		ID: toUUID(n.ID), TenantID: s.tenant, Title: n.Title, Metadata: n.Metadata, Settings: n.Settings,
-		CreatedAt: n.CreatedAt, UpdatedAt: n.CreatedAt,
+		CreatedAt: n.CreatedAt, UpdatedAt: n.CreatedAt, Archived: n.Archived, Pinned: n.Pinned, Tags: n.Tags,
 		SourceConversationID: toUUID(source.ConversationID), SourceMessageID: toUUID(source.MessageID),
 		// The time, so that a conversation counts on where a deleted one of its id
 		// ended, whosever that was.
@@ -108,8 +110,10 @@ func checkSaid(n NewConversation) (_ NewConversation, err error) {
 	if n.Metadata, err = checkExtra(n.Metadata, "metadata"); err != nil {
 		return n, err
 	}
-	n.Settings, err = checkExtra(n.Settings, "settings")
-	return n, err
+	if n.Settings, err = checkExtra(n.Settings, "settings"); err != nil {
+		return n, err
+	}
+	return n, checkTags(n.Tags)
 }
 
 // checkNew fills in what a caller leaves out, besides.
@@ -123,6 +127,9 @@ func checkNew(n NewConversation) (NewConversation, error) {
 	}
 	if n.Settings == nil {
 		n.Settings = none
+	}
+	if n.Tags == nil {
+		n.Tags = []string{}
 	}
 	if n.ID == uuid.Nil {
 		n.ID = newID()
@@ -160,32 +167,39 @@ func (s *Store) Head(ctx context.Context, conversationID uuid.UUID) (_ uuid.UUID
 var errNoActiveHead = fault.New(fault.NotFound, "no_active_head", "",
 	"The conversation has no message yet, so no branch is active. Append one first.")
 
-// Conversations lists conversations. The one that changed last, by a message or a
-// prune, stands first. A query keeps the conversations whose title contains it,
-// in upper or lower case, and the conversations with a message that Search would
-// find.
+// Conversations lists the conversations that a filter keeps. Pinned ones stand
+// first, and of both sorts the one that changed last, by a message or a prune. A
+// query keeps the conversations whose title contains it, in upper or lower case, and
+// the conversations with a message that Search would find.
 //
-// Without a query, a page costs its rows. With one, it costs the tenant's
+// Without a query or a tag, a page costs its rows. With a tag it costs the
+// conversations down to its last row. With a query it costs the tenant's
 // conversations and the messages that may match. It ends like a Search that takes
 // too long.
-func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Page[Conversation], err error) {
+func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Paging) (_ Page[Conversation], err error) {
 	defer db.Wrap(&err, "tree.Conversations(%+v)", p)
-	limit, after, err := p.timed("conversations", s.tenant, query)
+	limit, after, err := p.pinnedFirst("conversations", s.tenant, strconv.FormatBool(f.Archived), strconv.Quote(f.Tag), f.Query)
 	if err != nil {
 		return Page[Conversation]{}, err
 	}
-	query = inOneLine(query)
-	if err := checkText(query, "query", maxQueryBytes); err != nil {
+	if f.Tag != "" {
+		if err := checkTag(f.Tag, "tag"); err != nil {
+			return Page[Conversation]{}, err
+		}
+	}
+	f.Query = inOneLine(f.Query)
+	if err := checkText(f.Query, "query", maxQueryBytes); err != nil {
 		return Page[Conversation]{}, err
 	}
 	var rows []db.Conversation
-	if query == "" {
+	if f.Query == "" {
 		rows, err = s.q.ListConversations(ctx, db.ListConversationsParams{
-			TenantID: s.tenant, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
+			TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag,
+			BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
 		})
 	} else {
-		err = s.searching(ctx, query, allWords, func(s *Store, q sought) error {
-			rows, err = s.findConversations(ctx, query, q, after, limit)
+		err = s.searching(ctx, f.Query, allWords, func(s *Store, q sought) error {
+			rows, err = s.findConversations(ctx, f, q, after, limit)
 			return err
 		})
 	}
@@ -196,10 +210,14 @@ func (s *Store) Conversations(ctx context.Context, query string, p Paging) (_ Pa
 	for i, row := range rows {
 		out[i] = fromConversation(row)
 	}
-	return paged(out, limit, after, func(c Conversation) cursor { return timed(c.UpdatedAt, c.ID) }), nil
+	return paged(out, limit, after, func(c Conversation) cursor {
+		last := timed(c.UpdatedAt, c.ID)
+		last.pinned = c.Pinned
+		return last
+	}), nil
 }
 
-// UpdateConversation changes the title, metadata, settings or active head. A head
+// UpdateConversation changes the title, metadata, settings, active head or order. A head
 // that isn't a message of the conversation is a fault.Invalid. UpdatedAt stays as
 // it is.
 func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u ConversationUpdate) (_ Conversation, err error) {
@@ -220,7 +238,12 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 	if err := s.checkSettings(params.Settings); err != nil {
 		return Conversation{}, err
 	}
-	if u.Title == nil && params.Metadata == nil && params.Settings == nil && u.HeadID == uuid.Nil {
+	if err := checkTags(u.Tags); err != nil {
+		return Conversation{}, err
+	}
+	params.Archived, params.Pinned, params.Tags = toBool(u.Archived), toBool(u.Pinned), u.Tags
+	if u.Title == nil && params.Metadata == nil && params.Settings == nil && u.HeadID == uuid.Nil &&
+		u.Archived == nil && u.Pinned == nil && u.Tags == nil {
 		return s.Conversation(ctx, id)
 	}
 	var row db.Conversation
@@ -236,7 +259,8 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		if err == nil && row.HeadID != was.HeadID {
 			err = s.note(ctx, Change{ConversationID: id, Kind: HeadMoved, MessageID: u.HeadID})
 		}
-		if err == nil && (row.Title != was.Title || params.Metadata != nil || params.Settings != nil) {
+		if err == nil && (row.Title != was.Title || params.Metadata != nil || params.Settings != nil ||
+			row.Archived != was.Archived || row.Pinned != was.Pinned || !slices.Equal(row.Tags, was.Tags)) {
 			err = s.note(ctx, Change{ConversationID: id, Kind: ConversationUpdated})
 		}
 		return err

@@ -172,6 +172,12 @@ func skewed(t *testing.T, pool *pgxpool.Pool, s *tree.Store) (uuid.UUID, []uuid.
 // undone.
 func rowsRead(t *testing.T, pool *pgxpool.Pool, call func(context.Context, *tree.Store) error) int {
 	t.Helper()
+	return rowsReadOf(t, pool, "nodes", call)
+}
+
+// rowsReadOf is rowsRead for any table.
+func rowsReadOf(t *testing.T, pool *pgxpool.Pool, table string, call func(context.Context, *tree.Store) error) int {
+	t.Helper()
 	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -179,8 +185,8 @@ func rowsRead(t *testing.T, pool *pgxpool.Pool, call func(context.Context, *tree
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	// The counts of a connection go on until it has reported them.
 	read := func() (n int) {
-		const counted = "select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = 'nodes'"
-		if err := tx.QueryRow(t.Context(), counted).Scan(&n); err != nil {
+		const counted = "select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = $1"
+		if err := tx.QueryRow(t.Context(), counted, table).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

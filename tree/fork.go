@@ -17,8 +17,8 @@ import (
 
 // Fork copies a message's path, verbatim, and the summaries that hold for it into
 // a new conversation. The copy of the message becomes its active head. Fork uses
-// the ID, Title, Metadata and Settings of n. A title, metadata or settings that n
-// leaves out are those of the source, and the metadata then names the source
+// the ID, Title, Metadata, Settings and Order of n. A title, metadata, settings or
+// tags that n leaves out are those of the source, and the metadata then names the source
 // under "forked_from". The ids of the copies are derived from the new
 // conversation's id and their own.
 //
@@ -170,6 +170,9 @@ func forked(source db.Conversation, messageID uuid.UUID, n NewConversation) (New
 	}
 	if n.Settings == nil {
 		n.Settings = source.Settings
+	}
+	if n.Tags == nil {
+		n.Tags = source.Tags
 	}
 	if n.Metadata != nil {
 		return n, nil

@@ -45,13 +45,23 @@ func bodyMembers(body json.RawMessage) []byte {
 	return bytes.TrimSpace(body[1 : len(body)-1])
 }
 
-// AppendJSON appends {id, title, metadata, settings, head_id, created_at,
-// updated_at}. It leaves out the tenant, because a client knows its own.
+// AppendJSON appends {id, title, metadata, settings, archived, pinned, tags, head_id,
+// created_at, updated_at}. It leaves out the tenant, because a client knows its own.
 func (c Conversation) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, c.ID)
 	dst = appendString(dst, `,"title":`, c.Title)
 	dst = appendObject(dst, `,"metadata":`, c.Metadata)
 	dst = appendObject(dst, `,"settings":`, c.Settings)
+	dst = strconv.AppendBool(append(dst, `,"archived":`...), c.Archived)
+	dst = strconv.AppendBool(append(dst, `,"pinned":`...), c.Pinned)
+	dst = append(dst, `,"tags":[`...)
+	for i, tag := range c.Tags {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, "", tag)
+	}
+	dst = append(dst, ']')
 	dst = appendID(dst, `,"head_id":`, c.HeadID)
 	dst = appendTime(dst, `,"created_at":`, c.CreatedAt)
 	dst = appendTime(dst, `,"updated_at":`, c.UpdatedAt)

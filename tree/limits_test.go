@@ -201,7 +201,7 @@ func TestConversationLimit(t *testing.T) {
 		t.Errorf("%d conversations, and %d were accepted, want 10 and 7", got, accepted.Load())
 	}
 	var list []tree.Conversation
-	page, err := s.Conversations(t.Context(), "", tree.Paging{})
+	page, err := s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil {
 		t.Fatal(err)
 	}

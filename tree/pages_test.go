@@ -23,8 +23,11 @@ func TestCursorOfAnotherLength(t *testing.T) {
 	last := mustAppend(t, s, c.ID, root.ID, user("b"))
 	mustAppend(t, s, c.ID, last.ID, user("c"))
 	for name, list := range map[string]func(tree.Paging) (string, error){
-		"Conversations": func(p tree.Paging) (string, error) { l, err := s.Conversations(t.Context(), "", p); return l.Next, err },
-		"Branches":      func(p tree.Paging) (string, error) { l, err := s.Branches(t.Context(), c.ID, p); return l.Next, err },
+		"Conversations": func(p tree.Paging) (string, error) {
+			l, err := s.Conversations(t.Context(), tree.ConversationFilter{}, p)
+			return l.Next, err
+		},
+		"Branches": func(p tree.Paging) (string, error) { l, err := s.Branches(t.Context(), c.ID, p); return l.Next, err },
 		"Children": func(p tree.Paging) (string, error) {
 			l, err := s.Children(t.Context(), c.ID, root.ID, p)
 			return l.Next, err

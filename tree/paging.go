@@ -16,9 +16,10 @@ import (
 // time in microseconds or a number, and an id. Which of the two a list uses is
 // its own affair; clients pass it back as it came.
 type cursor struct {
-	list uint64
-	key  int64
-	id   uuid.UUID
+	list   uint64
+	key    int64
+	id     uuid.UUID
+	pinned bool // of the row; only where pinned rows stand first
 }
 
 // minKey and maxKey bound keys to what Postgres takes as a time. maxKey is far
@@ -34,7 +35,11 @@ var first = cursor{key: maxKey, id: uuid.Max}
 func (c cursor) String() string {
 	raw := binary.BigEndian.AppendUint64(nil, c.list)
 	raw = binary.BigEndian.AppendUint64(raw, uint64(c.key))
-	return base64.RawURLEncoding.EncodeToString(append(raw, c.id[:]...))
+	raw = append(raw, c.id[:]...)
+	if c.pinned {
+		raw = append(raw, 1)
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
 func (c cursor) time() time.Time { return time.UnixMicro(c.key).UTC() }
@@ -55,6 +60,15 @@ var errCursor = fault.New(fault.Invalid, "invalid_cursor", "cursor",
 // name. Lists ask for one row more than the limit, which tells whether there is
 // a next page.
 func (p Paging) page(list ...string) (limit int, after cursor, err error) {
+	limit, after, err = p.anyPage(list...)
+	if err == nil && after.pinned {
+		err = errCursor
+	}
+	return limit, after, err
+}
+
+// anyPage is page for a list in which pinned rows stand first.
+func (p Paging) anyPage(list ...string) (limit int, after cursor, err error) {
 	after = first
 	after.list = digest(list...)
 	switch {
@@ -69,6 +83,9 @@ func (p Paging) page(list ...string) (limit int, after cursor, err error) {
 		return limit, after, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if len(raw) == 33 && raw[32] == 1 {
+		raw, after.pinned = raw[:32], true
+	}
 	if err != nil || len(raw) != 32 || binary.BigEndian.Uint64(raw) != after.list {
 		return 0, after, errCursor
 	}
@@ -80,10 +97,21 @@ func (p Paging) page(list ...string) (limit int, after cursor, err error) {
 // timed is page for a list whose keys are times.
 func (p Paging) timed(list ...string) (limit int, before cursor, err error) {
 	limit, before, err = p.page(list...)
+	return limit, before, before.checkTime(err)
+}
+
+// pinnedFirst is timed for a list in which pinned rows stand first.
+func (p Paging) pinnedFirst(list ...string) (limit int, before cursor, err error) {
+	limit, before, err = p.anyPage(list...)
+	before.pinned = before.pinned || p.Cursor == ""
+	return limit, before, before.checkTime(err)
+}
+
+func (before cursor) checkTime(err error) error {
 	if err == nil && (before.key < minKey || before.key > maxKey) {
 		err = errCursor
 	}
-	return limit, before, err
+	return err
 }
 
 // paged cuts the row that is over the limit and makes the cursor of the last

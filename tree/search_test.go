@@ -118,7 +118,7 @@ func TestSearchReadsNothingOfOthers(t *testing.T) {
 			terms, found int
 			call         func(*tree.Store) (int, error)
 		}{terms, min(found, 1), func(s *tree.Store) (int, error) {
-			p, err := s.Conversations(t.Context(), query, tree.Paging{Limit: 50})
+			p, err := s.Conversations(t.Context(), tree.ConversationFilter{Query: query}, tree.Paging{Limit: 50})
 			return len(p.Data), err
 		}}
 	}
@@ -325,7 +325,7 @@ func TestSearchFindsWhatReadingFinds(t *testing.T) {
 				rt.Fatalf("%q found %v, want %v", sought, got, want)
 			}
 			if in == uuid.Nil {
-				page, err := s.Conversations(t.Context(), sought, tree.Paging{Limit: tree.MaxPage})
+				page, err := s.Conversations(t.Context(), tree.ConversationFilter{Query: sought}, tree.Paging{Limit: tree.MaxPage})
 				if err != nil || len(page.Data) != len(in2) {
 					rt.Fatalf("%q: %d conversations, %v, want %d", sought, len(page.Data), err, len(in2))
 				}
@@ -356,7 +356,7 @@ func TestSearchRefuses(t *testing.T) {
 		strings.Repeat(`"oak" or `, 90) + `oak`: "",
 	} {
 		page, err := s.Search(t.Context(), query, uuid.Nil, tree.Paging{})
-		_, err2 := s.Conversations(t.Context(), query, tree.Paging{})
+		_, err2 := s.Conversations(t.Context(), tree.ConversationFilter{Query: query}, tree.Paging{})
 		for _, err := range []error{err, err2} {
 			var refused *fault.Error
 			if code != "" && (!errors.As(err, &refused) || refused.Code != code || refused.Field != "query" || !errors.Is(err, fault.Invalid)) {
@@ -394,7 +394,7 @@ func TestSearchEndsInTime(t *testing.T) {
 		t.Helper()
 		_, err1 := s.Search(t.Context(), "oak", uuid.Nil, tree.Paging{})
 		_, err2 := s.Search(t.Context(), "oak", id, tree.Paging{})
-		_, err3 := s.Conversations(t.Context(), "oak", tree.Paging{})
+		_, err3 := s.Conversations(t.Context(), tree.ConversationFilter{Query: "oak"}, tree.Paging{})
 		for _, err := range []error{err1, err2, err3} {
 			var e *fault.Error
 			if !errors.As(err, &e) || e.Code != "search_timeout" || !errors.Is(err, fault.Timeout) {
@@ -553,7 +553,7 @@ func TestSearchTakesPastedAddresses(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: found %v, %v; want %v", query, got, err, want)
 		}
-		list, err := s.Conversations(t.Context(), query, tree.Paging{})
+		list, err := s.Conversations(t.Context(), tree.ConversationFilter{Query: query}, tree.Paging{})
 		if err != nil || len(list.Data) != min(1, len(want)) {
 			t.Errorf("%s: %d conversations, %v", query, len(list.Data), err)
 		}
@@ -562,7 +562,7 @@ func TestSearchTakesPastedAddresses(t *testing.T) {
 	if _, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: new(title)}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := s.Conversations(t.Context(), "https://example.com: all", tree.Paging{}); err != nil || len(list.Data) != 1 {
+	if list, err := s.Conversations(t.Context(), tree.ConversationFilter{Query: "https://example.com: all"}, tree.Paging{}); err != nil || len(list.Data) != 1 {
 		t.Errorf("by a title: %d conversations, %v", len(list.Data), err)
 	}
 }

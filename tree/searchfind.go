@@ -197,11 +197,11 @@ func (in extent) byIndex(ctx context.Context, q sought, entries string, patterns
 	return spots, err
 }
 
-// findConversations lists conversations by a query.
-func (s *Store) findConversations(ctx context.Context, query string, q sought, after cursor, limit int) ([]db.Conversation, error) {
+// findConversations lists conversations by a filter with a query.
+func (s *Store) findConversations(ctx context.Context, f ConversationFilter, q sought, after cursor, limit int) ([]db.Conversation, error) {
 	params := db.FindConversationsParams{
-		TenantID: s.tenant, Query: query, Patterns: q.patterns, Words: q.whole, Entries: q.entries,
-		BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
+		TenantID: s.tenant, Query: f.Query, Archived: f.Archived, Tag: f.Tag, Patterns: q.patterns, Words: q.whole, Entries: q.entries,
+		BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
 	}
 	if len(q.terms) > 0 {
 		found, err := extent{s: s}.look(ctx, q, first, newestLooks, newestLooks)
@@ -225,8 +225,9 @@ func (s *Store) findConversations(ctx context.Context, query string, q sought, a
 	}
 	if q.inShards {
 		return s.q.FindConversationsInShards(ctx, db.FindConversationsInShardsParams{
-			TenantID: params.TenantID, Query: params.Query, Patterns: params.Patterns, Words: params.Words, Entries: params.Entries,
-			BeforeUpdatedAt: params.BeforeUpdatedAt, BeforeID: params.BeforeID, RowLimit: params.RowLimit,
+			TenantID: params.TenantID, Query: params.Query, Archived: params.Archived, Tag: params.Tag,
+			Patterns: params.Patterns, Words: params.Words, Entries: params.Entries,
+			BeforePinned: params.BeforePinned, BeforeUpdatedAt: params.BeforeUpdatedAt, BeforeID: params.BeforeID, RowLimit: params.RowLimit,
 			Known: params.Known, ByIndex: params.ByIndex, ByReading: params.ByReading,
 		})
 	}

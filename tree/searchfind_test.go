@@ -163,7 +163,7 @@ func TestConversationsByCommonWords(t *testing.T) {
 		var got [2][]uuid.UUID
 		for i, s := range []*tree.Store{s, tree.New(pool, tree.WithMostFound(0))} {
 			for p := (tree.Paging{Limit: 3}); ; {
-				page, err := s.Conversations(t.Context(), query, p)
+				page, err := s.Conversations(t.Context(), tree.ConversationFilter{Query: query}, p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -217,7 +217,7 @@ func TestSearchByBeginnings(t *testing.T) {
 				}
 			}
 		}
-		list, err := s.Conversations(t.Context(), query, tree.Paging{})
+		list, err := s.Conversations(t.Context(), tree.ConversationFilter{Query: query}, tree.Paging{})
 		if err != nil || len(list.Data) != min(want, 1) {
 			t.Errorf("%q: %d conversations, %v", query, len(list.Data), err)
 		}

@@ -211,6 +211,7 @@ func fromConversation(c db.Conversation) Conversation {
 	return Conversation{
 		ID: uuid.UUID(c.ID.Bytes), TenantID: c.TenantID, Title: c.Title, Metadata: c.Metadata, Settings: c.Settings,
 		HeadID: uuid.UUID(c.HeadID.Bytes), CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), messages: int(c.MessageCount),
+		Order:  Order{Archived: c.Archived, Pinned: c.Pinned, Tags: c.Tags},
 		Source: Source{uuid.UUID(c.SourceConversationID.Bytes), uuid.UUID(c.SourceMessageID.Bytes), hex.EncodeToString(c.SourceRequest)},
 	}
 }

@@ -508,8 +508,8 @@ func TestTenants(t *testing.T) {
 	if _, _, err := mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID}); !errors.Is(err, fault.Conflict) {
 		t.Errorf("CreateConversation with another tenant's id: %v, want ErrConflict", err)
 	}
-	list, err := mine.Conversations(ctx, "", tree.Paging{})
-	found, err2 := mine.Conversations(ctx, "secret", tree.Paging{})
+	list, err := mine.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{})
+	found, err2 := mine.Conversations(ctx, tree.ConversationFilter{Query: "secret"}, tree.Paging{})
 	hits, err3 := mine.Search(ctx, "secret", uuid.Nil, tree.Paging{})
 	if err := errors.Join(err, err2, err3); err != nil || len(list.Data)+len(found.Data)+len(hits.Data) > 0 {
 		t.Errorf("lists show another tenant's: %v, %v, %v, %v", list, found, hits, err)
@@ -535,7 +535,7 @@ func TestLists(t *testing.T) {
 	mustAppend(t, s, ids[1], uuid.Nil, user("touched last"))
 	list := func(query string) (got []uuid.UUID) {
 		for p := (tree.Paging{Limit: 2}); ; {
-			page, err := s.Conversations(ctx, query, p)
+			page, err := s.Conversations(ctx, tree.ConversationFilter{Query: query}, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -565,7 +565,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("a search found %+v, %v", hits, err)
 	}
 	for _, p := range []tree.Paging{{Limit: -1}, {Limit: tree.MaxPage + 1}, {Cursor: "x"}, {Cursor: "!!!"}, {Cursor: strings.Repeat("f", 32)}} {
-		_, err1 := s.Conversations(ctx, "", p)
+		_, err1 := s.Conversations(ctx, tree.ConversationFilter{}, p)
 		_, err2 := s.Branches(ctx, ids[0], p)
 		_, err3 := s.Children(ctx, ids[0], uuid.Nil, p)
 		_, err4 := s.Search(ctx, "x", uuid.Nil, p)

@@ -19,6 +19,8 @@ const (
 	MaxReasoning     = 1 << 19 // bytes of what was thought before one message
 	MaxMetadataBytes = 1 << 16 // metadata or settings of one thing
 	MaxTitleBytes    = 1000
+	MaxTags          = 32              // of one conversation
+	MaxTagBytes      = 100             // of one tag
 	MaxNesting       = chat.MaxNesting // arrays and objects within each other, in any JSON
 	MaxPage          = 1000            // rows of one page
 	DefaultPage      = 50              // rows of a page whose limit is 0
@@ -45,7 +47,8 @@ type Conversation struct {
 	HeadID    uuid.UUID       // the active head; uuid.Nil while there is no message
 	CreatedAt time.Time
 	UpdatedAt time.Time // when something was last said or pruned
-	Source    Source    // of a fork; the zero Source of any other
+	Order
+	Source Source // of a fork; the zero Source of any other
 
 	messages int // in it; for RoomFor
 }
@@ -53,6 +56,14 @@ type Conversation struct {
 // MessageCount is how many messages the conversation has, those of all branches
 // together.
 func (c Conversation) MessageCount() int { return c.messages }
+
+// An Order is where a tenant puts a conversation. Lists leave archived conversations
+// out, and begin with the pinned ones.
+type Order struct {
+	Archived bool
+	Pinned   bool
+	Tags     []string // in the order they were given, each once
+}
 
 // A Source says what a fork was made of, so that a repeated request for the same
 // fork is recognized.
@@ -76,6 +87,7 @@ type NewConversation struct {
 	Metadata  json.RawMessage // nil: {}
 	Settings  json.RawMessage // nil: {}
 	CreatedAt time.Time       // zero: now
+	Order                     // not looked at where the conversation is there already
 }
 
 // ConversationUpdate changes the members that are not nil.
@@ -84,6 +96,22 @@ type ConversationUpdate struct {
 	Metadata json.RawMessage
 	Settings json.RawMessage
 	HeadID   uuid.UUID // uuid.Nil leaves the active head
+	Archived *bool
+	Pinned   *bool
+	Tags     []string // all tags from now on; empty for none, nil leaves them
+}
+
+// A ConversationFilter says which conversations a list has.
+type ConversationFilter struct {
+	Query    string // of which the title contains this, or a message matches it; "": any
+	Tag      string // that have this tag; "": any
+	Archived bool   // that are archived, or else those that are not
+}
+
+// A TagCount is a tag, and how many conversations have it.
+type TagCount struct {
+	Tag           string `json:"tag"`
+	Conversations int64  `json:"conversations"`
 }
 
 // A Message is a node that somebody said. It never changes: an edit is a

@@ -24,7 +24,7 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 	later := newConversation(t, s)
 	order := func() (ids string) {
 		t.Helper()
-		list, err := s.Conversations(t.Context(), "", tree.Paging{})
+		list, err := s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		list, err := s.Conversations(t.Context(), "", tree.Paging{Limit: 1})
+		list, err := s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: 1})
 		if err != nil || list.Data[0].ID != c.ID {
 			t.Errorf("after %s, the first is %s, %v; want %s", name, list.Data[0].ID, err, c.ID)
 		}
@@ -103,7 +103,7 @@ func TestListPagesWhileHeadsMove(t *testing.T) {
 	seen := map[uuid.UUID]int{}
 	p := tree.Paging{Limit: 2}
 	for i := 0; ; i++ {
-		list, err := s.Conversations(t.Context(), "", p)
+		list, err := s.Conversations(t.Context(), tree.ConversationFilter{}, p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,6 +43,12 @@ var slots = make(chan struct{}, 4)
 // where there is none.
 func newSite(t testing.TB, models ...llm.Model) *site {
 	t.Helper()
+	return newSiteWith(t, nil, models...)
+}
+
+// newSiteWith is newSite with presets.
+func newSiteWith(t testing.TB, presets []server.Preset, models ...llm.Model) *site {
+	t.Helper()
 	slots <- struct{}{}
 	t.Cleanup(func() { <-slots })
 	pool := dbtest.New(t, dbtest.MaxConns(8))
@@ -68,7 +74,7 @@ func newSite(t testing.TB, models ...llm.Model) *site {
 			t.Error(err)
 		}
 	})
-	api, err := server.New(server.Config{Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Models: listed, Loopback: true})
+	api, err := server.New(server.Config{Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Models: listed, Presets: presets, Loopback: true})
 	if err != nil {
 		t.Fatal(err)
 	}

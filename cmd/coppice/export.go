@@ -67,7 +67,11 @@ func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *
 // find gives the ids of what is to be exported.
 func (cmd *exportCommand) find(ctx context.Context, store *tree.Store) (ids []uuid.UUID, err error) {
 	if cmd.All {
-		return allConversations(ctx, store)
+		all, err := allConversations(ctx, store)
+		for _, c := range all {
+			ids = append(ids, c.ID)
+		}
+		return ids, err
 	}
 	for _, name := range cmd.Conversations {
 		c, err := findConversation(ctx, store, name)
@@ -79,21 +83,19 @@ func (cmd *exportCommand) find(ctx context.Context, store *tree.Store) (ids []uu
 	return ids, nil
 }
 
-// allConversations gives the ids of a tenant's conversations, the one updated
-// last first.
-func allConversations(ctx context.Context, store *tree.Store) (ids []uuid.UUID, err error) {
-	for p := (tree.Paging{Limit: tree.MaxPage}); ; {
-		page, err := store.Conversations(ctx, "", p)
+// allConversations gives a tenant's conversations in the order of their list, and
+// then the archived ones.
+func allConversations(ctx context.Context, store *tree.Store) (all []tree.Conversation, err error) {
+	for _, archived := range []bool{false, true} {
+		list, err := readPages(pageFlags{}, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
+			return store.Conversations(ctx, tree.ConversationFilter{Archived: archived}, p)
+		})
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range page.Data {
-			ids = append(ids, c.ID)
-		}
-		if p.Cursor = page.Next; p.Cursor == "" {
-			return ids, nil
-		}
+		all = append(all, list.Data...)
 	}
+	return all, nil
 }
 
 // export writes the conversations and returns how many.

@@ -15,7 +15,9 @@ type listCommand struct {
 	dataFlags
 	outputFlags
 	pageFlags
-	Query string `short:"q" help:"Only conversations whose title or messages match."`
+	Query    string `short:"q" help:"Only conversations whose title or messages match."`
+	Tag      string `placeholder:"TAG" help:"Only conversations that have this tag."`
+	Archived bool   `help:"Those that are archived, instead of those that are not."`
 }
 
 // pageFlags say how much of a long list to print.
@@ -28,7 +30,7 @@ func (cmd *listCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
-			return store.Conversations(ctx, cmd.Query, p)
+			return store.Conversations(ctx, tree.ConversationFilter{Query: cmd.Query, Tag: cmd.Tag, Archived: cmd.Archived}, p)
 		})
 		if err != nil {
 			return err
@@ -37,7 +39,7 @@ func (cmd *listCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 			return writePage(out, page)
 		}
 		if len(page.Data) == 0 {
-			out.Remark("%s", noConversations(cmd.Query))
+			out.Remark("%s", cmd.none())
 			return nil
 		}
 		writeConversations(out, page.Data)
@@ -46,9 +48,15 @@ func (cmd *listCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 	})
 }
 
-func noConversations(query string) string {
-	if query != "" {
+// none says that the list is empty.
+func (cmd *listCommand) none() string {
+	switch {
+	case cmd.Query != "":
 		return "No conversation matches. Without --query, the list has them all."
+	case cmd.Tag != "":
+		return "No conversation has this tag. Without --tag, the list has them all."
+	case cmd.Archived:
+		return "No conversation is archived."
 	}
 	return "There is no conversation yet. Bring some in with coppice import FILE, or try coppice serve --demo."
 }

@@ -107,10 +107,8 @@ func (cmd *replayCommand) chosen(ctx context.Context, store *tree.Store) ([]tree
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		return []tree.Conversation{c}, err
 	}
-	all, err := readPages(pageFlags{}, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
-		return store.Conversations(ctx, "", p)
-	})
-	return slices.DeleteFunc(all.Data, func(c tree.Conversation) bool { return c.MessageCount() < int(cmd.MinMessages) }), err
+	all, err := allConversations(ctx, store)
+	return slices.DeleteFunc(all, func(c tree.Conversation) bool { return c.MessageCount() < int(cmd.MinMessages) }), err
 }
 
 // again is the summarizer of --model, nil where none is asked for.

@@ -37,6 +37,7 @@ type serveCommand struct {
 	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
 	AllowOrigin       []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
 	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060. Without it there are none."`
+	Presets           string        `type:"existingfile" placeholder:"FILE" help:"JSON array of what conversations can begin with: {name, description, system, model, temperature, settings}."`
 	Demo              bool          `help:"Import a small demonstration conversation first."`
 	RequestTimeout    time.Duration `default:"30s" placeholder:"DURATION" group:"Limits" help:"Time that a request may take (${default})."`
 	CompactionTimeout time.Duration `default:"3m" placeholder:"DURATION" group:"Limits" help:"Time that a compaction on demand may take (${default})."`
@@ -164,6 +165,15 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 		FailureLimit:          cmp.Or(cmd.FailureLimit, -1),
 		RateLimit:             cmd.RateLimit,
 		RateBurst:             int(cmd.RateBurst),
+	}
+	if cmd.Presets != "" {
+		content, err := os.ReadFile(cmd.Presets)
+		if err == nil {
+			config.Server.Presets, err = server.ParsePresets(content)
+		}
+		if err != nil {
+			return config, usagef("--presets: %v", err)
+		}
 	}
 	return config, nil
 }

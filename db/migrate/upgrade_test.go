@@ -33,7 +33,7 @@ import (
 // jobsAt is the version of River's tables that came with each version of the
 // schema; 0 for none. A new migration needs a line here, and a file in
 // testdata/upgrade with what such a schema may hold.
-var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8, 8: 8, 9: 8, 10: 8, 11: 8, 12: 8, 13: 8, 14: 8, 15: 8, 16: 8, 18: 8, 19: 8, 20: 8, 21: 8, 22: 8}
+var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8, 8: 8, 9: 8, 10: 8, 11: 8, 12: 8, 13: 8, 14: 8, 15: 8, 16: 8, 18: 8, 19: 8, 20: 8, 21: 8, 22: 8, 23: 8}
 
 // TestUpgrade brings the schema of every migration up to date, with data in
 // it: nothing of it changes, and everything reads, writes and works on.

@@ -125,7 +125,7 @@ func TestOpenAIGo(t *testing.T) {
 // oldest leaf first.
 func branches(t *testing.T, store *tree.Store) (lines []string) {
 	t.Helper()
-	page, err := store.Conversations(t.Context(), "", tree.Paging{})
+	page, err := store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil || len(page.Data) != 1 {
 		t.Fatalf("%d conversations, %v", len(page.Data), err)
 	}

@@ -28,6 +28,7 @@ var intrusions = []intrusion{
 	{"watch", http.MethodGet, "/v1/conversations/CONVERSATION/events?follow=false", nil},
 	{"share", http.MethodPost, "/v1/conversations/CONVERSATION/branches/MESSAGE/shares", map[string]any{}},
 	{"list its links", http.MethodGet, "/v1/conversations/CONVERSATION/shares", nil},
+	{"pin a message", http.MethodPatch, "/v1/conversations/CONVERSATION/messages/MESSAGE", map[string]any{"pinned": true}},
 	{"revoke a link", http.MethodDelete, "/v1/conversations/CONVERSATION/shares/MESSAGE", nil},
 	{"append", http.MethodPost, "/v1/conversations/CONVERSATION/messages", map[string]any{"parent_id": "MESSAGE", "role": "user", "content": "stolen"}},
 	{"append a root", http.MethodPost, "/v1/conversations/CONVERSATION/messages", map[string]any{"parent_id": nil, "role": "user", "content": "stolen"}},

@@ -24,7 +24,7 @@ func addReads(s *sdk.Server) {
 		description: "Finds the messages that answer a question in plain words, best first, with those around them, also those that a summary folded. Without a conversation all of them are asked. With one, scope says where to look: branch (the default), folded, conversation. In branch and folded nothing of another branch is found.",
 	}, recallMessages)
 	add(s, tool{name: "list_conversations", title: "List conversations",
-		description: "Lists conversations, the one in which something was said last first; with a query, those whose title or messages have its words.",
+		description: "Lists conversations, pinned ones first, then the one in which something was said last; archived ones only where they are asked for. With a query, those whose title or messages have its words.",
 	}, listConversations)
 	add(s, tool{name: "list_branches", title: "List branches",
 		description: "Lists the branches of a conversation by their heads, newest first, with the beginning of what the head says.",

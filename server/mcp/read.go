@@ -13,7 +13,9 @@ import (
 )
 
 type ListConversationsArguments struct {
-	Query string `json:"query,omitempty" jsonschema:"words of the title or of messages"`
+	Query    string `json:"query,omitempty" jsonschema:"words of the title or of messages"`
+	Tag      string `json:"tag,omitempty" jsonschema:"only those that have it"`
+	Archived bool   `json:"archived,omitempty" jsonschema:"those that are archived, instead of those that are not"`
 	Listing
 }
 
@@ -23,15 +25,17 @@ type Conversations struct {
 }
 
 type Conversation struct {
-	ConversationID string `json:"conversation_id"`
-	Title          string `json:"title"`
-	HeadID         string `json:"head_id,omitempty" jsonschema:"of the active branch; none while there is no message"`
-	CreatedAt      string `json:"created_at"`
-	UpdatedAt      string `json:"updated_at" jsonschema:"when something was last said or pruned"`
+	ConversationID string   `json:"conversation_id"`
+	Title          string   `json:"title"`
+	Tags           []string `json:"tags,omitempty"`
+	Pinned         bool     `json:"pinned,omitempty"`
+	HeadID         string   `json:"head_id,omitempty" jsonschema:"of the active branch; none while there is no message"`
+	CreatedAt      string   `json:"created_at"`
+	UpdatedAt      string   `json:"updated_at" jsonschema:"when something was last said or pruned"`
 }
 
 func conversationOf(c tree.Conversation) Conversation {
-	out := Conversation{ConversationID: c.ID.String(), Title: c.Title, CreatedAt: timeOf(c.CreatedAt), UpdatedAt: timeOf(c.UpdatedAt)}
+	out := Conversation{ConversationID: c.ID.String(), Title: c.Title, Tags: c.Tags, Pinned: c.Pinned, CreatedAt: timeOf(c.CreatedAt), UpdatedAt: timeOf(c.UpdatedAt)}
 	if c.HeadID != uuid.Nil {
 		out.HeadID = c.HeadID.String()
 	}
@@ -50,7 +54,7 @@ func listConversations(ctx context.Context, c *call, in ListConversationsArgumen
 		}
 		defer leave()
 	}
-	page, err := c.Store.Conversations(ctx, in.Query, p)
+	page, err := c.Store.Conversations(ctx, tree.ConversationFilter{Query: in.Query, Tag: in.Tag, Archived: in.Archived}, p)
 	if err != nil {
 		return out, err
 	}

@@ -80,7 +80,7 @@ func said(role, text string) string { return fmt.Sprintf(`{"role":%q,"content":%
 // conversations counts a tenant's.
 func (a *api) conversations(tenant string) int {
 	a.t.Helper()
-	list, err := a.store.ForTenant(tenant).Conversations(a.t.Context(), "", tree.Paging{Limit: tree.MaxPage})
+	list, err := a.store.ForTenant(tenant).Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: tree.MaxPage})
 	if err != nil {
 		a.t.Fatal(err)
 	}

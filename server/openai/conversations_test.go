@@ -133,7 +133,7 @@ func TestConversations(t *testing.T) {
 	if err != nil || c.Title != "What is a coppice?" || string(c.Metadata) != `{"topic":"trees"}` {
 		t.Errorf("natively it is %q, %s, %v", c.Title, c.Metadata, err)
 	}
-	list, err := store.Conversations(t.Context(), "", tree.Paging{})
+	list, err := store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil || len(list.Data) != 1 || list.Data[0].ID != native {
 		t.Errorf("the native list has %+v, %v", list.Data, err)
 	}
@@ -179,7 +179,7 @@ func TestConversations(t *testing.T) {
 	for _, path := range []string{"", "/items", "/items/" + forward.Data[0].ID} {
 		a.ask(404, "acme", "GET", "/conversations/"+id+path, "")
 	}
-	if page, err := store.Conversations(t.Context(), "", tree.Paging{}); err != nil || len(page.Data) != 0 {
+	if page, err := store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{}); err != nil || len(page.Data) != 0 {
 		t.Errorf("%d conversations are left, %v", len(page.Data), err)
 	}
 }
@@ -270,7 +270,7 @@ func TestConversationsRefuse(t *testing.T) {
 	if n := a.treeSize(native); n != 1 {
 		t.Errorf("the conversation has %d messages", n)
 	}
-	if list, err := a.store.ForTenant("acme").Conversations(t.Context(), "", tree.Paging{}); err != nil || len(list.Data) != 2 {
+	if list, err := a.store.ForTenant("acme").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{}); err != nil || len(list.Data) != 2 {
 		t.Errorf("refused requests left %d conversations: %v", len(list.Data), err)
 	}
 }

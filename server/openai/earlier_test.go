@@ -44,7 +44,7 @@ func (a *api) untilCompleted(id string) {
 // everything counts the conversations and the messages of all of them.
 func (a *api) everything() (conversations, messages int) {
 	a.t.Helper()
-	list, err := a.store.ForTenant("acme").Conversations(a.t.Context(), "", tree.Paging{Limit: tree.MaxPage})
+	list, err := a.store.ForTenant("acme").Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: tree.MaxPage})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestRefusedOpening(t *testing.T) {
 			if !filled {
 				return
 			}
-			list, err := a.store.ForTenant("acme").Conversations(t.Context(), "", tree.Paging{})
+			list, err := a.store.ForTenant("acme").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 			if err != nil || len(list.Data) != 1 {
 				t.Errorf("%d conversations, %v", len(list.Data), err)
 				return
@@ -406,7 +406,7 @@ func TestRefusedOpening(t *testing.T) {
 			if want := map[bool]int{true: 1}[filled]; conversations != want || messages != want {
 				t.Errorf("%s: %d conversations with %d messages, want %d", request[0], conversations, messages, want)
 			}
-			list, err := a.store.ForTenant("acme").Conversations(t.Context(), "", tree.Paging{})
+			list, err := a.store.ForTenant("acme").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -321,7 +321,7 @@ func TestResponsesRefuse(t *testing.T) {
 			t.Errorf("%s %s %s: %s, want %s; %v", test.method, test.path, test.body, got, test.want, header)
 		}
 	}
-	list, err := a.store.ForTenant("acme").Conversations(t.Context(), "", tree.Paging{})
+	list, err := a.store.ForTenant("acme").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil || len(list.Data) != 0 {
 		t.Errorf("refused requests left %d conversations: %v", len(list.Data), err)
 	}

@@ -143,7 +143,7 @@ func (w *forest) compare() {
 }
 
 func (w *forest) conversations() []tree.Conversation {
-	list, err := w.store.ForTenant("acme").Conversations(w.api.t.Context(), "", tree.Paging{Limit: tree.MaxPage})
+	list, err := w.store.ForTenant("acme").Conversations(w.api.t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: tree.MaxPage})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 // kept counts what acme has stored.
 func (a *api) kept() (conversations int) {
 	a.t.Helper()
-	list, err := a.store.ForTenant("acme").Conversations(a.t.Context(), "", tree.Paging{})
+	list, err := a.store.ForTenant("acme").Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ func TestTitles(t *testing.T) {
 	a := setup{script: []llmtest.Behaviour{llmtest.Answer("A wood."), llmtest.Answer("A wood.")}}.serve(t)
 	a.complete("acme", `{"model":"wood","store":true,"messages":[{"role":"system","content":"Mind."},{"role":"user","content":"What is  a coppice?\nBe brief."}]}`)
 	a.create(`{"model":"wood","input":"What is a grove?"}`)
-	list, err := a.store.ForTenant("acme").Conversations(t.Context(), "", tree.Paging{})
+	list, err := a.store.ForTenant("acme").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ type Conversation struct {
 	Messages  []Message       // in any order; siblings without times stand in their order
 	Notes     []Note          // what the parser itself repaired or left out
 	Source    tree.Source     // of a fork; only Coppice's own format says it
+	Order     tree.Order      // as far as the source says
 
 	in    *Input // that the parser reads it from
 	dense bool   // it has too many messages for its bytes

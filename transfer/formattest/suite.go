@@ -104,7 +104,7 @@ type stored tree.Bundle
 
 func (s stored) Export(context.Context, uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error) {
 	c := s.Conversation
-	return tree.Conversation{ID: c.ID, Title: c.Title, Metadata: orEmpty(c.Metadata), Settings: orEmpty(c.Settings), CreatedAt: c.CreatedAt, HeadID: s.HeadID, Source: s.Source},
+	return tree.Conversation{ID: c.ID, Title: c.Title, Metadata: orEmpty(c.Metadata), Settings: orEmpty(c.Settings), CreatedAt: c.CreatedAt, HeadID: s.HeadID, Source: s.Source, Order: c.Order},
 		func(yield func(tree.BundleNode, error) bool) {
 			for _, n := range s.Nodes {
 				if !yield(n, nil) {
@@ -125,7 +125,7 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 func plain(b tree.Bundle) string {
 	var out strings.Builder
 	c := b.Conversation
-	fmt.Fprintf(&out, "%s %q %s %s, head %s\n", c.ID, c.Title, orEmpty(c.Metadata), orEmpty(c.Settings), b.HeadID)
+	fmt.Fprintf(&out, "%s %q %s %s, head %s, %+v\n", c.ID, c.Title, orEmpty(c.Metadata), orEmpty(c.Settings), b.HeadID, c.Order)
 	for _, n := range b.Nodes {
 		fmt.Fprintf(&out, "%s under %s, %s, pinned %t, %q, %q, %q", n.ID, n.ParentID, n.CreatedAt.UTC().Format(time.RFC3339Nano), n.Pinned, n.Body, n.Reasoning, n.Metadata)
 		if n.Summary != nil {

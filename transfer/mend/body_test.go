@@ -3,6 +3,7 @@ package mend_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,6 +159,29 @@ func TestMendTitle(t *testing.T) {
 		c := format.Conversation{Title: in}
 		if got := mend.MendTitle(&c); got != want || (got != in) != (len(c.Notes) > 0) {
 			t.Errorf("%q became %q with notes %v", in, got, c.Notes)
+		}
+	}
+}
+
+func TestMendTags(t *testing.T) {
+	t.Parallel()
+	many := make([]string, tree.MaxTags+2)
+	for i := range many {
+		many[i] = string(rune('a'+i%26)) + strings.Repeat("x", i/26)
+	}
+	for _, test := range []struct {
+		given, want []string
+		notes       int
+	}{
+		{[]string{"wood", "two words"}, []string{"wood", "two words"}, 0},
+		{[]string{"wood", "wood"}, []string{"wood"}, 0},
+		{[]string{" wood ", "", "a\nb\xff"}, []string{"wood", "a b\uFFFD"}, 1},
+		{[]string{strings.Repeat("é", 60)}, []string{strings.Repeat("é", 50)}, 1},
+		{many, many[:tree.MaxTags], 1},
+	} {
+		c := format.Conversation{Order: tree.Order{Tags: test.given}}
+		if got := mend.MendTags(&c); !slices.Equal(got, test.want) || len(c.Notes) != test.notes {
+			t.Errorf("%q became %q with notes %v", test.given, got, c.Notes)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import "github.com/coppice-chat/coppice/transfer/format"
 var (
 	MendBody  = mendBody
 	MendExtra = mendExtra
+	MendTags  = mendTags
 	MendTitle = mendTitle
 	MessageID = messageID
 )

@@ -7,6 +7,7 @@ package mend
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ func Bundle(c format.Conversation, id uuid.UUID, formatName string) (_ tree.Bund
 		Title:    mendTitle(&c),
 		Metadata: mendExtra(&c, c.Metadata, "", "metadata"),
 		Settings: mendExtra(&c, c.Settings, "", "settings"),
+		Order:    tree.Order{Archived: c.Order.Archived, Pinned: c.Order.Pinned, Tags: mendTags(&c)},
 	}, Format: formatName}
 	g := newGraph(&c)
 	c.Messages = nil // which the graph has now
@@ -58,6 +60,28 @@ func mendTitle(c *format.Conversation) string {
 		title = format.CutEnd(title, tree.MaxTitleBytes)
 	}
 	return title
+}
+
+// mendTags makes tags that the store takes.
+func mendTags(c *format.Conversation) (tags []string) {
+	changed, left := false, 0
+	for _, given := range c.Order.Tags {
+		tag := strings.TrimSpace(format.CutEnd(format.OneLine(strings.ToValidUTF8(given, format.Replacement)), tree.MaxTagBytes))
+		switch changed = changed || tag != given; {
+		case tag == "" || slices.Contains(tags, tag):
+		case len(tags) == tree.MaxTags:
+			left++
+		default:
+			tags = append(tags, tag)
+		}
+	}
+	if changed {
+		c.Repaired(format.KindText, "tags", "tags cut down to %d bytes, or characters replaced", tree.MaxTagBytes)
+	}
+	if left > 0 {
+		c.LeftOut(format.KindMetadata, "tags", "%d tags, as a conversation can have %d", left, tree.MaxTags)
+	}
+	return tags
 }
 
 // mendExtra makes metadata or settings that the store takes, of the

@@ -5,12 +5,15 @@ import * as branch from './state/branch'
 import * as connection from './state/connection'
 import * as context from './state/context'
 import * as conversations from './state/conversations'
+import { deleted } from './state/actions'
+import * as deletions from './state/deletions'
 import * as drafts from './state/drafts'
 import * as live from './state/live'
 import * as look from './state/look'
 import * as models from './state/models'
 import * as place from './state/place'
 import { pickUp } from './state/replies'
+import * as settings from './state/settings'
 import * as search from './state/search'
 import * as sideSize from './state/sideSize'
 import * as tabs from './state/tabs'
@@ -29,7 +32,8 @@ if (first === 'shared') {
 
 function start() {
   // Modules of state do nothing by themselves when they are imported.
-  for (const part of [look, sideSize, place, tabs, connection, models, conversations, branch, context, search, drafts, welcome, live]) part.start()
+  for (const part of [look, sideSize, place, tabs, connection, models, settings, conversations, branch, context, search, drafts, welcome, live]) part.start()
+  deletions.start(deleted)
   listenForKeys()
   effect(() => {
     const title = branch.conversation.value?.title

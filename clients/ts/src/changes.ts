@@ -11,7 +11,7 @@ export type ChangeEvent = { id: string } & (
   | {
       event:
         | 'conversation.created' | 'conversation.imported' | 'conversation.updated' | 'conversation.deleted' | 'head.moved'
-        | 'messages.appended' | 'messages.pruned' | 'summary.created' | 'summary.deleted' | 'reply.running' | 'reply.ended'
+        | 'messages.appended' | 'message.pinned' | 'messages.pruned' | 'summary.created' | 'summary.deleted' | 'reply.running' | 'reply.ended'
       data: Schemas['Change']
     }
 )

@@ -94,6 +94,10 @@ export class Coppice {
     return this.http.call('DELETE', at(id), options)
   }
 
+  listTags(query?: Query<'listTags'>, options?: CallOptions): Listing<Answered<'listTags'>> {
+    return this.list('/v1/tags', query, options)
+  }
+
   getTree(id: string, query?: Query<'getTree'>, options?: CallOptions): Promise<Answered<'getTree'>> {
     return this.get(at(id, 'tree'), query, options)
   }
@@ -120,6 +124,11 @@ export class Coppice {
 
   getMessage(conversation: string, id: string, options?: CallOptions): Promise<Schemas['Message']> {
     return this.get(at(conversation, 'messages', id), undefined, options)
+  }
+
+  /** updateMessage pins a message, or takes its pin away. */
+  updateMessage(conversation: string, id: string, change: Schemas['MessageUpdate'], options?: CallOptions): Promise<Schemas['Message']> {
+    return this.http.call('PATCH', at(conversation, 'messages', id), { json: change, ...options })
   }
 
   /** pruneMessage deletes a message and all below it, or undoes a summary. */
@@ -246,6 +255,10 @@ export class Coppice {
   }
 
   // The server
+
+  listPresets(options?: CallOptions): Listing<Answered<'listPresets'>> {
+    return this.list('/v1/presets', undefined, options)
+  }
 
   listModels(options?: CallOptions): Listing<Answered<'listModels'>> {
     return this.list('/v1/models', undefined, options)

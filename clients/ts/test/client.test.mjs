@@ -213,6 +213,21 @@ test('changes are told, and read on', async () => {
   await assert.rejects(coppice.watchConversation(id).next(), NotFound)
 })
 
+test('conversations are put in order', async () => {
+  const coppice = connect()
+  const tag = `wood ${client.uuidv7()}`
+  const { id } = await coppice.createConversation()
+  const put = await coppice.updateConversation(id, { archived: true, pinned: true, tags: [tag] })
+  assert.deepEqual([put.archived, put.pinned, put.tags], [true, true, [tag]])
+  assert.deepEqual((await collect(coppice.listConversations({ archived: true, tag }))).map(c => c.id), [id])
+  assert.deepEqual(await collect(coppice.listConversations({ tag })), [])
+  assert.ok((await collect(coppice.listTags({ archived: true }))).some(t => t.tag === tag && t.conversations === 1))
+  const m = await coppice.appendMessage(id, { parent_id: null, ...user('Hello') })
+  assert.equal((await coppice.updateMessage(id, m.id, { pinned: true })).pinned, true)
+  assert.equal((await coppice.getMessage(id, m.id)).pinned, true)
+  assert.deepEqual(await collect(coppice.listPresets()), [])
+})
+
 test('a reply that fails', async () => {
   const coppice = connect()
   const { id } = await coppice.createConversation()

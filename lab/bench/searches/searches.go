@@ -133,7 +133,7 @@ var calls = []struct {
 		return len(p.Data) > 0, err
 	}},
 	{"list of conversations", func(m *measurer, query string) (bool, error) {
-		p, err := m.tenant().Conversations(m.ctx, query, tree.Paging{})
+		p, err := m.tenant().Conversations(m.ctx, tree.ConversationFilter{Query: query}, tree.Paging{})
 		return len(p.Data) > 0, err
 	}},
 }

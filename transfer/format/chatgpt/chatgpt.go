@@ -52,6 +52,7 @@ func readConversation(c *format.Conversation, o format.Object) {
 	c.Metadata = format.Source{"format": "chatgpt", "id": c.SourceID}.
 		Copy(o, "update_time", "default_model_slug", "gizmo_id", "conversation_template_id", "is_archived", "is_starred", "conversation_origin", "voice").
 		Metadata()
+	c.Order = tree.Order{Archived: o.Flag("is_archived"), Pinned: o.Flag("is_starred")}
 	if c.HeadID = o.Key("current_node"); c.HeadID == "" {
 		c.Repaired(format.KindHead, "", "it has no current_node; the newest leaf became the active head")
 	}

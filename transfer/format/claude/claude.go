@@ -55,6 +55,7 @@ func readConversation(c *format.Conversation, o format.Object) {
 	c.HeadID = o.Key("current_leaf_message_uuid")
 	c.Metadata = format.Source{"format": "claude", "id": c.SourceID}.
 		Copy(o, "updated_at", "summary", "model", "is_starred", "project_uuid").Metadata()
+	c.Order.Pinned = o.Flag("is_starred")
 	f := c.Flat()
 	for i, raw := range o.Elements("chat_messages") {
 		if !c.More() {

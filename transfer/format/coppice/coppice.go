@@ -81,6 +81,10 @@ func (f *file) begin(o format.Object, place string) {
 	c.Metadata = unquoted(o["metadata"])
 	c.Settings = unquoted(o["settings"])
 	c.CreatedAt = c.Time(o, "created_at", place)
+	c.Order = tree.Order{Archived: o.Flag("archived"), Pinned: o.Flag("pinned")}
+	for _, raw := range c.List(o, "tags", place) {
+		c.Order.Tags = append(c.Order.Tags, format.Object{"tag": raw}.Str("tag"))
+	}
 	if len(unquoted(o["source"])) > 0 && (json.Unmarshal(o["source"], &c.Source) != nil || !c.Source.Valid()) {
 		c.Source = tree.Source{}
 		c.LeftOut(format.KindMetadata, place, "a source that can't be read; asked for again, the fork will be refused")

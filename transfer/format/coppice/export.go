@@ -82,6 +82,15 @@ func header(c tree.Conversation) []column {
 		{"metadata", c.Metadata},
 		{"settings", c.Settings},
 	}
+	if c.Archived {
+		line = append(line, column{"archived", true})
+	}
+	if c.Pinned {
+		line = append(line, column{"pinned", true})
+	}
+	if len(c.Tags) > 0 {
+		line = append(line, column{"tags", c.Tags})
+	}
 	if c.Source != (tree.Source{}) {
 		line = append(line, column{"source", c.Source})
 	}

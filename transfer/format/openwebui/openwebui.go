@@ -91,6 +91,10 @@ func readChat(c *format.Conversation, wrapper, inner format.Object, messages ite
 	from := format.Source{"format": "openwebui", "id": c.SourceID}.Copy(inner, "models", "system", "params", "tags").
 		Copy(wrapper, "updated_at", "archived", "pinned", "folder_id", "meta")
 	c.Metadata = from.Metadata()
+	c.Order = tree.Order{Archived: wrapper.Flag("archived"), Pinned: wrapper.Flag("pinned")}
+	for _, raw := range c.List(wrapper.Object("meta"), "tags", "") {
+		c.Order.Tags = append(c.Order.Tags, format.Object{"tag": raw}.Str("tag"))
+	}
 	f := c.Flat()
 	i := -1
 	for one := range messages {

@@ -14,7 +14,7 @@ export type ChangeEvent =
   | {
       type:
         | 'conversation.created' | 'conversation.imported' | 'conversation.updated' | 'conversation.deleted' | 'head.moved'
-        | 'messages.appended' | 'messages.pruned' | 'summary.created' | 'summary.deleted' | 'reply.running' | 'reply.ended'
+        | 'messages.appended' | 'message.pinned' | 'messages.pruned' | 'summary.created' | 'summary.deleted' | 'reply.running' | 'reply.ended'
       data: Change
     }
 

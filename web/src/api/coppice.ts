@@ -1,23 +1,39 @@
 // The API's operations, each as a function.
 import { call, key, send } from './http'
 import type {
-  Compaction, Context, Conversation, HitPage, ImportReport, Message, Model, Page, Part, Pruned, Share, Shared, Summary, Tree,
+  Compaction, Context, Conversation, ConversationUpdate, Explanation, HitPage, ImportReport, Message, Model, Page, Part, Preset, Pruned, Share, Shared, Summary, TagCount, Tree,
 } from './types'
 
 const of = (conversation: string) => `/v1/conversations/${conversation}`
 
-export const listConversations = (query: string, cursor: string | null, signal?: AbortSignal) =>
-  call<Page<Conversation>>('GET', '/v1/conversations', { query: { query: query || null, cursor, limit: 50 }, signal })
+export const listConversations = (archived: boolean, tag: string, cursor: string | null) =>
+  call<Page<Conversation>>('GET', '/v1/conversations', { query: { archived: archived ? 'true' : null, tag: tag || null, cursor, limit: 50 } })
 
-export const createConversation = (id: string, title: string) =>
-  call<Conversation>('POST', '/v1/conversations', { json: { id, title } })
+export const listTags = () => call<Page<TagCount>>('GET', '/v1/tags')
+
+export const listPresets = () => call<Page<Preset>>('GET', '/v1/presets')
+
+export const createConversation = (id: string, title: string, more: Pick<ConversationUpdate, 'metadata' | 'settings'> = {}) =>
+  call<Conversation>('POST', '/v1/conversations', { json: { id, title, ...more } })
 
 export const getConversation = (id: string, signal?: AbortSignal) => call<Conversation>('GET', of(id), { signal })
 
-export const updateConversation = (id: string, change: { title?: string; head_id?: string }) =>
+export const updateConversation = (id: string, change: ConversationUpdate) =>
   call<Conversation>('PATCH', of(id), { json: change })
 
-export const deleteConversation = (id: string) => call<void>('DELETE', of(id))
+/** deleteConversation is done even if the page goes away meanwhile. */
+export const deleteConversation = (id: string) => call<void>('DELETE', of(id), { keepalive: true })
+
+/** append stores messages as a path, without asking for an answer. */
+export const append = (conversation: string, parent: string | null, messages: object[]) =>
+  call<{ data: Message[] }>('POST', `${of(conversation)}/messages`, { json: { parent_id: parent, messages } })
+
+export const pin = (conversation: string, id: string, pinned: boolean) =>
+  call<Message>('PATCH', `${of(conversation)}/messages/${id}`, { json: { pinned } })
+
+/** explain tells how the settings of a conversation bear on a branch. */
+export const explain = (conversation: string, head: string, signal?: AbortSignal) =>
+  call<Explanation>('GET', `${of(conversation)}/branches/${head}/explain`, { signal })
 
 export const getMessage = (conversation: string, id: string, signal?: AbortSignal) =>
   call<Message>('GET', `${of(conversation)}/messages/${id}`, { signal })
@@ -31,7 +47,8 @@ export const prune = (conversation: string, id: string) => call<Pruned>('DELETE'
 export const fork = (conversation: string, message: string, id: string, title: string) =>
   call<Conversation>('POST', `${of(conversation)}/messages/${message}/fork`, { json: { id, title } })
 
-export const getTree = (conversation: string, signal?: AbortSignal) => call<Tree>('GET', `${of(conversation)}/tree`, { signal })
+export const getTree = (conversation: string, signal?: AbortSignal, preview?: number) =>
+  call<Tree>('GET', `${of(conversation)}/tree`, { query: { preview: preview ?? null }, signal })
 
 /** transcript gives the last messages of a branch, oldest first. */
 export const transcript = (conversation: string, head: string, limit: number, signal?: AbortSignal) =>
@@ -66,12 +83,13 @@ export interface Ask {
   message?: { id: string; role: 'user'; content: string | Part[]; parent_id: string | null }
   /** The model that answers, the server's default where there is none. */
   model?: string
+  temperature?: number
 }
 
 /** ask begins a reply: a stream of server-sent events. */
 export const ask = (a: Ask, signal: AbortSignal) =>
   send('POST', `${of(a.conversation)}/branches/${a.head}/replies`, {
-    json: { id: a.id, message: a.message, model: a.model, stream: true }, headers: { Accept: 'text/event-stream' }, signal,
+    json: { id: a.id, message: a.message, model: a.model, temperature: a.temperature, stream: true }, headers: { Accept: 'text/event-stream' }, signal,
   })
 
 /** resume picks a reply's stream up after the last event that came. */

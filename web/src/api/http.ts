@@ -58,6 +58,8 @@ export interface Options {
   body?: BodyInit
   headers?: Record<string, string>
   signal?: AbortSignal
+  /** The request goes on when the page goes away. */
+  keepalive?: boolean
 }
 
 /** send sends a request and gives an answer that is a success. */
@@ -71,7 +73,7 @@ export async function send(method: string, path: string, options: Options = {}):
   }
   let response: Response
   try {
-    response = await fetch(path + queryString(options.query), { method, headers, body, signal: options.signal })
+    response = await fetch(path + queryString(options.query), { method, headers, body, signal: options.signal, keepalive: options.keepalive ?? false })
   } catch (error) {
     if (options.signal?.aborted) throw error
     reachable.value = false

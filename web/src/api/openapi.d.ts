@@ -13,8 +13,8 @@ export interface paths {
         };
         /**
          * List conversations
-         * @description The one in which something was last said or pruned stands first. Looking at another branch, or a new title, moves
-         *     no conversation in the list.
+         * @description Pinned ones stand first, and of both sorts the one in which something was last said or pruned. Looking at another
+         *     branch, or a new title, moves no conversation in the list. Archived ones are in a list of their own.
          */
         get: operations["listConversations"];
         put?: never;
@@ -47,8 +47,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename a conversation, or switch its active branch
-         * @description Changes what is given and leaves the rest. Metadata and settings are replaced as a whole.
+         * Rename a conversation, switch its active branch, archive, pin or tag it
+         * @description Changes what is given and leaves the rest. Metadata, settings and tags are replaced as a whole.
          */
         patch: operations["updateConversation"];
         trace?: never;
@@ -105,7 +105,12 @@ export interface paths {
         delete: operations["pruneMessage"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Pin a message, or take its pin away
+         * @description A pinned message stays verbatim when a compaction folds it. What a summary keeps already stays as it is until the
+         *     next one. Nothing else of a message changes: an edit is a new message below the same parent.
+         */
+        patch: operations["updateMessage"];
         trace?: never;
     };
     "/v1/conversations/{conversation_id}/messages/{message_id}/children": {
@@ -656,10 +661,11 @@ export interface paths {
          *     | `stream.started` | `StreamStarted` | first |
          *     | `conversation.created` | `Change` | a conversation is there, empty or as a fork |
          *     | `conversation.imported` | `Change` | an import made a conversation, or added to it |
-         *     | `conversation.updated` | `Change` | its title, metadata or settings changed |
+         *     | `conversation.updated` | `Change` | its title, metadata, settings or order changed |
          *     | `conversation.deleted` | `Change` | it is gone |
          *     | `head.moved` | `Change` | another message was made the active head; appends and prunes tell the head themselves |
          *     | `messages.appended` | `Change` | `messages` messages were appended below `parent_id`, the last of which is `message_id`. It may be the answer of a reply that ran |
+         *     | `message.pinned` | `Change` | the message `message_id` was pinned, or its pin was taken away |
          *     | `messages.pruned` | `Change` | the message `message_id` and all below it are gone, with their summaries |
          *     | `summary.created` | `Change` | a compaction landed: the summary `message_id` is anchored at `parent_id` |
          *     | `summary.deleted` | `Change` | a compaction was undone |
@@ -755,6 +761,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List tags
+         * @description The tags of the tenant's conversations, the most used first, 1,000 at most.
+         */
+        get: operations["listTags"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -768,6 +794,27 @@ export interface paths {
          *     the same for every tenant.
          */
         get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what a conversation can begin with
+         * @description The server's operator writes presets. Nothing of one is done by itself: a client makes a conversation with its
+         *     settings, appends its system message, and asks for replies with its model and temperature.
+         */
+        get: operations["listPresets"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1052,6 +1099,11 @@ export interface components {
             title: string;
             metadata: components["schemas"]["Object"];
             settings: components["schemas"]["Object"];
+            /** @description Lists leave it out unless they are asked for what is archived. */
+            archived: boolean;
+            /** @description It stands first in lists. */
+            pinned: boolean;
+            tags: components["schemas"]["Tags"];
             /**
              * Format: uuid
              * @description The active head, which is the last message appended unless it was moved. Null while there is no message.
@@ -1061,8 +1113,8 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When something was last said or pruned. A new title, metadata, settings, active head or summary is neither, and
-             *     leaves it as it is.
+             * @description When something was last said or pruned. A new title, metadata, settings, order, active head or summary is
+             *     neither, and leaves it as it is.
              */
             updated_at: string;
         };
@@ -1083,6 +1135,40 @@ export interface components {
              * @description A message of the conversation, which becomes the active head.
              */
             head_id?: string;
+            archived?: boolean;
+            pinned?: boolean;
+            tags?: components["schemas"]["Tags"];
+        };
+        MessageUpdate: {
+            pinned: boolean;
+        };
+        /** @description One line of at most 100 bytes, with no space at its ends. */
+        Tag: string;
+        /** @description Words by which it is found again, each once. Sent, they replace those that it has. */
+        Tags: components["schemas"]["Tag"][];
+        PresetPage: {
+            data: components["schemas"]["Preset"][];
+            /** @description There is one page. */
+            next_cursor: null;
+        };
+        Preset: {
+            name: string;
+            description?: string;
+            /** @description Text of the system message with which the conversation begins. */
+            system?: string;
+            /** @description Model that answers. The server's default without it. */
+            model?: string;
+            temperature?: number;
+            settings?: components["schemas"]["Settings"];
+        };
+        TagPage: {
+            data: {
+                tag: components["schemas"]["Tag"];
+                /** @description How many have it. */
+                conversations: number;
+            }[];
+            /** @description There is one page. */
+            next_cursor: null;
         };
         /**
          * Format: uuid
@@ -2164,7 +2250,7 @@ export interface components {
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            event: "conversation.created" | "conversation.imported" | "conversation.updated" | "conversation.deleted" | "head.moved" | "messages.appended" | "messages.pruned" | "summary.created" | "summary.deleted" | "reply.running" | "reply.ended";
+            event: "conversation.created" | "conversation.imported" | "conversation.updated" | "conversation.deleted" | "head.moved" | "messages.appended" | "message.pinned" | "messages.pruned" | "summary.created" | "summary.deleted" | "reply.running" | "reply.ended";
             data: components["schemas"]["Change"];
         };
         /** @description Grows from event to event. `Last-Event-ID` names the one after which to read on. */
@@ -2286,6 +2372,7 @@ export interface components {
          *     | `invalid_query` | 400 | The query string can't be read. |
          *     | `invalid_role` | 400 | The role is none of system, developer, user, assistant and tool. |
          *     | `invalid_setting` | 400 | A setting, or the window that a context was asked for with, can't stand. The field says which. |
+         *     | `invalid_tag` | 400 | A tag is empty, has space at its ends or stands twice. |
          *     | `invalid_tool_calls` | 400 | The tool calls are not as the chat-completions API has them. |
          *     | `invalid_utf8` | 400 | Something is not valid UTF-8. |
          *     | `message_not_found` | 404 | The conversation has no message with this id. |
@@ -2322,6 +2409,7 @@ export interface components {
          *     | `summary_not_found` | 404 | The conversation has no summary with this id. |
          *     | `summary_replaced` | 409 | At the summary's anchor another one applies by now. Make that one again, or delete it first. |
          *     | `timeout` | 503 | The request took too long. What it was to change may have changed; send it again with the same id. |
+         *     | `tag_too_large` | 413 | A tag has over 100 bytes. |
          *     | `title_too_large` | 413 | The title has over 1,000 bytes. |
          *     | `too_deep` | 400 | Arrays and objects nest more than 64 deep. |
          *     | `too_many_conversations` | 403 | The tenant has as many conversations as it may. Delete one. |
@@ -2329,6 +2417,7 @@ export interface components {
          *     | `too_many_shares` | 403 | The conversation has 100 links. Revoke one first. |
          *     | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
          *     | `too_many_streams` | 429 | As many trees and exports, imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies or of events open. Send the request again. |
+         *     | `too_many_tags` | 400 | The conversation would have over 32 tags. |
          *     | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
          *     | `too_slow` | 429 | A stream of events was read so slowly that too many waited. Open it again, with the id of the last event. |
          *     | `tool_call_answered` | 400 | The call has its result on this branch. |
@@ -2345,7 +2434,7 @@ export interface components {
          *     | `wrong_type` | 400 | A member is of another JSON type than it should be. |
          * @enum {string}
          */
-        Code: "answer_too_long" | "attachment_not_found" | "attachment_too_large" | "attachments_full" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_attachment" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "share_not_found" | "shared_not_found" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_shares" | "too_many_replies" | "too_many_streams" | "too_many_terms" | "too_slow" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_attachment" | "unsupported_media_type" | "wrong_type";
+        Code: "answer_too_long" | "attachment_not_found" | "attachment_too_large" | "attachments_full" | "body_too_large" | "chain_too_long" | "changed_meanwhile" | "conversation_not_found" | "cross_origin" | "database_unavailable" | "duplicate_field" | "duplicate_id" | "duplicate_parameter" | "empty_chain" | "empty_content" | "empty_file" | "empty_query" | "forbidden_host" | "head_not_answerable" | "head_not_found" | "id_conflict" | "incomplete_body" | "internal_error" | "invalid_attachment" | "invalid_character" | "invalid_content" | "invalid_cursor" | "invalid_demand" | "invalid_file" | "invalid_id" | "invalid_idempotency_key" | "invalid_json" | "invalid_key" | "invalid_limit" | "invalid_parameter" | "invalid_preview" | "invalid_query" | "invalid_role" | "invalid_setting" | "invalid_tag" | "invalid_tool_calls" | "invalid_utf8" | "message_not_found" | "message_too_large" | "metadata_too_large" | "method_not_allowed" | "missing_body" | "missing_field" | "missing_key" | "missing_tool_call_id" | "model_bad_response" | "model_not_authorized" | "model_rate_limited" | "model_refused" | "model_timeout" | "model_unavailable" | "no_active_head" | "no_term_to_find" | "not_ready" | "open_tool_calls" | "parent_is_summary" | "parent_not_found" | "prompt_too_long" | "query_too_large" | "rate_limited" | "reply_not_found" | "reply_stopped" | "request_canceled" | "route_not_found" | "search_timeout" | "share_not_found" | "shared_not_found" | "shutting_down" | "summary_not_found" | "summary_replaced" | "timeout" | "tag_too_large" | "title_too_large" | "too_deep" | "too_many_conversations" | "too_many_messages" | "too_many_shares" | "too_many_replies" | "too_many_streams" | "too_many_tags" | "too_many_terms" | "too_slow" | "tool_call_answered" | "tool_call_not_found" | "unexpected_reasoning" | "unexpected_tool_call_id" | "unexpected_tool_calls" | "unknown_field" | "unknown_format" | "unknown_model" | "unknown_parameter" | "unsupported_attachment" | "unsupported_media_type" | "wrong_type";
     };
     responses: {
         /** @description The events. */
@@ -2428,6 +2517,8 @@ export interface components {
         IdempotencyKey: string;
         /** @description Rows of the page, at most. */
         Limit: number;
+        /** @description With `true` the conversations that are archived, else those that are not. */
+        Archived: boolean;
         /** @description The `next_cursor` of the page before, of the same list. */
         Cursor: string;
     };
@@ -2462,6 +2553,10 @@ export interface operations {
                  *     syntax and with the limits of `/v1/search`.
                  */
                 query?: string;
+                /** @description Keep only conversations that have this tag. A page costs what stands in the list down to its last row. */
+                tag?: components["schemas"]["Tag"];
+                /** @description With `true` the conversations that are archived, else those that are not. */
+                archived?: components["parameters"]["Archived"];
             };
             header?: {
                 /**
@@ -2534,6 +2629,9 @@ export interface operations {
                      *       "title": "An orchard",
                      *       "metadata": {},
                      *       "settings": {},
+                     *       "archived": false,
+                     *       "pinned": false,
+                     *       "tags": [],
                      *       "head_id": null,
                      *       "created_at": "2026-11-22T09:00:00.123456Z",
                      *       "updated_at": "2026-11-22T09:00:00.123456Z"
@@ -2575,6 +2673,9 @@ export interface operations {
                      *       "title": "An orchard",
                      *       "metadata": {},
                      *       "settings": {},
+                     *       "archived": false,
+                     *       "pinned": false,
+                     *       "tags": [],
                      *       "head_id": "01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa",
                      *       "created_at": "2026-11-22T09:00:00.123456Z",
                      *       "updated_at": "2026-11-22T09:00:00.123456Z"
@@ -2774,6 +2875,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Pruned"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    updateMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationId"];
+                message_id: components["parameters"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "pinned": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["MessageUpdate"];
+            };
+        };
+        responses: {
+            /** @description The message as it is now. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Coppice-Position": components["headers"]["Position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -3609,6 +3745,48 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listTags: {
+        parameters: {
+            query?: {
+                /** @description With `true` the conversations that are archived, else those that are not. */
+                archived?: components["parameters"]["Archived"];
+            };
+            header?: {
+                /**
+                 * @description The header of this name from the answer of an earlier request of the same tenant, as it came, or those of several
+                 *     with commas between: the answer then shows what these requests wrote. The server that took it needs no such word. A server without a read replica ignores it.
+                 */
+                "Coppice-Position"?: components["parameters"]["Position"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tags. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "tag": "garden",
+                     *           "conversations": 3
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TagPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listModels: {
         parameters: {
             query?: never;
@@ -3626,6 +3804,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPresets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All presets, in the operator's order. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "name": "Short answers",
+                     *           "system": "Answer in one sentence.",
+                     *           "temperature": 0.2,
+                     *           "settings": {
+                     *             "max_context_tokens": 32000
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PresetPage"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -4,15 +4,17 @@ import { siblings } from './forest'
 import { batch, signal } from '@preact/signals'
 import * as api from '../api/coppice'
 import { uuidv7 } from '../api/uuid'
-import type { Content, Message, Part } from '../api/types'
+import type { Content, Conversation, ConversationUpdate, Message, Part } from '../api/types'
 import { attachments } from '../text/content'
 import * as branch from './branch'
 import * as list from './conversations'
+import * as deletions from './deletions'
 import { count } from '../text/format'
 import { drawer, narrow, showPanel } from './look'
-import { failed, note } from './notices'
+import { dismiss, failed, note } from './notices'
 import { go, place } from './place'
 import * as replies from './replies'
+import * as settings from './settings'
 import { full } from './sideSize'
 import { tell } from './tabs'
 import * as tree from './tree'
@@ -59,7 +61,7 @@ export async function send(text: string, content: string | Part[] = text) {
   }
   let id = open?.conversation
   if (id === undefined) {
-    const made = await api.createConversation(uuidv7(), titleOf(text || nameOf(content)))
+    const made = await settings.create(uuidv7(), titleOf(text || nameOf(content)))
     id = made.id
     batch(() => {
       branch.conversation.value = made
@@ -69,7 +71,8 @@ export async function send(text: string, content: string | Part[] = text) {
     list.changed(made)
     go({ conversation: id, head: null })
   }
-  replies.begin({ conversation: id, head: 'active', message: { ...message, parent_id: null } })
+  const prompt = await settings.prompted(id)
+  replies.begin({ conversation: id, head: prompt ?? 'active', message: { ...message, parent_id: prompt } })
 }
 
 /** withText is a content with another text, and the attachments that it had. */
@@ -164,16 +167,54 @@ export function showMessage(id: string): Promise<void> {
 
 export async function rename(id: string, title: string) {
   try {
-    const c = await list.rename(id, title)
-    if (branch.conversation.peek()?.id === id) branch.conversation.value = c
+    await update(id, { title })
   } catch (error) {
     failed('The title was not changed')(error)
   }
 }
 
-export async function removeConversation(id: string) {
-  await list.remove(id)
-  if (place.peek().conversation === id) go({ conversation: null, head: null })
+/** update changes a conversation, also where it is open. */
+export async function update(id: string, change: ConversationUpdate) {
+  const c = await list.update(id, change)
+  if (branch.conversation.peek()?.id === id) branch.conversation.value = c
+}
+
+/** archive puts a conversation away, or brings it back. */
+export async function archive(c: Conversation) {
+  try {
+    await update(c.id, { archived: !c.archived })
+    note(c.archived ? 'Brought back from the archive.' : 'Archived.', {
+      action: { label: 'Undo', run: () => void update(c.id, { archived: c.archived }).catch(failed('Not changed')) },
+    })
+  } catch (error) {
+    failed('Not changed')(error)
+  }
+}
+
+/** removeConversation deletes a conversation some seconds later, unless that is taken back. */
+export function removeConversation(c: Conversation) {
+  const open = place.peek()
+  if (open.conversation === c.id) go({ conversation: null, head: null })
+  const told = note(`“${c.title || 'Untitled'}” is deleted.`, {
+    lasts: deletions.patience,
+    action: {
+      label: 'Undo',
+      run: () => {
+        deletions.takeBack(c.id)
+        if (open.conversation === c.id) go(open)
+      },
+    },
+  })
+  deletions.begin(c.id, id => {
+    dismiss(told)
+    deleted(id)
+  })
+}
+
+/** deleted brings the page along after a deletion. */
+export function deleted(id: string) {
+  list.gone(id)
+  tell({ conversation: id })
 }
 
 /** copy puts text on the clipboard. */

@@ -267,6 +267,9 @@ export function know(...stored: Message[]) {
   })
 }
 
+/** changed takes in a message that has another mark now. */
+export const changed = (m: Message) => messages.put([m])
+
 /** grow adds messages that were just stored below the head, and goes along. */
 export function grow(...stored: Message[]) {
   know(...stored)

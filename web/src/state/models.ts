@@ -4,6 +4,8 @@ import * as api from '../api/coppice'
 import { keyWanted } from '../api/http'
 import type { Model } from '../api/types'
 import { returns } from './connection'
+import { failed } from './notices'
+import { change, settings, wishes } from './settings'
 import { store } from './stored'
 
 /** models are those that answer, the server's default first. */
@@ -15,9 +17,15 @@ const name = 'coppice.model'
 const wish = signal(localStorage.getItem(name) ?? '')
 
 /** chosen is the model that answers next; undefined before the server told its models. */
-export const chosen = computed<Model | undefined>(() => models.value.find(m => m.name === wish.value) ?? models.value[0])
+export const chosen = computed<Model | undefined>(() => named(wishes.value.model) ?? named(wish.value) ?? models.value[0])
 
-export const choose = (model: string) => (wish.value = model)
+const named = (name: string | undefined) => models.value.find(m => m.name === name || m.aliases.includes(name ?? ''))
+
+/** choose has a model answer from now on: in this conversation alone, where that has a model of its own. */
+export function choose(model: string) {
+  if (wishes.peek().model === undefined) wish.value = model
+  else void change({ ...wishes.peek(), model }, settings()).catch(failed('The model was not changed'))
+}
 
 /** window is what contexts are read for: undefined leaves it to the server, which has but one model. */
 export const window = computed(() => (models.value.length > 1 ? chosen.value?.max_context_tokens : undefined))

@@ -13,10 +13,11 @@ export const notices = signal<Notice[]>([])
 let last = 0
 
 /** note shows a notice for some seconds, longer where there is something to do. */
-export function note(text: string, options: { bad?: boolean; action?: Notice['action'] } = {}) {
+export function note(text: string, options: { bad?: boolean; action?: Notice['action']; lasts?: number } = {}) {
   const id = ++last
   notices.value = [...notices.value.slice(-2), { id, text, bad: options.bad ?? false, action: options.action }]
-  setTimeout(() => dismiss(id), options.bad || options.action ? 12_000 : 5_000)
+  setTimeout(() => dismiss(id), options.lasts ?? (options.bad || options.action ? 12_000 : 5_000))
+  return id
 }
 
 export const dismiss = (id: number) => (notices.value = notices.value.filter(n => n.id !== id))

@@ -14,6 +14,7 @@ import { draft } from './drafts'
 import * as messages from './messages'
 import { textOf } from '../text/content'
 import { chosen } from './models'
+import { wishes } from './settings'
 import * as tree from './tree'
 
 /** What a reply is doing; failed is an end, in which it stays until it is dismissed. */
@@ -68,7 +69,7 @@ export const at = (conversation: string, head: string | null): Live | undefined 
 
 /** begin sends a message, or asks for an answer to what is there, and follows the reply. The chosen model answers where none is named. */
 export function begin(ask: Omit<api.Ask, 'id'>) {
-  void follow(new Live({ model: chosen.peek()?.name, ...ask, id: uuidv7() }))
+  void follow(new Live({ model: chosen.peek()?.name, temperature: wishes.peek().temperature, ...ask, id: uuidv7() }))
 }
 
 /** over are replies whose end the page has seen: word that they run may come later than that. */

@@ -3,12 +3,11 @@ import { useState } from 'preact/hooks'
 import { download } from '../api/coppice'
 import type { Conversation } from '../api/types'
 import { openConversation } from '../state/actions'
-import { dialog } from '../state/dialog'
 import { failed } from '../state/notices'
 import { place } from '../state/place'
+import { deleteItem, orderItems } from './conversationMenu'
 import { Icon } from './icons'
 import { Menu } from './Menu'
-import { confirmRemove } from './removal'
 import { TitleField } from './TitleField'
 
 export function ConversationRow({ conversation: c, group }: { conversation: Conversation; group: string | null }) {
@@ -22,7 +21,7 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
           <TitleField conversation={c} end={() => setRenaming(false)} class="rename" />
         ) : (
           <a
-            data-result dir="auto" href={`/c/${c.id}`} aria-current={current ? 'page' : undefined} title={c.title}
+            data-result dir="auto" href={`/c/${c.id}`} aria-current={current ? 'page' : undefined} title={[c.title, ...c.tags].filter(Boolean).join(' · ')}
             onClick={event => {
               if (event.metaKey || event.ctrlKey || event.shiftKey) return
               event.preventDefault()
@@ -37,8 +36,9 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
           label={`Actions of ${c.title || 'Untitled'}`} class="quiet icon-only"
           items={[
             { label: 'Rename', run: () => setRenaming(true) },
+            ...orderItems(c),
             { label: 'Export as JSONL', run: () => void download(c.id, 'jsonl').catch(failed('Not exported')) },
-            { label: 'Delete…', run: () => (dialog.value = confirmRemove(c)), danger: true },
+            deleteItem(c, 'Delete'),
           ]}
         >
           <Icon name="more" />

@@ -10,7 +10,9 @@ import { failed } from '../state/notices'
 import { count, number } from '../text/format'
 import { BehindDialog } from './BehindDialog'
 import { Modal } from './Modal'
+import { SettingsDialog } from './SettingsDialog'
 import { SharesDialog } from './SharesDialog'
+import { TagsDialog } from './TagsDialog'
 
 export function Dialogs() {
   const d = dialog.value
@@ -20,6 +22,8 @@ export function Dialogs() {
       {d?.kind === 'confirm' && <ConfirmDialog confirm={d} />}
       {d?.kind === 'behind' && <BehindDialog behind={d} />}
       {d?.kind === 'help' && <HelpDialog />}
+      {d?.kind === 'settings' && <SettingsDialog />}
+      {d?.kind === 'tags' && <TagsDialog id={d.conversation} />}
       {d?.kind === 'shares' && <SharesDialog conversation={d.conversation} head={d.head} />}
       {imported.value && <ImportDialog imported={imported.value} />}
       {importing.value !== null && <p class="progress" role="status">Importing {importing.value}…</p>}

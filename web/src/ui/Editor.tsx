@@ -2,6 +2,8 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Message } from '../api/types'
 import * as actions from '../state/actions'
+import { failed } from '../state/notices'
+import { rewrite } from '../state/settings'
 import { said } from '../text/content'
 import { GrowingField } from './GrowingField'
 
@@ -10,6 +12,7 @@ const begun = new Map<string, string>()
 
 export function Editor({ message }: { message: Message }) {
   const field = useRef<HTMLTextAreaElement>(null)
+  const answer = message.role === 'assistant' // nobody is asked for another
   useLayoutEffect(() => {
     const f = field.current!
     f.focus({ preventScroll: true })
@@ -25,7 +28,9 @@ export function Editor({ message }: { message: Message }) {
     const text = field.current!.value
     if (!text.trim()) return
     begun.delete(message.id)
-    actions.edit(message, text)
+    if (!answer) return actions.edit(message, text)
+    actions.editing.value = null
+    rewrite(message, text).catch(failed('The answer was not changed'))
   }
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Escape') {
@@ -43,9 +48,9 @@ export function Editor({ message }: { message: Message }) {
         onInput={text => void begun.set(message.id, text)} onKeyDown={onKeyDown}
       />
       <div class="editor-foot">
-        <span class="hint">Sending makes a new branch. This one stays.</span>
+        <span class="hint">{answer ? 'Saving' : 'Sending'} makes a new branch. This one stays.</span>
         <button type="button" class="plain-button" onClick={end}>Cancel</button>
-        <button type="button" class="primary" onClick={send}>Send as new branch</button>
+        <button type="button" class="primary" onClick={send}>{answer ? 'Save' : 'Send'} as new branch</button>
       </div>
     </div>
   )

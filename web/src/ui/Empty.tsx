@@ -1,12 +1,14 @@
 // What stands in place of a branch where there is none.
 import { openConversation } from '../state/actions'
-import { conversations } from '../state/conversations'
+import { filter, listed } from '../state/conversations'
+import { dialog } from '../state/dialog'
 import { importDemo, importing } from '../state/imports'
 import { place } from '../state/place'
+import { beginning, choosePreset, presets } from '../state/settings'
 
 /** Welcome says what this is, at the start of a new conversation. */
 export function Welcome() {
-  const first = conversations.value?.length === 0
+  const first = listed.value?.length === 0 && !filter.value.archived && !filter.value.tag
   const demo = async () => {
     const id = await importDemo()
     if (id) openConversation(id)
@@ -25,6 +27,29 @@ export function Welcome() {
           <span>or drop an export of ChatGPT, Claude, LibreChat or Open WebUI anywhere on this page.</span>
         </p>
       )}
+      <BeginWith />
+    </div>
+  )
+}
+
+/** BeginWith chooses what a new conversation begins with. */
+function BeginWith() {
+  const { preset, system, wishes, settings } = beginning.value
+  const own = !preset && (system || Object.keys(wishes).length + Object.keys(settings).length > 0)
+  const told = presets.value.find(p => p.name === preset)?.description ?? system
+  return (
+    <div class="begin-with">
+      {presets.value.length > 0 && (
+        <label>
+          Begin with{' '}
+          <select value={preset} onChange={event => choosePreset(event.currentTarget.value)}>
+            <option value="">{own ? 'your own settings' : 'the server’s defaults'}</option>
+            {presets.value.map(p => <option key={p.name} value={p.name}>{p.name}</option>)}
+          </select>
+        </label>
+      )}
+      <button type="button" class="plain-button" onClick={() => (dialog.value = { kind: 'settings' })}>Prompt and settings…</button>
+      {told && <p class="hint" dir="auto">{told.length > 200 ? told.slice(0, 200) + '…' : told}</p>}
     </div>
   )
 }
@@ -58,7 +83,7 @@ export function Loading() {
 
 export function NotFound({ error }: { error: Error }) {
   const { conversation, head } = place.value
-  const others = (conversations.value ?? []).filter(c => c.id !== conversation).slice(0, 3)
+  const others = (listed.value ?? []).filter(c => c.id !== conversation).slice(0, 3)
   return (
     <div class="welcome" role="alert">
       <h2>{head ? 'This branch can’t be shown.' : 'This conversation can’t be shown.'}</h2>

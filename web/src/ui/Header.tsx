@@ -8,9 +8,9 @@ import { dialog } from '../state/dialog'
 import { drawer, narrow, panel, togglePanel } from '../state/look'
 import { failed } from '../state/notices'
 import { BudgetBar } from './BudgetBar'
+import { deleteItem, orderItems } from './conversationMenu'
 import { Icon } from './icons'
 import { Menu } from './Menu'
-import { confirmRemove } from './removal'
 import { TitleField } from './TitleField'
 
 export function Header() {
@@ -41,7 +41,9 @@ export function Header() {
               { label: 'Share this branch…', run: () => share(c.id) },
               { label: 'Export this branch as Markdown', run: () => void download(c.id, 'markdown', headOf(path.peek()) ?? undefined).catch(failed('Not exported')) },
               { label: 'Export all branches as JSONL', run: () => void download(c.id, 'jsonl').catch(failed('Not exported')) },
-              { label: 'Delete the conversation…', run: () => (dialog.value = confirmRemove(c)), danger: true },
+              { label: 'Prompt and settings…', run: () => (dialog.value = { kind: 'settings' }) },
+              ...orderItems(c),
+              deleteItem(c, 'Delete the conversation'),
             ]}
           >
             <Icon name="more" />

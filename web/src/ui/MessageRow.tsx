@@ -5,6 +5,8 @@ import * as actions from '../state/actions'
 import { dialog } from '../state/dialog'
 import { below } from '../state/forest'
 import { models } from '../state/models'
+import { failed } from '../state/notices'
+import { pin } from '../state/settings'
 import * as tree from '../state/tree'
 import { roleName, said } from '../text/content'
 import { count, number, when, whenFully } from '../text/format'
@@ -45,6 +47,7 @@ export function MessageRow({ message, state, total }: { message: Message; state:
     >
       <header>
         <h2 dir="auto">{name}</h2>
+        {message.pinned && <span class="seen pinned" title="Pinned: it stays word for word when the branch is compacted.">pinned</span>}
         {seen && <span class="seen" title={seenTitle(state)}>{seen}</span>}
         <span class="spring" />
         <SiblingSwitch message={message} />
@@ -91,8 +94,12 @@ function Ending({ message, busy }: { message: Message; busy: boolean }) {
 function Actions({ message, state }: { message: Message; state: RowState }) {
   const text = said(message)
   const more: Item[] = [
+    { label: message.pinned ? 'Unpin' : 'Pin: keep it word for word', run: () => void pin(message, !message.pinned).catch(failed('Not changed')) },
     { label: 'Delete from here…', run: () => void confirmPrune(message), danger: true },
   ]
+  if (message.role === 'assistant' && !message.tool_calls?.length && !state.busy) {
+    more.unshift({ label: 'Edit this answer', run: () => (actions.editing.value = message.id) })
+  }
   if (!state.last) more.unshift({ label: 'Continue from here', run: () => actions.continueFrom(message) })
   const model = modelOf(message)
   if (message.role === 'assistant' && message.parent_id !== null && !state.busy && models.value.length > 1) {

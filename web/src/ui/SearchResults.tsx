@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Hit } from '../api/types'
 import { openConversation, openHit } from '../state/actions'
+import { waiting } from '../state/deletions'
 import { type Folder, marked, readMore, results, searching } from '../state/search'
 import { roleName } from '../text/content'
 import { count, when } from '../text/format'
@@ -13,7 +14,9 @@ import { arrows } from './Sidebar'
 const first = 3
 
 export function SearchResults() {
-  const r = results.value
+  const all = results.value
+  const gone = (id: string) => waiting.value.has(id)
+  const r = all && { ...all, titles: all.titles.filter(c => !gone(c.id)), folders: all.folders.filter(f => !gone(f.conversation)) }
   if (!r) return <p class="sidebar-empty" role="status">Searching…</p>
   const hits = r.folders.reduce((n, f) => n + f.hits.length, 0)
   const nothing = r.titles.length === 0 && hits === 0

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { openConversation } from '../state/actions'
 import { conversation } from '../state/branch'
-import { conversations, more, readMore } from '../state/conversations'
+import { filter, listed, more, readMore } from '../state/conversations'
 import { dialog } from '../state/dialog'
 import { importFiles } from '../state/imports'
 import { drawer, narrow, theme, type Theme } from '../state/look'
@@ -11,6 +11,7 @@ import { period } from '../text/format'
 import { focusComposer } from './Composer'
 import { ConversationRow } from './ConversationRow'
 import { Icon } from './icons'
+import { ListFilter, ToArchive } from './ListFilter'
 import { SearchResults } from './SearchResults'
 
 const command = /mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'
@@ -39,7 +40,7 @@ export function Sidebar() {
         </button>
       </div>
       <SearchField />
-      {query.value.trim() ? <SearchResults /> : <List />}
+      {query.value.trim() ? <SearchResults /> : <><ListFilter /><List /></>}
       <Foot />
     </nav>
   )
@@ -93,24 +94,26 @@ export function arrows(event: KeyboardEvent) {
 }
 
 function List() {
-  const all = conversations.value
+  const all = listed.value
   if (!all) return <Skeleton />
-  if (all.length === 0) return <p class="sidebar-empty">No conversations yet.</p>
+  const { archived, tag } = filter.value
   let group = ''
   const open = conversation.value
   const away = open !== null && !all.some(c => c.id === open.id) // further down than the list has been read
   return (
     <div class="list" onKeyDown={arrows}>
+      {all.length === 0 && <p class="sidebar-empty">{archived ? 'Nothing is archived.' : tag ? 'No conversation has this tag.' : 'No conversations yet.'}</p>}
       <ul>
         {away && <ConversationRow key={open.id} conversation={open} group="Open" />}
         {all.map(c => {
-          const its = period(c.updated_at)
+          const its = c.pinned ? 'Pinned' : period(c.updated_at)
           const head = its !== group
           group = its
           return <ConversationRow key={c.id} conversation={c} group={head ? its : null} />
         })}
       </ul>
       {more.value !== null && <End />}
+      <ToArchive />
     </div>
   )
 }

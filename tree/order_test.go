@@ -1,0 +1,275 @@
+package tree_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A list has what its filter keeps, the pinned first, and then the one updated last,
+// whatever the size of its pages.
+func TestListsAreInOrder(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	tags := []string{"wood", "two words", "Wood", "a,b\"'{}"}
+	tenants := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		tenants++
+		s := store.ForTenant(fmt.Sprint("tenant", tenants))
+		store.ForTenant("other").CreateConversation(t.Context(), tree.NewConversation{Title: "hazel", Order: tree.Order{Pinned: true, Tags: tags}})
+		var all []tree.Conversation
+		for i := range rapid.IntRange(0, 12).Draw(rt, "conversations") {
+			n := tree.NewConversation{
+				Title:     rapid.SampledFrom([]string{"hazel", "oak"}).Draw(rt, "title"),
+				CreatedAt: at.Add(time.Duration(rapid.IntRange(0, 3).Draw(rt, "hours")) * time.Hour),
+				Order: tree.Order{
+					Archived: rapid.Bool().Draw(rt, "archived"), Pinned: rapid.Bool().Draw(rt, "pinned"),
+					Tags: rapid.SliceOfNDistinct(rapid.SampledFrom(tags), 0, 3, rapid.ID).Draw(rt, "tags"),
+				},
+			}
+			c, _, err := s.CreateConversation(t.Context(), n)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if rapid.Bool().Draw(rt, "changed") { // one by one, as requests do
+				n.Archived, n.Pinned = !n.Archived, !n.Pinned
+				slices.Reverse(n.Tags)
+				if c, err = s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Archived: &n.Archived, Pinned: &n.Pinned, Tags: n.Tags}); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			if c.Archived != n.Archived || c.Pinned != n.Pinned || !slices.Equal(c.Tags, n.Tags) {
+				rt.Fatalf("conversation %d is %+v, want %+v", i, c.Order, n.Order)
+			}
+			all = append(all, c)
+		}
+		f := tree.ConversationFilter{
+			Archived: rapid.Bool().Draw(rt, "of the archived"),
+			Tag:      rapid.SampledFrom(append([]string{"", "none"}, tags...)).Draw(rt, "tag"),
+			Query:    rapid.SampledFrom([]string{"", "hazel", "%"}).Draw(rt, "query"),
+		}
+		var want, got []uuid.UUID
+		slices.SortFunc(all, func(a, b tree.Conversation) int {
+			switch {
+			case a.Pinned != b.Pinned && a.Pinned:
+				return -1
+			case a.Pinned != b.Pinned:
+				return 1
+			}
+			return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(b.ID.String(), a.ID.String()))
+		})
+		for _, c := range all {
+			if c.Archived == f.Archived && (f.Tag == "" || slices.Contains(c.Tags, f.Tag)) && strings.Contains(c.Title, f.Query) {
+				want = append(want, c.ID)
+			}
+		}
+		for p := (tree.Paging{Limit: rapid.IntRange(1, 5).Draw(rt, "limit")}); ; {
+			page, err := s.Conversations(t.Context(), f, p)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for _, c := range page.Data {
+				got = append(got, c.ID)
+			}
+			if p.Cursor = page.Next; p.Cursor == "" {
+				break
+			}
+			for _, other := range []tree.ConversationFilter{
+				{Archived: !f.Archived, Tag: f.Tag, Query: f.Query}, {Archived: f.Archived, Tag: f.Tag + "x", Query: f.Query}, {Archived: f.Archived, Tag: f.Tag, Query: f.Query + "x"},
+			} {
+				if _, err := s.Conversations(t.Context(), other, p); !errors.Is(err, fault.Invalid) {
+					rt.Fatalf("the cursor of another list: %v, want fault.Invalid", err)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			rt.Fatalf("%+v lists\n%v, want\n%v", f, got, want)
+		}
+
+		counts := map[string]int64{}
+		for _, c := range all {
+			for _, tag := range c.Tags {
+				if c.Archived == f.Archived {
+					counts[tag]++
+				}
+			}
+		}
+		counted, err := s.Tags(t.Context(), f.Archived)
+		if err != nil || len(counted) != len(counts) || !slices.IsSortedFunc(counted, func(a, b tree.TagCount) int { return cmp.Compare(b.Conversations, a.Conversations) }) {
+			rt.Fatalf("tags %v, %v; want %v", counted, err, counts)
+		}
+		for _, c := range counted {
+			if counts[c.Tag] != c.Conversations {
+				rt.Fatalf("tags %v, want %v", counted, counts)
+			}
+		}
+	})
+}
+
+// An order that can't stand changes nothing, and a change of the order says nothing
+// and moves no conversation. It is told once.
+func TestOrderIsChanged(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	long := make([]string, tree.MaxTags+1)
+	for i := range long {
+		long[i] = fmt.Sprint(i)
+	}
+	for code, tags := range map[string][]string{
+		"invalid_tag": {"a", ""}, "tag_too_large": {strings.Repeat("é", tree.MaxTagBytes/2) + "x"}, "too_many_tags": long,
+		"invalid_character": {"a\nb"}, "invalid_utf8": {"\xff"},
+	} {
+		_, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: tags})
+		if !fault.Refused(err) || fault.Of(err).Code != code || !strings.HasPrefix(fault.Of(err).Field, "tags") {
+			t.Errorf("%q: %v, want %s", tags, err, code)
+		}
+	}
+	for _, tags := range [][]string{{" a"}, {"a\u00a0"}, {"a", "b", "a"}} {
+		if _, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: tags}); !errors.Is(err, fault.Invalid) {
+			t.Errorf("%q: %v, want fault.Invalid", tags, err)
+		}
+	}
+	yes := true
+	was := must(s.Conversation(t.Context(), c.ID))(t)
+	for range 2 {
+		is := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Archived: &yes, Pinned: &yes, Tags: long[:tree.MaxTags]}))(t)
+		if !is.Archived || !is.Pinned || len(is.Tags) != tree.MaxTags || is.UpdatedAt != was.UpdatedAt || len(was.Tags) > 0 {
+			t.Errorf("it is %+v, and was %+v", is, was)
+		}
+	}
+	if is := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: []string{}}))(t); !is.Pinned || len(is.Tags) > 0 {
+		t.Errorf("without tags it is %+v", is)
+	}
+	no := false
+	for _, u := range []tree.ConversationUpdate{{Archived: &no}, {Pinned: &no}, {Pinned: &no, Archived: &no}} {
+		if is := must(s.UpdateConversation(t.Context(), c.ID, u))(t); u.Archived != nil && is.Archived || u.Pinned != nil && is.Pinned {
+			t.Errorf("after %+v it is %+v", u, is.Order)
+		}
+	}
+	var kinds []tree.ChangeKind
+	for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
+		kinds = append(kinds, change.Kind)
+	}
+	if want := append([]tree.ChangeKind{tree.ConversationCreated}, slices.Repeat([]tree.ChangeKind{tree.ConversationUpdated}, 4)...); !slices.Equal(kinds, want) {
+		t.Errorf("told %v, want %v", kinds, want)
+	}
+}
+
+// A fork has the tags of its source, unless it is given others, and begins neither
+// archived nor pinned.
+func TestForkKeepsTags(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{Order: tree.Order{Archived: true, Pinned: true, Tags: []string{"wood"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	for _, given := range [][]string{nil, {}, {"other"}} {
+		f, _, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{Order: tree.Order{Tags: given}})
+		want := given
+		if given == nil {
+			want = []string{"wood"}
+		}
+		if err != nil || f.Archived || f.Pinned || !slices.Equal(f.Tags, want) {
+			t.Errorf("with the tags %q the fork is %+v, %v", given, f.Order, err)
+		}
+	}
+}
+
+// A pin comes and goes, is told when it changes, and is no other tenant's affair.
+func TestPinMessage(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	m := mustAppend(t, s, c.ID, root.ID, user("tip"))
+	summary, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: m.ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: said(tree.RoleUser, "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := func() (n int) {
+		for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
+			if change.Kind == tree.MessagePinned {
+				n++
+				if change.MessageID != m.ID || change.ParentID != root.ID {
+					t.Errorf("told %+v", change)
+				}
+			}
+		}
+		return n
+	}
+	for i, pinned := range []bool{true, true, false, false} {
+		got := must(s.PinMessage(t.Context(), c.ID, m.ID, pinned))(t)
+		if stored := must(s.Message(t.Context(), c.ID, m.ID))(t); got.Pinned != pinned || stored.Pinned != pinned || told() != 1+i/2 {
+			t.Errorf("pinned %t: answered %t, stored %t, told %d times", pinned, got.Pinned, stored.Pinned, told())
+		}
+	}
+	for name, err := range map[string]error{
+		"a summary":         second(s.PinMessage(t.Context(), c.ID, summary.ID, true)),
+		"nothing":           second(s.PinMessage(t.Context(), c.ID, uuid.New(), true)),
+		"of another tenant": second(s.ForTenant("other").PinMessage(t.Context(), c.ID, m.ID, true)),
+	} {
+		if !errors.Is(err, fault.NotFound) {
+			t.Errorf("%s: %v, want fault.NotFound", name, err)
+		}
+	}
+	if must(s.Message(t.Context(), c.ID, m.ID))(t).Pinned {
+		t.Error("a refused pin was stored")
+	}
+}
+
+// A page of a list costs its rows, wherever it begins, also beside many archived
+// conversations and those of others.
+func TestListReadsOnlyItsRows(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPlain(t, "its rows are counted where its shards are")
+	pool := dbtest.New(t)
+	if _, err := pool.Exec(t.Context(), `insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at, archived, pinned)
+		select gen_random_uuid(), case i % 3 when 0 then 'other' else 'default' end, '', '{}', '{}', now(), now() - i * interval '1 s', i % 7 < 5, i % 50 = 6
+		from generate_series(1, 6000) i`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), "analyze conversations"); err != nil {
+		t.Fatal(err)
+	}
+	for _, archived := range []bool{false, true} {
+		p := tree.Paging{Limit: 20}
+		for range 4 {
+			got := rowsReadOf(t, pool, "conversations", func(ctx context.Context, s *tree.Store) error {
+				page, err := s.Conversations(ctx, tree.ConversationFilter{Archived: archived}, p)
+				p.Cursor = page.Next
+				return err
+			})
+			if got > 40 {
+				t.Errorf("a page of 20 reads %d rows (archived %t)", got, archived)
+			}
+		}
+	}
+}
+
+func must[T any](got T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

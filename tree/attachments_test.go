@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -418,6 +419,42 @@ func TestUploadCountsAgain(t *testing.T) {
 	})
 	if got, want := costs(after, fork.ID), path; !slices.Equal(got, want) {
 		t.Errorf("the messages of a fork cost\n%q, and should\n%q", got, want)
+	}
+}
+
+// TestUploadMeetsImport uploads a file while an import that names it isn't committed:
+// the upload waits, and finds its messages.
+func TestUploadMeetsImport(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	text := []byte(strings.Repeat("hazel ", 500))
+	file := upload(t, s.ForTenant("elsewhere"), "hazel.txt", text)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background()) //nolint:errcheck // after the commit there is nothing to roll back
+	id, message := uuid.New(), uuid.New()
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: id}, Nodes: []tree.BundleNode{{ID: message, Body: naming("x", file)}}}
+	if _, err := tree.New(tx).Import(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	uploaded := make(chan error, 1)
+	go func() {
+		_, _, err := s.AddAttachment(t.Context(), "hazel.txt", text)
+		uploaded <- err
+	}()
+	untilWaiting(t, pool)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-uploaded; err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Message(t.Context(), id, message)
+	if err != nil || m.Tokens < file.Tokens {
+		t.Errorf("the message costs %d tokens, and the file alone %d: %v", m.Tokens, file.Tokens, err)
 	}
 }
 

@@ -43,14 +43,16 @@ var arrows = map[string][]string{
 
 	"summarize/prompt/prompttest": {"transfer", "tree"},
 
-	"transfer":            {"fault", "transfer/format", "transfer/format/*", "transfer/mend", "tree"},
+	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/mend", "tree"},
 	"transfer/format":     {"chat", "fault", "tree"},
 	"transfer/format/*":   {"chat", "fault", "transfer/format", "transfer/format/messages", "tree"},
 	"transfer/formattest": {"chat", "fault", "transfer", "transfer/format", "transfer/mend", "tree"},
 	"transfer/mend":       {"chat", "fault", "transfer/format", "tree"},
 	"tree":                {"attach", "chat", "db", "fault", "tokens"},
 	"watch":               {"fault", "tree"},
-	"attach":              {"fault"},
+	"attach":              {"attach/pdf", "fault"},
+	"attach/pdf":          {},
+	"attach/pdf/pdftest":  {},
 	"keys":                {"db", "fault"},
 	"tokens":              {},
 	"fault":               {}, // a leaf: everything may import it
@@ -64,7 +66,7 @@ var arrows = map[string][]string{
 
 // testCode are the packages that exist for tests: they may do what tests may,
 // and are never linked into the program.
-var testCode = []string{"db/dbtest", "llm/llmtest", "summarize/prompt/prompttest", "transfer/formattest"}
+var testCode = []string{"attach/pdf/pdftest", "db/dbtest", "llm/llmtest", "summarize/prompt/prompttest", "transfer/formattest"}
 
 // lab is the folder of benchmarks and attacks, a module of its own. It knows the
 // product, and nothing of the product knows it.
@@ -82,6 +84,8 @@ var owners = map[string][]string{
 	"github.com/google/jsonschema-go": {"server/mcp"},
 	"github.com/pressly/goose":        {"db/migrate"},
 	"github.com/riverqueue/river":     {"db/migrate", "summarize/jobs"},
+	"github.com/klippa-app/go-pdfium": {"attach/pdf"},
+	"github.com/tetratelabs/wazero":   {"attach/pdf"},
 	"github.com/tiktoken-go":          {},
 	"testing":                         {},
 	"github.com/testcontainers":       {},

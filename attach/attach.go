@@ -5,6 +5,8 @@ package attach
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"image"
 	_ "image/gif"  // registers the decoder
 	_ "image/jpeg" // registers the decoder
@@ -14,10 +16,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/attach/pdf"
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// MaxText is how many bytes a text file may have.
+// MaxText is how many bytes a text file may have, and the text of a PDF.
 const MaxText = 1 << 20
 
 // MaxName is the largest number of characters in a name.
@@ -45,13 +48,15 @@ func Shown(mediaType string) bool {
 }
 
 // Read finds out what an attachment is. Its errors are of kind fault.Invalid, or
-// fault.TooLarge.
-func Read(data []byte) (Content, error) {
+// fault.TooLarge. Only a PDF takes long, until the context ends at most.
+func Read(ctx context.Context, data []byte) (Content, error) {
 	switch kind := http.DetectContentType(data); {
 	case len(data) == 0:
 		return Content{}, fault.New(fault.Invalid, "empty_file", "", "The file has nothing in it.")
 	case Shown(kind):
 		return readImage(kind, data)
+	case pdf.Is(data):
+		return readPDF(ctx, data)
 	default:
 		return readText(data)
 	}
@@ -88,12 +93,30 @@ func webpSize(data []byte) (width, height int) {
 	return 0, 0
 }
 
+func readPDF(ctx context.Context, data []byte) (Content, error) {
+	text, err := pdf.Text(ctx, data, MaxText)
+	unsupported := func(detail string) error { return fault.New(fault.Invalid, "unsupported_attachment", "", "%s", detail) }
+	switch {
+	case errors.Is(err, pdf.ErrEncrypted):
+		err = unsupported("The PDF asks for a password. Save it without one, and send that.")
+	case errors.Is(err, pdf.ErrDamaged):
+		err = unsupported("The file begins like a PDF, and has no page that can be read. It is damaged: send another copy.")
+	case errors.Is(err, pdf.ErrTooMuch):
+		err = unsupported("The PDF takes too much time or memory to be read. Print it to a new PDF, or send its text.")
+	case errors.Is(err, pdf.ErrTooLong):
+		err = fault.New(fault.TooLarge, "attachment_too_large", "", "The PDF has over %d pages, or over %d bytes of text. Send the pages that matter.", pdf.MaxPages, MaxText)
+	case err == nil && text == "":
+		err = unsupported("The PDF has no text: its pages are pictures, as a scanner makes them. Send it with text recognized (OCR), or its pages as pictures.")
+	}
+	return Content{MediaType: "application/pdf", Text: text}, err
+}
+
 func readText(data []byte) (Content, error) {
 	text := strings.TrimPrefix(string(data), "\uFEFF")
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable):
 		return Content{}, fault.New(fault.Invalid, "unsupported_attachment", "",
-			"The file is none that a model can read here. Send a picture (PNG, JPEG, GIF or WebP), or text in UTF-8.")
+			"The file is none that a model can read here. Send a picture (PNG, JPEG, GIF or WebP), a PDF, or text in UTF-8.")
 	case len(text) > MaxText:
 		return Content{}, fault.New(fault.TooLarge, "attachment_too_large", "", "The text has %d bytes, and %d is the most. Send the part of it that matters.", len(text), MaxText)
 	}

@@ -41,7 +41,7 @@ func TestRead(t *testing.T) {
 		{"image/webp", webp("VP8L", "\x20\x00\x00\x00\x2f\x7a\x00\x0b\x00")},
 		{"image/webp", webp("VP8X", "\x0a\x00\x00\x00\x00\x00\x00\x00\x7a\x00\x00\x2c\x00\x00")},
 	} {
-		c, err := Read(test.data)
+		c, err := Read(t.Context(), test.data)
 		if err != nil || c.MediaType != test.kind || c.Width != 123 || c.Height != 45 || !c.Image() || c.Text != "" {
 			t.Errorf("%s (%.16q): %+v, %v", test.kind, test.data, c, err)
 		}
@@ -54,7 +54,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := Read(data)
+		c, err := Read(t.Context(), data)
 		if err != nil {
 			if e := fault.Of(err); !fault.Refused(err) || e.Code == "" || e.Detail == "" {
 				t.Fatalf("%q: %v", data, err)

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -61,6 +62,12 @@ func (p Part) Attachment() (a Attachment, ok bool) {
 		a.Name = about.File.Filename
 	}
 	return a, true
+}
+
+// MayName reports whether a body may name an attachment. Of most bodies it is
+// false, and they need not be taken apart.
+func MayName(body []byte) bool {
+	return bytes.Contains(body, []byte("coppice:attachment")) || bytes.Contains(body, []byte(`\u`))
 }
 
 // ParseHash reads the SHA-256 of an attachment, which is written one way only: in

@@ -297,6 +297,69 @@ func (q *Queries) ListConversationAttachments(ctx context.Context, arg ListConve
 	return items, nil
 }
 
+const listNamingConversations = `-- name: ListNamingConversations :many
+select distinct conversation_id from attachment_uses
+where tenant_id = $1 and hash = $2
+order by conversation_id
+`
+
+type ListNamingConversationsParams struct {
+	TenantID string
+	Hash     []byte
+}
+
+// Those with messages that name an attachment.
+func (q *Queries) ListNamingConversations(ctx context.Context, arg ListNamingConversationsParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listNamingConversations, arg.TenantID, arg.Hash)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var conversation_id pgtype.UUID
+		if err := rows.Scan(&conversation_id); err != nil {
+			return nil, err
+		}
+		items = append(items, conversation_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listNamingMessages = `-- name: ListNamingMessages :many
+select message_id from attachment_uses
+where conversation_id = $1 and hash = $2
+order by message_id
+`
+
+type ListNamingMessagesParams struct {
+	ConversationID pgtype.UUID
+	Hash           []byte
+}
+
+func (q *Queries) ListNamingMessages(ctx context.Context, arg ListNamingMessagesParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listNamingMessages, arg.ConversationID, arg.Hash)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var message_id pgtype.UUID
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listOldAttachments = `-- name: ListOldAttachments :many
 select tenant_id, hash from attachments
 where (tenant_id, hash) > ($1::text, $2::bytea) and uploaded_at < $3
@@ -391,6 +454,18 @@ func (q *Queries) LockAttachments(ctx context.Context, tenantID string) error {
 	return err
 }
 
+const lockNaming = `-- name: LockNaming :exec
+select pg_advisory_xact_lock(1668246642, hashtext($1::text))
+`
+
+// An import whose messages name attachments waits here for uploads of the tenant,
+// and they for it: either the import sees the file, or the upload the messages.
+// It comes before any lock of a conversation. 1668246642 is "copr".
+func (q *Queries) LockNaming(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, lockNaming, tenantID)
+	return err
+}
+
 const lockUnusedAttachments = `-- name: LockUnusedAttachments :many
 select hash from attachments
 where tenant_id = $1 and hash = any ($2::bytea[])
@@ -422,6 +497,49 @@ func (q *Queries) LockUnusedAttachments(ctx context.Context, arg LockUnusedAttac
 		return nil, err
 	}
 	return items, nil
+}
+
+const lockUpload = `-- name: LockUpload :exec
+select pg_advisory_xact_lock_shared(1668246642, hashtext($1::text))
+`
+
+// Uploads don't wait for each other.
+func (q *Queries) LockUpload(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, lockUpload, tenantID)
+	return err
+}
+
+const recountMessages = `-- name: RecountMessages :exec
+with recursive counted as (
+    select unnest($2::uuid[]) as id, unnest($3::integer[]) as more
+), walk as (
+    select n.id, coalesce(counted.more, 0) as more, coalesce(counted.more, 0)::bigint as path_more
+    from nodes n
+    left join counted on counted.id = n.id
+    where n.conversation_id = $1 and n.parent_id is null
+    union all
+    select child.id, coalesce(counted.more, 0), walk.path_more + coalesce(counted.more, 0)
+    from walk
+    join lateral (select c.id from nodes c where c.conversation_id = $1 and c.parent_id = walk.id offset 0) child on true
+    left join counted on counted.id = child.id
+)
+update nodes n
+set tokens = n.tokens + walk.more, path_tokens = n.path_tokens + walk.path_more
+from walk
+where n.conversation_id = $1 and n.id = walk.id and (walk.more <> 0 or walk.path_more <> 0)
+`
+
+type RecountMessagesParams struct {
+	ConversationID pgtype.UUID
+	Ids            []pgtype.UUID
+	More           []int32
+}
+
+// After LockConversation: adds to what messages cost, and to the sums of the
+// messages below them. It walks the whole tree, once for any number of messages.
+func (q *Queries) RecountMessages(ctx context.Context, arg RecountMessagesParams) error {
+	_, err := q.db.Exec(ctx, recountMessages, arg.ConversationID, arg.Ids, arg.More)
+	return err
 }
 
 const sumAttachments = `-- name: SumAttachments :one

@@ -44,6 +44,7 @@ var everyShard = map[string]string{
 	"ListConversations":         "lists a tenant's conversations",
 	"ListConversationsToEmbed":  "lists the conversations of all tenants",
 	"ListConversationsWithWord": "finds conversations by a word of their messages",
+	"ListNamingConversations":   "looks for messages of a tenant that name an attachment",
 	"ListOldAttachments":        "lists the attachments of all tenants",
 	"ListOfAllTenants":          "lists the conversations of all tenants",
 	"ListRecognizedAnswers":     "lists a tenant's answers",

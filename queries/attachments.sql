@@ -20,6 +20,48 @@ values (@tenant_id, @hash, @media_type, @name, @size, @width, @height, @tokens, 
 on conflict (tenant_id, hash) do update set uploaded_at = excluded.uploaded_at
 returning (xmax = 0)::boolean as created;
 
+-- name: LockNaming :exec
+-- An import whose messages name attachments waits here for uploads of the tenant,
+-- and they for it: either the import sees the file, or the upload the messages.
+-- It comes before any lock of a conversation. 1668246642 is "copr".
+select pg_advisory_xact_lock(1668246642, hashtext(@tenant_id::text));
+
+-- name: LockUpload :exec
+-- Uploads don't wait for each other.
+select pg_advisory_xact_lock_shared(1668246642, hashtext(@tenant_id::text));
+
+-- name: ListNamingConversations :many
+-- Those with messages that name an attachment.
+select distinct conversation_id from attachment_uses
+where tenant_id = @tenant_id and hash = @hash
+order by conversation_id;
+
+-- name: ListNamingMessages :many
+select message_id from attachment_uses
+where conversation_id = @conversation_id and hash = @hash
+order by message_id;
+
+-- name: RecountMessages :exec
+-- After LockConversation: adds to what messages cost, and to the sums of the
+-- messages below them. It walks the whole tree, once for any number of messages.
+with recursive counted as (
+    select unnest(@ids::uuid[]) as id, unnest(@more::integer[]) as more
+), walk as (
+    select n.id, coalesce(counted.more, 0) as more, coalesce(counted.more, 0)::bigint as path_more
+    from nodes n
+    left join counted on counted.id = n.id
+    where n.conversation_id = @conversation_id and n.parent_id is null
+    union all
+    select child.id, coalesce(counted.more, 0), walk.path_more + coalesce(counted.more, 0)
+    from walk
+    join lateral (select c.id from nodes c where c.conversation_id = @conversation_id and c.parent_id = walk.id offset 0) child on true
+    left join counted on counted.id = child.id
+)
+update nodes n
+set tokens = n.tokens + walk.more, path_tokens = n.path_tokens + walk.path_more
+from walk
+where n.conversation_id = @conversation_id and n.id = walk.id and (walk.more <> 0 or walk.path_more <> 0);
+
 -- name: GetAttachment :one
 select * from attachments where tenant_id = @tenant_id and hash = @hash;
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -249,6 +250,8 @@ var badRequests = []badInput{
 	{name: "attach nothing", method: "POST", path: "/v1/attachments", header: octets, status: 400, code: CodeEmptyFile},
 	{name: "attach a program", method: "POST", path: "/v1/attachments", body: "\x7fELF\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"PNG", "UTF-8"}},
 	{name: "attach half a picture", method: "POST", path: "/v1/attachments", body: "\x89PNG\r\n\x1a\n\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"damaged"}},
+	{name: "attach half a PDF", method: "POST", path: "/v1/attachments", body: "%PDF-1.7\n1 0 obj", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"damaged"}},
+	{name: "attach a scanned PDF", method: "POST", path: "/v1/attachments", body: string(pdftest.Pages("", "")), header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"OCR"}},
 	{name: "attach a form", method: "POST", path: "/v1/attachments", body: "--x--", header: map[string]string{"Content-Type": "multipart/form-data; boundary=x"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "attach what is too large", method: "POST", path: "/v1/attachments", body: strings.Repeat("x", 1<<20+1), header: octets, status: 413, code: CodeAttachmentTooLarge},
 	{name: "get no attachment", method: "GET", path: "/v1/attachments/" + strings.Repeat("0", 64), status: 404, code: CodeAttachmentNotFound},

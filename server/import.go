@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,6 +128,18 @@ func (w *watched) ImportID(ctx context.Context, name string, former uuid.UUID) (
 	return id, err
 }
 
+func (w *watched) AddAttachment(ctx context.Context, name string, data []byte) (tree.Attachment, bool, error) {
+	a, created, err := w.to.AddAttachment(ctx, name, data)
+	w.watch(err)
+	return a, created, err
+}
+
+func (w *watched) Attachments(ctx context.Context, hashes ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	there, err := w.to.Attachments(ctx, hashes...)
+	w.watch(err)
+	return there, err
+}
+
 func (w *watched) watch(err error) {
 	if err != nil && !fault.Refused(err) {
 		w.once.Do(func() { w.err = err })
@@ -136,6 +149,8 @@ func (w *watched) watch(err error) {
 // importReport is the schema ImportReport.
 type importReport struct {
 	Added            int          `json:"added"`
+	Attachments      int          `json:"attachments"`
+	AttachmentsAdded int          `json:"attachments_added"`
 	BranchPoints     int          `json:"branch_points"`
 	Conversations    int          `json:"conversations"`
 	Format           string       `json:"format"`
@@ -158,7 +173,7 @@ type importNote struct {
 func newImportReport(r transfer.Report) importReport {
 	out := importReport{
 		Format: r.Format, Conversations: r.Conversations, Messages: r.Messages, Summaries: r.Summaries, SummariesDropped: r.Dropped,
-		BranchPoints: r.BranchPoints, Leaves: r.Leaves, Added: r.Added, Present: r.Present,
+		Attachments: r.Attachments, AttachmentsAdded: r.Attached, BranchPoints: r.BranchPoints, Leaves: r.Leaves, Added: r.Added, Present: r.Present,
 		Notes: make([]importNote, len(r.Notes)),
 	}
 	for i, n := range r.Notes {

@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -29,8 +28,8 @@ func (s *Service) WithAttachments(ctx context.Context, messages []json.RawMessag
 	parsed := make(map[int]*chat.Message)
 	var hashes [][sha256.Size]byte
 	for i, body := range messages {
-		if !mayName(body) {
-			continue // as almost all, which are not taken apart then
+		if !chat.MayName(body) {
+			continue
 		}
 		m := chat.Read(body)
 		if all := m.Attachments(); len(all) > 0 {
@@ -61,11 +60,7 @@ func (s *Service) WithAttachments(ctx context.Context, messages []json.RawMessag
 // NamesAttachments tells whether messages may name attachments, so that
 // WithAttachments reads their bytes.
 func NamesAttachments(messages []json.RawMessage) bool {
-	return slices.ContainsFunc(messages, mayName)
-}
-
-func mayName(body json.RawMessage) bool {
-	return bytes.Contains(body, []byte("coppice:attachment")) || bytes.Contains(body, []byte(`\u`))
+	return slices.ContainsFunc(messages, func(body json.RawMessage) bool { return chat.MayName(body) })
 }
 
 // A resolver puts attachments in the place of their names.
@@ -109,20 +104,25 @@ func (r *resolver) part(ctx context.Context, named chat.Attachment) (chat.Part, 
 	if named.Name != "" {
 		label += " " + named.Name
 	}
-	switch {
-	case !ok:
+	if !ok {
 		return chat.TextPart("[" + label + ": missing]"), nil
-	case stored.Size > r.room:
-		r.room = 0 // so that what is left out is what is older
-		return chat.TextPart("[" + label + ": left out, as newer attachments take all room]"), nil
 	}
-	r.room -= stored.Size
+	leftOut := chat.TextPart("[" + label + ": left out, as newer attachments take all room]")
+	if r.room == 0 {
+		return leftOut, nil
+	}
 	if !stored.Image() {
 		text, err := r.store.AttachmentText(ctx, named.Hash)
 		if errors.Is(err, fault.NotFound) {
 			return chat.TextPart("[" + label + ": missing]"), nil
 		}
+		if !r.take(len(text)) {
+			return leftOut, err
+		}
 		return chat.TextPart("[" + label + "]\n" + text), err
+	}
+	if !r.take(stored.Size) {
+		return leftOut, nil
 	}
 	_, data, err := r.store.Attachment(ctx, named.Hash)
 	if errors.Is(err, fault.NotFound) {
@@ -132,6 +132,16 @@ func (r *resolver) part(ctx context.Context, named chat.Attachment) (chat.Part, 
 		return chat.Part{}, err
 	}
 	return imagePart(stored.MediaType, data, named.Detail), nil
+}
+
+// take takes room for so many bytes. Without it there is none left, so that what
+// is left out is what is older.
+func (r *resolver) take(bytes int) bool {
+	if r.room -= bytes; r.room < 0 {
+		r.room = 0
+		return false
+	}
+	return true
 }
 
 // imagePart is a picture as a data URL.

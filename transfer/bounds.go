@@ -40,6 +40,10 @@ func tooLarge(format string, args ...any) error {
 	return fault.New(fault.TooLarge, CodeTooLarge, "", "too large: "+format, args...)
 }
 
+// pass leaves bytes of the conversation out of account that are in no memory any
+// more.
+func (b *bounded) pass(n int) { b.read = max(b.read-int64(n), 0) }
+
 // next begins the next conversation.
 func (b *bounded) next() { b.read = 0 }
 

@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -16,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
@@ -25,6 +27,10 @@ import (
 type stored struct {
 	conversation tree.Conversation
 	nodes        []tree.BundleNode
+}
+
+func (stored) Attachment(context.Context, [sha256.Size]byte) (tree.Attachment, []byte, error) {
+	return tree.Attachment{}, nil, fault.New(fault.NotFound, "attachment_not_found", "", "There is none.")
 }
 
 func (s stored) Export(context.Context, uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,12 @@ type Store interface {
 	// ImportID returns the id of a conversation that is known by a name: the same
 	// id each time. former is the id that earlier versions gave it.
 	ImportID(ctx context.Context, name string, former uuid.UUID) (uuid.UUID, error)
+
+	// AddAttachment stores an attachment, and tells whether it wasn't there.
+	AddAttachment(ctx context.Context, name string, data []byte) (a tree.Attachment, created bool, err error)
+
+	// Attachments returns which of these there are.
+	Attachments(ctx context.Context, hashes ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error)
 }
 
 // Options change what Import does. The zero value is valid.
@@ -40,7 +47,7 @@ type Options struct {
 	PublicIDs bool
 	// Bounds for files that nobody vouches for. One that goes beyond them ends in
 	// a fault.TooLarge, but for the notes, of which the report then counts the rest.
-	MaxConversationBytes int64 // of one conversation; 0: any number
+	MaxConversationBytes int64 // of one conversation, or of one attachment in base64; 0: any number
 	MaxBytes             int64 // of all that comes out of the file, unpacked; 0: any number
 	MaxNotes             int   // 0: any number, but 10,000 of one conversation, and of the file beside them
 
@@ -51,7 +58,8 @@ type Options struct {
 	Progress func(read int64) // called now and then with the bytes read so far; nil for none
 }
 
-// A Report says what Import found and did. Added and Present stay 0 in a dry run.
+// A Report says what Import found and did. Added, Present and Attached stay 0 in a
+// dry run.
 // A conversation that occurs more than once in the file counts once, as its
 // largest occurrence.
 type Report struct {
@@ -64,6 +72,8 @@ type Report struct {
 	Leaves        int // messages that none replies to
 	Added         int // nodes stored
 	Present       int // nodes that were stored before
+	Attachments   int // pictures and files that the file brings, each once
+	Attached      int // of these, stored
 	Notes         []format.Note
 }
 
@@ -87,10 +97,10 @@ const (
 // new. In a dry run store may be nil.
 //
 // Memory is bounded by 32 MB and eight times the bytes of the largest
-// conversation, besides the notes. A zip archive that can't be read at any offset
-// is copied to a temporary file. Import stores several small conversations at a
-// time, and reads on while the store works. After the end of the context it stops
-// within a few hundred messages.
+// conversation, or four times those of the largest attachment, besides the notes. A
+// zip archive that can't be read at any offset is copied to a temporary file. Import
+// stores several small conversations at a time, and reads on while the store works.
+// After the end of the context it stops within a few hundred messages.
 //
 // An error of the file has one of the codes above, and its detail says where the
 // file is unsound. An error of the store is returned unchanged.
@@ -124,6 +134,7 @@ type importer struct {
 	opts   Options
 	format string
 	seen   map[uuid.UUID]bool // conversations of this run
+	files  files
 	bounds *bounded
 	saver
 
@@ -142,7 +153,7 @@ func newImporter(ctx context.Context, store Store, opts Options) *importer {
 	if opts.Formats == nil {
 		opts.Formats = All()
 	}
-	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, bounds: newBounded(opts), saver: newSaver(ctx, store, opts)}
+	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, files: newFiles(), bounds: newBounded(opts), saver: newSaver(ctx, store, opts)}
 }
 
 // file reads what may be packed.
@@ -182,7 +193,7 @@ func (im *importer) stream(r io.Reader) error {
 	im.bounds.from = io.MultiReader(bytes.NewReader(head), r)
 	im.bounds.next()
 	in := format.NewInput(im.ctx, im.bounds, im.note)
-	in.Member = member
+	in.Member, in.Attached = member, im.attachment
 	err = f.Parse(in, func(c format.Conversation) error { return im.conversation(in, c) })
 	if err == nil {
 		err = in.Stopped()
@@ -229,6 +240,12 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 	if err := in.Stopped(); err != nil {
 		return err
 	}
+	missing, err := im.missing(b, name)
+	if err != nil {
+		im.stop(err)
+		return err
+	}
+	notes = append(notes, missing...)
 	dropped := 0
 	if im.opts.DropSummaries {
 		ids, dropped = dropSummaries(&b, ids)
@@ -308,7 +325,7 @@ func (im *importer) finish() (Report, error) {
 	err := im.flush()
 	im.wait()
 	report := im.total()
-	report.Format = im.format
+	report.Format, report.Attachments, report.Attached = im.format, im.files.found, im.files.stored
 	if n := im.kept.omitted.Load(); n > 0 {
 		report.Notes = append(report.Notes, format.Note{Action: format.LeftOut, Kind: format.KindSyntax, Detail: fmt.Sprintf("%d more notes, which are not listed", n)})
 	}

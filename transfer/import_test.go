@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -325,6 +326,14 @@ func TestImportBatches(t *testing.T) {
 
 // batches counts the bundles of each call.
 type batches []int
+
+func (*batches) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
+	return tree.Attachment{}, true, nil
+}
+
+func (*batches) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return nil, nil
+}
 
 func (b *batches) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
 	return former, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -89,6 +90,14 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 type refusing struct{ err error }
 
 func (r refusing) Import(context.Context, ...tree.Bundle) ([]tree.Imported, error) { return nil, r.err }
+
+func (refusing) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
+	return tree.Attachment{}, true, nil
+}
+
+func (refusing) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return nil, nil
+}
 
 func (refusing) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
 	return former, nil

@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,6 +50,14 @@ func TestImportWorkers(t *testing.T) {
 }
 
 type storeFunc func(context.Context, []tree.Bundle) error
+
+func (storeFunc) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
+	return tree.Attachment{}, true, nil
+}
+
+func (storeFunc) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return nil, nil
+}
 
 func (f storeFunc) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
 	return former, nil

@@ -77,6 +77,8 @@ func (s *Store) MostAttachmentBytes() int {
 // many are a fault.TooLarge, and a fault.Full if the tenant has no room for them.
 //
 // An attachment that no message names is deleted a day after it was last added.
+// Messages that an import brought may name it already: their tokens are counted
+// again, which takes time in proportion to their conversations.
 func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a Attachment, created bool, err error) {
 	defer db.Wrap(&err, "tree.AddAttachment(%d bytes)", len(data))
 	if most := s.MostAttachmentBytes(); len(data) > most {
@@ -87,7 +89,7 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 	if !isNoRows(err) {
 		return s.fromAttachment(db.ListAttachmentsRow{Hash: hash[:], MediaType: there.MediaType, Name: there.Name, Size: there.Size, Width: there.Width, Height: there.Height, Tokens: there.Tokens}), false, err
 	}
-	content, err := attach.Read(data)
+	content, err := attach.Read(ctx, data)
 	if err != nil {
 		return a, false, err
 	}
@@ -100,8 +102,13 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 		if err := s.attachmentRoom(ctx, len(data)); err != nil {
 			return err
 		}
-		created, err = s.q.InsertAttachment(ctx, params)
-		return err
+		if err := s.patiently(ctx, func() error { return s.q.LockUpload(ctx, s.tenant) }); err != nil { // an import may take long
+			return err
+		}
+		if created, err = s.q.InsertAttachment(ctx, params); err != nil || !created {
+			return err
+		}
+		return s.recount(ctx, hash[:])
 	})
 	return s.fromAttachment(db.ListAttachmentsRow{
 		Hash: hash[:], MediaType: params.MediaType, Name: params.Name, Size: params.Size, Width: params.Width, Height: params.Height, Tokens: params.Tokens,

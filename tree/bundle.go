@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -31,6 +32,11 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 		if err := s.takeTurn(ctx); err != nil {
 			return err
 		}
+		if slices.ContainsFunc(bundles, mayName) {
+			if err := s.patiently(ctx, func() error { return s.q.LockNaming(ctx, s.tenant) }); err != nil {
+				return err
+			}
+		}
 		for i, b := range bundles {
 			if out[i], err = s.importOne(ctx, b); err != nil {
 				return fault.At(err, fmt.Sprintf("conversation %s", b.Conversation.ID))
@@ -42,6 +48,11 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 		return nil, err
 	}
 	return out, nil
+}
+
+// mayName reports whether messages of the bundle may name attachments.
+func mayName(b Bundle) bool {
+	return slices.ContainsFunc(b.Nodes, func(n BundleNode) bool { return chat.MayName(n.Body) })
 }
 
 func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 )
 
 // treePicture is a PNG with something to see on it.
@@ -85,5 +87,39 @@ func TestAttach(t *testing.T) {
 		if !strings.Contains(first, "/old%20tree.png") || !strings.Contains(first, `"filename":"notes.md"`) || strings.Contains(first, "left out") || strings.Contains(first, "base64") {
 			t.Errorf("%s: stored is %s", look.name, first)
 		}
+	}
+}
+
+// TestAttachPDF picks a PDF. The page shows its name and size, and the model has
+// its text. One without text is refused, with what would do.
+func TestAttachPDF(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	b := newTab(t, s, "/")
+	b.shows("A conversation is a tree.")
+	pick := func(name string, data []byte) {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.do(chromedp.SetUploadFiles(".attach-input", []string{file}))
+	}
+	pick("scan.pdf", pdftest.Pages(""))
+	b.shows("The PDF has no text")
+	b.snapshot("pdf-refused")
+	pick("hazel.pdf", pdftest.Pages("Hazel is cut in winter.", "Ash is cut later."))
+	b.until(`document.querySelector('.tray li:not(.coming)')?.innerText.includes('hazel.pdf')`)
+	b.send("When is it cut?")
+	model.say("In winter.", end)
+	b.until(`/hazel\.pdf [\d.]+ K?B/.test(document.querySelector('.message.user .file')?.innerText) && !document.querySelector('.live')`)
+	b.snapshot("pdf-transcript")
+	conversation, head := b.ids()
+	var context struct {
+		Messages []struct{ Content json.RawMessage }
+	}
+	s.call("GET", "/v1/conversations/"+conversation.String()+"/branches/"+head.String()+"/context", "", &context)
+	if said := string(context.Messages[0].Content); !strings.Contains(said, `[file hazel.pdf]\nHazel is cut in winter.\n\nAsh is cut later.`) {
+		t.Errorf("the model is given %s", said)
 	}
 }

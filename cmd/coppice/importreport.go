@@ -29,6 +29,9 @@ func (f imported) write(out *terminal.Console, dryRun, verbose bool) {
 		out.Line("  dry run: nothing was stored")
 	} else {
 		out.Line("  %s added, %s already there", terminal.Thousands(r.Added), terminal.Thousands(r.Present))
+		if r.Attachments > 0 {
+			out.Line("  %s of the attachments added, %s already there", terminal.Thousands(r.Attached), terminal.Thousands(r.Attachments-r.Attached))
+		}
 	}
 	f.writeNotes(out, verbose)
 }
@@ -41,6 +44,9 @@ func (f imported) holds() string {
 	}
 	if r.Dropped > 0 {
 		parts = append(parts, terminal.Count(r.Dropped, "summary")+" left out")
+	}
+	if r.Attachments > 0 {
+		parts = append(parts, terminal.Count(r.Attachments, "attachment"))
 	}
 	parts = append(parts, terminal.Count(r.BranchPoints, "branch point"), terminal.Count(r.Leaves, "leaf"))
 	return strings.Join(parts, ", ")
@@ -119,7 +125,9 @@ func (f imported) MarshalJSON() ([]byte, error) {
 		Leaves        int     `json:"leaves"`
 		Added         int     `json:"added"`
 		Present       int     `json:"present"`
+		Attachments   int     `json:"attachments"`
+		Attached      int     `json:"attachments_added"`
 		Notes         []note  `json:"notes"`
 		Error         *string `json:"error"`
-	}{f.File, r.Format, r.Conversations, r.Messages, r.Summaries, r.Dropped, r.BranchPoints, r.Leaves, r.Added, r.Present, notes, failure})
+	}{f.File, r.Format, r.Conversations, r.Messages, r.Summaries, r.Dropped, r.BranchPoints, r.Leaves, r.Added, r.Present, r.Attachments, r.Attached, notes, failure})
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
@@ -70,6 +71,14 @@ func narrow(window int) summarize.Settings {
 
 // bundles is a store that keeps what an import brings.
 type bundles []tree.Bundle
+
+func (*bundles) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
+	return tree.Attachment{}, true, nil
+}
+
+func (*bundles) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return nil, nil
+}
 
 func (b *bundles) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
 	return former, nil

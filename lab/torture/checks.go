@@ -41,6 +41,14 @@ type Checks struct {
 	Headers     int `json:"headers"`    // conversations read
 	Turns       int `json:"openai_turns"`
 	MCP         int `json:"mcp_appends"`
+
+	Events      int `json:"events"`  // of conversations
+	ReadOn      int `json:"read_on"` // streams of them that were read on
+	Pages       int `json:"pages"`   // whose view was compared
+	Shares      int `json:"shares"`
+	Revoked     int `json:"revoked_shares"`
+	Files       int `json:"files"` // read back
+	FileExports int `json:"file_exports"`
 }
 
 func (c *Checks) addContext(seen contextSeen) {
@@ -73,6 +81,8 @@ func (c Checks) print(w io.Writer) {
 		{"streams read on where they broke", c.Resumed}, {"streams read once more", c.Replays}, {"forks", c.Forks}, {"summaries in them", c.ForkedSums},
 		{"searches", c.Searches}, {"exports", c.Exports}, {"foreign requests", c.Foreign}, {"revoked keys", c.RevokedKeys}, {"unknown keys", c.UnknownKeys},
 		{"turns over OpenAI's surface", c.Turns}, {"appends over MCP", c.MCP},
+		{"events of conversations", c.Events}, {"streams of them read on", c.ReadOn}, {"pages that show the tree", c.Pages},
+		{"links read", c.Shares}, {"revoked links", c.Revoked}, {"attachments read back", c.Files}, {"exports with attachments", c.FileExports},
 	} {
 		fmt.Fprintf(w, "  %-34s %8d\n", line.what, line.n)
 	}

@@ -13,6 +13,10 @@
 // what nobody has. A run that checked too little has failed as well; floors.go
 // says how much that is.
 //
+// Besides, pages show a conversation by its events alone (pages.go), links of
+// branches are made, read and revoked (shares.go), and files are uploaded, named,
+// pruned and read back (files.go).
+//
 // Each message's text begins with a mark of its own, such as [m1000042]. The
 // model is a fake whose summaries name the marks that it was shown, so that a
 // leak shows wherever it comes out.

@@ -59,6 +59,8 @@ func (r *run) pause(ctx context.Context, last bool) error {
 	}
 	r.checkRows(ctx)
 	r.checkChats(ctx)
+	r.checkPages(ctx)
+	r.checkDesks(ctx)
 	if last {
 		r.checkLists(ctx)
 		return nil

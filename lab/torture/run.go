@@ -50,6 +50,8 @@ type run struct {
 	all       []*conversation
 	histories []*history
 	chats     []*openaiChat // all that were ever begun
+	pages     []*page
+	desks     []*desk
 }
 
 // Run attacks a program for a time, and reports what came of it. A promise that
@@ -130,6 +132,16 @@ func (r *run) attack(ctx context.Context) error {
 	for i := range r.cfg.Histories * r.cfg.HistoryWriters {
 		w := &historyWriter{run: r, number: i, rng: r.rng("history writer", i), slot: i % r.cfg.Histories}
 		workers.Go(func() { w.work(working) })
+	}
+	r.addPages()
+	for _, p := range r.pages {
+		workers.Go(func() { p.work(working) })
+	}
+	if err := r.addDesks(ctx); err != nil {
+		return err
+	}
+	for _, d := range r.desks {
+		workers.Go(func() { d.work(working) })
 	}
 	if r.cfg.Soak {
 		workers.Go(func() { r.sampler(working) })

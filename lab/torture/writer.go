@@ -95,6 +95,7 @@ var operations = weighted([]weightedOperation{
 	{3, (*writer).readMessage},
 	{3, (*writer).readPruned},
 	{4, (*writer).search},
+	{4, (*writer).share},
 	{10, (*writer).pry},
 	{6, (*writer).appendByMCP},
 	{14, (*writer).askOpenAI},

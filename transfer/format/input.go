@@ -14,8 +14,13 @@ import (
 // take.
 type Input struct {
 	*bufio.Reader
-	ctx    context.Context
-	note   func(Note)
+	ctx  context.Context
+	note func(Note)
+
+	// Attached takes an attachment that stands in the file, before the conversation
+	// that it stands in is emitted. nil leaves them out.
+	Attached func(Attachment) error
+
 	Member string // of the one object of the file, in which the conversations stand; "" for the file itself
 
 	At    int64 // bytes taken from the reader by value and spaces

@@ -2,6 +2,7 @@ package formattest
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"os"
@@ -100,6 +101,14 @@ func (s Suite) measured(t *testing.T) bool {
 
 // nowhere takes what Import would store.
 type nowhere struct{}
+
+func (nowhere) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
+	return tree.Attachment{}, true, nil
+}
+
+func (nowhere) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return nil, nil
+}
 
 func (nowhere) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
 	return former, nil

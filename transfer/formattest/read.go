@@ -2,6 +2,7 @@ package formattest
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -60,6 +61,14 @@ func Fixture(t testing.TB, name string) string {
 
 // Bundles is a Store that keeps in memory what Import stores.
 type Bundles []tree.Bundle
+
+func (*Bundles) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
+	return tree.Attachment{}, true, nil
+}
+
+func (*Bundles) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return nil, nil
+}
 
 func (b *Bundles) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
 	return former, nil

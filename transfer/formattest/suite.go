@@ -5,6 +5,7 @@ package formattest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +102,10 @@ func (s Suite) roundTrip(t *testing.T) {
 
 // A stored bundle, as a store gives it out.
 type stored tree.Bundle
+
+func (stored) Attachment(context.Context, [sha256.Size]byte) (tree.Attachment, []byte, error) {
+	return tree.Attachment{}, nil, fault.New(fault.NotFound, "attachment_not_found", "", "There is none.")
+}
 
 func (s stored) Export(context.Context, uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error) {
 	c := s.Conversation

@@ -2,6 +2,7 @@ package prompttest
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -43,6 +44,14 @@ func RealFiles(t testing.TB, pattern string) []string {
 
 // bundles keeps what an import would store.
 type bundles []tree.Bundle
+
+func (*bundles) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
+	return tree.Attachment{}, true, nil
+}
+
+func (*bundles) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return nil, nil
+}
 
 func (b *bundles) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
 	return former, nil

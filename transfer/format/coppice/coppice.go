@@ -3,11 +3,15 @@
 package coppice
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -45,6 +49,9 @@ type file struct {
 
 func (f *file) read(place string, line []byte) error {
 	o := format.ReadObject(line)
+	if o.Str("type") == "attachment" { // whose bytes the store has by then
+		return f.attachment(o, place, len(line))
+	}
 	f.in.Took(len(line))
 	if o == nil {
 		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")
@@ -132,6 +139,39 @@ func (f *file) add(o format.Object, place string, summary bool) {
 		}
 	}
 	c.Messages = append(c.Messages, m)
+}
+
+// attachment hands an attachment over. One without bytes was missing where the
+// file was written. It is noted where a message names it, if it is missing here as
+// well.
+func (f *file) attachment(o format.Object, place string, taken int) error {
+	a := format.Attachment{Name: o.Str("name"), Place: place, Taken: taken}
+	hash, ok := chat.ParseHash(o.Str("hash"))
+	data := o["data"]
+	switch {
+	case f.skip != "":
+		f.skipped.Add(place)
+		return nil
+	case !ok:
+		f.in.LeftOut(format.KindAttachment, place, "an attachment whose hash is no SHA-256 in lower-case hex")
+		return nil
+	case string(data) == "null" || f.in.Attached == nil:
+		return nil
+	}
+	if text, ok := format.StringOf(data); ok && bytes.IndexByte(data, '\\') >= 0 {
+		data = []byte(`"` + text + `"`)
+	}
+	if !format.IsString(data) || len(data) < 2 {
+		f.in.LeftOut(format.KindAttachment, place, "the attachment %q has no data", format.Clip(a.Name))
+		return nil
+	}
+	a.Hash, a.Data = hash, data[1:len(data)-1]
+	n, err := base64.StdEncoding.Decode(a.Data, a.Data) // in its place: it is large
+	if a.Data = a.Data[:n]; err != nil || sha256.Sum256(a.Data) != hash {
+		f.in.LeftOut(format.KindAttachment, place, "the data of the attachment %q isn't what its hash says; export it again, or upload the file", format.Clip(a.Name))
+		return nil
+	}
+	return f.in.Attached(a)
 }
 
 // flush emits the conversation that was being read.

@@ -4,28 +4,35 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // An Exporter reads a whole conversation, a node's parent before the node and
-// a summary's cutoff before the summary. *tree.Store is one.
+// a summary's cutoff before the summary, and attachments. *tree.Store is one.
 type Exporter interface {
 	Export(ctx context.Context, conversationID uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error)
+	Attachment(ctx context.Context, hash [sha256.Size]byte) (tree.Attachment, []byte, error)
 }
 
 // Export writes a conversation as Coppice's own JSONL: a line for the
-// conversation, then a line for each node, parents first. So neither the writer
-// nor the reader has to hold more than a line. Only the tenant is lost, and the
-// time of the last change, because the receiving store decides both. Several
-// files may be put together, one after the other.
+// conversation, then a line for each node, parents first, then a line for each
+// attachment that the messages name, in base64. So neither the writer nor the
+// reader has to hold more than a line. Only the tenant is lost, and the time of the
+// last change, because the receiving store decides both. Several files may be put
+// together, one after the other.
 //
 // Bodies, metadata and settings stand in the file byte for byte. A body that has
 // line breaks between its tokens doesn't fit a line; it stands as a JSON string
@@ -47,6 +54,7 @@ func export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.W
 	if err := writeLine(out, header(c)); err != nil {
 		return err
 	}
+	named := &attachments{seen: map[[sha256.Size]byte]bool{}}
 	for n, err := range nodes {
 		if err != nil {
 			return err
@@ -54,8 +62,60 @@ func export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.W
 		if err := writeLine(out, nodeLine(n)); err != nil {
 			return err
 		}
+		named.add(n.Body)
+	}
+	for _, a := range named.all {
+		line, err := attachmentLine(ctx, from, a)
+		if err != nil {
+			return err
+		}
+		if err := writeLine(out, line); err != nil {
+			return err
+		}
 	}
 	return out.Flush()
+}
+
+// attachments are those that messages name, in their order, each once.
+type attachments struct {
+	all  []chat.Attachment
+	seen map[[sha256.Size]byte]bool
+}
+
+func (as *attachments) add(body json.RawMessage) {
+	if !chat.MayName(body) {
+		return
+	}
+	for _, a := range chat.Read(body).Attachments() {
+		if a.Valid && !as.seen[a.Hash] {
+			as.seen[a.Hash] = true
+			as.all = append(as.all, a)
+		}
+	}
+}
+
+// attachmentLine has null for the bytes of an attachment that the store lacks.
+func attachmentLine(ctx context.Context, from Exporter, named chat.Attachment) ([]column, error) {
+	stored, data, err := from.Attachment(ctx, named.Hash)
+	if errors.Is(err, fault.NotFound) {
+		stored.Name, err = named.Name, nil
+	}
+	return []column{{"type", "attachment"}, {"hash", hex.EncodeToString(named.Hash[:])}, {"name", stored.Name}, {"data", inBase64(data)}}, err
+}
+
+// inBase64 are bytes that stand in a line as base64, and null if there are none.
+type inBase64 []byte
+
+func (b inBase64) write(w *bufio.Writer) {
+	if b == nil {
+		w.WriteString("null")
+		return
+	}
+	w.WriteByte('"')
+	enc := base64.NewEncoder(base64.StdEncoding, w)
+	enc.Write(b)
+	enc.Close()
+	w.WriteByte('"')
 }
 
 // coppiceVersion is of the format. A reader refuses a later one than it knows.
@@ -68,7 +128,7 @@ const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
 // together by hand because encoding/json would change the bytes of a body.
 type column struct {
 	name  string
-	value any // json.RawMessage: written as verbatim says; any other by encoding/json
+	value any // json.RawMessage: written as verbatim says; inBase64: as it says; any other by encoding/json
 }
 
 func header(c tree.Conversation) []column {
@@ -145,11 +205,15 @@ func writeLine(w *bufio.Writer, line []column) error {
 		if i > 0 {
 			w.WriteByte(',')
 		}
+		w.WriteString(`"` + m.name + `":`)
+		if long, ok := m.value.(inBase64); ok {
+			long.write(w)
+			continue
+		}
 		value, err := memberValue(m.value)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		w.WriteString(`"` + m.name + `":`)
 		w.Write(value)
 	}
 	_, err := w.WriteString("}\n") // a bufio.Writer remembers the first error

@@ -724,15 +724,20 @@ export interface paths {
         put?: never;
         /**
          * Store a picture or file that messages can name
-         * @description The body is the file as it is: a picture (PNG, JPEG, GIF or WebP), or text in UTF-8 of 1 MiB at most. Its bytes
-         *     say which, and no header. A file has 20 MiB at most, unless the server is set up otherwise.
+         * @description The body is the file as it is: a picture (PNG, JPEG, GIF or WebP), text in UTF-8 of 1 MiB at most, or a PDF with
+         *     as much text on 2,000 pages at most. Its bytes say which, and no header. A file has 20 MiB at most, unless the
+         *     server is set up otherwise.
          *
          *     The answer's `part` goes into the `content` of a message, as it is or under another name. A tenant has each file
          *     once, by its content: sent again, it is found (200). It is deleted with the last message that names it, or a day
          *     after it was last sent if no message does.
          *
-         *     A model is given a picture as a `data:` URL, and the text of a file as text under its name. A summary names
-         *     both and repeats neither.
+         *     A model is given a picture as a `data:` URL, and the text of a file or PDF as text under its name. A summary
+         *     names both and repeats neither. A PDF that asks for a password, whose pages are pictures without text, or that
+         *     takes over 20 seconds to read is refused.
+         *
+         *     An import may name a file that wasn't there. Once it is uploaded, the messages that name it have it, and cost its
+         *     tokens.
          */
         post: operations["createAttachment"];
         delete?: never;
@@ -865,7 +870,8 @@ export interface paths {
         };
         /**
          * Write a conversation to a file
-         * @description As Coppice's own JSONL, which has every branch and summary and loses nothing, or one branch as Markdown to read.
+         * @description As Coppice's own JSONL, which has every branch, summary and attachment and loses nothing, or one branch as
+         *     Markdown to read.
          *     It is streamed: where it breaks off, the connection is cut.
          */
         get: operations["exportConversation"];
@@ -1977,6 +1983,10 @@ export interface components {
             added: number;
             /** @description Messages and summaries that were there before. 0 in a dry run. */
             present: number;
+            /** @description Pictures and files that the file brings. Coppice's own export has them. */
+            attachments: number;
+            /** @description Those of them that were stored. 0 in a dry run. */
+            attachments_added: number;
             notes: components["schemas"]["ImportNote"][];
         };
         /** @description One thing in the file that was repaired or left out. */

@@ -1,0 +1,153 @@
+package pdf
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
+)
+
+const most = 1 << 20
+
+// TestText reads the text of pages, in their order.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		pages []string
+		want  string
+	}{
+		{[]string{"Hazel & ash", "Second page\nwith two lines"}, "Hazel & ash\n\nSecond page\nwith two lines"},
+		{[]string{"Größe: 5 µm", "", "  é  "}, "Größe: 5 µm\n\né"},
+		{[]string{""}, ""},
+	} {
+		if got, err := Text(t.Context(), pdftest.Pages(test.pages...), most); got != test.want || err != nil {
+			t.Errorf("%q: %q, %v", test.pages, got, err)
+		}
+	}
+}
+
+// packed is a content stream that is small in the file.
+func packed(t *testing.T, content []byte, times int) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	for range times {
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return pdftest.Stream("/Filter /FlateDecode", b.String())
+}
+
+const (
+	catalog = "<< /Type /Catalog /Pages 2 0 R >>"
+	onePage = "<< /Type /Pages /Kids [3 0 R] /Count 1 >>"
+	page    = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F 5 0 R >> /XObject << /X 4 0 R >> >> /Contents 4 0 R >>"
+	font    = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+)
+
+// TestHostile reads files that somebody made to harm. Each ends in an error of the
+// file, or in what little text it has, and a sound PDF can be read after it.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	say := []byte("BT /F 12 Tf " + strings.Repeat("0 -14 Td (All work and no play) Tj ", 100_000))
+	var kids strings.Builder
+	for range 1_000_000 {
+		kids.WriteString("3 0 R ")
+	}
+	for name, test := range map[string]struct {
+		data []byte
+		want error // nil: read
+	}{
+		"nothing but the mark": {[]byte("%PDF-1.7\n"), ErrDamaged},
+		"garbage":              {[]byte("%PDF-1.7\n" + strings.Repeat("\x00\xff<<>>obj", 10_000)), ErrDamaged},
+		"cut off":              {pdftest.Pages(strings.Repeat("x\n", 50))[:150], ErrDamaged},
+		"no pages":             {pdftest.File(catalog, "<< /Type /Pages /Kids [] /Count 0 >>"), ErrDamaged},
+		"a page is the root":   {pdftest.File(catalog, "<< /Type /Pages /Kids [2 0 R] /Count 1 >>"), ErrDamaged},
+		"a million pages":      {pdftest.File(catalog, "<< /Type /Pages /Kids ["+kids.String()+"] /Count 1000000 >>", page, pdftest.Stream("", ""), font), ErrTooLong},
+		"pages that aren't":    {pdftest.File(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 2147483647 >>", page, pdftest.Stream("", ""), font), nil},
+		"encrypted": {pdftest.FileWith("/Encrypt 2 0 R /ID [<00> <00>]", catalog,
+			"<< /Filter /Standard /V 1 /R 2 /O <"+strings.Repeat("41", 32)+"> /U <"+strings.Repeat("42", 32)+"> /P -44 >>"), ErrEncrypted},
+		"much text":                {pdftest.File(catalog, onePage, page, packed(t, say, 1), font), ErrTooLong},
+		"a stream of many bytes":   {pdftest.File(catalog, onePage, page, packed(t, make([]byte, 1<<20), 1000), font), nil},
+		"a form within itself":     {pdftest.File(catalog, onePage, page, pdftest.Stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 4 0 R >> >>", "/X Do /X Do"), font), nil},
+		"nested arrays":            {pdftest.File(catalog, onePage, page, pdftest.Stream("", strings.Repeat("[", 1_000_000)), font), nil},
+		"nested dictionaries":      {pdftest.File(catalog, onePage, strings.Repeat("<< /A ", 100_000)+strings.Repeat(">>", 100_000), pdftest.Stream("", ""), font), nil},
+		"nested states":            {pdftest.File(catalog, onePage, page, packed(t, []byte(strings.Repeat("q ", 1000)), 1000), font), nil},
+		"a length of itself":       {pdftest.File(catalog, onePage, page, "<< /Length 4 0 R >>\nstream\nx\nendstream", font), nil},
+		"an object that is itself": {pdftest.File("1 0 R", "2 0 R", "3 0 R"), ErrDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Text(t.Context(), test.data, most)
+			if !errors.Is(err, test.want) && !errors.Is(err, ErrTooMuch) {
+				t.Errorf("%d bytes: %.60q, %v; want %v", len(test.data), got, err, test.want)
+			}
+			if got, err := Text(t.Context(), pdftest.Pages("Hazel"), most); got != "Hazel" || err != nil {
+				t.Errorf("after it: %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestStops ends a PDF in the middle, when its time is over or nobody waits for it.
+func TestStops(t *testing.T) {
+	t.Parallel()
+	long := pdftest.File(catalog, onePage, page, packed(t, []byte("0 0 m 1 1 l S BT /F 12 Tf (x) Tj ET\n"), 3_000_000), font)
+	if _, err := text(t.Context(), long, 1<<30, time.Nanosecond); !errors.Is(err, ErrTooMuch) {
+		t.Errorf("without time: %v", err)
+	}
+	gone := errors.New("nobody waits")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
+	if _, err := Text(ctx, long, 1<<30); !errors.Is(err, gone) {
+		t.Errorf("without anybody who waits: %v", err)
+	}
+}
+
+// FuzzText reads any bytes, and PDFs whose pages and objects they are.
+func FuzzText(f *testing.F) {
+	for _, seed := range []string{"", "BT /F 12 Tf (x) Tj ET", "/X Do", "[[[[", "<< /Length 9999999999 >> stream"} {
+		f.Add([]byte(seed))
+	}
+	f.Add(pdftest.Pages("Hazel", "Ash"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, file := range [][]byte{
+			data,
+			append([]byte("%PDF-1.7\n"), data...),
+			pdftest.File(catalog, onePage, page, pdftest.Stream("", string(data)), font),
+			pdftest.File(catalog, onePage, page, string(data), font),
+		} {
+			got, err := Text(t.Context(), file, 1<<12)
+			if err != nil {
+				if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrEncrypted) && !errors.Is(err, ErrTooLong) && !errors.Is(err, ErrTooMuch) {
+					t.Fatalf("%q: %v", file, err)
+				}
+				continue
+			}
+			if len(got) > 1<<12 || !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\r\x02") {
+				t.Fatalf("%q: %q", file, got)
+			}
+		}
+	})
+}
+
+// Example reads a PDF of two pages.
+func Example() {
+	text, err := Text(context.Background(), pdftest.Pages("Hazel is cut every seven years.", "Oak is cut every thirty."), 1<<20)
+	fmt.Println(text, err)
+	// Output:
+	// Hazel is cut every seven years.
+	//
+	// Oak is cut every thirty. <nil>
+}

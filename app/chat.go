@@ -27,12 +27,13 @@ func (d *Database) Changes() *watch.Hub { return watch.New(d.changes()) }
 
 // Chat returns what answers a tenant's branches in a program that joined the
 // database, and the store that its answers go to. Of cfg it takes Models, Contexts,
-// KeepWindow and Replies, as Open does; the window of an answer is that of its
+// KeepWindow, Replies and Logger, as Open does; the window of an answer is that of its
 // model. Compactions are queued for the servers on the database, and a branch that
 // doesn't fit is compacted before its answer. The store tells changes to the hub.
 // Close the replies and then the hub.
 func (d *Database) Chat(ctx context.Context, tenantID string, cfg Config, changes *watch.Hub) (_ *reply.Service, _ *tree.Store, err error) {
-	if cfg.Models, err = cfg.Models.WithWindows(ctx, slices.Concat(cfg.Models.Summaries, cfg.Models.Replies), d.log); err != nil {
+	cfg.Logger = orNone(cfg.Logger)
+	if cfg.Models, err = cfg.Models.WithWindows(ctx, slices.Concat(cfg.Models.Summaries, cfg.Models.Replies), cfg.Logger); err != nil {
 		return nil, nil, err
 	}
 	summaries, err := cfg.Models.SummaryModels()
@@ -42,7 +43,7 @@ func (d *Database) Chat(ctx context.Context, tenantID string, cfg Config, change
 	if len(summaries) > 0 {
 		cfg.Contexts.Summarizer = summarize.Cascade{Models: summaries}
 	}
-	cfg.Contexts.Logger, cfg.Replies.Logger = d.log, d.log
+	cfg.Contexts.Logger, cfg.Replies.Logger = cfg.Logger, cfg.Logger
 	contexts, err := summarize.New(tree.New(d.pool), cfg.Contexts)
 	if err != nil {
 		return nil, nil, err

@@ -30,10 +30,12 @@ func TestFindConversation(t *testing.T) {
 	create(s, c, "trees")
 	create(s, d, "0199ab")
 	create(s.ForTenant("other"), foreign, "trees")
+	const part = "eeeeeeee-0000-7000-8000-000000000000"
+	create(s, part, "All of my trees")
 	for name, want := range map[string][]string{
 		a: {a}, "01990000-0007-7000-8000-00000000ABCD": {a}, "0199000000077000800000000000abce": {b}, "{" + a + "}": {a},
 		"0199": {c, b, a}, "01990000-0007": {b, a}, "019900000007": {b, a}, "01990000-00": {c, b, a}, "0199-0000": nil,
-		"trees": {c, a}, "Trees": {c, a}, "REE": {c, a}, "tr%s": nil, "tr__s": nil, "0199ab": {d}, "ffff": {d}, foreign: nil, "01990000-0009": nil,
+		"trees": {c, a}, "Trees": {part, c, a}, "REE": {part, c, a}, "OF MY": {part}, "tr%s": nil, "tr__s": nil, "0199ab": {d}, "ffff": {d}, foreign: nil, "01990000-0009": nil,
 		"019": {d, b}, "0199A": {d}, "": nil, "no title": nil, "----": nil, "0199\x00": nil, "\xff\xff\xff\xff": nil, a + "0": nil,
 	} {
 		got, err := s.FindConversation(t.Context(), name)

@@ -47,7 +47,7 @@ func newSite(t testing.TB, models ...llm.Model) *site {
 	t.Cleanup(func() { <-slots })
 	pool := dbtest.New(t, dbtest.MaxConns(8))
 	store := tree.New(pool)
-	contexts, err := summarize.New(store, summarize.Config{})
+	contexts, err := summarize.New(store, summarize.Config{Titles: summarize.TitlesDigest})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -31,8 +32,12 @@ func (cmd *chatCommand) Help() string {
 	return `Each line is a message. One that ends with \ goes on in the next line. Lines that begin with / are commands: /edit and /regenerate open branches, /switch goes to another one, /map draws them all, and /help lists the rest. Ctrl-C stops an answer and keeps what came of it; Ctrl-D ends the chat. Input that is no terminal is read line by line.`
 }
 
-// chatPatience is how long the end of a chat waits for a title.
-const chatPatience = 10 * time.Second
+// chatPatience is how long the end of a chat waits for a title, and titleSlow after
+// how long it says so.
+const (
+	chatPatience = 30 * time.Second
+	titleSlow    = time.Second
+)
 
 func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags, signals *interrupts) error {
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) (err error) {
@@ -42,11 +47,12 @@ func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 				return err
 			}
 		}
-		log := logs.logger(out.Errors, slog.LevelError) // the chat itself tells what went wrong with an answer
+		log := logs.logger(out.Errors, slog.LevelWarn)
 		config, err := cmd.config(ctx, d)
 		if err != nil {
 			return err
 		}
+		config.Logger = logs.logger(out.Errors, slog.LevelError) // the chat itself tells what went wrong with an answer
 		changes := d.Changes()
 		defer changes.Close()
 		replies, store, err := d.Chat(ctx, cmd.Tenant, config, changes)
@@ -56,6 +62,12 @@ func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 		defer func() {
 			patient, cancel := context.WithTimeout(ctx, chatPatience)
 			defer cancel()
+			slow := time.AfterFunc(titleSlow, func() {
+				if out.Interactive {
+					out.Remark("A model looks for a title. Ctrl-C ends without it.")
+				}
+			})
+			defer slow.Stop()
 			if closeErr := replies.Close(patient); err == nil {
 				err = closeErr
 			}
@@ -162,9 +174,15 @@ func (s *chatSession) say(format string, args ...any) {
 	s.out.Line("%s", s.out.Dim(sprintf(format, args...)))
 }
 
-// problem tells what went wrong, and goes on.
+// problem tells what went wrong, and goes on. What a model's failure means stands in
+// the reply's error.
 func (s *chatSession) problem(err error) {
-	s.out.Line("! %s", explain(err))
+	text := explain(err)
+	var known *fault.Error
+	if errors.As(err, &known) && known.Detail != "" {
+		text = known.Detail
+	}
+	s.out.Line("! %s", text)
 }
 
 func (s *chatSession) modelName() string {

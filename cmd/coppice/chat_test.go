@@ -77,7 +77,7 @@ func TestChat(t *testing.T) {
 		args   []string
 		script string
 	}{
-		{"new", nil, "What is a coppice?\nAnd a\\\npollard?\n/title\n/quit\nNever read.\n"},
+		{"new", nil, "What is a coppice?\nAnd a\\\npollard?\n/quit\nNever read.\n"},
 		{"branches", []string{"cut and GROWN"}, "/edit 1\nWhat is a hedge?\n/regenerate\n/switch\n/switch 3\n/edit\nAnd an orchard?\n/map\n/switch 9\n/switch zzzz\n"},
 		{"models", []string{"cut and grown", "--reply-model", "gpt-4o", "--reply-model", "o3"}, "/model\n/model o3\n/model\nThink about it.\n/model nobody\n/regenerate gpt-4o\n"},
 		{"folded", []string{"cut and grown", "--no-reasoning"}, "Think again.\n"},
@@ -113,8 +113,7 @@ func TestChatSwitchByID(t *testing.T) {
 	if err := json.Unmarshal([]byte(mustRun(t, env, "tree", "--json", hedge)), &tree); err != nil {
 		t.Fatal(err)
 	}
-	root := tree.Data[0].ID
-	r := runProgram(t, env, strings.NewReader("/edit 1\nAnother beginning\n/switch "+root+"\n"), "chat", "hedge for", "--reply-model", "gpt-4o")
+	r := runProgram(t, env, strings.NewReader("/edit 1\nAnother beginning\n/switch "+tree.Data[1].ID+"\n/title\n"), "chat", "hedge for", "--reply-model", "gpt-4o")
 	if r.code != 0 || !strings.Contains(r.stdout, "Another beginning") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

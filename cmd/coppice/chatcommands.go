@@ -290,6 +290,7 @@ func (s *chatSession) chooseModel(_ context.Context, name string) error {
 		return err
 	}
 	s.model = name
+	s.say("%s answers from now on.", name)
 	return nil
 }
 

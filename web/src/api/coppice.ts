@@ -9,8 +9,8 @@ const of = (conversation: string) => `/v1/conversations/${conversation}`
 export const listConversations = (query: string, cursor: string | null, signal?: AbortSignal) =>
   call<Page<Conversation>>('GET', '/v1/conversations', { query: { query: query || null, cursor, limit: 50 }, signal })
 
-export const createConversation = (id: string, title: string) =>
-  call<Conversation>('POST', '/v1/conversations', { json: { id, title } })
+export const createConversation = (id: string) =>
+  call<Conversation>('POST', '/v1/conversations', { json: { id } })
 
 export const getConversation = (id: string, signal?: AbortSignal) => call<Conversation>('GET', of(id), { signal })
 

@@ -148,7 +148,12 @@ func (s *chatSession) run(ctx context.Context) error {
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, errQuit), errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF):
+			if s.out.Terminal {
+				s.out.Line("") // after the prompt
+			}
+			return nil
+		case errors.Is(err, errQuit):
 			return nil
 		case ctx.Err() != nil:
 			return err

@@ -81,7 +81,9 @@ func (s *chatSession) ended(ctx context.Context, p *printer, r *reply.Reply, end
 	case end.Status == reply.StatusStopped:
 		about = append(about, "stopped before anything came, /regenerate asks again")
 	}
-	s.say("%s", strings.Join(about, " · "))
+	if len(about) > 0 {
+		s.say("%s", strings.Join(about, " · "))
+	}
 	if end.Status == reply.StatusFailed {
 		s.problem(end.Err)
 		s.say("/regenerate asks again. /model chooses another model.")

@@ -243,8 +243,11 @@ func (s *chatSession) drawMap(ctx context.Context, _ string) error {
 	if s.conversation.ID == uuid.Nil {
 		return usagef("there are no branches yet")
 	}
-	c := s.conversation
-	c.HeadID = s.head
+	c, err := s.store.Conversation(ctx, s.conversation.ID)
+	if err != nil {
+		return err
+	}
+	c.HeadID = s.head // of the chat, whatever another program made active
 	return writeTree(s.out, c, s.store.Tree(ctx, c.ID, min(previewLength, s.out.Width)))
 }
 

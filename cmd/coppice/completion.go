@@ -92,11 +92,17 @@ func complete(ctx context.Context, node *kong.Node, words []string) (found []can
 			found = append(found, candidate{word, terminal.OneLine(meaning, 100)})
 		}
 	}
+	fill := func(value *kong.Value) {
+		if isConversation(value) {
+			found = conversationsLike(ctx, given, last)
+		}
+		for _, v := range valuesOf(value) {
+			add(v, "")
+		}
+	}
 	switch {
 	case wants != nil:
-		for _, value := range valuesOf(wants.Value) {
-			add(value, "")
-		}
+		fill(wants.Value)
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flagsOf(node) {
 			add("--"+f.Name, f.Help)
@@ -111,18 +117,16 @@ func complete(ctx context.Context, node *kong.Node, words []string) (found []can
 			}
 		}
 	case positions < len(node.Positional):
-		if value := node.Positional[positions]; isConversation(value) {
-			return conversationsLike(ctx, given, last)
-		} else {
-			for _, v := range valuesOf(value) {
-				add(v, "")
-			}
+		fill(node.Positional[positions])
+	case len(node.Positional) > 0:
+		if value := node.Positional[len(node.Positional)-1]; value.IsCumulative() {
+			fill(value)
 		}
 	}
 	return found
 }
 
-// isConversation tells whether an argument names a conversation.
+// isConversation tells whether an argument or a flag names a conversation.
 func isConversation(value *kong.Value) bool {
 	return strings.Contains(strings.ToLower(value.Name), "conversation")
 }

@@ -31,6 +31,8 @@ func TestComplete(t *testing.T) {
 		"tree zebra":               "",
 		"tree --tenant other ":     "",
 		"show " + hedge + " ":      "",
+		"search -c shade":          hedge,
+		"export " + hedge + " ":    hedge,
 		"completion ":              "bash zsh fish",
 		"list --tenant=other --wa": "--watch",
 	} {

@@ -16,10 +16,9 @@ type followed struct {
 	out          *terminal.Console
 	store        *tree.Store
 	conversation tree.Conversation
-	head         tree.Message // the branch ends in; messages up to it were shown
-	shown        map[uuid.UUID]bool
-	from         int       // depth of the first that was shown
-	last         uuid.UUID // that was shown
+	head         tree.Message       // the branch ends in; messages up to it were shown
+	shown        map[uuid.UUID]bool // or above what was shown at first
+	last         uuid.UUID          // that was shown
 }
 
 // show writes what hasn't been shown of the branch. Where the branch is another one
@@ -38,7 +37,7 @@ func (f *followed) show(ctx context.Context) error {
 			return err
 		}
 		f.head = m
-		if f.shown[m.ID] || m.Depth < f.from {
+		if f.shown[m.ID] {
 			continue
 		}
 		if m.ParentID != f.last {
@@ -52,14 +51,14 @@ func (f *followed) show(ctx context.Context) error {
 
 // first writes the branch as it is at the start.
 func (f *followed) first(ctx context.Context) error {
-	branch := f.store.Branch(ctx, f.conversation.ID, f.head.ID, f.cmd.Limit)
+	above := 0 // messages that --limit leaves out
+	if f.cmd.Limit > 0 {
+		above = max(0, f.head.Depth+1-f.cmd.Limit)
+	}
 	return writeTranscript(f.out, f.conversation, f.head, func(yield func(tree.Message, error) bool) {
-		for m, err := range branch {
-			if len(f.shown) == 0 {
-				f.from = m.Depth
-			}
+		for m, err := range f.store.Branch(ctx, f.conversation.ID, f.head.ID, 0) {
 			f.shown[m.ID], f.last = true, m.ID
-			if !yield(m, err) {
+			if (err != nil || m.Depth >= above) && !yield(m, err) {
 				return
 			}
 		}

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -220,6 +221,67 @@ func TestReplica(t *testing.T) {
 	c.shows(at+"/branches/active/context", "a forest")
 	other.onReplica(at + "/tree")
 	other.shows(at+"/tree", third)
+}
+
+// A reader that an event told of another server's write reads that write, though it
+// sends no position and the replica is behind; so does a reader that comes anew.
+func TestReplicaAfterEvent(t *testing.T) {
+	t.Parallel()
+	of := dbtest.Replicate(t)
+	c, other, deaf := served(t, of), served(t, of), served(t, of)
+	for _, c := range []*client{c, other, deaf} {
+		c.ready("used")
+	}
+	conversation := c.make("/v1/conversations", `{"title":"Old"}`)
+	at := "/v1/conversations/" + conversation
+	first := c.say(conversation, "null", "an acorn")
+	of.Await(t)
+	other.onReplica(at)
+	deaf.onReplica(at)
+
+	events := other.events("/v1/events")
+	events.until("stream.started")
+	of.Pause(t)
+	c.say(conversation, `"`+first+`"`, "an oak")
+	events.until("messages.appended")
+	deaf.eventually("a read of the past where no event was told", func() bool {
+		_, body := deaf.send("GET", at+"/branches/active/context", "")
+		return !strings.Contains(body, "an oak")
+	})
+	other.shows(at+"/branches/active/context", "an oak")
+
+	late := served(t, of)
+	late.ready("used")
+	late.events(at + "/events").until("stream.started")
+	late.shows(at+"/branches/active/context", "an oak")
+	of.Resume(t)
+}
+
+// An eventStream is read line by line.
+type eventStream struct {
+	*testing.T
+	lines *bufio.Scanner
+}
+
+func (c *client) events(path string) eventStream {
+	c.Helper()
+	res, err := http.Get(c.url + path)
+	if err != nil || res.StatusCode != http.StatusOK {
+		c.Fatal(path, res, err)
+	}
+	c.Cleanup(func() { res.Body.Close() })
+	return eventStream{c.T, bufio.NewScanner(res.Body)}
+}
+
+// until reads up to an event of a kind.
+func (e eventStream) until(kind string) {
+	e.Helper()
+	for e.lines.Scan() {
+		if e.lines.Text() == "event: "+kind {
+			return
+		}
+	}
+	e.Fatalf("the stream ended before an event %s: %v", kind, e.lines.Err())
 }
 
 // Reads go on while the replica is away, and return to it.

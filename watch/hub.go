@@ -64,8 +64,9 @@ type Config struct {
 	Poll    time.Duration // without signals; 0 is DefaultPoll
 	Logger  *slog.Logger  // nil discards
 
-	// Before is called with what changed before any reader is told, so that the
-	// reader then reads what the change left. nil is none.
+	// Before is called with what changed before any reader is told of it, and with
+	// what a new Watch is for before it tells anything, so that the reader then reads
+	// what the changes left. uuid.Nil is any conversation of the tenant. nil is none.
 	Before func(ctx context.Context, tenantID string, conversationID uuid.UUID)
 }
 

@@ -63,6 +63,9 @@ func (h *Hub) Watch(ctx context.Context, tenantID string, conversationID uuid.UU
 		w.Close()
 		return nil, err
 	}
+	if h.cfg.Before != nil { // what was missed, or is read anew
+		h.cfg.Before(ctx, tenantID, conversationID)
+	}
 	w.settle(missed)
 	return w, nil
 }

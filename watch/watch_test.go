@@ -352,3 +352,38 @@ func TestNothingIsToldOfWhatIsRolledBack(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// Before is called before a reader is told, and when a Watch begins.
+func TestBeforeAnyReader(t *testing.T) {
+	t.Parallel()
+	var noted sync.Map
+	s := newServer(t, dbtest.New(t), func(c *Config) {
+		c.Before = func(_ context.Context, tenantID string, conversationID uuid.UUID) { noted.Store(tenantID+conversationID.String(), true) }
+	})
+	was := func(conversation uuid.UUID) bool {
+		_, found := noted.LoadAndDelete(tree.DefaultTenant + conversation.String())
+		return found
+	}
+	w := s.watch(t, tree.DefaultTenant, uuid.Nil, nil)
+	if !was(uuid.Nil) {
+		t.Error("not called for a Watch that begins")
+	}
+	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{})
+	must[int](t)(0, err)
+	for range 3 {
+		collect(t, w, 1)
+		if !was(c.ID) {
+			t.Error("a reader was told before it was called")
+		}
+		must[tree.Message](t)(func() (tree.Message, error) {
+			m, _, err := s.store.Append(t.Context(), c.ID, uuid.Nil, user("more"))
+			return m, err
+		}())
+	}
+	collect(t, w, 1)
+	was(c.ID)
+	s.watch(t, tree.DefaultTenant, c.ID, nil)
+	if !was(c.ID) {
+		t.Error("not called for a Watch of a conversation that begins")
+	}
+}

@@ -118,7 +118,7 @@ func (r *Replicated) Resume(t testing.TB) {
 func (r *Replicated) Await(t testing.TB) {
 	t.Helper()
 	var end string
-	if err := onServer(t, r.primary.SuperuserURL(), "select pg_current_wal_flush_lsn()::text", &end); err != nil {
+	if err := onServer(t, r.primary.SuperuserURL(), "select pg_current_wal_insert_lsn()::text", &end); err != nil {
 		t.Fatal(err)
 	}
 	r.await(t, "select pg_last_wal_replay_lsn() >= '"+end+"'")

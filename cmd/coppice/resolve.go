@@ -28,7 +28,7 @@ func findConversation(ctx context.Context, store *tree.Store, name string) (tree
 	case 0:
 		return tree.Conversation{}, fmt.Errorf("no conversation has the id, the start of an id, the title or a part of a title %q: coppice list shows which there are", name)
 	}
-	return tree.Conversation{}, fmt.Errorf("%q fits %s conversations. Name one by its id, or by more of its title:\n%s", name, several(len(found)), listed(found))
+	return tree.Conversation{}, fmt.Errorf("%q fits %s conversations. Name one by more of its id, or of its title:\n%s", name, several(len(found)), listed(found))
 }
 
 // several is how many were found, where not all are looked for.

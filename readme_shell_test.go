@@ -119,6 +119,10 @@ func (s *shell) run(command string) string {
 		s.variables[m[1]] = s.words(m[2])[0]
 		return ""
 	}
+	var input string
+	if printed, reader, ok := strings.Cut(command, " | "); ok && strings.HasPrefix(printed, `printf '%s\n' `) {
+		input, command = strings.Join(s.words(printed)[2:], "\n")+"\n", reader
+	}
 	words := s.words(command)
 	args, ok := coppiceArgs(words)
 	switch {
@@ -126,7 +130,7 @@ func (s *shell) run(command string) string {
 		return s.serve(args)
 	case ok:
 		cmd := exec.Command(s.program, args...)
-		cmd.Env = s.env
+		cmd.Env, cmd.Stdin = s.env, strings.NewReader(input)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			s.t.Fatalf("%s: %v\n%s", command, err, out)

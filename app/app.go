@@ -58,7 +58,8 @@ import (
 // Contexts, Jobs, Replies and Server configure the packages of the same names.
 // Open fills in what one part needs of another: its store, its logger and its
 // metrics. It ignores what the caller set there. Contexts.Summarizer writes
-// summaries where Models names no summary model. Replies.Models answer in
+// summaries where Models names no summary model. Contexts.Titles is
+// summarize.TitlesModel where nothing else is given. Replies.Models answer in
 // addition to the models that Models names.
 type Config struct {
 	Database DatabaseConfig
@@ -158,6 +159,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 	if cfg.Contexts.Settings == (summarize.Settings{}) {
 		cfg.Contexts.Settings = summarize.Defaults()
 	}
+	cfg.Contexts.Titles = cmp.Or(cfg.Contexts.Titles, summarize.TitlesModel)
 	keep := cfg.KeepWindow || cfg.Contexts.Settings.MaxContextTokens != summarize.Defaults().MaxContextTokens
 	asked := slices.Clone(cfg.Models.Summaries)
 	if !keep {
@@ -179,10 +181,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 	}
 	m.replies = append(m.replies, cfg.Replies.Models...)
 	cfg.Replies.Families, cfg.Server.ModelWindow = families, windowOf(families, cfg.Replies.Aliases)
-	cfg.Replies.WantsReasoning = func(model string) bool {
-		family, _ := families.Find(model)
-		return family.WantsReasoning
-	}
+	cfg.Replies.WantsReasoning = wantsReasoning(families)
 	if keep {
 		cfg.Replies.Families = llm.Families{} // the settings' window holds, whatever is known of the models
 	} else {
@@ -248,10 +247,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	if len(models.summaries) > 0 {
 		cfg.Contexts.Summarizer = summarize.Cascade{Models: models.summaries}
 	}
-	changes := watch.Config{Store: tree.New(pool), Logger: cfg.Logger}
-	if signals := db.NewSignals(pool, "coppice_changes"); signals != nil {
-		changes.Signals = signals
-	}
+	changes := c.db.changes()
 	changes.Before = func(ctx context.Context, tenantID string, conversationID uuid.UUID) {
 		if c.replica != nil { // opened below
 			c.replica.Wrote(ctx, tenantID, conversationID)

@@ -238,12 +238,12 @@ func (d *Database) Store(tenantID string) *tree.Store { return tree.New(d.pool).
 // QueueingStore returns a tenant's conversations for a program that goes on
 // appending: its appends queue compactions, which the servers on the database carry
 // out. Where there are embeddings, it queues these as well.
-func (d *Database) QueueingStore(tenantID string, contexts *summarize.Service, embeddings *embed.Service) (*tree.Store, error) {
+func (d *Database) QueueingStore(tenantID string, contexts *summarize.Service, embeddings *embed.Service, more ...tree.Option) (*tree.Store, error) {
 	queue, err := jobs.New(d.pool, contexts, jobs.Config{Concurrency: -1, PollOnly: true, Logger: d.log, Embeddings: embeddings})
 	if err != nil {
 		return nil, err
 	}
-	stores := []tree.Option{tree.WithAppendHook(queue)}
+	stores := append(more, tree.WithAppendHook(queue))
 	if embeddings != nil {
 		stores = append(stores, tree.WithEmbeddings())
 	}

@@ -156,8 +156,9 @@ func (q *Queries) DeleteEmptyConversation(ctx context.Context, arg DeleteEmptyCo
 const findConversation = `-- name: FindConversation :many
 select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
 where c.tenant_id = $1
-  and (c.id between $2::uuid and $3::uuid or c.title = $4)
-order by (c.id between $2 and $3) is true desc, c.updated_at desc, c.id desc
+  and (c.id between $2::uuid and $3::uuid or c.title = $4
+       or $4 <> '' and strpos(lower(c.title), lower($4)) > 0)
+order by case when c.id between $2 and $3 then 1 when c.title = $4 then 2 else 3 end, c.updated_at desc, c.id desc
 limit $5
 `
 
@@ -169,9 +170,10 @@ type FindConversationParams struct {
 	RowLimit int32
 }
 
-// By the range of ids of one beginning, or by the whole title; ids come first.
-// The condition on ids stands beside one on titles, so that no plan reads the
-// ids of other tenants in that range.
+// By the range of ids of one beginning, by the whole title, or by a part of it in
+// upper or lower case; ids come first, and then whole titles. The condition on ids
+// stands beside those on titles, so that no plan reads the ids of other tenants in
+// that range.
 func (q *Queries) FindConversation(ctx context.Context, arg FindConversationParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, findConversation,
 		arg.TenantID,

@@ -122,3 +122,58 @@ func (q *Queries) ListReplyUsage(ctx context.Context, arg ListReplyUsageParams) 
 	}
 	return items, nil
 }
+
+const listTitleUsage = `-- name: ListTitleUsage :many
+select left(call ->> 'model', 200)::text as model, count(*) as calls,
+       coalesce(sum(case when call ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
+       coalesce(sum(case when call ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
+       coalesce(sum(case when call ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
+from conversations c
+join nodes n on n.conversation_id = $1 and n.kind = 'message' and n.role = 'assistant'
+cross join lateral json_array_elements(case when json_typeof(n.metadata -> 'title_calls') = 'array' then n.metadata -> 'title_calls' else '[]'::json end) call
+where c.id = $1 and c.tenant_id = $2
+  and json_typeof(call -> 'model') = 'string'
+group by left(call ->> 'model', 200)
+order by left(call ->> 'model', 200)
+`
+
+type ListTitleUsageParams struct {
+	ConversationID pgtype.UUID
+	TenantID       string
+}
+
+type ListTitleUsageRow struct {
+	Model            string
+	Calls            int64
+	PromptTokens     int64
+	CompletionTokens int64
+	ReasoningTokens  int64
+}
+
+// The same of the calls that looked for a title, which stand in the metadata of the
+// answer after which they were made. A client may write there, too.
+func (q *Queries) ListTitleUsage(ctx context.Context, arg ListTitleUsageParams) ([]ListTitleUsageRow, error) {
+	rows, err := q.db.Query(ctx, listTitleUsage, arg.ConversationID, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTitleUsageRow
+	for rows.Next() {
+		var i ListTitleUsageRow
+		if err := rows.Scan(
+			&i.Model,
+			&i.Calls,
+			&i.PromptTokens,
+			&i.CompletionTokens,
+			&i.ReasoningTokens,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -59,13 +59,15 @@ order by count(*) desc, tag
 limit @row_limit;
 
 -- name: FindConversation :many
--- By the range of ids of one beginning, or by the whole title; ids come first.
--- The condition on ids stands beside one on titles, so that no plan reads the
--- ids of other tenants in that range.
+-- By the range of ids of one beginning, by the whole title, or by a part of it in
+-- upper or lower case; ids come first, and then whole titles. The condition on ids
+-- stands beside those on titles, so that no plan reads the ids of other tenants in
+-- that range.
 select c.* from conversations c
 where c.tenant_id = @tenant_id
-  and (c.id between sqlc.narg(first_id)::uuid and sqlc.narg(last_id)::uuid or c.title = @title)
-order by (c.id between sqlc.narg(first_id) and sqlc.narg(last_id)) is true desc, c.updated_at desc, c.id desc
+  and (c.id between sqlc.narg(first_id)::uuid and sqlc.narg(last_id)::uuid or c.title = @title
+       or @title <> '' and strpos(lower(c.title), lower(@title)) > 0)
+order by case when c.id between sqlc.narg(first_id) and sqlc.narg(last_id) then 1 when c.title = @title then 2 else 3 end, c.updated_at desc, c.id desc
 limit @row_limit;
 
 -- name: UpdateConversation :one

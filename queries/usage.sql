@@ -29,3 +29,18 @@ cross join lateral json_array_elements(k.attempts) attempt
 where k.conversation_id = @conversation_id
 group by attempt ->> 'model'
 order by attempt ->> 'model';
+
+-- name: ListTitleUsage :many
+-- The same of the calls that looked for a title, which stand in the metadata of the
+-- answer after which they were made. A client may write there, too.
+select left(call ->> 'model', 200)::text as model, count(*) as calls,
+       coalesce(sum(case when call ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
+       coalesce(sum(case when call ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
+       coalesce(sum(case when call ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
+from conversations c
+join nodes n on n.conversation_id = @conversation_id and n.kind = 'message' and n.role = 'assistant'
+cross join lateral json_array_elements(case when json_typeof(n.metadata -> 'title_calls') = 'array' then n.metadata -> 'title_calls' else '[]'::json end) call
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+  and json_typeof(call -> 'model') = 'string'
+group by left(call ->> 'model', 200)
+order by left(call ->> 'model', 200);

@@ -31,6 +31,9 @@
 // the head and the answer. Any other tool is the client's to run: it sends the
 // results and asks again.
 //
+// The first answer of a conversation has a title looked for in the background,
+// where the Contexts of the Config say so: see summarize.Service.Title.
+//
 // The package speaks no HTTP and writes no event's text: package server does.
 package reply
 
@@ -106,6 +109,7 @@ type shared struct {
 	cfg       Config
 	hub       hub
 	following sync.Map // replies of other servers that this one reads, by key
+	titling   *titling
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
@@ -165,7 +169,7 @@ func New(cfg Config) (*Service, error) {
 	closing, closeAll := context.WithCancel(context.Background())
 	return &Service{
 		shared: &shared{
-			closing: closing, close: closeAll,
+			closing: closing, close: closeAll, titling: newTitling(),
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
 			hub: newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
 		},
@@ -254,13 +258,14 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 }
 
 // Close refuses new replies, lets the running ones go on until ctx ends, and
-// then stops them. It returns when all are stored, and an error if some aren't
-// within a further short time.
+// then stops them. The same goes for titles that are looked for. It returns when
+// all replies are stored, and an error if some aren't within a further short time.
 func (s *Service) Close(ctx context.Context) error {
 	ended := s.hub.close()
 	s.close()
 	select {
 	case <-ended:
+		s.titling.end(ctx)
 		return nil
 	case <-ctx.Done():
 	}
@@ -270,6 +275,7 @@ func (s *Service) Close(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-ended:
+		s.titling.end(ctx)
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("reply.Close: %d replies didn't end within %s of being stopped; what they said may not be stored", s.Stats().Running, grace)

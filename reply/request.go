@@ -45,7 +45,8 @@ type Request struct {
 	// siblings. The answer that is stored first becomes the active head.
 	HeadAtEnd bool
 	// Title becomes the conversation's title if the conversation has no title
-	// and no message.
+	// and no message. "" stands for what summarize.TitleOf makes of Messages, unless
+	// titles are off.
 	Title string
 	// MustFit refuses a branch that doesn't fit the model's window, before
 	// anything is stored. Without it such a branch is compacted, or its oldest
@@ -177,9 +178,11 @@ func (s *Service) settle(ctx context.Context, r *Reply, a *assignment, claim boo
 	if err := s.append(ctx, a); err != nil {
 		return err
 	}
-	if req := a.request; req.Title != "" && a.untitled {
-		if _, err := s.store.UpdateConversation(ctx, r.conversation, tree.ConversationUpdate{Title: &req.Title}); err != nil {
-			return err
+	if a.untitled {
+		if title := s.firstTitle(a.request); title != "" {
+			if _, err := s.store.Retitle(ctx, r.conversation, "", title); err != nil {
+				return err
+			}
 		}
 	}
 	if claim {

@@ -193,6 +193,9 @@ func (s *Service) run(r *Reply, a *assignment) {
 	// what another server doesn't tell.
 	keep := !a.unstored && !r.lost && (end.Message != nil || !errors.Is(end.Err, fault.NotFound))
 	s.report(ctx, r, a, end, time.Since(start))
+	if end.Status == StatusCompleted && end.Message != nil && !a.unstored && !r.lost {
+		s.lookForTitle(*end.Message)
+	}
 	s.hub.end(r, end.Status, keep, func() {
 		r.change(func() { r.end, r.copied = &end, r.lost }) // of a lost one the end tells less than the deltas did
 		close(r.ended)

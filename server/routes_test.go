@@ -82,7 +82,7 @@ var reads = []scenario{
 	{name: "explain a branch without the summary", method: "GET", path: conversationPathOf + "/branches/{{c.result}}/explain", status: 200, want: []string{`"applies":false,"reason":"Its anchor is not on this branch`}},
 	{name: "summary", method: "GET", path: conversationPathOf + "/summaries/{{c.summary}}", status: 200,
 		want: []string{`{"id":"{{c.summary}}"`, `"parent_id":"{{c.thanks}}"`, `"text":"Coppicing was explained.","prior":null}`}},
-	{name: "usage", method: "GET", path: conversationPathOf + "/usage", status: 200, want: []string{`{"replies":{"calls":0,"prompt_tokens":0,"completion_tokens":0,"reasoning_tokens":0,"cost":null,"models":[]},"compactions":{`}},
+	{name: "usage", method: "GET", path: conversationPathOf + "/usage", status: 200, want: []string{`{"replies":{"calls":0,"prompt_tokens":0,"completion_tokens":0,"reasoning_tokens":0,"cost":null,"models":[]},"compactions":{`, `},"titles":{"calls":0,`}},
 	{name: "compactions", method: "GET", path: conversationPathOf + "/compactions?limit=10", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
 	{name: "links", method: "GET", path: conversationPathOf + "/shares", status: 200,

@@ -6,6 +6,7 @@ import "github.com/coppice-chat/coppice/tree"
 type usageAnswer struct {
 	Replies     usageOf `json:"replies"`
 	Compactions usageOf `json:"compactions"`
+	Titles      usageOf `json:"titles"`
 }
 
 type usageOf struct {
@@ -31,11 +32,11 @@ func getUsage(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	replies, compactions, err := r.Store().Usage(r.Context(), id)
+	u, err := r.Store().Usage(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
-	return answerStruct(usageAnswer{r.server.price(replies), r.server.price(compactions)})
+	return answerStruct(usageAnswer{r.server.price(u.Replies), r.server.price(u.Compactions), r.server.price(u.Titles)})
 }
 
 // price sums usage up. The cost is that of the calls whose price is known, and

@@ -55,7 +55,8 @@ func TestReasoningOfSummaries(t *testing.T) {
 			if k.ReasoningTokens() != test.reasoning || k.CompletionTokens != test.completion {
 				t.Errorf("%d of %d tokens are reasoning, want %d of %d", k.ReasoningTokens(), k.CompletionTokens, test.reasoning, test.completion)
 			}
-			_, ran, err := store.Usage(t.Context(), id)
+			used, err := store.Usage(t.Context(), id)
+			ran := used.Compactions
 			if err != nil || len(ran) != 1 || ran[0].ReasoningTokens != test.reasoning || ran[0].CompletionTokens != test.completion {
 				t.Errorf("usage %+v, %v", ran, err)
 			}

@@ -21,6 +21,7 @@ import (
 type Config struct {
 	Settings   Settings              // of the server; the zero value stands for Defaults
 	Summarizer Summarizer            // asked first, such as a Cascade, whose models get a breaker each; nil for the offline digest alone
+	Titles     Titles                // what gives conversations titles after their first answer; "" stands for TitlesOff
 	Counter    tokens.Counter        // nil: o200k, as package tree counts
 	Logger     *slog.Logger          // nil: none. Records hold counts and ids, never text
 	Observe    func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
@@ -35,6 +36,7 @@ type Service struct {
 	settings   Settings
 	summarizer Summarizer // nil for none
 	digest     digest.Summarizer
+	titles     Titles
 	known      *knownWhole
 	count      tokens.Counter
 	log        *slog.Logger
@@ -63,6 +65,13 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	if err := cfg.Settings.Validate(); err != nil {
 		return nil, fault.At(err, "settings")
 	}
+	switch cfg.Titles {
+	case "":
+		cfg.Titles = TitlesOff
+	case TitlesOff, TitlesDigest, TitlesModel:
+	default:
+		return nil, fault.New(fault.Invalid, "invalid_config", "titles", "It must be %s, %s or %s.", TitlesModel, TitlesDigest, TitlesOff)
+	}
 	if cfg.Counter == nil {
 		cfg.Counter = tokens.O200k()
 	}
@@ -77,7 +86,7 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	}
 	return &Service{
 		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
-		summarizer: cfg.Summarizer, digest: digest.Summarizer{Counter: cfg.Counter}, known: new(knownWhole),
+		summarizer: cfg.Summarizer, titles: cfg.Titles, digest: digest.Summarizer{Counter: cfg.Counter}, known: new(knownWhole),
 	}, nil
 }
 

@@ -22,8 +22,9 @@ const (
 )
 
 // FindConversation finds the conversations that a person may mean by a name: an
-// id, the beginning of one, or an exact title. The beginning needs four
-// characters or more; dashes may be left out. Ids win over titles.
+// id, the beginning of one, a title, or a part of a title in upper or lower case.
+// The beginning needs four characters or more; dashes may be left out. Ids win
+// over titles, and whole titles over parts.
 //
 // The conversation that changed last stands first. It is no error if there is
 // none. The query reads the tenant's conversations, or one conversation where the
@@ -46,18 +47,23 @@ func (s *Store) FindConversation(ctx context.Context, name string) (_ []Conversa
 	if err != nil {
 		return nil, err
 	}
-	var byID, byTitle []Conversation
+	var byID, byTitle, byPart []Conversation
 	for _, row := range rows {
-		if c := fromConversation(row); within(row.ID, first, last) {
+		switch c := fromConversation(row); {
+		case within(row.ID, first, last):
 			byID = append(byID, c)
-		} else {
+		case c.Title == name:
 			byTitle = append(byTitle, c)
+		default:
+			byPart = append(byPart, c)
 		}
 	}
-	if byID != nil {
-		return byID, nil
+	for _, found := range [][]Conversation{byID, byTitle} {
+		if found != nil {
+			return found, nil
+		}
 	}
-	return byTitle, nil
+	return byPart, nil
 }
 
 // FindNodes finds the messages and summaries of a conversation by an id or the

@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A conversation is found by its id, the beginning of its id, or its title. Ids
-// win, and another tenant's are not found.
+// A conversation is found by its id, the beginning of its id, its title, or a part
+// of its title. Ids win, then whole titles, and another tenant's are not found.
 func TestFindConversation(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -30,11 +30,13 @@ func TestFindConversation(t *testing.T) {
 	create(s, c, "trees")
 	create(s, d, "0199ab")
 	create(s.ForTenant("other"), foreign, "trees")
+	const part = "eeeeeeee-0000-7000-8000-000000000000"
+	create(s, part, "All of my trees")
 	for name, want := range map[string][]string{
 		a: {a}, "01990000-0007-7000-8000-00000000ABCD": {a}, "0199000000077000800000000000abce": {b}, "{" + a + "}": {a},
 		"0199": {c, b, a}, "01990000-0007": {b, a}, "019900000007": {b, a}, "01990000-00": {c, b, a}, "0199-0000": nil,
-		"trees": {c, a}, "Trees": nil, "0199ab": {d}, "ffff": {d}, foreign: nil, "01990000-0009": nil,
-		"019": nil, "": nil, "no title": nil, "----": nil, "0199\x00": nil, "\xff\xff\xff\xff": nil, a + "0": nil,
+		"trees": {c, a}, "Trees": {part, c, a}, "REE": {part, c, a}, "OF MY": {part}, "tr%s": nil, "tr__s": nil, "0199ab": {d}, "ffff": {d}, foreign: nil, "01990000-0009": nil,
+		"019": {d, b}, "0199A": {d}, "": nil, "no title": nil, "----": nil, "0199\x00": nil, "\xff\xff\xff\xff": nil, a + "0": nil,
 	} {
 		got, err := s.FindConversation(t.Context(), name)
 		var ids []string

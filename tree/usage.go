@@ -17,28 +17,40 @@ type ModelUsage struct {
 	ReasoningTokens                int // the part of CompletionTokens that was reasoning
 }
 
-// Usage returns the tokens that replies and compactions of a conversation took,
-// by model. The tokens of replies stand in the metadata of their messages. So a
-// fork counts the replies that it copied, and a pruned reply is not counted.
-// Usage reads the conversation.
-func (s *Store) Usage(ctx context.Context, conversationID uuid.UUID) (replies, compactions []ModelUsage, err error) {
+// Usage is what the calls of models took that a conversation needed, by model.
+type Usage struct {
+	Replies, Compactions, Titles []ModelUsage
+}
+
+// Usage returns the tokens that a conversation took. The tokens of replies stand in
+// the metadata of their messages, and those of a title in the metadata of the
+// answer after which it was looked for. So a fork counts the replies that it
+// copied, and a pruned reply is not counted. Usage reads the conversation.
+func (s *Store) Usage(ctx context.Context, conversationID uuid.UUID) (u Usage, err error) {
 	defer db.Wrap(&err, "tree.Usage(%s)", conversationID)
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
-		return nil, nil, err
+		return u, err
 	}
 	said, err := s.q.ListReplyUsage(ctx, db.ListReplyUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
 	if err != nil {
-		return nil, nil, err
+		return u, err
 	}
 	ran, err := s.q.ListCompactionUsage(ctx, db.ListCompactionUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
 	if err != nil {
-		return nil, nil, err
+		return u, err
+	}
+	named, err := s.q.ListTitleUsage(ctx, db.ListTitleUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	if err != nil {
+		return u, err
 	}
 	for _, r := range said {
-		replies = append(replies, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
+		u.Replies = append(u.Replies, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
 	}
 	for _, r := range ran {
-		compactions = append(compactions, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
+		u.Compactions = append(u.Compactions, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
 	}
-	return replies, compactions, nil
+	for _, r := range named {
+		u.Titles = append(u.Titles, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
+	}
+	return u, nil
 }

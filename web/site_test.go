@@ -53,7 +53,7 @@ func newSiteWith(t testing.TB, presets []server.Preset, models ...llm.Model) *si
 	t.Cleanup(func() { <-slots })
 	pool := dbtest.New(t, dbtest.MaxConns(8))
 	store := tree.New(pool)
-	contexts, err := summarize.New(store, summarize.Config{})
+	contexts, err := summarize.New(store, summarize.Config{Titles: summarize.TitlesDigest})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ type compactionsCommand struct {
 	dataFlags
 	outputFlags
 	pageFlags
-	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	Conversation string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
 }
 
 func (cmd *compactionsCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {

@@ -14,7 +14,7 @@ import (
 
 // branchArgs name a branch.
 type branchArgs struct {
-	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	Conversation string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
 	Head         string `arg:"" optional:"" default:"active" help:"Message that the branch ends in: its id, the start of its id, or active."`
 }
 

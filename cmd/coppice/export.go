@@ -18,7 +18,7 @@ import (
 
 type exportCommand struct {
 	dataFlags
-	Conversations []string `arg:"" optional:"" name:"conversation" help:"Conversations to export: ids, starts of ids, or titles."`
+	Conversations []string `arg:"" optional:"" name:"conversation" help:"Conversations to export: ids, starts of ids, titles, or parts of titles."`
 	All           bool     `help:"Export all of the tenant's conversations."`
 	Format        string   `enum:"jsonl, markdown" default:"jsonl" placeholder:"FORMAT" help:"jsonl has every branch and loses nothing, markdown is one branch to read."`
 	Head          string   `placeholder:"HEAD" help:"With markdown, the message that the branch ends in; the active one otherwise."`

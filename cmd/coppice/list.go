@@ -14,6 +14,7 @@ import (
 type listCommand struct {
 	dataFlags
 	outputFlags
+	watchFlags
 	pageFlags
 	Query    string `short:"q" help:"Only conversations whose title or messages match."`
 	Tag      string `placeholder:"TAG" help:"Only conversations that have this tag."`
@@ -27,25 +28,35 @@ type pageFlags struct {
 }
 
 func (cmd *listCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	if err := cmd.watchFlags.check(cmd.outputFlags); err != nil {
+		return err
+	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
-			return store.Conversations(ctx, tree.ConversationFilter{Query: cmd.Query, Tag: cmd.Tag, Archived: cmd.Archived}, p)
-		})
-		if err != nil {
-			return err
+		list := func(out *terminal.Console) error { return cmd.list(ctx, out, d.Store(cmd.Tenant)) }
+		if cmd.Watch {
+			return follow(ctx, d, out, cmd.Tenant, uuid.Nil, redrawn(out, list))
 		}
-		if cmd.JSON {
-			return writePage(out, page)
-		}
-		if len(page.Data) == 0 {
-			out.Remark("%s", cmd.none())
-			return nil
-		}
-		writeConversations(out, page.Data)
-		remarkMore(out, page.Next)
-		return nil
+		return list(out)
 	})
+}
+
+func (cmd *listCommand) list(ctx context.Context, out *terminal.Console, store *tree.Store) error {
+	page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
+		return store.Conversations(ctx, tree.ConversationFilter{Query: cmd.Query, Tag: cmd.Tag, Archived: cmd.Archived}, p)
+	})
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return writePage(out, page)
+	}
+	if len(page.Data) == 0 {
+		out.Remark("%s", cmd.none())
+		return nil
+	}
+	writeConversations(out, page.Data)
+	remarkMore(out, page.Next)
+	return nil
 }
 
 // none says that the list is empty.

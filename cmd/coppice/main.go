@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -30,6 +31,7 @@ Without a database URL the data lies in a private Postgres under the data direct
 // --data-dir is COPPICE_DATA_DIR.
 type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Run the server."`
+	Chat        chatCommand        `cmd:"" help:"Talk to a model, on the branches of a conversation."`
 	Import      importCommand      `cmd:"" help:"Import conversations from files."`
 	Export      exportCommand      `cmd:"" help:"Export conversations, or a branch to read."`
 	List        listCommand        `cmd:"" help:"List the conversations, the one touched last first."`
@@ -49,6 +51,8 @@ type commands struct {
 	Distribute  distributeCommand  `cmd:"" help:"Distribute the conversations over the nodes of a Citus cluster."`
 	Upgrade     upgradeCommand     `cmd:"" help:"Move the private Postgres to a newer major version."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
+	Completion  completionCommand  `cmd:"" help:"Print what lets a shell complete commands, flags and conversations."`
+	Complete    completeCommand    `cmd:"" hidden:"" help:"Complete a command line, for the shells."`
 
 	logFlags `group:"Logs"`
 }
@@ -68,7 +72,7 @@ func main() {
 // run carries out one command line and returns the exit code. Whatever the
 // command opened is closed when it returns.
 func run(args []string) int {
-	ctx, stop := untilSignal()
+	ctx, signals, stop := untilSignal()
 	defer stop()
 	// A reader that went away is an error of the write, and not the sudden end
 	// of a program that may have a Postgres to stop. The signal is caught and
@@ -94,7 +98,7 @@ func run(args []string) int {
 	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	out := terminal.New(os.Stdout, os.Stderr, plain)
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	err = parsed.Run(out, &cli.logFlags)
+	err = parsed.Run(out, &cli.logFlags, signals)
 	if flushErr := out.Flush(); err == nil {
 		err = flushErr
 	}
@@ -103,14 +107,19 @@ func run(args []string) int {
 
 // untilSignal gives a context that ends with the first signal to stop: the
 // program then winds up. The second signal ends it at once.
-func untilSignal() (_ context.Context, stop func()) {
+func untilSignal() (_ context.Context, i *interrupts, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	i = new(interrupts)
 	go func() {
-		select {
-		case <-ctx.Done():
-		case <-signals:
+		for waits := true; waits; {
+			select {
+			case <-ctx.Done():
+				waits = false
+			case s := <-signals:
+				waits = s == os.Interrupt && i.taken()
+			}
 		}
 		// Before the context ends: who sees that it has can count on the second
 		// signal.
@@ -120,7 +129,39 @@ func untilSignal() (_ context.Context, stop func()) {
 		}
 		cancel()
 	}()
-	return ctx, cancel
+	return ctx, i, cancel
+}
+
+// interrupts lets a command take a Ctrl-C for something else than its end.
+type interrupts struct {
+	mu   sync.Mutex
+	take func() // nil where it is the end
+}
+
+// divert has the next Ctrl-C call take, in the place of ending the program, until
+// restore is called.
+func (i *interrupts) divert(take func()) (restore func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.take = take
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.take = nil
+	}
+}
+
+// taken tells whether a Ctrl-C was taken for something else.
+func (i *interrupts) taken() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	take := i.take
+	if take == nil {
+		return false
+	}
+	i.take = nil
+	take()
+	return true
 }
 
 // commandOf is the command that a mistake in the command line was made in, as

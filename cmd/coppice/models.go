@@ -40,6 +40,11 @@ type modelFlags struct {
 	OpenAILegacyFields bool `name:"openai-legacy-fields" help:"Send such a server max_tokens instead of max_completion_tokens, which some don't know."`
 }
 
+// titleFlags say what gives conversations their titles.
+type titleFlags struct {
+	Titles string `enum:"model, digest, off" default:"model" placeholder:"WHAT" help:"What gives a conversation without a title one: model (a --summary-model, after the first answer), digest (the beginning of the first message, which also stands until a model has answered, and where none does) or off (${default})."`
+}
+
 // models are those of the command line.
 func (f *modelFlags) models() app.Models {
 	return app.Models{

@@ -19,7 +19,7 @@ import (
 type pruneCommand struct {
 	dataFlags
 	outputFlags
-	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	Conversation string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
 	Node         string `arg:"" help:"The message or summary: its id, or the start of it."`
 	Yes          bool   `short:"y" help:"Don't ask."`
 }

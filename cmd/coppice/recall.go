@@ -26,7 +26,7 @@ type recallCommand struct {
 	MaxTokens      int      `default:"4000" placeholder:"N" help:"Tokens of all messages that are shown, those around the answers included (${default})."`
 	Scope          string   `placeholder:"SCOPE" help:"Where to look: folded, branch, conversation or tenant. Without it, branch."`
 	Head           string   `default:"active" placeholder:"MESSAGE" help:"Message that the branch ends in: its id, the start of its id, or active."`
-	Words          []string `arg:"" name:"[conversation] question" help:"The conversation, by its id, the start of its id, or its title, and the question after it. Of one argument alone, all of the tenant's conversations are asked."`
+	Words          []string `arg:"" name:"[conversation] question" help:"The conversation, by its id, the start of its id, its title, or a part of its title, and the question after it. Of one argument alone, all of the tenant's conversations are asked."`
 }
 
 func (cmd *recallCommand) Help() string {

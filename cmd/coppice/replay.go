@@ -21,7 +21,7 @@ import (
 type replayCommand struct {
 	dataFlags
 	modelFlags   `group:"Models"`
-	Conversation string `arg:"" optional:"" help:"Its id, the start of its id, or its title."`
+	Conversation string `arg:"" optional:"" help:"Its id, the start of its id, its title, or a part of its title."`
 	All          bool   `help:"Replay all conversations of the tenant, each in a folder of its own."`
 	MinMessages  uint32 `placeholder:"N" help:"With --all: only conversations of so many messages or more."`
 	Out          string `required:"" type:"path" placeholder:"DIR" help:"Folder to write to, one folder in it for each compaction. It is made where there is none."`

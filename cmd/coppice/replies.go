@@ -8,32 +8,46 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 )
 
-// replyFlags say which models answer, and how many replies run.
-type replyFlags struct {
+// answerFlags say which models answer.
+type answerFlags struct {
 	ReplyModel      []string      `placeholder:"NAME" help:"Model that answers; repeat it for others that requests may choose, the first being the default. Without it the offline model answers, which understands nothing."`
 	SendReasoning   []string      `placeholder:"NAME" help:"Model, or those whose names begin so, that is given what it thought before it called tools; repeat it for others. Adds to the models the program knows to want it."`
 	ReplyTimeout    time.Duration `default:"5m" placeholder:"DURATION" help:"Time that an answer may take, whether or not its client is still there (${default})."`
-	MaxReplies      int           `default:"256" placeholder:"N" help:"Answers under way at a time, of all tenants together (${default})."`
-	MaxStreams      int           `name:"max-streams-per-key" default:"64" placeholder:"N" help:"Streams of answers that one key may have open at a time (${default})."`
-	MaxRepliesEach  int           `name:"max-replies-per-tenant" default:"32" placeholder:"N" help:"Answers under way at a time, of one tenant (${default})."`
 	ReplyCompaction time.Duration `name:"reply-compaction-timeout" default:"40s" placeholder:"DURATION" help:"Time that the compaction of a branch that doesn't fit may take before its answer (${default})."`
 }
 
+// replyFlags say besides how many replies run.
+type replyFlags struct {
+	answerFlags
+	MaxReplies     int `default:"256" placeholder:"N" help:"Answers under way at a time, of all tenants together (${default})."`
+	MaxStreams     int `name:"max-streams-per-key" default:"64" placeholder:"N" help:"Streams of answers that one key may have open at a time (${default})."`
+	MaxRepliesEach int `name:"max-replies-per-tenant" default:"32" placeholder:"N" help:"Answers under way at a time, of one tenant (${default})."`
+}
+
 // config is what the flags say of replies.
-func (f *replyFlags) config() (config reply.Config, err error) {
-	if f.ReplyTimeout <= 0 || f.ReplyCompaction <= 0 || f.MaxReplies <= 0 || f.MaxRepliesEach <= 0 || f.MaxStreams <= 0 {
-		return config, usagef("--reply-timeout, --reply-compaction-timeout, --max-replies, --max-replies-per-tenant and --max-streams-per-key must be over 0")
+func (f *answerFlags) config() (config reply.Config, err error) {
+	if f.ReplyTimeout <= 0 || f.ReplyCompaction <= 0 {
+		return config, usagef("--reply-timeout and --reply-compaction-timeout must be over 0")
 	}
 	for i, name := range f.ReplyModel {
 		if slices.Contains(f.ReplyModel[:i], name) {
 			return config, usagef("--reply-model %s is given twice", name)
 		}
 	}
-	return reply.Config{Timeout: f.ReplyTimeout, CompactionTimeout: f.ReplyCompaction, MaxRunning: f.MaxReplies, MaxPerTenant: f.MaxRepliesEach}, nil
+	return reply.Config{Timeout: f.ReplyTimeout, CompactionTimeout: f.ReplyCompaction}, nil
+}
+
+// config is what the flags say of a server's replies.
+func (f *replyFlags) config() (config reply.Config, err error) {
+	if config, err = f.answerFlags.config(); err == nil && (f.MaxReplies <= 0 || f.MaxRepliesEach <= 0 || f.MaxStreams <= 0) {
+		err = usagef("--max-replies, --max-replies-per-tenant and --max-streams-per-key must be over 0")
+	}
+	config.MaxRunning, config.MaxPerTenant = f.MaxReplies, f.MaxRepliesEach
+	return config, err
 }
 
 // announce logs what answers; reachable tells whether models can be asked.
-func (f *replyFlags) announce(reachable bool, log *slog.Logger) {
+func (f *answerFlags) announce(reachable bool, log *slog.Logger) {
 	switch {
 	case len(f.ReplyModel) == 0:
 		log.Info("the offline model answers, which understands nothing: no --reply-model is given")

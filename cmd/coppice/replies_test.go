@@ -43,7 +43,7 @@ func (s *served) ask(t *testing.T, text string) (conversation string, events *ht
 func TestServeAnswersOffline(t *testing.T) {
 	t.Parallel()
 	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL="})
-	_, res := s.ask(t, "Is anybody there?")
+	conversation, res := s.ask(t, "Is anybody there?")
 	events, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +52,10 @@ func TestServeAnswersOffline(t *testing.T) {
 		if !strings.Contains(string(events), want) {
 			t.Errorf("the events lack %q:\n%s", want, events)
 		}
+	}
+	var c struct{ Title string }
+	if call(t, http.MethodGet, s.url+"/v1/conversations/"+conversation, nil, http.StatusOK, &c); c.Title != "Is anybody there?" {
+		t.Errorf("the title is %q", c.Title)
 	}
 	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
 	if err != nil {

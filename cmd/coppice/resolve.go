@@ -13,10 +13,10 @@ import (
 )
 
 // findConversation finds the one conversation that a person means: by its id, by
-// the start of its id, or by its title.
+// the start of its id, by its title, or by a part of its title.
 func findConversation(ctx context.Context, store *tree.Store, name string) (tree.Conversation, error) {
 	if name == "" {
-		return tree.Conversation{}, usagef("no conversation is given: name it by its id, the start of its id, or its title")
+		return tree.Conversation{}, usagef("no conversation is given: name it by its id, the start of its id, its title, or a part of its title")
 	}
 	found, err := store.FindConversation(ctx, name)
 	if err != nil {
@@ -26,9 +26,9 @@ func findConversation(ctx context.Context, store *tree.Store, name string) (tree
 	case 1:
 		return found[0], nil
 	case 0:
-		return tree.Conversation{}, fmt.Errorf("no conversation has the id, the start of an id or the title %q: coppice list shows which there are", name)
+		return tree.Conversation{}, fmt.Errorf("no conversation has the id, the start of an id, the title or a part of a title %q: coppice list shows which there are", name)
 	}
-	return tree.Conversation{}, fmt.Errorf("%q fits %s conversations, name one by more of its id: %s", name, several(len(found)), examples(found))
+	return tree.Conversation{}, fmt.Errorf("%q fits %s conversations. Name one by more of its id, or of its title:\n%s", name, several(len(found)), listed(found))
 }
 
 // several is how many were found, where not all are looked for.
@@ -39,17 +39,13 @@ func several(n int) string {
 	return terminal.Thousands(n) + " or more"
 }
 
-// examples names the first few conversations.
-func examples(found []tree.Conversation) string {
-	var names []string
+// listed names conversations, one on a line.
+func listed(found []tree.Conversation) string {
+	lines := make([]string, len(found))
 	for i, c := range found {
-		if i == 3 {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, fmt.Sprintf("%s (%s)", c.ID, title(c)))
+		lines[i] = "  " + c.ID.String() + "  " + terminal.OneLine(title(c), 100)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(lines, "\n")
 }
 
 // findHead finds the message that a branch ends in: "active", an id, or the

@@ -15,7 +15,7 @@ type searchCommand struct {
 	dataFlags
 	outputFlags
 	pageFlags
-	Conversation string   `short:"c" placeholder:"CONVERSATION" help:"Search in one conversation only: its id, the start of its id, or its title."`
+	Conversation string   `short:"c" placeholder:"CONVERSATION" help:"Search in one conversation only: its id, the start of its id, its title, or a part of its title."`
 	Sort         string   `enum:"newest,relevance" default:"newest" placeholder:"ORDER" help:"newest or relevance: with the latter, one of the words is enough (${default})."`
 	Words        []string `arg:"" name:"query" help:"Words to find, \"a phrase\", this OR that; after --, a -word to leave out."`
 }

@@ -24,6 +24,7 @@ type serveCommand struct {
 	databaseFlags     `group:"Database"`
 	settingsFlags     `group:"Contexts and compactions"`
 	modelFlags        `group:"Models"`
+	titleFlags        `group:"Models"`
 	priceFlags        `group:"Models"`
 	embeddingFlags    `group:"Models"`
 	workerFlags       `group:"Contexts and compactions"`
@@ -138,6 +139,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	if config.Contexts.Settings, err = cmd.settings(summarize.Defaults()); err != nil {
 		return config, err
 	}
+	config.Contexts.Titles = summarize.Titles(cmd.Titles)
 	config.KeepWindow, config.KeepReserve = cmd.MaxContextTokens != nil, cmd.ReservedTokens != nil
 	if config.Jobs, err = cmd.workerFlags.config(); err != nil {
 		return config, err

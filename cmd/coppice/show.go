@@ -17,13 +17,17 @@ import (
 type showCommand struct {
 	dataFlags
 	outputFlags
+	watchFlags
 	Limit        int    `default:"0" placeholder:"N" help:"Only the last N messages; 0 for all."`
 	Reasoning    bool   `help:"Also what a model thought before its answers. --json has it in any case."`
-	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	Conversation string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
 	Head         string `arg:"" optional:"" default:"active" help:"Message that the branch ends in: its id, the start of its id, or active."`
 }
 
 func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	if err := cmd.watchFlags.check(cmd.outputFlags); err != nil {
+		return err
+	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
@@ -43,6 +47,9 @@ func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 		}
 		branch := store.Branch(ctx, c.ID, head, cmd.Limit)
 		switch {
+		case cmd.Watch:
+			f := followed{cmd: cmd, out: out, store: store, conversation: c, head: last}
+			return follow(ctx, d, out, cmd.Tenant, c.ID, func() error { return f.show(ctx) })
 		case !cmd.JSON:
 			return writeTranscript(out, c, last, branch, cmd.Reasoning)
 		case cmd.Limit == 0:

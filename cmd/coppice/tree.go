@@ -15,7 +15,8 @@ import (
 type treeCommand struct {
 	dataFlags
 	outputFlags
-	Conversation string `arg:"" help:"Its id, the start of its id, or its title."`
+	watchFlags
+	Conversation string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
 }
 
 func (cmd *treeCommand) Help() string {
@@ -26,6 +27,9 @@ func (cmd *treeCommand) Help() string {
 const previewLength = 200
 
 func (cmd *treeCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
+	if err := cmd.watchFlags.check(cmd.outputFlags); err != nil {
+		return err
+	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
@@ -35,7 +39,18 @@ func (cmd *treeCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 		if cmd.JSON {
 			return writeTreeJSON(out, c, store.Tree(ctx, c.ID, previewLength))
 		}
-		return writeTree(out, c, store.Tree(ctx, c.ID, min(previewLength, out.Width)))
+		draw := func(out *terminal.Console) error {
+			return writeTree(out, c, store.Tree(ctx, c.ID, min(previewLength, out.Width)))
+		}
+		if !cmd.Watch {
+			return draw(out)
+		}
+		return follow(ctx, d, out, cmd.Tenant, c.ID, redrawn(out, func(out *terminal.Console) (err error) {
+			if c, err = store.Conversation(ctx, c.ID); err != nil {
+				return err
+			}
+			return draw(out)
+		}))
 	})
 }
 

@@ -27,6 +27,7 @@ type Console struct {
 	Width         int       // columns
 	Styled        bool      // bold and dim show
 	Interactive   bool      // Errors is a terminal
+	Terminal      bool      // results go to a terminal
 }
 
 // New makes a Console. On a terminal it has the terminal's width, and has styles
@@ -35,12 +36,17 @@ func New(out, errors *os.File, plain bool) *Console {
 	c := &Console{Writer: bufio.NewWriterSize(out, 1<<16), Errors: errors, Width: PlainWidth}
 	c.Interactive = term.IsTerminal(int(errors.Fd()))
 	if term.IsTerminal(int(out.Fd())) {
-		c.Styled = !plain
+		c.Terminal, c.Styled = true, !plain
 		if width, _, err := term.GetSize(int(out.Fd())); err == nil && width > 0 {
 			c.Width = max(width, 40)
 		}
 	}
 	return c
+}
+
+// Clear empties a terminal's screen, for results that take the place of others.
+func (c *Console) Clear() {
+	fmt.Fprint(c, ansi.EraseEntireScreen+ansi.CursorHomePosition)
 }
 
 // Line writes one line of results.

@@ -151,7 +151,7 @@ const serverWindow = 1200 - 200
 // short timeouts, so that faults end within the run.
 var serverFlags = []string{
 	"--log-format", "json", "--log-level", "warn", "--max-conns", "10",
-	"--reply-model", replyModel, "--summary-model", summaryModel,
+	"--reply-model", replyModel, "--summary-model", summaryModel, "--titles", "digest", // by which chats are known
 	"--model-window", replyModel + "=128000", "--model-window", summaryModel + "=128000",
 	"--max-context-tokens", "1200", "--reserved-tokens", "200",
 	"--settings", `{"min_fold_tokens": 100, "min_fold_messages": 2}`,

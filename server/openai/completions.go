@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -124,7 +125,7 @@ func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.R
 		return nil, err
 	}
 	// The conversation is new, or changes meanwhile, or there is more to store than one commit takes.
-	if path, err = r.Store().AppendPath(r.Context(), tree.NewConversation{ID: conversation, Title: titleOf(req.Messages)}, req.Messages); err != nil {
+	if path, err = r.Store().AppendPath(r.Context(), tree.NewConversation{ID: conversation, Title: summarize.TitleOf(req.Messages...)}, req.Messages); err != nil {
 		return nil, err
 	}
 	ask.ParentID = nil

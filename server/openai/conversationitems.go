@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -52,7 +53,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 			return nil, inItems(err)
 		}
 		there = append(there, added...)
-		if title := titleOf(plain(messages[len(messages)-len(rest):])); c.Title == "" && c.HeadID == uuid.Nil && title != "" {
+		if title := summarize.TitleOf(plain(messages[len(messages)-len(rest):])...); c.Title == "" && c.HeadID == uuid.Nil && title != "" {
 			if _, err := r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{Title: &title}); err != nil {
 				return nil, err
 			}

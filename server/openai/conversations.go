@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -59,7 +60,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: titleOf(plain(messages)), Metadata: withPairs(nil, req.Metadata)})
+	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: summarize.TitleOf(plain(messages)...), Metadata: withPairs(nil, req.Metadata)})
 	if err != nil {
 		return nil, err
 	}

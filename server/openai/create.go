@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -169,7 +170,7 @@ func (req *Request) ask() reply.Request {
 func start(r *server.Request, req *Request, t *try, to target, brought int) (*reply.Reply, error) {
 	ask := req.ask()
 	ask.ConversationID, ask.HeadID, ask.Messages = to.conversation, to.head, drafts(to.said, t.key)
-	ask.Title = titleOf(plain(to.said))
+	ask.Title = summarize.TitleOf(plain(to.said)...)
 	ask.Metadata["openai"] = marshal(noted{Echo: &req.Echo, Brought: brought, Try: t.key})
 	if to.conversation == uuid.Nil {
 		c, err := ownConversation(r, req, t, to, ask.Title)

@@ -41,6 +41,7 @@ const (
 	partClosing   part = "closing"   // what to do, with the caller's instructions
 	partShorten   part = "shorten"   // an answer that is too long, in a prompt of its own
 
+	partTitle        part = "title"        // the beginning of a conversation, in a prompt of its own
 	partInstructions part = "instructions" // a tag within the closing message
 )
 

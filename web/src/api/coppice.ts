@@ -13,8 +13,8 @@ export const listTags = () => call<Page<TagCount>>('GET', '/v1/tags')
 
 export const listPresets = () => call<Page<Preset>>('GET', '/v1/presets')
 
-export const createConversation = (id: string, title: string, more: Pick<ConversationUpdate, 'metadata' | 'settings'> = {}) =>
-  call<Conversation>('POST', '/v1/conversations', { json: { id, title, ...more } })
+export const createConversation = (id: string, more: Pick<ConversationUpdate, 'metadata' | 'settings'> = {}) =>
+  call<Conversation>('POST', '/v1/conversations', { json: { id, ...more } })
 
 export const getConversation = (id: string, signal?: AbortSignal) => call<Conversation>('GET', of(id), { signal })
 

@@ -425,9 +425,10 @@ export interface paths {
         };
         /**
          * Tell what the models cost in a conversation
-         * @description Tokens of replies and of compactions, as the models' providers counted them, and what they cost at the prices that
-         *     the server has now. What replies cost stands in the metadata of their messages, so a fork counts the replies that
-         *     it copied. It costs what the conversation is large.
+         * @description Tokens of replies, of compactions and of the calls that looked for a title, as the models' providers counted them,
+         *     and what they cost at the prices that the server has now. What replies cost stands in the metadata of their
+         *     messages, so a fork counts the replies that it copied. What a title cost stands in the metadata of the first
+         *     answer, as `title_calls`. It costs what the conversation is large.
          */
         get: operations["getUsage"];
         put?: never;
@@ -1101,7 +1102,10 @@ export interface components {
         Conversation: {
             /** Format: uuid */
             id: string;
-            /** @description Empty until somebody names it. */
+            /**
+             * @description Empty until somebody names it, or until a reply answers its first message. Then it is the beginning of that
+             *     message, and after the first answer what a model makes of it, as the server is set up.
+             */
             title: string;
             metadata: components["schemas"]["Object"];
             settings: components["schemas"]["Object"];
@@ -1707,6 +1711,7 @@ export interface components {
         ConversationUsage: {
             replies: components["schemas"]["CallUsage"];
             compactions: components["schemas"]["CallUsage"];
+            titles: components["schemas"]["CallUsage"];
         };
         CallUsage: {
             calls: number;

@@ -5,7 +5,6 @@ import { batch, signal } from '@preact/signals'
 import * as api from '../api/coppice'
 import { uuidv7 } from '../api/uuid'
 import type { Content, Conversation, ConversationUpdate, Message, Part } from '../api/types'
-import { attachments } from '../text/content'
 import * as branch from './branch'
 import * as list from './conversations'
 import * as deletions from './deletions'
@@ -37,18 +36,6 @@ export function openHit(conversation: string, head: string, message: Message) {
   branch.seek.value = { conversation, depth: message.depth, id: message.id }
 }
 
-const titleLength = 60
-
-/** titleOf makes a title of a first message. */
-function titleOf(text: string): string {
-  const line = text.trim().split('\n', 1)[0]!.replaceAll(/\p{Cc}/gu, ' ')
-  const letters = Array.from(line)
-  return letters.length > titleLength ? letters.slice(0, titleLength).join('').trimEnd() + '…' : line
-}
-
-/** nameOf is the name of the first file that a content names. */
-const nameOf = (content: string | Part[]) => attachments(content)[0]?.name ?? ''
-
 /** send appends a message below the shown head and asks for an answer. */
 export async function send(text: string, content: string | Part[] = text) {
   await branch.settled()
@@ -61,7 +48,7 @@ export async function send(text: string, content: string | Part[] = text) {
   }
   let id = open?.conversation
   if (id === undefined) {
-    const made = await settings.create(uuidv7(), titleOf(text || nameOf(content)))
+    const made = await settings.create(uuidv7()) // the server gives it a title
     id = made.id
     batch(() => {
       branch.conversation.value = made

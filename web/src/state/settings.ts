@@ -72,9 +72,9 @@ export async function change(w: Wishes, settings: Settings) {
 }
 
 /** create makes a conversation as it is to begin. Its system prompt is the first message. */
-export async function create(id: string, title: string): Promise<Conversation> {
+export async function create(id: string): Promise<Conversation> {
   const { wishes: w, settings } = beginning.peek()
-  return api.createConversation(id, title, { metadata: withWishes({}, w), settings })
+  return api.createConversation(id, { metadata: withWishes({}, w), settings })
 }
 
 /** prompted appends the system prompt to a conversation without messages, and gives its id; null where there is none. */

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type chatCommand struct {
+	dataFlags
+	settingsFlags `group:"Contexts and compactions"`
+	modelFlags    `group:"Models"`
+	titleFlags    `group:"Models"`
+	answerFlags   `group:"Models"`
+	Reasoning     bool   `negatable:"" default:"true" help:"Show what a model thinks before its answers, in dim lines (true)."`
+	Conversation  string `arg:"" optional:"" help:"Its id, the start of its id, its title, or a part of its title. Without it, the first message begins a new conversation."`
+}
+
+func (cmd *chatCommand) Help() string {
+	return `Each line is a message. One that ends with \ goes on in the next line. Lines that begin with / are commands: /edit and /regenerate open branches, /switch goes to another one, /map draws them all, and /help lists the rest. Ctrl-C stops an answer and keeps what came of it; Ctrl-D ends the chat. Input that is no terminal is read line by line.`
+}
+
+// chatPatience is how long the end of a chat waits for a title, and titleSlow after
+// how long it says so.
+const (
+	chatPatience = 30 * time.Second
+	titleSlow    = time.Second
+)
+
+func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags, signals *interrupts) error {
+	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) (err error) {
+		var c tree.Conversation
+		if cmd.Conversation != "" {
+			if c, err = findConversation(ctx, d.Store(cmd.Tenant), cmd.Conversation); err != nil {
+				return err
+			}
+		}
+		log := logs.logger(out.Errors, slog.LevelWarn)
+		config, err := cmd.config(ctx, d)
+		if err != nil {
+			return err
+		}
+		config.Logger = logs.logger(out.Errors, slog.LevelError) // the chat itself tells what went wrong with an answer
+		changes := d.Changes()
+		defer changes.Close()
+		replies, store, err := d.Chat(ctx, cmd.Tenant, config, changes)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			patient, cancel := context.WithTimeout(ctx, chatPatience)
+			defer cancel()
+			slow := time.AfterFunc(titleSlow, func() {
+				if out.Interactive {
+					out.Remark("A model looks for a title. Ctrl-C ends without it.")
+				}
+			})
+			defer slow.Stop()
+			if closeErr := replies.Close(patient); err == nil {
+				err = closeErr
+			}
+		}()
+		cmd.modelFlags.announce(log)
+		cmd.answerFlags.announce(config.Models.Reachable(), log)
+		s := &chatSession{
+			out: out, in: newLines(os.Stdin, os.Stdout, out), store: store, replies: replies, signals: signals,
+			reasoning: cmd.Reasoning, conversation: c, head: c.HeadID,
+		}
+		return s.run(ctx)
+	})
+}
+
+// config is what the flags say of the models that answer here, with the settings of
+// the server that started last beneath them.
+func (cmd *chatCommand) config(ctx context.Context, d *app.Database) (config app.Config, err error) {
+	if err := cmd.windowFlags.check(); err != nil {
+		return config, err
+	}
+	if config.Replies, err = cmd.answerFlags.config(); err != nil {
+		return config, err
+	}
+	served, err := app.ServedSettings(ctx, d.Store(cmd.Tenant))
+	if err != nil {
+		return config, err
+	}
+	if config.Contexts.Settings, err = cmd.settings(served); err != nil {
+		return config, err
+	}
+	config.Contexts.Titles = summarize.Titles(cmd.Titles)
+	config.KeepWindow = cmd.MaxContextTokens != nil
+	config.Models = cmd.models()
+	config.Models.Replies, config.Models.WantReasoning = cmd.ReplyModel, cmd.SendReasoning
+	return config, nil
+}
+
+// A chatSession is a chat on one conversation. It stands at a head, which is its
+// own: that another program makes another branch active moves nothing here.
+type chatSession struct {
+	out       *terminal.Console
+	in        lines
+	store     *tree.Store
+	replies   *reply.Service
+	signals   *interrupts
+	reasoning bool
+	model     string // that answers; "" for the default
+
+	conversation tree.Conversation // the zero value until the first message
+	head         uuid.UUID         // uuid.Nil while the branch has no message
+	turns        []turn            // of the branch
+	listed       []uuid.UUID       // branches, as /switch numbered them last
+}
+
+// A turn is a message of the user on the branch.
+type turn struct {
+	id, parent uuid.UUID
+	preview    string
+}
+
+// errQuit ends the chat.
+var errQuit = errors.New("the chat is over")
+
+// shownAtStart is how many messages of a branch are shown when the chat comes to it.
+const shownAtStart = 2
+
+func (s *chatSession) run(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := s.out.Flush(); err != nil {
+			return err
+		}
+		text, err := s.read(ctx, s.prompt(), "")
+		if err == nil {
+			err = s.do(ctx, text)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			if s.out.Terminal {
+				s.out.Line("") // after the prompt
+			}
+			return nil
+		case errors.Is(err, errQuit):
+			return nil
+		case ctx.Err() != nil:
+			return err
+		default:
+			s.problem(err)
+		}
+	}
+}
+
+func (s *chatSession) begin(ctx context.Context) error {
+	if s.conversation.ID == uuid.Nil {
+		s.say("A new conversation, answered by %s. /help lists the commands.", s.modelName())
+		return nil
+	}
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	return s.show(ctx, shownAtStart)
+}
+
+// say writes a line of the chat's own.
+func (s *chatSession) say(format string, args ...any) {
+	s.out.Line("%s", s.out.Dim(sprintf(format, args...)))
+}
+
+// problem tells what went wrong, and goes on. What a model's failure means stands in
+// the reply's error.
+func (s *chatSession) problem(err error) {
+	text := explain(err)
+	var known *fault.Error
+	if errors.As(err, &known) && known.Detail != "" {
+		text = known.Detail
+	}
+	s.out.Line("! %s", text)
+}
+
+func (s *chatSession) modelName() string {
+	if s.model != "" {
+		return s.model
+	}
+	return s.replies.Models()[0]
+}

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A chatCommandLine is a command of the chat.
+type chatCommandLine struct {
+	name, args, help string
+	do               func(s *chatSession, ctx context.Context, args string) error
+}
+
+// chatCommands are all commands.
+func chatCommands() []chatCommandLine {
+	return []chatCommandLine{
+		{"/edit", "[N]", "write your message N again, or the last one, in a new branch", (*chatSession).edit},
+		{"/regenerate", "[MODEL]", "ask for another answer, in a new branch", (*chatSession).regenerate},
+		{"/switch", "[N|ID]", "list the branches, or go to one", (*chatSession).switchBranch},
+		{"/map", "", "draw all branches", (*chatSession).drawMap},
+		{"/show", "[N]", "show the last N messages of the branch, or all", (*chatSession).showLast},
+		{"/model", "[NAME]", "list the models, or choose the one that answers", (*chatSession).chooseModel},
+		{"/title", "[TEXT]", "show the title, or give another one", (*chatSession).title},
+		{"/help", "", "list the commands", (*chatSession).help},
+		{"/quit", "", "end the chat, as Ctrl-D does", func(*chatSession, context.Context, string) error { return errQuit }},
+	}
+}
+
+// do carries out a line.
+func (s *chatSession) do(ctx context.Context, text string) error {
+	if text == "" {
+		return nil
+	}
+	if !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") {
+		return s.send(ctx, strings.TrimPrefix(text, "/"))
+	}
+	name, args, _ := strings.Cut(text, " ")
+	for _, c := range chatCommands() {
+		if c.name == name {
+			return c.do(s, ctx, strings.TrimSpace(args))
+		}
+	}
+	return usagef("there is no command %s. /help lists the commands. A message that begins with a slash is written with two", terminal.OneLine(name, 40))
+}
+
+// prompt has the number of the message that is about to be written.
+func (s *chatSession) prompt() string { return strconv.Itoa(len(s.turns)+1) + "> " }
+
+// load reads the turns of the branch.
+func (s *chatSession) load(ctx context.Context) error {
+	s.turns = nil
+	if s.head == uuid.Nil {
+		return nil
+	}
+	for m, err := range s.store.Branch(ctx, s.conversation.ID, s.head, 0) {
+		if err != nil {
+			return err
+		}
+		s.add(m)
+	}
+	return nil
+}
+
+// add takes note of a message at the end of the branch.
+func (s *chatSession) add(m tree.Message) {
+	s.head = m.ID
+	if m.Role == tree.RoleUser {
+		s.turns = append(s.turns, turn{m.ID, m.ParentID, terminal.OneLine(chat.Read(m.Body).Text(), 60)})
+	}
+}
+
+func (s *chatSession) help(context.Context, string) error {
+	for _, c := range chatCommands() {
+		s.out.Line("%s  %s", terminal.Pad(strings.TrimSpace(c.name+" "+c.args), 20), c.help)
+	}
+	s.out.Line(`A line that ends with \ goes on in the next one. A message that begins with a slash is written with two.`)
+	return nil
+}
+
+// send appends a message to the branch and has it answered.
+func (s *chatSession) send(ctx context.Context, text string) error {
+	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode()
+	return s.ask(ctx, s.head, body)
+}
+
+// edit writes a message again, beside the one that there is.
+func (s *chatSession) edit(ctx context.Context, args string) error {
+	if len(s.turns) == 0 {
+		return usagef("the branch has no message of yours yet")
+	}
+	n := len(s.turns)
+	if args != "" {
+		var err error
+		if n, err = strconv.Atoi(args); err != nil || n < 1 || n > len(s.turns) {
+			lines := make([]string, len(s.turns))
+			for i, t := range s.turns {
+				lines[i] = fmt.Sprintf("  %d  %s", i+1, t.preview)
+			}
+			return usagef("/edit takes the number of a message of yours:\n%s", strings.Join(lines, "\n"))
+		}
+	}
+	t := s.turns[n-1]
+	m, err := s.store.Message(ctx, s.conversation.ID, t.id)
+	if err != nil {
+		return err
+	}
+	said := chat.Read(m.Body)
+	was := terminal.Printable(said.Text())
+	s.say("%s", was)
+	if strings.Contains(was, "\n") {
+		was = "" // which a line can't hold
+	}
+	if err := s.out.Flush(); err != nil {
+		return err
+	}
+	text, err := s.read(ctx, strconv.Itoa(n)+"| ", was)
+	if err != nil {
+		return err
+	}
+	if text == "" || text == said.Text() {
+		s.say("Nothing was changed.")
+		return nil
+	}
+	rest := slices.DeleteFunc(slices.Clone(said.Parts), chat.Part.IsText) // pictures and files stay
+	again := &chat.Message{Role: chat.User, Name: said.Name, Parts: append([]chat.Part{chat.TextPart(text)}, rest...)}
+	return s.ask(ctx, t.parent, again.Encode())
+}
+
+// regenerate asks for another answer to what the branch's last answer answers, or
+// for the first one where there is none.
+func (s *chatSession) regenerate(ctx context.Context, model string) error {
+	if s.head == uuid.Nil {
+		return usagef("there is nothing to answer yet")
+	}
+	if err := s.replies.CheckModel(model); err != nil {
+		return err
+	}
+	m, err := s.store.Message(ctx, s.conversation.ID, s.head)
+	if err != nil {
+		return err
+	}
+	head := m.ID
+	if m.Role == tree.RoleAssistant {
+		if head = reply.EndOf(m).HeadID; head == uuid.Nil {
+			return usagef("nothing stands above the answer, so there is nothing to answer")
+		}
+	}
+	if model == "" {
+		model = s.model
+	}
+	return s.answer(ctx, reply.Request{ConversationID: s.conversation.ID, HeadID: head, Model: model})
+}
+
+// mostBranches is how many branches /switch lists.
+const mostBranches = 20
+
+func (s *chatSession) switchBranch(ctx context.Context, args string) error {
+	if s.conversation.ID == uuid.Nil {
+		return usagef("there are no branches yet")
+	}
+	if args == "" {
+		return s.listBranches(ctx)
+	}
+	id, err := s.branchNamed(ctx, args)
+	if err != nil {
+		return err
+	}
+	leaf, err := s.store.NewestLeaf(ctx, s.conversation.ID, id)
+	if err != nil {
+		return err
+	}
+	if s.conversation, err = s.store.UpdateConversation(ctx, s.conversation.ID, tree.ConversationUpdate{HeadID: leaf.ID}); err != nil {
+		return err
+	}
+	s.head = leaf.ID
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	return s.show(ctx, shownAtStart)
+}
+
+// branchNamed finds the message that a person names by a number of the list, an id,
+// or the start of one.
+func (s *chatSession) branchNamed(ctx context.Context, name string) (uuid.UUID, error) {
+	if n, err := strconv.Atoi(name); err == nil && n < 1000 { // an id has four characters at least
+		if len(s.listed) == 0 {
+			if _, err := s.branches(ctx); err != nil {
+				return uuid.Nil, err
+			}
+		}
+		if n < 1 || n > len(s.listed) {
+			return uuid.Nil, usagef("there is no branch %d: /switch lists the branches", n)
+		}
+		return s.listed[n-1], nil
+	}
+	if name == "active" {
+		return uuid.Nil, usagef("/switch takes a number of its list, an id, or the start of one")
+	}
+	return findHead(ctx, s.store, s.conversation.ID, name)
+}
+
+func (s *chatSession) branches(ctx context.Context) (tree.Page[tree.Message], error) {
+	page, err := s.store.Branches(ctx, s.conversation.ID, tree.Paging{Limit: mostBranches})
+	s.listed = nil
+	for _, m := range page.Data {
+		s.listed = append(s.listed, m.ID)
+	}
+	return page, err
+}
+
+func (s *chatSession) listBranches(ctx context.Context) error {
+	page, err := s.branches(ctx)
+	if err != nil {
+		return err
+	}
+	length := terminal.IDLength(s.listed)
+	rows := make([][]string, len(page.Data))
+	for i, m := range page.Data {
+		mark := ""
+		if m.ID == s.head {
+			mark = "●"
+		}
+		rows[i] = []string{strconv.Itoa(i + 1), mark, m.ID.String()[:length], terminal.Thousands(m.Depth + 1), chat.Read(m.Body).Text()}
+	}
+	s.out.Table([]terminal.Column{{Name: "N", Right: true}, {}, {Name: "ID"}, {Name: "MESSAGES", Right: true}, {Name: "ENDS WITH", Cut: true}}, rows)
+	if page.Next != "" {
+		s.say("There are more. /map draws all, with the ids that /switch takes.")
+	}
+	return nil
+}
+
+func (s *chatSession) drawMap(ctx context.Context, _ string) error {
+	if s.conversation.ID == uuid.Nil {
+		return usagef("there are no branches yet")
+	}
+	c, err := s.store.Conversation(ctx, s.conversation.ID)
+	if err != nil {
+		return err
+	}
+	c.HeadID = s.head // of the chat, whatever another program made active
+	return writeTree(s.out, c, s.store.Tree(ctx, c.ID, min(previewLength, s.out.Width)))
+}
+
+func (s *chatSession) showLast(ctx context.Context, args string) error {
+	n := 0
+	if args != "" {
+		var err error
+		if n, err = strconv.Atoi(args); err != nil || n < 1 {
+			return usagef("/show takes a number of messages, 1 or more")
+		}
+	}
+	return s.show(ctx, n)
+}
+
+// show writes the last messages of the branch; 0 is all of them.
+func (s *chatSession) show(ctx context.Context, limit int) (err error) {
+	if s.head == uuid.Nil {
+		s.say("The branch has no message yet.")
+		return nil
+	}
+	if s.conversation, err = s.store.Conversation(ctx, s.conversation.ID); err != nil {
+		return err
+	}
+	last, err := s.store.Message(ctx, s.conversation.ID, s.head)
+	if err != nil {
+		return err
+	}
+	return writeTranscript(s.out, s.conversation, last, s.store.Branch(ctx, s.conversation.ID, s.head, limit), s.reasoning)
+}
+
+func (s *chatSession) chooseModel(_ context.Context, name string) error {
+	if name == "" {
+		for _, m := range s.replies.Models() {
+			mark := " "
+			if m == s.modelName() {
+				mark = "●"
+			}
+			s.out.Line("%s %s", mark, m)
+		}
+		return nil
+	}
+	if err := s.replies.CheckModel(name); err != nil {
+		return err
+	}
+	s.model = name
+	s.say("%s answers from now on.", name)
+	return nil
+}
+
+func (s *chatSession) title(ctx context.Context, text string) (err error) {
+	if s.conversation.ID == uuid.Nil {
+		return usagef("the conversation begins with its first message: give it a title then")
+	}
+	if text != "" {
+		s.conversation, err = s.store.UpdateConversation(ctx, s.conversation.ID, tree.ConversationUpdate{Title: &text})
+	} else {
+		s.conversation, err = s.store.Conversation(ctx, s.conversation.ID)
+	}
+	if err == nil {
+		s.out.Line("%s  %s", s.out.Bold(title(s.conversation)), s.out.Dim(s.conversation.ID.String()))
+	}
+	return err
+}

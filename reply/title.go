@@ -1,0 +1,74 @@
+package reply
+
+import (
+	"context"
+	"sync"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// maxTitling is how many titles are looked for at a time.
+const maxTitling = 4
+
+// titling looks for titles in the background: no reply waits for one.
+type titling struct {
+	ctx    context.Context // ends the search
+	cancel context.CancelFunc
+	places chan struct{}
+	under  sync.WaitGroup // way
+}
+
+func newTitling() *titling {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &titling{ctx: ctx, cancel: cancel, places: make(chan struct{}, maxTitling)}
+}
+
+// firstTitle is the title that a conversation gets with its first message.
+func (s *Service) firstTitle(req Request) string {
+	if req.Title != "" || s.contexts.Titles() == summarize.TitlesOff {
+		return req.Title
+	}
+	said := make([]*chat.Message, len(req.Messages))
+	for i, m := range req.Messages {
+		said[i] = chat.Read(m.Body)
+	}
+	return summarize.TitleOf(said...)
+}
+
+// lookForTitle gives the conversation of a first answer a title.
+func (s *Service) lookForTitle(answer tree.Message) {
+	if s.contexts.Titles() == summarize.TitlesOff || !summarize.FirstAnswer(answer) {
+		return
+	}
+	t := s.titling
+	t.under.Go(func() {
+		select {
+		case t.places <- struct{}{}:
+			defer func() { <-t.places }()
+		case <-t.ctx.Done():
+			return
+		}
+		err := s.contexts.Title(t.ctx, answer.ConversationID, answer.ID)
+		if ignoreNotFound(err) != nil && t.ctx.Err() == nil {
+			s.log.WarnContext(t.ctx, "a title was not stored", "conversation_id", answer.ConversationID, "error", err)
+		}
+	})
+}
+
+// end waits for the titles that are looked for until ctx is done, and ends the
+// search then. It is called when no reply runs.
+func (t *titling) end(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		t.under.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		t.cancel()
+		<-ended
+	}
+}

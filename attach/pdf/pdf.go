@@ -72,24 +72,29 @@ func text(whole context.Context, data []byte, most int, patience time.Duration) 
 	defer cancel(nil)
 	pool, err := start(ctx)
 	if err != nil {
-		return "", fmt.Errorf("pdf.Text: PDFium doesn't start: %w", err)
+		return "", because(ctx, fmt.Errorf("pdf.Text: PDFium doesn't start: %w", err))
 	}
 	defer pool.Close() // with all memory
 	timer := time.AfterFunc(patience, func() { cancel(ErrTooMuch) })
 	defer timer.Stop()
 	instance, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
-		err = fmt.Errorf("pdf.Text: PDFium has no instance: %w", err)
-	} else {
-		r := reader{pdfium: instance, most: most}
-		if err = r.read(data); err == nil {
-			return r.text.String(), nil
-		}
+		return "", because(ctx, fmt.Errorf("pdf.Text: PDFium has no instance: %w", err))
 	}
-	if ctx.Err() != nil { // whatever PDFium said when it was stopped
-		err = context.Cause(ctx)
+	r := reader{pdfium: instance, most: most}
+	if err := r.read(data); err != nil {
+		return "", because(ctx, err)
 	}
-	return "", err
+	return r.text.String(), nil
+}
+
+// because returns why PDFium was stopped, whatever it said then. Else the error is
+// its own.
+func because(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // start starts PDFium. What it runs ends with the context.

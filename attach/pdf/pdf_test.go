@@ -103,9 +103,16 @@ func TestHostile(t *testing.T) {
 // TestStops ends a PDF in the middle, when its time is over or nobody waits for it.
 func TestStops(t *testing.T) {
 	t.Parallel()
-	long := pdftest.File(catalog, onePage, page, packed(t, []byte("0 0 m 1 1 l S BT /F 12 Tf (x) Tj ET\n"), 3_000_000), font)
-	if _, err := text(t.Context(), long, 1<<30, time.Nanosecond); !errors.Is(err, ErrTooMuch) {
-		t.Errorf("without time: %v", err)
+	// Twelve forms, each of which shows the next one ten times.
+	objects := []string{catalog, onePage, "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /XObject << /X 5 0 R >> >> /Contents 4 0 R >>", pdftest.Stream("", "/X Do")}
+	for range 12 {
+		objects = append(objects, pdftest.Stream(fmt.Sprintf("/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X %d 0 R >> >>", len(objects)+2), strings.Repeat("/X Do ", 10)))
+	}
+	long := pdftest.File(append(objects, pdftest.Stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9]", "0 0 m 1 1 l S"))...)
+	for _, patience := range []time.Duration{time.Nanosecond, time.Second} {
+		if _, err := text(t.Context(), long, 1<<30, patience); !errors.Is(err, ErrTooMuch) {
+			t.Errorf("in %s: %v", patience, err)
+		}
 	}
 	gone := errors.New("nobody waits")
 	ctx, cancel := context.WithCancelCause(t.Context())

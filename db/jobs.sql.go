@@ -80,7 +80,7 @@ func (q *Queries) HoldJob(ctx context.Context, id int64) (int64, error) {
 }
 
 const leaveBranches = `-- name: LeaveBranches :exec
-update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb($1::text[])) where id = $2
+update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb($1::text[])), queue = 'default' where id = $2
 `
 
 type LeaveBranchesParams struct {
@@ -88,7 +88,8 @@ type LeaveBranchesParams struct {
 	ID    int64
 }
 
-// Leaves a job with these branches to look at besides its own.
+// Leaves a job with these branches to look at besides its own, in the queue whose
+// workers may ask models.
 func (q *Queries) LeaveBranches(ctx context.Context, arg LeaveBranchesParams) error {
 	_, err := q.db.Exec(ctx, leaveBranches, arg.Heads, arg.ID)
 	return err
@@ -105,6 +106,24 @@ func (q *Queries) LockJob(ctx context.Context, id int64) ([]byte, error) {
 	var metadata []byte
 	err := row.Scan(&metadata)
 	return metadata, err
+}
+
+const moveJobs = `-- name: MoveJobs :exec
+update river_job set queue = $1
+where kind = 'compaction' and state = 'available' and queue = $2 and scheduled_at < $3
+`
+
+type MoveJobsParams struct {
+	ToQueue   string
+	FromQueue string
+	Before    time.Time
+}
+
+// Moves compactions that no worker has taken for a while from one queue to
+// another.
+func (q *Queries) MoveJobs(ctx context.Context, arg MoveJobsParams) error {
+	_, err := q.db.Exec(ctx, moveJobs, arg.ToQueue, arg.FromQueue, arg.Before)
+	return err
 }
 
 const takeUpJobs = `-- name: TakeUpJobs :exec

@@ -43,8 +43,15 @@ select 1 from river_job where id = @id and state in ('available', 'pending', 'sc
 select metadata from river_job where id = @id for update;
 
 -- name: LeaveBranches :exec
--- Leaves a job with these branches to look at besides its own.
-update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb(@heads::text[])) where id = @id;
+-- Leaves a job with these branches to look at besides its own, in the queue whose
+-- workers may ask models.
+update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb(@heads::text[])), queue = 'default' where id = @id;
+
+-- name: MoveJobs :exec
+-- Moves compactions that no worker has taken for a while from one queue to
+-- another.
+update river_job set queue = @to_queue
+where kind = 'compaction' and state = 'available' and queue = @from_queue and scheduled_at < @before;
 
 -- name: GetLastDueSweep :one
 -- When the last sweep for due branches began that came to its end, as far as River

@@ -40,6 +40,7 @@ func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, 
 // A Round limits one turn of background work on a branch.
 type Round struct {
 	Until   time.Time // no step begins after this time
+	NoTrial bool      // ask no model whose last calls failed
 	Insists bool      // work even if the branch waits, because a repeated attempt has waited already
 }
 
@@ -56,7 +57,7 @@ type Progress struct {
 // Errors are those of the database and of ctx: see TroubleOf.
 func (s *Service) CompactDue(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
 	defer fault.Wrap(&err, "summarize.CompactDue(%s, head %s)", conversationID, headID)
-	r, err := s.compact(ctx, conversationID, headID, order{trigger: TriggerAppend, insists: round.Insists, until: round.Until})
+	r, err := s.compact(ctx, conversationID, headID, order{trigger: TriggerAppend, noTrial: round.NoTrial, insists: round.Insists, until: round.Until})
 	if err != nil {
 		return p, err
 	}

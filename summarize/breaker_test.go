@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -31,7 +32,7 @@ func TestBreaker(t *testing.T) {
 	b := &breaker{now: func() time.Time { return now }}
 	call := func(err error) bool {
 		t.Helper()
-		done, spared := b.enter()
+		done, spared := b.enter(true)
 		if spared != nil {
 			return false
 		}
@@ -53,7 +54,7 @@ func TestBreaker(t *testing.T) {
 				t.Fatalf("after pause %d no call is let through", i)
 			}
 		}
-		done, err := b.enter()
+		done, err := b.enter(true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func TestBreaker(t *testing.T) {
 	if b.spares() == 0 {
 		t.Error("two calls that hang don't open it")
 	}
-	if done, err := (*breaker)(nil).enter(); err != nil {
+	if done, err := (*breaker)(nil).enter(true); err != nil {
 		t.Error(err)
 	} else {
 		done(errDown)
@@ -98,7 +99,7 @@ func TestBreakerAlwaysOpensAgain(t *testing.T) {
 				}
 			default:
 				left := b.spares()
-				done, err := b.enter()
+				done, err := b.enter(true)
 				if (err == nil) != (left == 0) {
 					t.Fatalf("it spares for %s, and says %v", left, err)
 				}
@@ -186,6 +187,32 @@ func TestOneTrialForAllModels(t *testing.T) {
 	}
 	if s.summarizer.(Cascade).Models[0].breaker.trial.Load() {
 		t.Error("a trial that has ended goes on")
+	}
+}
+
+// Where no trial is allowed, no model is asked whose breaker is open, also after its
+// pause. The digest stands in at once for a branch that doesn't fit.
+func TestNoTrial(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	model, calls := counting(written)
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
+	s.summarizer.(Cascade).Models[0].breaker.failures = breakerFailures // and its pause is over
+	if !s.OnlyDigest() {
+		t.Error("a model is left")
+	}
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40).ID
+	round := Round{Until: time.Now().Add(time.Hour), NoTrial: true}
+	if p, err := s.CompactDue(t.Context(), id, head, round); err != nil || p.Failed != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if c := contextOf(t, s, id, head); calls.Load() != 0 || c.Summary == nil || c.Summary.Model != digest.Name {
+		t.Errorf("%d calls, summary %+v", calls.Load(), c.Summary)
+	}
+	round.NoTrial = false
+	if p, err := s.Heal(t.Context(), id, head, round); err != nil || p.Failed != nil || calls.Load() == 0 || s.OnlyDigest() {
+		t.Errorf("%d calls, %+v, %v", calls.Load(), p, err)
 	}
 }
 

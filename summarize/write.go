@@ -129,6 +129,10 @@ func (s *Service) asked(o order) Summarizer {
 	if o.with != nil {
 		return o.with
 	}
+	if c, ok := s.summarizer.(Cascade); ok {
+		c.noTrial = o.noTrial
+		return c
+	}
 	return s.summarizer
 }
 

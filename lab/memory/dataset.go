@@ -2,20 +2,22 @@
 // recall finds the messages that hold the evidence for a question, and how much
 // of the evidence a summary still holds.
 //
-// It reads datasets in the forms in which LoCoMo (locomo10.json) and BEAM
-// (a folder of chats, each with chat.json and probing_questions) are published.
-// It brings none of them along.
+// It reads datasets in the forms in which LoCoMo (locomo10.json), REALTALK (a
+// folder of files, a chat each) and BEAM (a folder of chats, each with chat.json
+// and probing_questions) are published. It brings none of them along.
 package memory
 
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A Chat is a conversation with questions about it.
@@ -40,77 +42,113 @@ type Question struct {
 	Evidence map[int]bool
 }
 
-// Read reads a dataset: a file of LoCoMo's, or a folder of BEAM's.
+// Read reads a dataset: a file of LoCoMo's, or a folder of REALTALK's or BEAM's.
 func Read(path string) ([]Chat, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
-		return readBEAM(path)
+	if !info.IsDir() {
+		return readLoCoMo(path)
 	}
-	return readLoCoMo(path)
+	if files, _ := filepath.Glob(filepath.Join(path, "Chat_*.json")); len(files) > 0 {
+		return readREALTALK(files)
+	}
+	return readBEAM(path)
 }
 
 var dialogID = regexp.MustCompile(`D:?(\d+):(\d+)`)
 
-// readLoCoMo takes both speakers for users, named as they are. What a picture
-// shows stands in brackets after the text.
+// A question of LoCoMo's or REALTALK's.
+type personalQuestion struct {
+	Question string   `json:"question"`
+	Answer   any      `json:"answer"` // a text or a number
+	Evidence []string `json:"evidence"`
+	Category int      `json:"category"`
+}
+
 func readLoCoMo(path string) (chats []Chat, err error) {
 	var file []struct {
-		ID string `json:"sample_id"`
-		QA []struct {
-			Question string   `json:"question"`
-			Answer   any      `json:"answer"` // a text or a number
-			Evidence []string `json:"evidence"`
-			Category int      `json:"category"`
-		} `json:"qa"`
+		ID           string                     `json:"sample_id"`
+		QA           []personalQuestion         `json:"qa"`
 		Conversation map[string]json.RawMessage `json:"conversation"`
 	}
 	if err := readJSON(path, &file); err != nil {
 		return nil, err
 	}
 	for _, sample := range file {
-		c := Chat{Name: sample.ID}
-		at := map[string]int{}
-		for n := 1; sample.Conversation["session_"+strconv.Itoa(n)] != nil; n++ {
-			var turns []struct {
-				Speaker string `json:"speaker"`
-				Text    string `json:"text"`
-				ID      string `json:"dia_id"`
-				Caption string `json:"blip_caption"`
-			}
-			if err := json.Unmarshal(sample.Conversation["session_"+strconv.Itoa(n)], &turns); err != nil {
-				return nil, fmt.Errorf("%s: %s, session %d: %w", path, sample.ID, n, err)
-			}
-			for _, turn := range turns {
-				at[turn.ID] = len(c.Messages)
-				if turn.Caption != "" {
-					turn.Text += " [" + turn.Caption + "]"
-				}
-				c.Messages = append(c.Messages, Message{Role: "user", Name: turn.Speaker, Text: turn.Text})
-			}
-		}
-		for _, qa := range sample.QA {
-			if len(qa.Evidence) == 0 {
-				continue
-			}
-			q := Question{Kind: "category " + strconv.Itoa(qa.Category), Text: qa.Question, Evidence: map[int]bool{}}
-			if qa.Answer != nil {
-				q.Answer = fmt.Sprint(qa.Answer)
-			}
-			for _, evidence := range qa.Evidence {
-				for _, id := range dialogID.FindAllStringSubmatch(evidence, -1) {
-					if i, ok := at["D"+id[1]+":"+id[2]]; ok {
-						q.Evidence[i] = true
-					}
-				}
-			}
-			c.Questions = append(c.Questions, q)
+		c, err := readPersonal(sample.ID, sample.Conversation, sample.QA)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		chats = append(chats, c)
 	}
 	return chats, nil
+}
+
+// readREALTALK leaves out questions whose evidence is in no message.
+func readREALTALK(files []string) (chats []Chat, err error) {
+	for _, name := range files {
+		var sessions map[string]json.RawMessage
+		var file struct {
+			QA []personalQuestion `json:"qa"`
+		}
+		if err := errors.Join(readJSON(name, &sessions), readJSON(name, &file)); err != nil {
+			return nil, err
+		}
+		c, err := readPersonal(strings.TrimSuffix(filepath.Base(name), ".json"), sessions, file.QA)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		c.Questions = slices.DeleteFunc(c.Questions, func(q Question) bool { return len(q.Evidence) == 0 })
+		chats = append(chats, c)
+	}
+	return chats, nil
+}
+
+// readPersonal takes both speakers for users, named as they are. What a picture
+// shows stands in brackets after the text.
+func readPersonal(name string, sessions map[string]json.RawMessage, questions []personalQuestion) (Chat, error) {
+	c := Chat{Name: name}
+	at := map[string]int{}
+	for n := 1; sessions["session_"+strconv.Itoa(n)] != nil; n++ {
+		var turns []struct {
+			Speaker   string `json:"speaker"`
+			Text      string `json:"text"`
+			CleanText string `json:"clean_text"` // REALTALK's
+			ID        string `json:"dia_id"`
+			Caption   string `json:"blip_caption"`
+		}
+		if err := json.Unmarshal(sessions["session_"+strconv.Itoa(n)], &turns); err != nil {
+			return c, fmt.Errorf("%s, session %d: %w", name, n, err)
+		}
+		for _, turn := range turns {
+			at[turn.ID] = len(c.Messages)
+			text := cmp.Or(turn.Text, turn.CleanText)
+			if turn.Caption != "" {
+				text += " [" + turn.Caption + "]"
+			}
+			c.Messages = append(c.Messages, Message{Role: "user", Name: turn.Speaker, Text: text})
+		}
+	}
+	for _, qa := range questions {
+		if len(qa.Evidence) == 0 {
+			continue
+		}
+		q := Question{Kind: "category " + strconv.Itoa(qa.Category), Text: qa.Question, Evidence: map[int]bool{}}
+		if qa.Answer != nil {
+			q.Answer = fmt.Sprint(qa.Answer)
+		}
+		for _, evidence := range qa.Evidence {
+			for _, id := range dialogID.FindAllStringSubmatch(evidence, -1) {
+				if i, ok := at["D"+id[1]+":"+id[2]]; ok {
+					q.Evidence[i] = true
+				}
+			}
+		}
+		c.Questions = append(c.Questions, q)
+	}
+	return c, nil
 }
 
 func readBEAM(dir string) (chats []Chat, err error) {

@@ -52,7 +52,6 @@ func chatOf(text string) (messages []tree.Message) {
 // Digests of chats in eight languages, to be read. docs/summaries.md shows some.
 func TestDigestChats(t *testing.T) {
 	t.Parallel()
-	counter := tokens.O200k()
 	files, err := filepath.Glob("testdata/chats/*.txt")
 	if err != nil || len(files) != 20 {
 		t.Fatal(files, err)
@@ -62,20 +61,48 @@ func TestDigestChats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := prompt.Input{Fold: chatOf(strings.TrimSpace(string(text)))}
-		sum := 0
-		for i := range in.Fold {
-			m := &in.Fold[i]
-			said := prompt.Read(*m)
-			m.Tokens = counter.Count(said.Text)
-			for _, call := range said.Calls {
-				m.Tokens += counter.Count(call.Name + call.Arguments)
-			}
-			sum += m.Tokens
-		}
-		in.TargetTokens = sum / 2
-		got := extract(in, counter)
-		checkDigest(t, in, got, counter)
+		got := digestOf(t, chatOf(strings.TrimSpace(string(text))), 2)
 		prompttest.Golden(t, "chats/"+strings.TrimSuffix(filepath.Base(file), ".txt")+".golden", got+"\n")
 	}
+}
+
+// Digests at 10:1: all chats of a language, one after the other.
+func TestDigestChatsAtATenth(t *testing.T) {
+	t.Parallel()
+	for _, language := range []string{"en", "de", "es", "fr", "ru", "zh"} {
+		files, err := filepath.Glob("testdata/chats/" + language + "*.txt")
+		if err != nil || len(files) != 3 {
+			t.Fatal(language, files, err)
+		}
+		var fold []tree.Message
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fold = append(fold, chatOf(strings.TrimSpace(string(text)))...)
+		}
+		prompttest.Golden(t, "chats/tenth-"+language+".golden", digestOf(t, fold, 10)+"\n")
+	}
+}
+
+// digestOf is the digest of messages at a share of their length.
+func digestOf(t *testing.T, fold []tree.Message, share int) string {
+	t.Helper()
+	counter := tokens.O200k()
+	in := prompt.Input{Fold: fold}
+	sum := 0
+	for i := range in.Fold {
+		m := &in.Fold[i]
+		said := prompt.Read(*m)
+		m.Tokens = counter.Count(said.Text)
+		for _, call := range said.Calls {
+			m.Tokens += counter.Count(call.Name + call.Arguments)
+		}
+		sum += m.Tokens
+	}
+	in.TargetTokens = sum / share
+	got := extract(in, counter)
+	checkDigest(t, in, got, counter)
+	return got
 }

@@ -50,7 +50,7 @@ type looked struct {
 func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 	t := task{
 		Job: j, store: tree.New(r.w.pool).ForTenant(j.Args.TenantID), service: r.w.service.ForTenant(j.Args.TenantID),
-		round: summarize.Round{Until: time.Now().Add(r.w.slice), Insists: j.Attempt > 1 || snoozed(j.Metadata)},
+		round: summarize.Round{Until: time.Now().Add(r.w.slice), NoTrial: j.Queue == digestQueue, Insists: j.Attempt > 1 || snoozed(j.Metadata)},
 	}
 	ctx = withCause(ctx, j.Metadata)
 	for heads := append([]uuid.UUID{j.Args.HeadID}, branchesOf(j.Metadata)...); ; {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,7 +27,8 @@ type Config struct {
 	ID string
 	// Concurrency is how many branches are compacted at once. 0 stands for 2,
 	// or for the number of processors where no model is asked. One more branch
-	// may have its summary made again. A negative number makes a server that
+	// may have its summary made again. While no model answers, there are more:
+	// see digestQueue. A negative number makes a server that
 	// only queues jobs.
 	Concurrency int
 	// PollOnly looks for jobs once a second. Without it LISTEN tells of new
@@ -59,6 +59,7 @@ type Worker struct {
 	quiet   frontier
 	slice   time.Duration // of a job; tests make it shorter
 	sweeper *sweeper      // nil until Start
+	mover   *mover        // nil until Start, and where no model is asked
 
 	embeddings *embed.Service // nil for none
 }
@@ -70,7 +71,7 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = 2
 		if !service.AsksModels() {
-			cfg.Concurrency = max(2, runtime.GOMAXPROCS(0))
+			cfg.Concurrency = digestWorkers()
 		}
 	}
 	if cfg.Logger == nil {
@@ -91,6 +92,9 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		river.AddWorker(workers, &healer{w: w})
 		config.Workers = workers
 		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}, healingQueue: {MaxWorkers: 1}}
+		if service.AsksModels() {
+			config.Queues[digestQueue] = river.QueueConfig{MaxWorkers: digestWorkers()}
+		}
 		if w.embeddings != nil {
 			river.AddWorker(workers, &embedder{w: w})
 			river.AddWorker(workers, &embeddingSweeper{w: w})
@@ -146,6 +150,9 @@ func (w *Worker) Start(ctx context.Context) error {
 		return err
 	}
 	w.sweeper = startSweeper(ctx, w)
+	if w.service.AsksModels() {
+		w.mover = startMover(ctx, w)
+	}
 	return nil
 }
 
@@ -156,6 +163,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 		return nil
 	}
 	w.sweeper.stop()
+	w.mover.stop(ctx)
 	err := w.river.Stop(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

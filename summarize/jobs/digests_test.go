@@ -1,0 +1,171 @@
+package jobs
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// hungUp starts a server with one worker, which a model holds that was down and
+// hangs now: the call tries whether the model is back. With end the model is well.
+// The branch of the call fits its window.
+func hungUp(t *testing.T, pool *pgxpool.Pool) (store *tree.Store, w *Worker, calls *atomic.Int32, fitting uuid.UUID, end func()) {
+	t.Helper()
+	calls = new(atomic.Int32)
+	var hangs atomic.Bool
+	hung, ended := make(chan struct{}, 100), make(chan struct{})
+	model := &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
+		calls.Add(1)
+		select {
+		case <-ended:
+			return llmtest.Response(written), nil
+		default:
+		}
+		if !hangs.Load() {
+			return llm.Response{}, &llm.Error{Kind: llm.ErrUnavailable, Model: "fake"}
+		}
+		hung <- struct{}{}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
+		return llmtest.Response(written), ctx.Err()
+	}}
+	cfg := summarize.Config{
+		Settings:   smallSettings(),
+		Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000, Timeout: 1 << 40}}},
+	}
+	cfg.Settings.MaxContextTokens = 3000
+	w, err := New(pool, service(t, tree.New(pool), cfg), Config{ID: "one", Concurrency: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // whatever hangs still
+		_ = w.Stop(ctx)
+	})
+	store = tree.New(pool, tree.WithAppendHook(w))
+	for range 3 {
+		fitting = conversation(t, store)
+		last := talk(t, tree.New(pool), fitting, uuid.Nil, 60)
+		talk(t, store, fitting, last.ID, 1)
+	}
+	eventually(t, "three failures", w.service.OnlyDigest)
+	hangs.Store(true)
+	<-hung
+	return store, w, calls, fitting, func() { close(ended) }
+}
+
+// While a call that tries a model holds the only worker, branches that don't fit
+// get their digests from other workers, and not one after the other.
+func TestDigestsDoNotWaitForModels(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(20))
+	store, w, calls, _, end := hungUp(t, pool)
+	before := calls.Load()
+	const branches = 12
+	ids := make([]uuid.UUID, branches)
+	last := make([]tree.Message, branches)
+	for i := range ids {
+		ids[i] = conversation(t, store)
+		last[i] = talk(t, tree.New(pool), ids[i], uuid.Nil, 120)
+	}
+	// The first one's digest can't be stored meanwhile: its conversation is locked.
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	talk(t, store, ids[0], last[0].ID, 1)
+	if err := lock(t, tx, ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	for i := range ids[1:] {
+		talk(t, store, ids[i+1], last[i+1].ID, 1)
+	}
+	made := func() int {
+		return count(t, pool, "select count(distinct conversation_id) from nodes where kind = 'summary' and model = $1", digest.Name)
+	}
+	eventually(t, "the others' digests", func() bool { return made() == branches-1 })
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first one's digest", func() bool { return made() == branches })
+	if n := calls.Load(); n != before || !w.service.OnlyDigest() {
+		t.Errorf("%d calls while one tried the model", n-before)
+	}
+	end()
+}
+
+func lock(t *testing.T, tx pgx.Tx, id uuid.UUID) error {
+	_, err := tx.Exec(t.Context(), "select 1 from conversations where id = $1 for update", id)
+	return err
+}
+
+// A branch that fits goes back to the queue whose workers ask models, keeps its
+// messages, and has its summary by the model in the end.
+func TestDigestQueueGivesBack(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(20))
+	store, w, _, _, end := hungUp(t, pool)
+	id := conversation(t, store)
+	last := talk(t, tree.New(pool), id, uuid.Nil, 60)
+	last = talk(t, store, id, last.ID, 1)
+	eventually(t, "a job that was moved, looked at, and given back", func() bool {
+		return count(t, pool, "select count(*) from river_job where args ->> 'conversation_id' = $1 and (metadata ->> 'snoozes')::integer > 0 and queue = 'default'", id.String()) == 1
+	})
+	if c := contextOf(t, w.service, id, last.ID); c.Summary != nil {
+		t.Errorf("a branch that fits has a summary by %s", c.Summary.Model)
+	}
+	end()
+	eventually(t, "the model's summary", func() bool {
+		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary' and model = 'fake'", id) == 1
+	})
+}
+
+// A job is moved once it has waited. A server that stops moves those back that wait
+// in the digests' queue.
+func TestMover(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	cfg, _ := outage()
+	w, err := New(pool, service(t, tree.New(pool), cfg), Config{ID: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"now() - interval '1 hour'", "now() + interval '1 hour'"} {
+		if _, err := pool.Exec(t.Context(), "insert into river_job (args, kind, max_attempts, queue, state, scheduled_at) values ('{}', 'compaction', 1, 'default', 'available', "+at+")"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(queue string) int {
+		return count(t, pool, "select count(*) from river_job where queue = $1", queue)
+	}
+	m := &mover{w: w, cancel: func() {}, done: make(chan struct{})}
+	close(m.done)
+	m.move(t.Context(), river.QueueDefault, digestQueue, time.Now())
+	if in(digestQueue) != 1 || in(river.QueueDefault) != 1 {
+		t.Errorf("%d jobs were moved and %d not, want 1 and 1", in(digestQueue), in(river.QueueDefault))
+	}
+	m.stop(t.Context())
+	if in(river.QueueDefault) != 2 {
+		t.Errorf("%d jobs are left in the digests' queue", in(digestQueue))
+	}
+}

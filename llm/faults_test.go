@@ -176,8 +176,9 @@ func TestHangs(t *testing.T) {
 					if !errors.Is(err, how.cause) {
 						t.Errorf("%v is no %v", err, how.cause)
 					}
-					// Far above the 100 ms: what counts is that it ends.
-					if took := time.Since(start); took > 10*time.Second {
+					// Far above the 100 ms, and below the minute of a slow answer:
+					// what counts is that it ends.
+					if took := time.Since(start); took > 45*time.Second {
 						t.Errorf("took %v", took)
 					}
 					// A slow machine may not have got that far in 100 ms.

@@ -264,27 +264,34 @@ func TestStepsStay(t *testing.T) {
 // the whole branch fit.
 func TestDigestHasItsTurn(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	id, head, cfg := long(t, store, 300, func(ctx context.Context, _ int) error {
+	const patience = 24 * time.Second // a quarter is for the digest and the database
+	hang := func(ctx context.Context, _ int) error {
 		<-ctx.Done()
 		return ctx.Err()
-	})
-	cfg.Settings.Digest = DigestWhenNeeded
-	s := service(t, store, cfg)
-	s.EnsureFits(t.Context(), id, head.ID, Window{}, 12*time.Second)
-	if c := contextOf(t, s, id, head.ID); !c.Complete || c.Summary.Model != digest.Name {
-		t.Errorf("before a reply: %s", c.Status)
 	}
+	t.Run("before a reply", func(t *testing.T) {
+		t.Parallel()
+		store := tree.New(dbtest.New(t))
+		id, head, cfg := long(t, store, 300, hang)
+		cfg.Settings.Digest = DigestWhenNeeded
+		s := service(t, store, cfg)
+		s.EnsureFits(t.Context(), id, head.ID, Window{}, patience)
+		if c := contextOf(t, s, id, head.ID); !c.Complete || c.Summary.Model != digest.Name {
+			t.Error(c.Status)
+		}
+	})
 	// A request with a deadline of its own gets what there was time for.
-	id, head, cfg = long(t, store, 300, func(ctx context.Context, _ int) error {
-		<-ctx.Done()
-		return ctx.Err()
+	t.Run("a request", func(t *testing.T) {
+		t.Parallel()
+		store := tree.New(dbtest.New(t))
+		id, head, cfg := long(t, store, 300, hang)
+		cfg.Settings.Digest = DigestWhenNeeded
+		s := service(t, store, cfg)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		k, err := s.Compact(ctx, id, head.ID, TriggerRequest, &Demand{})
+		if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != digest.Name || !strings.Contains(k.Reason, "ask again") {
+			t.Errorf("it came to %s by %s: %s, %v", k.Outcome, k.Model, k.Reason, err)
+		}
 	})
-	cfg.Settings.Digest = DigestWhenNeeded
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
-	defer cancel()
-	k, err := service(t, store, cfg).Compact(ctx, id, head.ID, TriggerRequest, &Demand{})
-	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != digest.Name || !strings.Contains(k.Reason, "ask again") {
-		t.Errorf("a request came to %s by %s: %s, %v", k.Outcome, k.Model, k.Reason, err)
-	}
 }

@@ -35,7 +35,7 @@ func workerOn(t *testing.T, pool *pgxpool.Pool, id string, cfg summarize.Config)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := w.Stop(ctx); err != nil {
 			t.Errorf("stopping %s: %v", id, err)

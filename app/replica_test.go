@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/replica"
 )
 
@@ -26,10 +27,15 @@ type client struct {
 	position string
 }
 
-// served starts a Coppice that reads from a replica.
-func served(t *testing.T, of *dbtest.Replicated) *client {
+// served starts a Coppice that reads from a replica, and has a model for replies where
+// its server is given.
+func served(t *testing.T, of *dbtest.Replicated, models ...string) *client {
 	t.Helper()
-	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: of.Primary, ReadURL: of.Replica, MaxReadLag: 5 * time.Minute, MaxConns: 5}})
+	cfg := app.Config{Database: app.DatabaseConfig{URL: of.Primary, ReadURL: of.Replica, MaxReadLag: 5 * time.Minute, MaxConns: 5}}
+	if len(models) > 0 {
+		cfg.Models = app.Models{BaseURL: models[0], APIKey: "sk-none", Replies: []string{"wood"}}
+	}
+	c, err := app.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,6 +263,51 @@ func TestReplicaAfterEvent(t *testing.T) {
 	of.Resume(t)
 }
 
+// TestPositionsOfEvents holds that the position of an event lets its reader read
+// what it tells from any server, while the replica is behind; that of a stream's
+// start also what was written before.
+func TestPositionsOfEvents(t *testing.T) {
+	t.Parallel()
+	of := dbtest.Replicate(t)
+	model := llmtest.NewServer(t, llmtest.Answer("a whole wood"))
+	c, other, deaf := served(t, of), served(t, of, model.URL()), served(t, of)
+	for _, c := range []*client{c, other, deaf} {
+		c.ready("used")
+	}
+	conversation := c.make("/v1/conversations", `{"title":"Old"}`)
+	at := "/v1/conversations/" + conversation
+	first := c.say(conversation, "null", "an acorn")
+	of.Await(t)
+	deaf.onReplica(at)
+
+	of.Pause(t)
+	second := c.say(conversation, `"`+first+`"`, "an oak")
+	events := other.events("/v1/events")
+	started := events.until("stream.started")
+	deaf.eventually("a read of the past from the replica", func() bool {
+		_, body := deaf.send("GET", at+"/branches/active/context", "")
+		return !strings.Contains(body, "an oak")
+	})
+	deaf.position = started
+	deaf.shows(at+"/branches/active/context", "an oak")
+
+	third := c.say(conversation, `"`+second+`"`, "a forest")
+	told := events.until("messages.appended")
+	deaf.position = told
+	deaf.shows(at+"/branches/active/context", "a forest")
+	deaf.shows(at+"/tree", third)
+
+	deaf.position = ""
+	res, err := http.Post(other.url+at+"/branches/active/replies", "application/json", strings.NewReader(`{"stream":true}`))
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	defer res.Body.Close()
+	deaf.position = eventStream{t, bufio.NewScanner(res.Body)}.until("reply.completed")
+	deaf.shows(at+"/branches/active/context", "a whole wood")
+	of.Resume(t)
+}
+
 // An eventStream is read line by line.
 type eventStream struct {
 	*testing.T
@@ -273,15 +324,20 @@ func (c *client) events(path string) eventStream {
 	return eventStream{c.T, bufio.NewScanner(res.Body)}
 }
 
-// until reads up to an event of a kind.
-func (e eventStream) until(kind string) {
+// until reads up to an event of a kind, and returns its position.
+func (e eventStream) until(kind string) (position string) {
 	e.Helper()
 	for e.lines.Scan() {
-		if e.lines.Text() == "event: "+kind {
-			return
+		if e.lines.Text() == "event: "+kind && e.lines.Scan() {
+			var data struct{ Position string }
+			if err := json.Unmarshal([]byte(strings.TrimPrefix(e.lines.Text(), "data: ")), &data); err != nil {
+				e.Fatal(err)
+			}
+			return data.Position
 		}
 	}
 	e.Fatalf("the stream ended before an event %s: %v", kind, e.lines.Err())
+	return ""
 }
 
 // Reads go on while the replica is away, and return to it.

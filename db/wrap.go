@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -32,7 +33,7 @@ func classified(err error) error {
 	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {
-		if answer.Code == "XX000" && slices.Contains(toNodes, answer.File) {
+		if answer.Code == "XX000" && slices.Contains(toNodes, answer.File) || answer.Code == "23505" && ofTurns.MatchString(answer.ConstraintName) {
 			return errUnavailable.From(err)
 		}
 		return kindOf(answer.Code, err)
@@ -49,6 +50,11 @@ func classified(err error) error {
 // toNodes are the parts of Citus that speak with other nodes. Where a node or the
 // coordinator is killed, they answer with the code of a defect.
 var toNodes = []string{"adaptive_executor.c", "connection_management.c", "intermediate_results.c", "placement_connection.c", "remote_commands.c"}
+
+// ofTurns are the keys on a shard that hold writers of a conversation to turns. A
+// shard that is moved to another node leaves the lock of a turn behind, and then
+// one of two writers finds its place taken.
+var ofTurns = regexp.MustCompile(`^(changes_pkey|nodes_siblings|nodes_roots)_\d+$`)
 
 // kindOf gives an answer of Postgres its kind, by its SQLSTATE.
 func kindOf(code string, err error) error {

@@ -240,6 +240,12 @@ func (r *Replica) Wrote(ctx context.Context, tenant string, conversation uuid.UU
 	return r.tokens.seal(tenant, p)
 }
 
+// Newest returns a token for a tenant that is as far as that of any write that Wrote
+// was called for.
+func (r *Replica) Newest(tenant string) (token string) {
+	return r.tokens.seal(tenant, r.written.furthest())
+}
+
 // errBack refuses a connection to a replica that shows less than it did.
 var errBack = errors.New("the replica went back: it crashed, or the URL leads to several replicas, which can't be told apart")
 

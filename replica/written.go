@@ -26,6 +26,7 @@ type place struct {
 type written struct {
 	mu       sync.Mutex
 	last     map[place]db.Position
+	newest   db.Position // of all writes
 	floor    db.Position // of all places: what was forgotten, or written before the start
 	unknowns int         // writes whose position couldn't be asked
 	replayed db.Position // by the replica, or more
@@ -44,6 +45,7 @@ func (w *written) note(tenant string, conversation uuid.UUID, p db.Position) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.newest = max(w.newest, p)
 	if len(w.last) >= mostPlaces {
 		w.sweep()
 	}
@@ -93,6 +95,13 @@ func (w *written) wants(tenant string, conversation uuid.UUID) (p db.Position) {
 		p = max(p, w.last[place{tenant, everywhere}])
 	}
 	return p
+}
+
+// furthest returns how far a replica must be for all writes that are known.
+func (w *written) furthest() db.Position {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(w.newest, w.floor)
 }
 
 // advance remembers how far the replica is.

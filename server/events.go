@@ -81,7 +81,8 @@ func (s changeStream) Write(w http.ResponseWriter) error {
 	open.Inc()
 	defer open.Dec()
 	id, resumed := s.watch.Started()
-	if err := write(fmt.Appendf(nil, "id: %d\nevent: stream.started\ndata: {\"resumed\":%t}\n\n", id, resumed)); err != nil {
+	started := positioned(fmt.Appendf(nil, `{"resumed":%t}`, resumed), s.request.position(true)) // also of what it wasn't told of
+	if err := write(fmt.Appendf(nil, "id: %d\nevent: stream.started\ndata: %s\n\n", id, started)); err != nil {
 		return err
 	}
 	if !s.follow {
@@ -97,7 +98,7 @@ func (s changeStream) Write(w http.ResponseWriter) error {
 		if err != nil {
 			p := toProblem(err)
 			s.request.note(err, p)
-			return write(nativeStream.Closed(nil, p))
+			return write(streamClosed(nil, p))
 		}
 		out := s.events(nil, changes)
 		if len(changes) == 0 {
@@ -110,8 +111,9 @@ func (s changeStream) Write(w http.ResponseWriter) error {
 }
 
 func (s changeStream) events(dst []byte, changes []tree.Change) []byte {
+	position := s.request.position(false)
 	for _, c := range changes {
-		dst = fmt.Appendf(dst, "id: %d\nevent: %s\ndata: %s\n\n", s.watch.ID(c), c.Kind, c.AppendJSON(nil))
+		dst = fmt.Appendf(dst, "id: %d\nevent: %s\ndata: %s\n\n", s.watch.ID(c), c.Kind, positioned(c.AppendJSON(nil), position))
 	}
 	return dst
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -88,6 +89,28 @@ func (r *Request) wrote(of *replica.Replica, header string) {
 	if token := of.Wrote(r.Context(), r.tenant, r.conversation()); token != "" {
 		r.answer.Header().Set(header, token)
 	}
+}
+
+// position returns what an event of a stream says of how far the database's log
+// is: as far as that of any write that readers here were told of, or, where fresh
+// is set, as it is now. Without a replica it is "".
+func (r *Request) position(fresh bool) string {
+	switch of := r.server.cfg.Replica; {
+	case of == nil:
+		return ""
+	case fresh:
+		return of.Wrote(r.Context(), r.tenant, r.conversation())
+	default:
+		return of.Newest(r.tenant)
+	}
+}
+
+// positioned adds a position to the data of an event.
+func positioned(data []byte, position string) []byte {
+	if position == "" {
+		return data
+	}
+	return fmt.Appendf(data[:len(data)-1], `,"position":"%s"}`, position)
 }
 
 // conversation returns the conversation that the path names; uuid.Nil where it

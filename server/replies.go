@@ -30,7 +30,7 @@ func createReply(r *Request) (Answer, error) {
 		return nil, conflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
 	}
 	if deref(b.stream) {
-		return eventStream{r, rep, 0, replyPath(rep), nativeStream}, nil
+		return eventStream{r, rep, 0, replyPath(rep), r.nativeStream()}, nil
 	}
 	end, err := rep.Wait(r.Context())
 	switch {
@@ -66,7 +66,7 @@ func readReply(r *Request) (Answer, error) {
 	if rep.Over(after) {
 		return noContent{}, nil
 	}
-	return r.Stream(rep, after, nativeStream), nil
+	return r.Stream(rep, after, r.nativeStream()), nil
 }
 
 func stopReply(r *Request) (Answer, error) {

@@ -37,23 +37,28 @@ func (r *Request) Stream(rep *reply.Reply, after int, form StreamForm) Answer {
 	return eventStream{request: r, reply: rep, after: after, form: form}
 }
 
-// nativeStream is the form of the native surface. The event of a stream that is
-// closed has no id, as it is none of the reply's.
-var nativeStream = StreamForm{
-	Event: func(dst []byte, e reply.Event) ([]byte, error) {
+// nativeStream is the form of the native surface.
+func (r *Request) nativeStream() StreamForm {
+	return StreamForm{Closed: streamClosed, Event: func(dst []byte, e reply.Event) ([]byte, error) {
 		name, data, err := eventOf(e)
 		if err != nil {
 			return dst, err
 		}
-		return appendEvent(dst, e.ID, name, data), nil
-	},
-	Closed: func(dst []byte, p Problem) []byte {
-		data, err := encode(p)
-		if err != nil {
-			panic(err) // a struct of strings
+		if e.End != nil {
+			data = positioned(data, r.position(true))
 		}
-		return fmt.Appendf(dst, "event: stream.closed\ndata: %s\n\n", data)
-	},
+		return appendEvent(dst, e.ID, name, data), nil
+	}}
+}
+
+// streamClosed appends the event of a stream that is closed. It has no id, as it is
+// none of a reply's.
+func streamClosed(dst []byte, p Problem) []byte {
+	data, err := encode(p)
+	if err != nil {
+		panic(err) // a struct of strings
+	}
+	return fmt.Appendf(dst, "event: stream.closed\ndata: %s\n\n", data)
 }
 
 // Write writes the events until the last one, or until the reader goes away.

@@ -31,6 +31,7 @@ export interface WatchOptions {
  */
 export async function* changes(http: HTTP, path: string, { signal, lastEventId }: WatchOptions = {}): AsyncGenerator<ChangeEvent, void, undefined> {
   for (let tries = 0; ; tries++) {
+    let before = http.positions
     try {
       const answer = await http.send('GET', path, {
         headers: { Accept: 'text/event-stream', ...(lastEventId !== undefined && { 'Last-Event-ID': lastEventId }) },
@@ -40,7 +41,12 @@ export async function* changes(http: HTTP, path: string, { signal, lastEventId }
         if (event === 'stream.closed') throw problemOf(JSON.parse(data) as Schemas['Problem'])
         tries = 0
         if (id !== undefined) lastEventId = id
-        yield { id, event, data: JSON.parse(data) as unknown } as ChangeEvent
+        const change = { id, event, data: JSON.parse(data) as unknown } as ChangeEvent
+        if (change.data.position !== undefined) {
+          http.heard(change.data.position, before)
+          before = [change.data.position]
+        }
+        yield change
         if (event === 'conversation.deleted' && path !== '/v1/events') return
       }
     } catch (error) {

@@ -37,14 +37,27 @@ export interface Call extends CallOptions {
 /** The longest pause between two tries, in milliseconds. */
 const longestPause = 8000
 
+const positionHeader = 'Coppice-Position'
+
+/** The most positions that are kept. */
+const mostPositions = 16
+
 /** An HTTP sends requests, and sends those again that failed in passing. */
 export class HTTP {
   private readonly base: string
   private readonly options: Options
 
+  /** How far the server's database was after what this client wrote, or was told of. A server that reads from a replica then shows as much. */
+  positions: readonly string[] = []
+
   constructor(options: Options) {
     this.options = options
     this.base = (options.baseURL ?? '').replace(/\/+$/, '')
+  }
+
+  /** heard keeps a position, in place of those that were kept when its request was sent, or that came before it in its stream. */
+  heard(position: string | null | undefined, before: readonly string[]) {
+    if (position) this.positions = [...this.positions.filter(p => !before.includes(p)), position].slice(-mostPositions)
   }
 
   /** call gives the JSON of an answer, undefined where it has none. */
@@ -74,6 +87,7 @@ export class HTTP {
     const url = this.base + path + search(query)
     const timeout = waits ? undefined : AbortSignal.timeout(this.options.timeout ?? 60_000)
     const ends = [signal, timeout].filter(s => s !== undefined)
+    const before = this.positions
     let answer: Response
     try {
       answer = await (this.options.fetch ?? fetch)(url, {
@@ -82,6 +96,7 @@ export class HTTP {
           Accept: 'application/json',
           ...(json !== undefined && { 'Content-Type': 'application/json' }),
           ...(this.options.apiKey && { Authorization: `Bearer ${this.options.apiKey}` }),
+          ...(method === 'GET' && before.length > 0 && { [positionHeader]: before.join(', ') }),
           ...this.options.headers,
           ...headers,
         },
@@ -92,8 +107,11 @@ export class HTTP {
     } catch (cause) {
       throw timeout?.aborted && !signal?.aborted ? new TimeoutError(`${method} ${path} took too long`, { cause }) : failure(cause, signal)
     }
+    this.heard(answer.headers.get(positionHeader), before)
     if (answer.ok) return answer
-    throw await refusal(answer)
+    const problem = await refusal(answer)
+    if (problem.field === positionHeader) this.positions = [] // of a database that another one took the place of
+    throw problem
   }
 }
 

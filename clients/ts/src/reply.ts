@@ -42,11 +42,15 @@ export class Reply implements AsyncIterable<ReplyEvent> {
         const answer = await (known ? this.resume() : this.begin!())
         if (answer.status === 204 || !answer.body) return // its last event came before
         known = true
+        const before = this.http.positions
         for await (const { id, event, data } of serverSentEvents(answer.body)) {
           if (event === 'stream.closed') throw problemOf(JSON.parse(data) as Schemas['Problem'])
           tries = 0
           if (id !== undefined) this.lastEventId = id
-          if (event.startsWith('reply.')) yield { id, event, data: JSON.parse(data) as unknown } as ReplyEvent
+          if (!event.startsWith('reply.')) continue
+          const part = { id, event, data: JSON.parse(data) as unknown } as ReplyEvent
+          if ('position' in part.data) this.http.heard(part.data.position, before)
+          yield part
           if (last.has(event)) return
         }
       } catch (error) {

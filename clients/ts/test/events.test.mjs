@@ -26,3 +26,24 @@ test('events however they are cut', async () => {
     assert.deepEqual(got, want, `in pieces of ${size} bytes`)
   }
 })
+
+test('positions go from writes and events to reads, and the newest of a stream stands for the others', async () => {
+  const { Coppice } = await import('@coppice-chat/client')
+  const sent = []
+  const stream = 'event: stream.started\nid: 1\ndata: {"resumed":false,"position":"d"}\n\nevent: messages.appended\nid: 2\ndata: {"conversation_id":"x","position":"e"}\n\n'
+  const answers = { POST: () => Response.json({ id: 'x' }, { status: 201, headers: { 'Coppice-Position': 'a' } }), GET: () => Response.json({ data: [], next_cursor: null }), events: () => new Response(stream) }
+  const coppice = new Coppice({
+    baseURL: 'http://coppice.test', maxRetries: 0, fetch: async (url, { method, headers }) => {
+      sent.push([method, headers['Coppice-Position']])
+      return answers[url.endsWith('/events') ? 'events' : method]()
+    },
+  })
+  await coppice.listConversations()
+  await coppice.createConversation()
+  await coppice.listConversations()
+  const seen = []
+  for await (const { event } of coppice.watchTenant()) if (seen.push(event) === 2) break
+  await coppice.listConversations()
+  assert.deepEqual(seen, ['stream.started', 'messages.appended'])
+  assert.deepEqual(sent, [['GET', undefined], ['POST', undefined], ['GET', 'a'], ['GET', 'a'], ['GET', 'e']])
+})

@@ -2,6 +2,7 @@
 import { createParser } from 'eventsource-parser'
 import type { components } from './openapi'
 import { call, send } from './http'
+import * as positions from './positions'
 
 type Schemas = components['schemas']
 
@@ -25,12 +26,20 @@ export interface Received {
 
 /** watch gives what changes in all conversations, from after an event on, until the connection ends. */
 export async function* watch(lastEvent: string | null, signal: AbortSignal): AsyncGenerator<Received> {
+  let before = positions.held()
   const response = await send('GET', '/v1/events', {
     headers: { Accept: 'text/event-stream', ...(lastEvent !== null && { 'Last-Event-ID': lastEvent }) }, signal,
   })
   let ready: Received[] = []
   const parser = createParser({
-    onEvent: ({ id, event, data }) => ready.push({ id: id ?? null, event: { type: event, data: JSON.parse(data) as unknown } as ChangeEvent }),
+    onEvent: ({ id, event, data }) => {
+      const received = { type: event, data: JSON.parse(data) as unknown } as ChangeEvent
+      if ('position' in received.data) {
+        positions.heard(received.data.position, before)
+        before = [received.data.position!]
+      }
+      ready.push({ id: id ?? null, event: received })
+    },
   })
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   try {

@@ -2,6 +2,7 @@
 // server refused from a server that isn't there, and reports which of the two
 // it was.
 import { signal } from '@preact/signals'
+import * as positions from './positions'
 
 /** A Problem is an answer that says no: problem details (RFC 9457). */
 export class Problem extends Error {
@@ -40,6 +41,7 @@ export const keyRefused = signal(false)
 
 export function setKey(secret: string) {
   localStorage.setItem(keyName, secret)
+  positions.forget()
   key.value = secret
   keyWanted.value = keyRefused.value = false
 }
@@ -47,6 +49,7 @@ export function setKey(secret: string) {
 /** forgetKey drops the key. The page then asks for one. */
 export function forgetKey() {
   localStorage.removeItem(keyName)
+  positions.forget()
   key.value = null
   keyRefused.value = false
   keyWanted.value = true
@@ -66,6 +69,8 @@ export interface Options {
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const headers: Record<string, string> = { ...options.headers }
   if (key.value) headers['Authorization'] = `Bearer ${key.value}`
+  const before = positions.held()
+  if (method === 'GET' && before.length) headers[positions.header] = before.join(', ')
   let body = options.body
   if (options.json !== undefined) {
     headers['Content-Type'] = 'application/json'
@@ -80,6 +85,7 @@ export async function send(method: string, path: string, options: Options = {}):
     throw new Unreachable()
   }
   reachable.value = true
+  positions.heard(response.headers.get(positions.header), before)
   if (!response.ok) throw await problemOf(response)
   return response
 }
@@ -104,6 +110,7 @@ async function problemOf(response: Response): Promise<Problem> {
     // a proxy in between has pages of its own
   }
   const code = p.code ?? 'unknown'
+  if (p.field === positions.header) positions.forget() // of a database that another one took the place of
   if (code === 'missing_key' || code === 'invalid_key') {
     keyRefused.value = code === 'invalid_key' && key.peek() !== null
     keyWanted.value = true

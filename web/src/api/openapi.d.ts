@@ -2203,11 +2203,13 @@ export interface components {
             usage: components["schemas"]["ReplyUsage"];
             /** @description The provider's word, such as `stop`, `tool_calls`, `length` where the answer is cut off, or `content_filter`. */
             finish_reason: string | null;
+            position?: components["schemas"]["EventPosition"];
         };
         /** @description Data of the event `reply.stopped`. */
         ReplyStopped: {
             message: components["schemas"]["StoredMessage"];
             usage: components["schemas"]["ReplyUsage"];
+            position?: components["schemas"]["EventPosition"];
         };
         /** @description Data of the event `reply.failed`, a problem (RFC 9457) and what is stored. */
         ReplyFailed: {
@@ -2219,6 +2221,7 @@ export interface components {
             field?: string;
             code: components["schemas"]["Code"];
             message: components["schemas"]["StoredMessage"];
+            position?: components["schemas"]["EventPosition"];
         };
         /** @description In tokens, as the provider counted them. 0 where it didn't say. */
         ReplyUsage: {
@@ -2274,6 +2277,7 @@ export interface components {
         StreamStarted: {
             /** @description Whether the stream goes on after `Last-Event-ID`. Where it doesn't, read anew what you show. */
             resumed: boolean;
+            position?: components["schemas"]["EventPosition"];
         };
         /** @description Data of the events that tell a change. The event's name says which members matter. */
         Change: {
@@ -2306,7 +2310,13 @@ export interface components {
              * @description When the server that made the change noted it.
              */
             at: string;
+            position?: components["schemas"]["EventPosition"];
         };
+        /**
+         * @description Where the server reads from a replica: send it as the header `Coppice-Position` with the reads that follow the event, and
+         *     any server shows what the event tells. The newest one of a stream stands for those before it.
+         */
+        EventPosition: string;
         StoppedReply: {
             /**
              * @description How it ended. Other than `stopped`, it did so before this request.

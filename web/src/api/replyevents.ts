@@ -1,5 +1,6 @@
 // The events of a reply on its way, read from a stream of server-sent events.
 import { createParser } from 'eventsource-parser'
+import * as positions from './positions'
 import type { Message } from './types'
 
 export type ReplyEvent =
@@ -7,9 +8,9 @@ export type ReplyEvent =
   | { type: 'reply.reasoning'; data: { reasoning: string } }
   | { type: 'reply.delta'; data: { content?: string; refusal?: string; tool_calls?: ToolCallDelta[] } }
   | { type: 'reply.message'; data: { message: Message } }
-  | { type: 'reply.completed'; data: { message: Message } }
-  | { type: 'reply.stopped'; data: { message: Message | null } }
-  | { type: 'reply.failed'; data: { status: number; code: string; detail: string; message: Message | null } }
+  | { type: 'reply.completed'; data: { message: Message; position?: string } }
+  | { type: 'reply.stopped'; data: { message: Message | null; position?: string } }
+  | { type: 'reply.failed'; data: { status: number; code: string; detail: string; message: Message | null; position?: string } }
 
 /** A piece of a tool call, which pieces with the same index complete. */
 export interface ToolCallDelta {
@@ -28,10 +29,14 @@ export interface Received {
  * whether or not the reply had ended.
  */
 export async function* read(response: Response): AsyncGenerator<Received> {
+  const before = positions.held()
   let ready: Received[] = []
   const parser = createParser({
     onEvent: ({ id, event, data }) => {
-      if (event?.startsWith('reply.')) ready.push({ id: id ?? null, event: { type: event, data: JSON.parse(data) as unknown } as ReplyEvent })
+      if (!event?.startsWith('reply.')) return
+      const received = { type: event, data: JSON.parse(data) as unknown } as ReplyEvent
+      if ('position' in received.data) positions.heard(received.data.position, before)
+      ready.push({ id: id ?? null, event: received })
     },
   })
   if (!response.body) return

@@ -30,6 +30,8 @@ var (
 	ErrDamaged   = errors.New("it is damaged")
 	ErrTooMuch   = errors.New("it takes too much time or memory")
 	ErrTooLong   = errors.New("it has too many pages or too much text")
+
+	errTime = fmt.Errorf("%w: it was stopped", ErrTooMuch)
 )
 
 // MaxPages is how many pages a PDF may have.
@@ -75,7 +77,7 @@ func text(whole context.Context, data []byte, most int, patience time.Duration) 
 		return "", because(ctx, fmt.Errorf("pdf.Text: PDFium doesn't start: %w", err))
 	}
 	defer pool.Close() // with all memory
-	timer := time.AfterFunc(patience, func() { cancel(ErrTooMuch) })
+	timer := time.AfterFunc(patience, func() { cancel(errTime) })
 	defer timer.Stop()
 	instance, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {

@@ -166,7 +166,7 @@ func (c Cascade) title(ctx context.Context, messages []tree.Message) (title stri
 			return "", calls, ctx.Err()
 		}
 		var done func(error)
-		if done, err = m.breaker.enter(); err != nil {
+		if done, err = m.breaker.enter(true); err != nil {
 			continue
 		}
 		title, err = c.askTitle(ctx, m, messages, &calls)

@@ -358,7 +358,9 @@ func TestBeforeAnyReader(t *testing.T) {
 	t.Parallel()
 	var noted sync.Map
 	s := newServer(t, dbtest.New(t), func(c *Config) {
-		c.Before = func(_ context.Context, tenantID string, conversationID uuid.UUID) { noted.Store(tenantID+conversationID.String(), true) }
+		c.Before = func(_ context.Context, tenantID string, conversationID uuid.UUID) {
+			noted.Store(tenantID+conversationID.String(), true)
+		}
 	})
 	was := func(conversation uuid.UUID) bool {
 		_, found := noted.LoadAndDelete(tree.DefaultTenant + conversation.String())

@@ -51,9 +51,9 @@ func classified(err error) error {
 // coordinator is killed, they answer with the code of a defect.
 var toNodes = []string{"adaptive_executor.c", "connection_management.c", "intermediate_results.c", "placement_connection.c", "remote_commands.c"}
 
-// ofTurns are the keys on a shard that hold writers of a conversation to turns. A
-// shard that is moved to another node leaves the lock of a turn behind, and then
-// one of two writers finds its place taken.
+// ofTurns are the keys on a shard that hold writers of a conversation to turns. After
+// a shard was moved to another node, one of two writers has found its place taken;
+// probably the lock of its turn stayed on the old node.
 var ofTurns = regexp.MustCompile(`^(changes_pkey|nodes_siblings|nodes_roots)_\d+$`)
 
 // kindOf gives an answer of Postgres its kind, by its SQLSTATE.

@@ -35,9 +35,10 @@ const Model = "fake"
 
 // The names of the ways.
 const (
-	Direct  = "direct"
-	Proxy   = "proxy"
-	Coppice = "coppice"
+	Direct   = "direct"
+	Proxy    = "proxy"
+	Coppice  = "coppice"
+	Siblings = "coppice, siblings" // of streams at once, all after one answer
 )
 
 // A Report is what was measured. Recorded is nil where the server has no such
@@ -127,7 +128,15 @@ func Run(ctx context.Context, cfg Config) (r *Report, err error) {
 	}
 	if cfg.Streams > 0 {
 		cfg.Remark("%d streams at once", cfg.Streams)
-		if r.Streams, err = s.parallel(ctx, s.response(shortest)); err != nil {
+		own := make([]way, cfg.Streams)
+		for i := range own {
+			p, err := plant(ctx, pool, cfg.Lengths[0])
+			if err != nil {
+				return nil, err
+			}
+			own[i] = s.response(p)
+		}
+		if r.Streams, err = s.parallel(ctx, own, s.response(shortest)); err != nil {
 			return nil, err
 		}
 	}
@@ -155,7 +164,7 @@ func (s *session) past() []way {
 // busy machine: then it is asked again. Coppice is not.
 func (s *session) ask(ctx context.Context, w way) (h heard, err error) {
 	for range 3 {
-		if h, err = ask(ctx, s.client, w); err == nil || w.name == Coppice || ctx.Err() != nil {
+		if h, err = ask(ctx, s.client, w); err == nil || w.name == Coppice || w.name == Siblings || ctx.Err() != nil {
 			break
 		}
 	}
@@ -222,16 +231,22 @@ func (s *session) recorded(ctx context.Context) (*Length, error) {
 	return &l, err
 }
 
-// parallel measures streams at once, by each way.
-func (s *session) parallel(ctx context.Context, coppice way) (out []Parallel, err error) {
+// parallel measures streams at once, by each way: by Coppice, each in a
+// conversation of its own, and then all after one answer.
+func (s *session) parallel(ctx context.Context, own []way, one way) (out []Parallel, err error) {
 	s.up.pieces.Store(int64(s.Pieces))
 	s.up.pause.Store(int64(s.Pause))
-	for _, w := range append(s.past(), coppice) {
+	one.name = Siblings
+	for _, w := range append(s.past(), own[0], one) {
+		of := func(i int) way { return w }
+		if w.name == Coppice {
+			of = func(i int) way { return own[i] }
+		}
 		all, errs := make([]heard, s.Streams), make([]error, s.Streams)
 		var group sync.WaitGroup
 		begin := time.Now()
 		for i := range s.Streams {
-			group.Go(func() { all[i], errs[i] = s.ask(ctx, w) })
+			group.Go(func() { all[i], errs[i] = s.ask(ctx, of(i)) })
 		}
 		group.Wait()
 		if err := errors.Join(errs...); err != nil {

@@ -3,6 +3,7 @@ package summarize
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math"
 
@@ -70,7 +71,7 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 		cfg.Titles = TitlesOff
 	case TitlesOff, TitlesDigest, TitlesModel:
 	default:
-		return nil, fault.New(fault.Invalid, "invalid_config", "titles", "It must be %s, %s or %s.", TitlesModel, TitlesDigest, TitlesOff)
+		return nil, fmt.Errorf("titles: it must be %s, %s or %s, not %q", TitlesModel, TitlesDigest, TitlesOff, cfg.Titles)
 	}
 	if cfg.Counter == nil {
 		cfg.Counter = tokens.O200k()

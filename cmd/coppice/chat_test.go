@@ -59,13 +59,15 @@ var (
 	anyID    = regexp.MustCompile(`\b0[0-9a-f]{7}(-[0-9a-f]+)*-?`)
 	anyTime  = regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d`)
 	anyBlank = regexp.MustCompile(` {2,}`)
+	anyCut   = regexp.MustCompile(`(?m)^(.{30}).*…  ← ID`)
 )
 
 // withoutIDs is what a chat shows, without what differs from run to run: ids, and
-// with their lengths the widths of columns, and times.
+// with their lengths the widths of columns and the text that has room beside them,
+// and times.
 func withoutIDs(s string) string {
 	s = anyTime.ReplaceAllString(anyID.ReplaceAllString(s, "ID"), "TIME")
-	return anyBlank.ReplaceAllString(s, "  ")
+	return anyCut.ReplaceAllString(anyBlank.ReplaceAllString(s, "  "), "$1…  ← ID")
 }
 
 // Chats by scripts, one after the other on one database.

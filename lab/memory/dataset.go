@@ -3,8 +3,9 @@
 // of the evidence a summary still holds.
 //
 // It reads datasets in the forms in which LoCoMo (locomo10.json), REALTALK (a
-// folder of files, a chat each) and BEAM (a folder of chats, each with chat.json
-// and probing_questions) are published. It brings none of them along.
+// folder of files, a chat each), BEAM (a folder of chats, each with chat.json and
+// probing_questions) and XQuAD (a file for each language) are published. It brings
+// none of them along.
 package memory
 
 import (
@@ -42,13 +43,21 @@ type Question struct {
 	Evidence map[int]bool
 }
 
-// Read reads a dataset: a file of LoCoMo's, or a folder of REALTALK's or BEAM's.
+// Read reads a dataset: a file of LoCoMo's or XQuAD's, or a folder of REALTALK's or
+// BEAM's.
 func Read(path string) ([]Chat, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
+		var any json.RawMessage
+		if err := readJSON(path, &any); err != nil {
+			return nil, err
+		}
+		if any[0] == '{' {
+			return readSQuAD(path)
+		}
 		return readLoCoMo(path)
 	}
 	if files, _ := filepath.Glob(filepath.Join(path, "Chat_*.json")); len(files) > 0 {

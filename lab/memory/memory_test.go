@@ -21,6 +21,7 @@ func TestRead(t *testing.T) {
 	}{
 		{"testdata/locomo.json", 6, [][]int{{2}, {4, 5}, nil}, "", "Ada"},
 		{"testdata/realtalk", 4, [][]int{{0}, {1, 3}}, "In Porto, by the river. [a bridge at night]", "Ines"},
+		{"testdata/xquad.json", 5, [][]int{{1}, {2}, {4}}, "人们每三年修剪一次", ""},
 		{"testdata/beam", 4, [][]int{{0}, {2}}, "That is fast.", ""},
 	} {
 		chats, err := memory.Read(test.path)

@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// plain is BM25 with nothing added.
+// plain is BM25 with nothing added. Of scripts without spaces between words it takes
+// each two neighbouring letters for a word, as Lucene's analyzer of Chinese does.
 type plain struct {
 	docs    []map[string]float64
 	lengths []float64
@@ -26,12 +27,22 @@ const functionWords = ` a about after again all also am an and any are as at be 
 var leftOut = strings.Fields(functionWords)
 
 func plainWords(text string) (words []string) {
-	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if !slices.Contains(leftOut, word) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) }) {
+		switch letters := []rune(word); {
+		case slices.Contains(leftOut, word):
+		case len(letters) > 2 && slices.ContainsFunc(letters, isUnspaced):
+			for i := range letters[1:] {
+				words = append(words, string(letters[i:i+2]))
+			}
+		default:
 			words = append(words, word)
 		}
 	}
 	return words
+}
+
+func isUnspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
 func newPlain(c Chat) *plain {

@@ -15,7 +15,7 @@ import (
 type memoryCommand struct {
 	outputFlags
 	siteFlags
-	Dataset   string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of REALTALK's or BEAM's chats."`
+	Dataset   string `arg:"" type:"path" help:"LoCoMo's locomo10.json, a file of XQuAD's, or a folder of REALTALK's or BEAM's chats."`
 	Summaries bool   `help:"Measure what summaries hold, and not recall. Needs no database."`
 	summarizerFlags
 	embeddingFlags

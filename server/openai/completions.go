@@ -183,7 +183,7 @@ func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer
 			case e.Message != nil:
 				return dst, nil // the server answered its own call
 			case e.Delta != nil:
-				return c.Add(begin(dst, nil), Delta{Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+				return c.Add(begin(dst, nil), Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			case e.End.Message == nil && e.End.Err != nil && c == nil && !saidNothing(*e.End):
 				return appendEvent(dst, "", Refuse(e.End.Err).JSON()), nil
 			}

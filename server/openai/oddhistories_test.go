@@ -108,3 +108,95 @@ func TestEmptyMessages(t *testing.T) {
 		t.Errorf("%d %s", status, got)
 	}
 }
+
+// Where the same was said twice below one answer, a history is followed into the one
+// that it goes on from.
+func TestSameQuestionTwice(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, llmtest.Answer("It is a wood."), llmtest.Answer("Every ten years."), llmtest.Answer("Every seven years."))
+	a.upstream.Otherwise(llmtest.Answer("Indeed."))
+	first := a.create(`{"model":"wood","input":"What is a coppice?"}`)
+	n, err := openai.ParseResponseID(first.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heads []string
+	for range 2 {
+		heads = append(heads, a.create(`{"model":"wood","previous_response_id":"`+first.ID+`","input":"How often?"}`).ID)
+	}
+	for i, answer := range []string{"Every ten years.", "Every seven years."} {
+		r := a.create(`{"model":"wood","input":[` + says("user", "What is a coppice?") + `,{"type":"message","id":"` + first.Output[0].ID + `","role":"assistant","content":"It is a wood."},` +
+			says("user", "How often?") + `,` + says("assistant", answer) + `,` + says("user", "Really?") + `]}`)
+		if got := a.prompt(); strings.Count(got, "Every") != 1 || !strings.Contains(got, answer) {
+			t.Errorf("the model was given %s", got)
+		}
+		m, err := openai.ParseResponseID(r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.before(completion{conversation: m.Conversation.String(), head: m.Node.String()}); openai.ConversationID(m.Conversation) != openai.ConversationID(n.Conversation) || !strings.Contains(got, "-") {
+			t.Errorf("%s", got)
+		} else if want, _ := openai.ParseResponseID(heads[i]); got != want.Node.String() {
+			t.Errorf("after %s it goes on from %s, want %s", answer, got, want.Node)
+		}
+	}
+	if got := a.messages("acme", n.Conversation.String()); got != 2+4+4 {
+		t.Errorf("%d messages", got)
+	}
+}
+
+// Members of a request that mean nothing here, and large or odd ones that do.
+func TestOddMembers(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer("Indeed."))
+	pairs := func(n, name, value int) string {
+		var all []string
+		for i := range n {
+			all = append(all, `"`+strings.Repeat("é", name-1)+string(rune('a'+i))+`":"`+strings.Repeat("🌳", value)+`"`)
+		}
+		return `{` + strings.Join(all, ",") + `}`
+	}
+	for _, test := range []struct {
+		status        int
+		members, want string
+	}{
+		{200, `"metadata":` + pairs(16, 64, 512), `"status":"completed"`},
+		{400, `"metadata":` + pairs(17, 1, 1), `"param":"metadata"`},
+		{400, `"metadata":` + pairs(1, 65, 1), `"param":"metadata"`},
+		{400, `"metadata":` + pairs(1, 1, 513), `"param":"metadata"`},
+		{200, `"metadata":{"a":"1","a":"2"}`, `"metadata":{"a":"2"}`},
+		{200, `"metadata":null,"include":null,"tools":null,"text":null,"reasoning":null,"truncation":null,"context_management":null,"tool_choice":null,"instructions":null,"store":null,"stream":null,"user":null,"temperature":null,"previous_response_id":null,"conversation":null`, `"status":"completed"`},
+		{200, `"include":["reasoning.encrypted_content","no.such.thing"],"client_metadata":{"a":{"b":[1]}},"stream_options":{"include_obfuscation":false}`, `"status":"completed"`},
+		{400, `"include":"all"`, `"param":"include"`},
+		{400, `"temperature":1e400`, `"param":"temperature"`},
+		{400, `"temperature":NaN`, `"code":"invalid_json"`},
+		{400, `"temperature":2.0000001`, `"param":"temperature"`},
+		{200, `"temperature":2.0e0`, `"temperature":2,`},
+		{400, `"max_output_tokens":16.5`, `"param":"max_output_tokens"`},
+		{400, `"max_output_tokens":99999999999999999999`, `"param":"max_output_tokens"`},
+		{400, `"zzz":` + strings.Repeat("[", 80) + strings.Repeat("]", 80), `nests arrays and objects`},
+		{400, `"zzz":"\u0000"`, `NUL character`},
+		{400, "\"zzz\":\"\xff\"", `"code":"invalid_utf8"`},
+		{200, `"model":"none","model":"wood"`, `"model":"wood"`},
+		{200, `"prompt_cache_key":"` + strings.Repeat("🌳", 64) + `"`, `"status":"completed"`},
+		{400, `"prompt_cache_key":"` + strings.Repeat("k", 65) + `"`, `"param":"prompt_cache_key"`},
+		{400, `"context_management":{"type":"compaction"}`, `"param":"context_management"`},
+		{400, `"context_management":[{"type":"other"}]`, `"param":"context_management[0].type"`},
+		{400, `"tools":[{"type":"function"}]`, `"param":"tools[0].name"`},
+		{400, `"tool_choice":{"type":"web_search"}`, `"param":"tool_choice`},
+		{400, `"text":{"format":{"type":"json_schema","name":"x"}}`, `"param":"text.format.schema"`},
+		{400, `"previous_response_id":""`, `previous_response_not_found`},
+		{400, `"conversation":{"id":"conv_x"}`, `"param":"conversation"`},
+		{400, `"conversation":7`, `"param":"conversation"`},
+	} {
+		body := `{"model":"wood","input":"hi",` + test.members + `}`
+		status, got, header := a.send("acme", "POST", "/responses", body)
+		if status != test.status && !(status == 404 && strings.Contains(test.members, "conv_x")) || !strings.Contains(got, test.want) || header.Get("X-Request-Id") == "" {
+			t.Errorf("%.200s: %d %s, want %d %s", test.members, status, got, test.status, test.want)
+		}
+		if status != 200 && (!strings.HasPrefix(got, `{"error":{"message":"`) || strings.Count(got, `"type":"invalid_request_error","param":`) != 1 || header.Get("X-Should-Retry") != "false") {
+			t.Errorf("%.200s: %s %v", test.members, got, header)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -133,5 +134,25 @@ func TestReasoningInAConversation(t *testing.T) {
 	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+list[len(list)-2].ID, "")
 	if got := a.items(id, "?order=asc").says(); got != "user:What is a coppice? assistant:It is a wood." {
 		t.Errorf("without the reasoning there are %s", got)
+	}
+}
+
+// A chat completion shows what a model thought, streamed or not, recorded or not.
+func TestReasoningInCompletions(t *testing.T) {
+	t.Parallel()
+	const hm = "They ask for hazel."
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Think(hm, "It is a wood."))
+	for _, members := range []string{``, store} {
+		for _, stream := range []string{``, `"stream":true,`} {
+			_, got, _ := a.send("acme", "POST", "/chat/completions", chatBody(members+stream, said("user", "What is a coppice?")))
+			var thought strings.Builder
+			for _, piece := range regexp.MustCompile(`"reasoning_content":"([^"]*)"`).FindAllStringSubmatch(got, -1) {
+				thought.WriteString(piece[1])
+			}
+			if thought.String() != hm || answerIn(got) != "It is a wood." || stream != "" && strings.Index(got, "reasoning_content") > strings.Index(got, "It is") {
+				t.Errorf("%q%q: %s", members, stream, got)
+			}
+		}
 	}
 }

@@ -66,3 +66,45 @@ func TestBlankEnds(t *testing.T) {
 		t.Errorf("a blank answer: %d %s", status, got)
 	}
 }
+
+// A model that came to its limit amid its thoughts, or amid a call, gives an
+// incomplete answer, whose stream is whole.
+func TestCutBeforeTheText(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	chunks := func(deltas ...string) llmtest.Behaviour {
+		var all strings.Builder
+		for _, d := range deltas {
+			all.WriteString(`data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"wood","choices":[{"index":0,"delta":` + d + `,"finish_reason":null}]}` + "\n\n")
+		}
+		return llmtest.Raw(200, "text/event-stream", all.String()+`data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"wood","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`+"\n\ndata: [DONE]\n\n")
+	}
+	for name, test := range map[string]struct {
+		deltas []string
+		items  int
+	}{
+		"thoughts":         {[]string{`{"role":"assistant","reasoning_content":"They ask"}`, `{"reasoning_content":" for hazel."}`}, 0},
+		"a call":           {[]string{`{"role":"assistant","tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{\"a"}}]}`}, 1},
+		"a call's name":    {[]string{`{"role":"assistant","tool_calls":[{"index":0,"id":"c","type":"function","function":{"arguments":""}}]}`}, 0},
+		"text and a call":  {[]string{`{"role":"assistant","content":"I look."}`, `{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{"}}]}`}, 2},
+		"white space only": {[]string{`{"role":"assistant","content":"\n\n"}`}, 0},
+	} {
+		a.upstream.Otherwise(chunks(test.deltas...))
+		got, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","stream":true,"input":"`+name+`","tools":[{"type":"function","name":"f"}]}`)
+		if !strings.Contains(got, "event: response.incomplete\n") || strings.Contains(got, "event: response.failed\n") || strings.Count(final(got), `"id":"`)-1 != test.items {
+			t.Errorf("%s: %s", name, got)
+		}
+		if opened, closed := strings.Count(got, "event: response.output_item.added\n"), strings.Count(got, "event: response.output_item.done\n"); opened != closed {
+			t.Errorf("%s: %d items begin, and %d end: %s", name, opened, closed, got)
+		}
+		if later, _ := a.ask(200, "acme", "GET", "/responses/"+finalID(t, got), ""); !strings.Contains(final(got), later) {
+			t.Errorf("%s: later it is %s, was %s", name, later, final(got))
+		}
+		for _, members := range []string{``, store} {
+			status, got, _ := a.send("acme", "POST", "/chat/completions", chatBody(members+`"stream":true,`, said("user", name)))
+			if status != 200 || !strings.Contains(got, `"finish_reason":"length"`) || !strings.HasSuffix(got, "data: [DONE]\n\n") {
+				t.Errorf("%s: %d %s", name, status, got)
+			}
+		}
+	}
+}

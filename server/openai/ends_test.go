@@ -336,3 +336,65 @@ func TestPagesWhileItemsGo(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// Turns, items and deletes in one conversation at the same time: what was answered is
+// there, and what met the end of the message that it follows says so.
+func TestAllAtOnce(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Echo())
+	id, native := a.conversation(`{"items":[` + says("user", "first") + `,` + says("assistant", "hello") + `]}`)
+	last := a.items(id, "?limit=1").Data[0].ID
+	var wg sync.WaitGroup
+	var said sync.Map
+	take := func(text string, status int, got string) {
+		switch {
+		case status == 200:
+			said.Store(text, true)
+		case status != 404 || !strings.Contains(got, "_not_found"): // its place was deleted meanwhile
+			t.Errorf("%s: %d %s", text, status, got)
+		}
+	}
+	for i := range 6 {
+		wg.Go(func() {
+			text := fmt.Sprint("item ", i)
+			status, got, _ := a.send("acme", "POST", "/conversations/"+id+"/items", `{"items":[`+says("user", text)+`]}`)
+			take(text, status, got)
+		})
+		wg.Go(func() {
+			text := fmt.Sprint("turn ", i)
+			status, got, _ := a.send("acme", "POST", "/responses", fmt.Sprintf(`{"model":"wood","stream":%v,"conversation":"%s","input":"%s"}`, i%2 == 0, id, text))
+			if strings.Contains(got, "event: response.failed\n") { // the same, once the stream had begun
+				return
+			}
+			if take(text, status, got); status == 200 && !strings.Contains(got, `"status":"completed"`) {
+				t.Errorf("%s: %s", text, got)
+			}
+		})
+		wg.Go(func() {
+			if status, got, _ := a.send("acme", "DELETE", "/conversations/"+id+"/items/"+last, ""); status >= 500 {
+				t.Errorf("%d %s", status, got)
+			}
+			if status, got, _ := a.send("acme", "GET", "/conversations/"+id+"/items?order=asc", ""); status != 200 {
+				t.Errorf("%d %s", status, got)
+			}
+		})
+	}
+	wg.Wait()
+	var all strings.Builder
+	for n, err := range a.store.ForTenant("acme").Tree(t.Context(), native, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(a.message("acme", native.String(), n.ID.String()).Body)
+	}
+	said.Range(func(text, _ any) bool {
+		if !strings.Contains(all.String(), fmt.Sprintf(`{"role":"user","content":%q}`, text)) {
+			t.Errorf("%s is lost of %s", text, all.String())
+		}
+		return true
+	})
+	if items := a.items(id, "?order=asc&limit=100"); !strings.HasPrefix(items.says(), "user:first") {
+		t.Errorf("%s", items.says())
+	}
+}

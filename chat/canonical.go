@@ -9,10 +9,11 @@ import (
 // same have the same canonical form, however a client wrote them.
 //
 // The form has the role (developer counts as system), the text parts that aren't
-// empty, the other parts as compact JSON, the id, name and arguments of each tool
-// call verbatim, the id of the call that the message answers, and the name if it
-// isn't empty. Every field is preceded by its length, so that two different
-// messages never have the same bytes.
+// empty, the refusals that aren't empty, each in a part or in the member refusal,
+// the other parts as compact JSON, the id, name and arguments of each tool call
+// verbatim, the id of the call that the message answers, and the name if it isn't
+// empty. Every field is preceded by its length, so that two different messages
+// never have the same bytes.
 //
 // The form serves recognition alone. What is stored and shown are the bytes that
 // came.
@@ -24,11 +25,17 @@ func (m *Message) AppendCanonical(dst []byte) []byte {
 	dst = appendField(dst, 'r', string(role))
 	for _, p := range m.Parts {
 		switch {
-		case p.Type != "text":
+		case !p.IsText():
 			dst = appendField(dst, 'p', string(p.Encode()))
-		case p.Text != "":
+		case p.Text == "":
+		case p.Type == "refusal":
+			dst = appendField(dst, 'd', p.Text)
+		default:
 			dst = appendField(dst, 't', p.Text)
 		}
+	}
+	if m.Refusal != nil && *m.Refusal != "" {
+		dst = appendField(dst, 'd', *m.Refusal)
 	}
 	for _, c := range m.Calls {
 		dst = appendField(dst, 'c', c.ID)

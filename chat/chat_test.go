@@ -140,6 +140,11 @@ func TestCanonicalForm(t *testing.T) {
 		{`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`},
 		{`{"role":"user","content":[{"type":"text","text":"ab"}]}`},
 		{`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`, `{"role":"user","content":[{"type": "image_url", "image_url": {"url": "x"}}]}`},
+		{`{"role":"assistant","content":null,"refusal":"a"}`, `{"role":"assistant","refusal":"a","content":""}`, `{"role":"assistant","content":[{"refusal":"a", "type":"refusal"}]}`,
+			`{"role":"assistant","content":[{"type":"text","text":""},{"type":"refusal","refusal":"a"}],"refusal":""}`},
+		{`{"role":"assistant","content":null,"refusal":"b"}`},
+		{`{"role":"assistant","content":"a"}`, `{"role":"assistant","content":"a","refusal":""}`},
+		{`{"role":"assistant","content":"b","refusal":"a"}`},
 		{`{"role":"tool","tool_call_id":"1","content":"a"}`},
 		{`{"role":"tool","tool_call_id":"2","content":"a"}`},
 	}
@@ -189,7 +194,7 @@ func TestCanonicalFormIsUnambiguous(t *testing.T) {
 	message := rapid.Custom(func(t *rapid.T) *Message {
 		m := &Message{Role: rapid.SampledFrom([]Role{User, Assistant, Tool}).Draw(t, "role")}
 		for range rapid.IntRange(0, 3).Draw(t, "parts") {
-			m.Parts = append(m.Parts, Part{Type: "text", Text: text.Draw(t, "text")})
+			m.Parts = append(m.Parts, Part{Type: rapid.SampledFrom([]string{"text", "refusal"}).Draw(t, "type"), Text: text.Draw(t, "text")})
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "calls") {
 			m.Calls = append(m.Calls, Call{text.Draw(t, "id"), text.Draw(t, "name"), text.Draw(t, "arguments")})
@@ -202,7 +207,7 @@ func TestCanonicalFormIsUnambiguous(t *testing.T) {
 		var texts []string
 		for _, p := range m.Parts {
 			if p.Text != "" {
-				texts = append(texts, p.Text)
+				texts = append(texts, p.Type, p.Text)
 			}
 		}
 		b, err := json.Marshal([]any{m.Role, texts, m.Calls, *m.Name})

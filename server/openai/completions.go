@@ -39,7 +39,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *try) (s
 		return followChunks(r, rep, req.Usage), nil
 	}
 	end, err := rep.Wait(r.Context())
-	if err == nil && end.Status == reply.StatusFailed {
+	if err == nil && end.Status == reply.StatusFailed && !saidNothing(end) {
 		err = end.Err
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func begun(r *server.Request, rep *reply.Reply) error {
 		return r.Context().Err()
 	case err != nil && ctx.Err() == nil && !errors.Is(err, reply.ErrEnded):
 		return err
-	case len(events) > 0 && events[0].End != nil && events[0].End.Status == reply.StatusFailed && events[0].End.Message == nil:
+	case len(events) > 0 && events[0].End != nil && events[0].End.Status == reply.StatusFailed && events[0].End.Message == nil && !saidNothing(*events[0].End):
 		return events[0].End.Err
 	}
 	return nil
@@ -183,8 +183,8 @@ func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer
 			case e.Message != nil:
 				return dst, nil // the server answered its own call
 			case e.Delta != nil:
-				return c.Add(begin(dst, nil), Delta{Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
-			case e.End.Message == nil && e.End.Err != nil && c == nil:
+				return c.Add(begin(dst, nil), Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+			case e.End.Message == nil && e.End.Err != nil && c == nil && !saidNothing(*e.End):
 				return appendEvent(dst, "", Refuse(e.End.Err).JSON()), nil
 			}
 			dst = begin(dst, e.End.Message)

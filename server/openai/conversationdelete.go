@@ -28,11 +28,11 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	anew := make([]tree.NewMessage, 0, len(branch))
-	if body := without(branch[0], at); body != nil {
-		anew = append(anew, tree.NewMessage{Body: body, Metadata: branch[0].Metadata, Pinned: branch[0].Pinned})
+	if m := without(branch[0], at); m != nil {
+		anew = append(anew, *m)
 	}
 	for _, m := range branch[1:] {
-		anew = append(anew, tree.NewMessage{Body: m.Body, Metadata: m.Metadata, Pinned: m.Pinned})
+		anew = append(anew, again(m))
 	}
 	switch {
 	case len(branch) > tree.MaxChain:
@@ -101,9 +101,14 @@ func replace(r *server.Request, c tree.Conversation, branch []tree.Message, anew
 	return err
 }
 
+// again is a stored message that is stored once more.
+func again(m tree.Message) tree.NewMessage {
+	return tree.NewMessage{Body: m.Body, Reasoning: m.Reasoning, Metadata: m.Metadata, Pinned: m.Pinned}
+}
+
 // without gives a stored message without one of its items; nil where nothing is
 // left of it.
-func without(m tree.Message, at int) json.RawMessage {
+func without(m tree.Message, at int) *tree.NewMessage {
 	items := storedItems(m)
 	if len(items) == 1 {
 		return nil
@@ -114,10 +119,12 @@ func without(m tree.Message, at int) json.RawMessage {
 			call++
 		}
 	}
+	left := again(m)
 	members := chat.Members(m.Body)
 	for i := range members {
 		switch member := &members[i]; items[at].(type) {
 		case ReasoningItem:
+			left.Reasoning = ""
 			if member.Name == "reasoning_content" || member.Name == "reasoning" {
 				member.Value = nil
 			}
@@ -134,11 +141,11 @@ func without(m tree.Message, at int) json.RawMessage {
 			}
 		}
 	}
-	body := chat.AppendObject(nil, members)
-	if left := chat.Read(body); len(left.Calls) == 0 && left.Text() == "" && (left.Refusal == nil || *left.Refusal == "") {
+	left.Body = chat.AppendObject(nil, members)
+	if said := chat.Read(left.Body); len(said.Calls) == 0 && said.Text() == "" && (said.Refusal == nil || *said.Refusal == "") {
 		return nil // reasoning alone can't be stored
 	}
-	return body
+	return &left
 }
 
 // withoutElement leaves an element of an array out; nil where it was the only one.

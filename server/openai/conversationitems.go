@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -23,7 +22,7 @@ func storedItems(m tree.Message) []Item {
 	if note.Echo != nil {
 		names = note.Echo.names()
 	}
-	return itemsOf(NodeID{m.ConversationID, m.ID}, chat.Read(m.Body), note.Phase, endOf(reply.EndOf(m)).lastItem(), names)
+	return itemsOf(NodeID{m.ConversationID, m.ID}, messageOf(m), note.Phase, endOf(reply.EndOf(m)).lastItem(), names)
 }
 
 func createItems(r *server.Request) (server.Answer, error) {

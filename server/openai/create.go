@@ -42,7 +42,7 @@ func createResponse(r *server.Request, body []byte, t *try) (server.Answer, erro
 		return answer{marshal(turn.Begun(Queued)), &turn.Node}, nil
 	}
 	end, err := rep.Wait(r.Context())
-	if err == nil && end.Message == nil && end.Err != nil {
+	if err == nil && end.Message == nil && end.Err != nil && !saidNothing(end) {
 		err = end.Err
 	}
 	if err != nil {

@@ -106,6 +106,7 @@ type inputReader struct {
 // A turn collects the items of an assistant's turn.
 type turn struct {
 	Entry
+	named                      bool // a message of it has the id of a stored one
 	texts, refusals, reasoning []string
 	calls                      []wireCall
 }
@@ -203,12 +204,26 @@ func (in *inputReader) said(i int, o object, ids []string) {
 		in.add(i, Entry{ItemIDs: ids, Message: in.message(i, wireMessage{Role: role, Content: content})})
 		return
 	}
+	if in.turn != nil && in.turn.named {
+		in.flush() // a stored message has one item that is a message, so this is another one
+	}
 	t := in.open(i, ids)
+	t.named = isStored(ids)
 	if phase := o.oneOf("phase", "commentary", "final_answer"); phase != "" {
 		t.Phase = phase
 	}
 	t.texts = append(t.texts, parts.texts...)
 	t.refusals = append(t.refusals, parts.refusals...)
+}
+
+// isStored tells whether an item's id is one of this server's.
+func isStored(ids []string) bool {
+	for _, id := range ids {
+		if _, err := ParseItemID(id); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // thought reads the text of a reasoning item, which may have none that this

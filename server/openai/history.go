@@ -145,6 +145,7 @@ func pendingAt(r *server.Request, at tree.Message, added []said) ([]string, erro
 const (
 	maxLooks    = 16  // ids of items that are looked up to find the deepest one known
 	maxChildren = 100 // messages that an item may be among
+	maxAlike    = 16  // messages that say the same at one place, and are followed
 )
 
 // resume finds the branch that a request continues which names none. The deepest
@@ -199,22 +200,27 @@ func (e Entry) nodes() (all []NodeID) {
 	return all
 }
 
-// descend follows the branch from a message as long as it says what the entries
-// say.
+// descend follows the branches from a message as long as one of them says what the
+// entries say. Where the same was said twice, the one that is followed furthest
+// counts.
 func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Message, []said, error) {
 	rest, err := opened(r, entries)
+	alike := []tree.Message{*at}
 	for err == nil && len(rest) > 0 {
-		var children []tree.Message
-		if children, err = shownBelow(r, at); err != nil {
+		var below []tree.Message
+		for i := range alike {
+			var children []tree.Message
+			if children, err = shownBelow(r, &alike[i]); err != nil {
+				return nil, nil, err
+			}
+			below = append(below, slices.DeleteFunc(children, func(m tree.Message) bool { return !means(m, rest[0]) })...)
+		}
+		if len(below) == 0 {
 			break
 		}
-		i := slices.IndexFunc(children, func(m tree.Message) bool { return means(m, rest[0]) })
-		if i < 0 {
-			break
-		}
-		at, rest = &children[i], rest[1:]
+		alike, rest = below[:min(len(below), maxAlike)], rest[1:]
 	}
-	return at, rest, err
+	return &alike[0], rest, err
 }
 
 // shownBelow gives the messages that clients see below a message. Calls that the

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -94,4 +95,64 @@ func echo(t *testing.T, response []byte) []byte {
 		out = append(out, item...)
 	}
 	return out
+}
+
+// What a model thought stands in the conversation as in the response, and stays when
+// an item before it is deleted.
+func TestReasoningInAConversation(t *testing.T) {
+	t.Parallel()
+	const hm = "They ask for hazel."
+	a := newAPI(t, llmtest.Think(hm, "It is a wood."))
+	id, _ := a.conversation(`{"items":[` + says("user", "q0") + `]}`)
+	r := a.create(`{"model":"wood","conversation":"` + id + `","input":"What is a coppice?"}`)
+	if len(r.Output) != 2 || r.Output[0].Type != "reasoning" {
+		t.Fatalf("%+v", r)
+	}
+	has := func(where string) {
+		t.Helper()
+		list := a.items(id, "?order=asc")
+		var kinds []string
+		for _, item := range list.Data {
+			kinds = append(kinds, item.Type)
+		}
+		at := len(list.Data) - 2
+		if strings.Join(kinds[at:], " ") != "reasoning message" || list.Data[at].Content[0].Text != hm {
+			t.Errorf("%s the items are %v", where, kinds)
+			return
+		}
+		if got, _ := a.ask(200, "acme", "GET", "/conversations/"+id+"/items/"+list.Data[at].ID, ""); !strings.Contains(got, hm) {
+			t.Errorf("%s: %s", where, got)
+		}
+	}
+	has("after the answer")
+	if ids := a.itemIDs(id, "asc", 1); len(ids) != 4 || ids[2] != r.Output[0].ID || ids[3] != r.Output[1].ID {
+		t.Errorf("the items are %v, those of the response %+v", ids, r.Output)
+	}
+	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+a.items(id, "?order=asc").Data[0].ID, "")
+	has("after an earlier item was deleted")
+	list := a.items(id, "?order=asc").Data
+	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+list[len(list)-2].ID, "")
+	if got := a.items(id, "?order=asc").says(); got != "user:What is a coppice? assistant:It is a wood." {
+		t.Errorf("without the reasoning there are %s", got)
+	}
+}
+
+// A chat completion shows what a model thought, streamed or not, recorded or not.
+func TestReasoningInCompletions(t *testing.T) {
+	t.Parallel()
+	const hm = "They ask for hazel."
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Think(hm, "It is a wood."))
+	for _, members := range []string{``, store} {
+		for _, stream := range []string{``, `"stream":true,`} {
+			_, got, _ := a.send("acme", "POST", "/chat/completions", chatBody(members+stream, said("user", "What is a coppice?")))
+			var thought strings.Builder
+			for _, piece := range regexp.MustCompile(`"reasoning_content":"([^"]*)"`).FindAllStringSubmatch(got, -1) {
+				thought.WriteString(piece[1])
+			}
+			if thought.String() != hm || answerIn(got) != "It is a wood." || stream != "" && strings.Index(got, "reasoning_content") > strings.Index(got, "It is") {
+				t.Errorf("%q%q: %s", members, stream, got)
+			}
+		}
+	}
 }

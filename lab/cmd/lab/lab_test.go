@@ -293,7 +293,7 @@ func TestBenchOpenAI(t *testing.T) {
 	url := dbtest.URL(t)
 	args := append([]string{"bench", "openai", "--lengths", "4,202", "--rounds", "2", "--streams", "3", "--pieces", "3", "--pause", "1ms", "--history", "4"}, siteArgs(t, url)...)
 	plain := mustRun(t, args...)
-	for _, want := range []string{"| messages ", "\n| 4 ", "\n| 202 ", "| streams at once |", "\n| 3, direct ", "\n| 3, proxy ", "\n| 3, coppice "} {
+	for _, want := range []string{"| messages ", "\n| 4 ", "\n| 202 ", "| streams at once ", "\n| 3, direct ", "\n| 3, proxy ", "\n| 3, coppice ", "\n| 3, coppice, siblings "} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("%q is not in\n%s", want, plain)
 		}

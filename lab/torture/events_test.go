@@ -60,6 +60,9 @@ func TestCheckReplay(t *testing.T) {
 	heard := streamOf(1, 2, 3, 4)
 	changed := streamOf(3, 4)
 	changed[0].data = `{"content":"other"}`
+	later := streamOf(3, 4)
+	heard[3].data, later[1].data = `{"usage":{},"position":"a"}`, `{"usage":{},"position":"b"}`
+	whole := slices.Clone(heard)
 	for _, test := range []struct {
 		name   string
 		after  int
@@ -67,8 +70,9 @@ func TestCheckReplay(t *testing.T) {
 		status int
 		right  bool
 	}{
-		{"from the first", 0, streamOf(1, 2, 3, 4), http.StatusOK, true},
-		{"from the middle", 2, streamOf(3, 4), http.StatusOK, true},
+		{"from the first", 0, whole, http.StatusOK, true},
+		{"from the middle", 2, whole[2:], http.StatusOK, true},
+		{"at a later position", 2, later, http.StatusOK, true},
 		{"after the last", 4, nil, http.StatusNoContent, true},
 		{"the event itself once more", 2, streamOf(2, 3, 4), http.StatusOK, false},
 		{"an event too few", 2, streamOf(4), http.StatusOK, false},

@@ -19,8 +19,8 @@ var rowChecks = map[string]string{
 	"siblings whose indexes have gaps": `
 		select n.conversation_id, n.parent_id from nodes n where n.kind = 'message'
 		group by n.conversation_id, n.parent_id having min(n.sibling_index) <> 1 or max(n.sibling_index) <> count(*)`,
-	// Where a server is killed before it has saved anything of the answer to a first
-	// question that came by the Responses API, the head stays where it was: there is none.
+	// The head moves with the answer to what came by the Responses API. Where nothing came
+	// of the answer to a first question, there is none.
 	"an active head that is no message": `
 		select c.id, c.head_id from conversations c
 		where case when c.head_id is null then exists (select from nodes n where n.conversation_id = c.id and (n.parent_id is not null or n.metadata -> 'reply' is not null))

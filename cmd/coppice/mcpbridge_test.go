@@ -85,9 +85,10 @@ func (b *bridge) read(t *testing.T, out io.Reader) {
 			continue
 		}
 		b.mu.Lock()
-		if asked, found := b.waiting[string(m["id"])]; found && m["method"] == nil {
-			asked <- m
-			delete(b.waiting, string(m["id"]))
+		id := string(m["id"])
+		if asked, found := b.waiting[id]; found && m["method"] == nil {
+			delete(b.waiting, id)
+			asked <- m // whose it is from here on
 		}
 		b.mu.Unlock()
 	}

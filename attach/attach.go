@@ -141,7 +141,7 @@ func Name(given string) string {
 	}, given)
 	given = strings.Join(strings.Fields(given), " ")
 	if runes := []rune(given); len(runes) > MaxName {
-		given = string(runes[:MaxName])
+		given = strings.TrimRight(string(runes[:MaxName]), " ")
 	}
 	return given
 }

@@ -49,6 +49,27 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadText holds what is taken as text: UTF-8 without its byte order mark, up to
+// MaxText bytes. Anything else is refused, with a reason.
+func TestReadText(t *testing.T) {
+	t.Parallel()
+	longest := strings.Repeat("é", MaxText/2)
+	for _, test := range []struct{ data, text, code string }{
+		{data: "Hazel\r\n\tash\x1b[0m", text: "Hazel\r\n\tash\x1b[0m"},
+		{data: "\uFEFFHazel", text: "Hazel"},
+		{data: "\uFEFF" + longest, text: longest},
+		{data: longest + "x", code: "attachment_too_large"},
+		{data: "", code: "empty_file"},
+		{data: "Haz\x00el", code: "unsupported_attachment"},
+		{data: "Gr\xfc\xdfe", code: "unsupported_attachment"},
+	} {
+		c, err := Read(t.Context(), []byte(test.data))
+		if got := fault.Of(err); c.Text != test.text || (test.code == "") != (err == nil) || err != nil && (got.Code != test.code || got.Detail == "") {
+			t.Errorf("%.20q of %d bytes: %d bytes of text, %v", test.data, len(test.data), len(c.Text), err)
+		}
+	}
+}
+
 // FuzzRead gives any bytes: what is taken is sound.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{"", "x", "\xef\xbb\xbfx", "\x89PNG\r\n\x1a\n", "RIFF\x00\x00\x00\x00WEBPVP8 ", "GIF89a", "\xff\xd8\xff", "<svg/>", "a\x00b", "%PDF-1.7"} {
@@ -81,7 +102,12 @@ func TestName(t *testing.T) {
 			t.Fatalf("%q becomes %q", given, n)
 		}
 	})
-	for given, want := range map[string]string{"a.png": "a.png", `C:\x\b.png`: "b.png", "../../etc/passwd": "passwd", " a \n b ": "a b", "": ""} {
+	long := strings.Repeat("é", MaxName-1)
+	for given, want := range map[string]string{
+		"a.png": "a.png", `C:\x\b.png`: "b.png", "../../etc/passwd": "passwd", " a \n b ": "a b", "": "",
+		"invoice\u202egnp.exe": "invoicegnp.exe", "\u2066a\u2069\u200f\u061c.png": "a.png", "a\u2028b\u0085c": "a bc",
+		long + "xyz": long + "x", long + " xyz": long,
+	} {
 		if got := Name(given); got != want {
 			t.Errorf("%q becomes %q, want %q", given, got, want)
 		}

@@ -72,7 +72,9 @@ func Text(ctx context.Context, data []byte, most int) (string, error) {
 func text(whole context.Context, data []byte, most int, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithCancelCause(whole)
 	defer cancel(nil)
-	pool, err := start(ctx)
+	inMemory, release := withMemory(ctx)
+	defer release()
+	pool, err := start(inMemory)
 	if err != nil {
 		return "", because(ctx, fmt.Errorf("pdf.Text: PDFium doesn't start: %w", err))
 	}

@@ -40,6 +40,41 @@ func (q *Queries) AddAttachmentUses(ctx context.Context, arg AddAttachmentUsesPa
 	return err
 }
 
+const awaitNamed = `-- name: AwaitNamed :exec
+select pg_advisory_xact_lock(1668246644, k.key)
+from (select distinct hashtext(concat($1::text, encode(h, 'hex'))) as key from unnest($2::bytea[]) h order by 1) k
+`
+
+type AwaitNamedParams struct {
+	TenantID string
+	Hashes   [][]byte
+}
+
+// As AwaitUnused, before LockUnusedAttachments.
+func (q *Queries) AwaitNamed(ctx context.Context, arg AwaitNamedParams) error {
+	_, err := q.db.Exec(ctx, awaitNamed, arg.TenantID, arg.Hashes)
+	return err
+}
+
+const awaitUnused = `-- name: AwaitUnused :exec
+select pg_advisory_xact_lock_shared(1668246644, k.key)
+from (select distinct hashtext(concat($1::text, encode(h, 'hex'))) as key from unnest($2::bytea[]) h order by 1) k
+`
+
+type AwaitUnusedParams struct {
+	TenantID string
+	Hashes   [][]byte
+}
+
+// Before HoldAttachments on a distributed database: its lock of a row is gone when
+// that row's node has committed, and the message is on another node. All servers
+// share the coordinator, whose locks last until all nodes have committed.
+// 1668246644 is "copt".
+func (q *Queries) AwaitUnused(ctx context.Context, arg AwaitUnusedParams) error {
+	_, err := q.db.Exec(ctx, awaitUnused, arg.TenantID, arg.Hashes)
+	return err
+}
+
 const deleteAttachments = `-- name: DeleteAttachments :execrows
 delete from attachments
 where tenant_id = $1 and hash = any ($2::bytea[]) and uploaded_at < $3

@@ -174,6 +174,18 @@ func (q *Queries) GetReplyState(ctx context.Context, arg GetReplyStateParams) (R
 	return i, err
 }
 
+const hasCheckpoints = `-- name: HasCheckpoints :one
+select exists (select from reply_checkpoints r where r.conversation_id = $1)
+`
+
+// Whether a reply of the conversation is under way that its server has claimed.
+func (q *Queries) HasCheckpoints(ctx context.Context, conversationID pgtype.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, hasCheckpoints, conversationID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const listCheckpoints = `-- name: ListCheckpoints :many
 select c.tenant_id, r.conversation_id, r.message_id, r.server_id, r.saved_at
 from reply_checkpoints r join conversations c on c.id = r.conversation_id

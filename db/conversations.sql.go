@@ -644,6 +644,24 @@ func (q *Queries) SetServedSettings(ctx context.Context, settings []byte) error 
 	return err
 }
 
+const takeTurn = `-- name: TakeTurn :exec
+select pg_advisory_xact_lock(1668246643, hashtext(concat($1::text, $2::uuid)))
+`
+
+type TakeTurnParams struct {
+	TenantID string
+	ID       pgtype.UUID
+}
+
+// Before LockConversation on a distributed database. The row's lock is on the node
+// of its shard. When that shard is moved to another node, the lock stays behind, and
+// the next writer would find the new row free. All servers share the coordinator.
+// 1668246643 is "cops".
+func (q *Queries) TakeTurn(ctx context.Context, arg TakeTurnParams) error {
+	_, err := q.db.Exec(ctx, takeTurn, arg.TenantID, arg.ID)
+	return err
+}
+
 const updateConversation = `-- name: UpdateConversation :one
 update conversations c
 set title      = coalesce($1, c.title),

@@ -43,16 +43,43 @@ const (
 	hasCitus = "to_regclass('pg_catalog.pg_dist_partition') is not null"
 )
 
-// LockPlace locks a conversation as [Queries.LockConversation] does, and then reads
+// LockInTurn is TakeTurn and LockConversation in one round trip, for a transaction
+// on a distributed database.
+func LockInTurn(ctx context.Context, tx Handle, arg LockConversationParams) (c Conversation, err error) {
+	var b pgx.Batch
+	queueLock(ctx, &b, arg)
+	results := tx.SendBatch(ctx, &b)
+	c, err = lockedConversation(results)
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return c, err
+}
+
+func queueLock(ctx context.Context, b *pgx.Batch, arg LockConversationParams) {
+	turn := StatementOf(func(q *Queries) { _ = q.TakeTurn(ctx, TakeTurnParams{TenantID: arg.TenantID, ID: arg.ID}) })
+	lock := StatementOf(func(q *Queries) { _, _ = q.LockConversation(ctx, arg) })
+	b.Queue(turn.SQL, turn.Args...)
+	b.Queue(lock.SQL, lock.Args...)
+}
+
+func lockedConversation(results pgx.BatchResults) (Conversation, error) {
+	if _, err := results.Exec(); err != nil { // the turn
+		return Conversation{}, err
+	}
+	found, _ := results.Query() // whose error the rows have, too
+	return pgx.CollectOneRow(found, pgx.RowToStructByPos[Conversation])
+}
+
+// LockPlace locks a conversation as [LockInTurn] does, and then reads
 // the rows of a message's parent and of the message itself, as far as they are
 // there, and the last index among the parent's children: one round trip. It serves
 // a transaction on a distributed database, where AppendMessage would be planned for
 // every shard. Each of these statements reads one table by its key, and is planned
 // by its node alone.
 func LockPlace(ctx context.Context, tx pgx.Tx, arg AppendMessageParams) (c Conversation, rows []GetPlacesRow, last int32, err error) {
-	lock := StatementOf(func(q *Queries) {
-		_, _ = q.LockConversation(ctx, LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID})
-	})
+	var b pgx.Batch
+	queueLock(ctx, &b, LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID})
 	places := GetPlacesParams{ConversationID: arg.ConversationID}
 	places.Ids = append(places.Ids, arg.ID)
 	count := StatementOf(func(q *Queries) { _, _ = q.GetLastRoot(ctx, arg.ConversationID) })
@@ -63,14 +90,12 @@ func LockPlace(ctx context.Context, tx pgx.Tx, arg AppendMessageParams) (c Conve
 		})
 	}
 	read := StatementOf(func(q *Queries) { _, _ = q.GetPlaces(ctx, places) })
-	var b pgx.Batch
-	for _, s := range []Statement{lock, read, count} {
+	for _, s := range []Statement{read, count} {
 		b.Queue(s.SQL, s.Args...)
 	}
 	results := tx.SendBatch(ctx, &b)
-	found, _ := results.Query() // whose error the rows have, too
-	if c, err = pgx.CollectOneRow(found, pgx.RowToStructByPos[Conversation]); err == nil {
-		found, _ = results.Query()
+	if c, err = lockedConversation(results); err == nil {
+		found, _ := results.Query() // whose error the rows have, too
 		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[GetPlacesRow])
 	}
 	if err == nil {
@@ -80,6 +105,26 @@ func LockPlace(ctx context.Context, tx pgx.Tx, arg AppendMessageParams) (c Conve
 		err = closeErr
 	}
 	return c, rows, last, err
+}
+
+// onNodes are the settings of BeginSearch for the transaction on all nodes. A node
+// plans for its shard, where it prefers to read all rows and join them by hashes.
+const onNodes = `set local citus.propagate_set_commands = 'local'; set local enable_seqscan = off; set local enable_sort = off;
+	set local enable_hashjoin = off; set local enable_mergejoin = off; set local work_mem = '64MB'; set local jit = off`
+
+// describeOnNodes takes the bans on joins back. DescribeHits comes to the rows of its
+// conversation alone in any plan, and joins the hits with what lies below each: of a
+// line of 800 hits, which are 320,000 rows.
+const describeOnNodes = "set local enable_hashjoin = on; set local enable_mergejoin = on"
+
+// BeginSearch is [Queries.BeginSearch]. On a distributed database it gives the
+// settings to the nodes, too.
+func BeginSearch(ctx context.Context, tx Handle, arg BeginSearchParams) (BeginSearchRow, error) {
+	row, err := New(tx).BeginSearch(ctx, arg)
+	if err == nil && row.Distributed {
+		_, err = tx.Exec(ctx, onNodes, pgx.QueryExecModeSimpleProtocol)
+	}
+	return row, err
 }
 
 // InsertInTurn inserts a node, touches its conversation and notes the change, in

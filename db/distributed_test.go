@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -9,11 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // onlyPlain names the queries that a distributed database isn't asked.
@@ -60,9 +64,6 @@ var everyShard = map[string]string{
 }
 
 var taskCount = regexp.MustCompile(`Task Count: (\d+)`)
-
-// testShards is how many shards a test's database has.
-const testShards = 4
 
 // Citus takes every query. It sends one that names a conversation to one shard, and
 // any other to each shard once.
@@ -123,8 +124,8 @@ func TestQueriesReadEachShardOnce(t *testing.T) {
 			counted++
 		}
 		switch why, several := everyShard[method.Name]; {
-		case several && every != testShards:
-			t.Errorf("%s, which %s, has %d tasks in %d shards\n%s", method.Name, why, every, testShards, strings.Join(lines, "\n"))
+		case several && every != dbtest.Shards(t):
+			t.Errorf("%s, which %s, has %d tasks in %d shards\n%s", method.Name, why, every, dbtest.Shards(t), strings.Join(lines, "\n"))
 		case !several && (tasks > 1 || names && tasks != 1):
 			t.Errorf("%s: %d tasks\n%s", method.Name, tasks, strings.Join(lines, "\n"))
 		}
@@ -159,6 +160,8 @@ func fillWith(v reflect.Value, name string, id pgtype.UUID) {
 		*p = []string{"x"}
 	case *int32:
 		*p = 3
+	case *[]int32:
+		*p = []int32{3, 3}
 	case *int64:
 		*p = 3
 	case *pgtype.Int4:
@@ -182,4 +185,61 @@ func fillWith(v reflect.Value, name string, id pgtype.UUID) {
 		}
 		panic(fmt.Sprint(name, v.Type()))
 	}
+}
+
+// A node that is killed while rows are copied to it is a database that doesn't
+// answer. Citus says so with the code of a defect, as it does of all that a node
+// says in a copy.
+func TestCopyToAKilledNode(t *testing.T) {
+	t.Parallel()
+	dbtest.NeedsCitus(t)
+	pool := dbtest.New(t)
+	ctx := t.Context()
+	for _, s := range []string{"create table copied (conversation_id uuid, text text)", "select create_distributed_table('copied', 'conversation_id')"} {
+		if _, err := pool.Exec(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// Over a connection, as to another node.
+		if _, err := tx.Exec(ctx, "set local citus.enable_local_execution = off"); err != nil {
+			return err
+		}
+		id, text, killed := pgtype.UUID{Bytes: uuid.New(), Valid: true}, strings.Repeat("an oak ", 1000), false
+		rows := 0
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"copied"}, []string{"conversation_id", "text"}, pgx.CopyFromFunc(func() ([]any, error) {
+			rows++
+			switch {
+			case rows > 2000:
+				return nil, nil
+			case rows > 100 && !killed: // by then the first ones have been sent
+				if killed = true; !killCopies(ctx, t, pool) {
+					t.Error("no connection copied to a node")
+				}
+			}
+			return []any{id, text}, nil
+		}))
+		return err
+	})
+	raw := err
+	db.Wrap(&err, "copy")
+	if fault.Of(err).Kind != fault.Unavailable {
+		t.Errorf("%#v", raw)
+	}
+}
+
+// killCopies ends what copies rows to the shards of the pool's database.
+func killCopies(ctx context.Context, t *testing.T, pool *pgxpool.Pool) bool {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var ended int
+		err := pool.QueryRow(ctx, `select count(pg_terminate_backend(pid, 30000)) from pg_stat_activity
+			where datname = current_database() and application_name like 'citus_internal%' and query ilike 'copy %'`).Scan(&ended)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -218,6 +218,58 @@ func (q *Queries) FindCall(ctx context.Context, arg FindCallParams) (pgtype.UUID
 	return id, err
 }
 
+const getAnswer = `-- name: GetAnswer :one
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning
+from conversations c
+join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message' and n.role = 'assistant'
+where c.id = $1 and c.tenant_id = $3
+  and not exists (
+      select from reply_states r where r.conversation_id = $1 and r.message_id = $2 and r.state = 'deleted')
+`
+
+type GetAnswerParams struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+	TenantID       string
+}
+
+type GetAnswerRow struct {
+	Node Node
+}
+
+// An answer to go on from, which no client deleted, in one look: each request that
+// continues a response asks for one.
+func (q *Queries) GetAnswer(ctx context.Context, arg GetAnswerParams) (GetAnswerRow, error) {
+	row := q.db.QueryRow(ctx, getAnswer, arg.ConversationID, arg.ID, arg.TenantID)
+	var i GetAnswerRow
+	err := row.Scan(
+		&i.Node.ConversationID,
+		&i.Node.ID,
+		&i.Node.ParentID,
+		&i.Node.Kind,
+		&i.Node.Role,
+		&i.Node.SiblingIndex,
+		&i.Node.Depth,
+		&i.Node.Tokens,
+		&i.Node.PathTokens,
+		&i.Node.PrefixID,
+		&i.Node.Pinned,
+		&i.Node.CreatedAt,
+		&i.Node.Body,
+		&i.Node.SearchText,
+		&i.Node.Metadata,
+		&i.Node.LastSummarizedID,
+		&i.Node.PriorSummaryID,
+		&i.Node.KeptIds,
+		&i.Node.Model,
+		&i.Node.Origin,
+		&i.Node.SearchKey,
+		&i.Node.PathHash,
+		&i.Node.Reasoning,
+	)
+	return i, err
+}
+
 const getCalls = `-- name: GetCalls :many
 with recursive run as (
     select n.id, n.parent_id, n.role, 1 as position

@@ -20,6 +20,7 @@ type Config struct {
 	URL              string        // connection string, postgres://… or key=value
 	MaxConns         int32         // connections of the pool; 0 leaves it to the URL or pgx (the greater of 4 and the number of CPUs)
 	StatementTimeout time.Duration // Postgres ends a statement that takes longer; 0 never
+	IdleTimeout      time.Duration // Postgres ends a transaction that does nothing for longer, and its connection; 0 never
 
 	// Tracer is told of every statement, and of the other events of pgx for which
 	// it has methods. nil is no tracer, and costs nothing.
@@ -54,6 +55,9 @@ func (cfg Config) parameters(url map[string]string, distributed bool) map[string
 	}
 	if cfg.StatementTimeout > 0 {
 		params["statement_timeout"] = strconv.FormatInt(cfg.StatementTimeout.Milliseconds(), 10)
+	}
+	if cfg.IdleTimeout > 0 {
+		params["idle_in_transaction_session_timeout"] = strconv.FormatInt(cfg.IdleTimeout.Milliseconds(), 10)
 	}
 	maps.DeleteFunc(params, func(name, _ string) bool {
 		_, set := url[name]

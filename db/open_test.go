@@ -1,20 +1,23 @@
 package db_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 func TestOpenSettings(t *testing.T) {
 	t.Parallel()
-	pool, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 3, StatementTimeout: 1500 * time.Millisecond})
+	pool, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 3, StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,6 +30,8 @@ func TestOpenSettings(t *testing.T) {
 		"jit":               "off",
 		"plan_cache_mode":   planCacheMode(t, pool),
 		"statement_timeout": "1500ms",
+
+		"idle_in_transaction_session_timeout": "2500ms",
 	} {
 		var got string
 		if err := pool.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
@@ -92,5 +97,38 @@ func TestOpenReportsWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", url, err, want)
 		}
+	}
+}
+
+// The machine of a server may lose its power within a transaction. Postgres, which
+// isn't told, ends it, so that others get its locks.
+func TestIdleTransaction(t *testing.T) {
+	t.Parallel()
+	url := dbtest.URL(t)
+	open := func(idle time.Duration) *pgxpool.Pool {
+		pool, err := db.Open(t.Context(), db.Config{URL: url, IdleTimeout: idle})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	gone, err := open(200 * time.Millisecond).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Rollback(context.Background())
+	if _, err := gone.Exec(t.Context(), "select pg_advisory_xact_lock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := open(0).Exec(ctx, "select pg_advisory_xact_lock(1)"); err != nil {
+		t.Errorf("the lock of a transaction that does nothing: %v", err)
+	}
+	// Its server wakes up.
+	_, err = gone.Exec(t.Context(), "select 1")
+	if db.Wrap(&err, "on"); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("a statement of the transaction that was ended: %v", err)
 	}
 }

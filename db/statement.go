@@ -115,8 +115,14 @@ type DescribedHit struct {
 	SiblingCount int32
 }
 
-// DescribeAll sends DescribeHits for several conversations in one round trip.
-func DescribeAll(ctx context.Context, h Handle, args []DescribeHitsParams) (all []DescribedHit, err error) {
+// DescribeAll sends DescribeHits for several conversations in one round trip, at the
+// end of a search.
+func DescribeAll(ctx context.Context, h Handle, args []DescribeHitsParams, distributed bool) (all []DescribedHit, err error) {
+	if distributed {
+		if _, err := h.Exec(ctx, describeOnNodes, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return nil, err
+		}
+	}
 	var b pgx.Batch
 	for _, arg := range args {
 		s := StatementOf(func(q *Queries) { _, _ = q.DescribeHits(ctx, arg) })

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"regexp"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -33,7 +32,7 @@ func classified(err error) error {
 	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {
-		if answer.Code == "XX000" && slices.Contains(toNodes, answer.File) || answer.Code == "23505" && ofTurns.MatchString(answer.ConstraintName) {
+		if slices.Contains([]string{"XX000", "58030"}, answer.Code) && slices.Contains(toNodes, answer.File) {
 			return errUnavailable.From(err)
 		}
 		return kindOf(answer.Code, err)
@@ -48,13 +47,9 @@ func classified(err error) error {
 }
 
 // toNodes are the parts of Citus that speak with other nodes. Where a node or the
-// coordinator is killed, they answer with the code of a defect.
-var toNodes = []string{"adaptive_executor.c", "connection_management.c", "intermediate_results.c", "placement_connection.c", "remote_commands.c"}
-
-// ofTurns are the keys on a shard that hold writers of a conversation to turns. After
-// a shard was moved to another node, one of two writers has found its place taken;
-// probably the lock of its turn stayed on the old node.
-var ofTurns = regexp.MustCompile(`^(changes_pkey|nodes_siblings|nodes_roots)_\d+$`)
+// coordinator is killed, they answer with the code of a defect, or that of a file that
+// can't be read. A copy of rows to a node loses the codes of all that the node says.
+var toNodes = []string{"adaptive_executor.c", "connection_management.c", "intermediate_results.c", "multi_copy.c", "placement_connection.c", "remote_commands.c"}
 
 // kindOf gives an answer of Postgres its kind, by its SQLSTATE.
 func kindOf(code string, err error) error {
@@ -65,7 +60,7 @@ func kindOf(code string, err error) error {
 		return errTimeout.From(err)
 	}
 	switch class := code[:min(2, len(code))]; {
-	case class == "08", class == "53", len(code) > 3 && code[:3] == "57P": // connection, resources, shutdown
+	case class == "08", class == "53", len(code) > 3 && code[:3] == "57P", code == "25P03": // connection, resources, shutdown, idle_in_transaction_session_timeout
 		return errUnavailable.From(err)
 	case class == "22", class == "23", class == "54": // data exception, integrity constraint violation, program limit exceeded
 		// The same data is refused again, while a connection that broke, a lock

@@ -47,12 +47,13 @@ func TestWrapTellsErrorsApart(t *testing.T) {
 		{state("08006"), fault.Unavailable, "database_unavailable"},
 		{state("53300"), fault.Unavailable, "database_unavailable"},
 		{state("57P01"), fault.Unavailable, "database_unavailable"},
-		{&pgconn.PgError{Code: "XX000", File: "placement_connection.c"}, fault.Unavailable, "database_unavailable"},        // of Citus
-		{&pgconn.PgError{Code: "23505", ConstraintName: "changes_pkey_102058"}, fault.Unavailable, "database_unavailable"}, // of a shard
-		{&pgconn.PgError{Code: "23505", ConstraintName: "nodes_siblings_102040"}, fault.Unavailable, "database_unavailable"},
-		{&pgconn.PgError{Code: "23505", ConstraintName: "changes_pkey"}, fault.Permanent, ""},
-		{&pgconn.PgError{Code: "23505", ConstraintName: "nodes_pkey_102040"}, fault.Permanent, ""},
+		{state("25P03"), fault.Unavailable, "database_unavailable"},
+		{&pgconn.PgError{Code: "XX000", File: "placement_connection.c"}, fault.Unavailable, "database_unavailable"}, // of Citus
+		{&pgconn.PgError{Code: "XX000", File: "multi_copy.c"}, fault.Unavailable, "database_unavailable"},
+		{&pgconn.PgError{Code: "58030", File: "multi_copy.c"}, fault.Unavailable, "database_unavailable"},
+		{&pgconn.PgError{Code: "23505", File: "multi_copy.c"}, fault.Permanent, ""},
 		{state("XX000"), fault.Internal, ""},
+		{state("58030"), fault.Internal, ""},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, fault.Unavailable, "database_unavailable"},
 		{io.ErrUnexpectedEOF, fault.Unavailable, "database_unavailable"},
 		{unsent{errors.New("closed")}, fault.Unavailable, "database_unavailable"},

@@ -73,6 +73,19 @@ select said from attachments where tenant_id = @tenant_id and hash = @hash;
 select hash, media_type, name, size, width, height, tokens from attachments
 where tenant_id = @tenant_id and hash = any (@hashes::bytea[]);
 
+-- name: AwaitUnused :exec
+-- Before HoldAttachments on a distributed database: its lock of a row is gone when
+-- that row's node has committed, and the message is on another node. All servers
+-- share the coordinator, whose locks last until all nodes have committed.
+-- 1668246644 is "copt".
+select pg_advisory_xact_lock_shared(1668246644, k.key)
+from (select distinct hashtext(concat(@tenant_id::text, encode(h, 'hex'))) as key from unnest(@hashes::bytea[]) h order by 1) k;
+
+-- name: AwaitNamed :exec
+-- As AwaitUnused, before LockUnusedAttachments.
+select pg_advisory_xact_lock(1668246644, k.key)
+from (select distinct hashtext(concat(@tenant_id::text, encode(h, 'hex'))) as key from unnest(@hashes::bytea[]) h order by 1) k;
+
 -- name: HoldAttachments :many
 -- Which of them are there, and stay until the transaction ends.
 select hash from attachments

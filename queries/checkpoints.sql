@@ -61,6 +61,10 @@ join reply_checkpoints r on r.conversation_id = @conversation_id and r.parent_id
 join reply_states s on s.conversation_id = @conversation_id and s.message_id = r.message_id
 where c.id = @conversation_id and c.tenant_id = @tenant_id;
 
+-- name: HasCheckpoints :one
+-- Whether a reply of the conversation is under way that its server has claimed.
+select exists (select from reply_checkpoints r where r.conversation_id = @conversation_id);
+
 -- name: PutReplyState :exec
 insert into reply_states (conversation_id, message_id, state, metadata, at)
 values (@conversation_id, @message_id, @state, @metadata, @at)

@@ -37,6 +37,13 @@ select * from conversations where id = @id and tenant_id = @tenant_id;
 -- "no key", so that a foreign key's check of another row doesn't wait.
 select * from conversations where id = @id and tenant_id = @tenant_id for no key update;
 
+-- name: TakeTurn :exec
+-- Before LockConversation on a distributed database. The row's lock is on the node
+-- of its shard. When that shard is moved to another node, the lock stays behind, and
+-- the next writer would find the new row free. All servers share the coordinator.
+-- 1668246643 is "cops".
+select pg_advisory_xact_lock(1668246643, hashtext(concat(@tenant_id::text, @id::uuid)));
+
 -- name: ListConversations :many
 -- The pinned first, and then by updated_at, the latest first. The row comparison is
 -- one range of conversations_listed. Where a tag is asked for, the range is read

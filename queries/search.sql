@@ -20,7 +20,9 @@
 -- With the settings of the transaction: its statements end in time; whatever the
 -- tables hold, a plan doesn't read the rows of others, nor sorts all of a tenant's
 -- or a conversation's rows where an index has their order; and what an index finds
--- is remembered by rows, as rows of others are read where pages are.
+-- is remembered by rows, as rows of others are read where pages are. What is ruled out
+-- is counted as dear, for which Postgres would compile the plan where a pooler keeps
+-- the connection's own setting away.
 --
 -- distributed tells that Citus is there, which can't send every query to shards.
 select q.words::text as words, q.whole::text as whole, querytree(q.whole) <> 'T' as findable, q.by_whole,
@@ -30,6 +32,7 @@ select q.words::text as words, q.whole::text as whole, querytree(q.whole) <> 'T'
        set_config('enable_seqscan', 'off', true)::text as enable_seqscan,
        set_config('enable_sort', 'off', true)::text as enable_sort,
        set_config('work_mem', '64MB', true)::text as work_mem,
+       set_config('jit', 'off', true)::text as jit,
        (to_regclass('pg_catalog.pg_dist_partition') is not null)::boolean as distributed
 from (
     select given.whole, rewritten.words, rewritten.rest, querytree(rewritten.rest) = 'T' as by_whole, case when one.word then given.last::text else '' end as prefix,
@@ -91,13 +94,15 @@ limit @row_limit;
 
 -- name: SearchConversation :many
 -- Newest first. The index finds messages that may match. Whether they do is
--- looked up from the newest on, only until the page is full.
+-- looked up from the newest on, only until the page is full. No index can find
+-- what is "not from a time on": one of all tenants' messages by their time would
+-- be read from end to end beside the index of words.
 with candidate as materialized (
     select n.conversation_id, n.id, n.created_at
     from nodes n
     where n.conversation_id = @conversation_id and n.kind = 'message'
       and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
-      and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+      and not (n.created_at, n.id) >= (@before_created_at::timestamptz, @before_id::uuid)
 )
 select candidate.conversation_id, candidate.id, candidate.created_at
 from (select * from candidate order by candidate.created_at desc, candidate.id desc) candidate
@@ -114,7 +119,7 @@ with candidate as materialized (
     from nodes n
     where n.kind = 'message'
       and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
-      and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+      and not (n.created_at, n.id) >= (@before_created_at::timestamptz, @before_id::uuid)
 )
 select candidate.conversation_id, candidate.id, candidate.created_at
 from (select * from candidate order by candidate.created_at desc, candidate.id desc) candidate
@@ -134,7 +139,7 @@ from nodes n
 join conversations c on c.id = n.conversation_id and c.tenant_id = @tenant_id
 where n.kind = 'message'
   and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
-  and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+  and not (n.created_at, n.id) >= (@before_created_at::timestamptz, @before_id::uuid)
   and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)
 order by n.created_at desc, n.id desc
 limit @row_limit;

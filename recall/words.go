@@ -118,7 +118,7 @@ func isASCII(s string) bool {
 }
 
 // withoutAccents takes the accents off Latin, Greek and Cyrillic letters. Marks
-// of other scripts are vowels.
+// of other scripts are vowels. A word of nothing but accents keeps them.
 func withoutAccents(word string) string {
 	if isASCII(word) {
 		return word
@@ -132,6 +132,9 @@ func withoutAccents(word string) string {
 		if !unicode.Is(unicode.Mn, r) {
 			b.WriteRune(r)
 		}
+	}
+	if b.Len() == 0 {
+		return word
 	}
 	return b.String()
 }

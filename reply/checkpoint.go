@@ -19,8 +19,9 @@ import (
 const FinishInterrupted = "interrupted"
 
 const (
-	saveTimeout    = 5 * time.Second
-	recoverTimeout = 30 * time.Second // of one look at the checkpoints
+	saveTimeout = 5 * time.Second
+	listTimeout = 30 * time.Second // of the list of checkpoints
+	takeTimeout = 5 * time.Second  // of one of them
 )
 
 // saving is what is known of a reply's checkpoint. Its lock keeps a save and the
@@ -37,6 +38,13 @@ func (s *saving) has() bool {
 	s.Lock()
 	defer s.Unlock()
 	return s.claimed
+}
+
+// claims takes note of a claim that was made with the request's messages.
+func (s *saving) claims(claimed bool) {
+	s.Lock()
+	defer s.Unlock()
+	s.tried, s.claimed = true, claimed
 }
 
 // saveWhile saves what came of a reply again and again, until stop is called. A
@@ -117,25 +125,32 @@ func (s *Service) checkpoint(r *Reply, a *assignment) tree.Checkpoint {
 	}
 }
 
-// tellEnd stores how a reply ended of which nothing is stored, and deletes its
-// checkpoint. It leaves the checkpoint where the answer could not be stored because
-// the database was away: then the checkpoint is what is left, and Recover stores
-// it. tellEnd returns the end that was told: another one, where another server took
-// the reply.
-func (s *Service) tellEnd(r *Reply, end End) End {
-	if end.Message != nil || r.lost || !r.saving.tried {
+// tellEnd stores how a reply ended of which nothing is stored, so that any server
+// tells it, and deletes its checkpoint. It leaves the checkpoint where the answer
+// could not be stored because the database was away: then the checkpoint is what is
+// left, and Recover stores it. tellEnd returns the end that was told: another one,
+// where another server took the reply.
+func (s *Service) tellEnd(r *Reply, a *assignment, end End) End {
+	gone := errors.Is(end.Err, fault.NotFound) // its branch, or all of its conversation
+	if end.Message != nil || a.unstored || r.lost || gone && !r.saving.tried {
 		return end
 	}
 	content, refusal := r.text()
-	if !fault.Refused(end.Err) && partial(content, refusal) != nil {
+	if r.saving.tried && !fault.Refused(end.Err) && partial(content, refusal) != nil {
 		return end
 	}
-	var metadata json.RawMessage // none of a reply whose branch is gone
-	if !errors.Is(end.Err, fault.NotFound) {
-		metadata = record(r.model, r.metadata, llm.Response{}, 0, end)
+	last := tree.ReplyEnd{ConversationID: r.conversation, MessageID: r.messageID}
+	if !gone {
+		last.Metadata = lastWord(r.model, r.metadata, end)
+	}
+	if !a.request.KeepHead {
+		last.HeadID = a.head
+	}
+	if r.saving.tried {
+		last.ServerID = s.cfg.ServerID
 	}
 	s.beside(r, func(ctx context.Context) error {
-		err := s.store.EndReply(ctx, r.conversation, r.messageID, s.cfg.ServerID, metadata)
+		err := s.store.EndReply(ctx, last)
 		if errors.Is(err, tree.ErrReplyLost) {
 			if r.saving.claimed {
 				end = s.told(ctx, r, errLost)
@@ -154,20 +169,24 @@ func (s *Service) tellEnd(r *Reply, end End) End {
 // Config.Lease. Several servers may run it at a time: each answer is stored
 // once.
 func (s *Service) Recover(ctx context.Context) {
-	ticker := time.NewTicker(max(s.cfg.Lease/3, time.Millisecond))
-	defer ticker.Stop()
 	w := watch{}
 	for {
-		if err := s.recoverOnce(ctx, w, time.Now()); err != nil && ctx.Err() == nil {
+		pause := s.cfg.Lease / looksPerLease
+		if err := s.recoverOnce(ctx, w, time.Now()); err == nil {
+			pause = w.pause(s.cfg.Lease, time.Now())
+		} else if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "answers of a server that was killed could not be stored yet", "error", err)
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(max(pause, time.Millisecond)):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
+
+// looksPerLease is how often Recover looks for new checkpoints within a lease.
+const looksPerLease = 3
 
 // A watch knows since when checkpoints have not been saved again, by this
 // server's clock: clocks of several servers are never compared.
@@ -175,21 +194,22 @@ type watch map[key]sighting
 
 type sighting struct{ savedAt, since time.Time }
 
-// recoverOnce looks at the checkpoints, and stores those that their servers left.
-// After an error it forgets what it saw: while the database was away, no server
-// could give a sign of life.
-func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err error) {
-	defer func() {
-		if err != nil {
-			clear(w)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, recoverTimeout)
-	defer cancel()
-	if err := s.store.ForgetReplyStates(ctx, now.Add(-keepEnded)); err != nil {
-		return err
+// pause is how long it is until the next look: at the end of a lease there is one,
+// and not only a third of a lease later.
+func (w watch) pause(lease time.Duration, now time.Time) time.Duration {
+	pause := lease / looksPerLease
+	for _, seen := range w {
+		pause = min(pause, seen.since.Add(lease).Sub(now))
 	}
-	list, err := s.store.Checkpoints(ctx)
+	return pause
+}
+
+// recoverOnce looks at the checkpoints, and stores those that their servers left.
+// One that can't be stored, because its conversation is locked, say, keeps none of
+// the others. Where the database was away it forgets what it saw: no server could
+// give a sign of life.
+func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (failed error) {
+	list, err := s.listCheckpoints(ctx, w, now)
 	if err != nil {
 		return err
 	}
@@ -208,19 +228,48 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 		if c.ServerID != s.cfg.ServerID && now.Sub(seen.since) < s.cfg.Lease {
 			continue
 		}
-		m, stored, err := s.store.TakeCheckpoint(ctx, c, interrupted)
-		if err != nil {
-			return err
+		if err := s.take(ctx, c); err != nil {
+			failed = errors.Join(failed, err)
+			if _, err := s.listCheckpoints(ctx, w, now); err != nil {
+				return errors.Join(failed, err)
+			}
+			continue
 		}
-		s.log.InfoContext(ctx, "an answer was interrupted", "tenant_id", c.TenantID, "conversation_id", c.ConversationID, "message_id", c.MessageID,
-			"server_id", c.ServerID, "stored", stored, "tokens", m.Tokens)
+		delete(there, k)
 	}
 	for k := range w {
 		if !there[k] {
 			delete(w, k)
 		}
 	}
-	return nil
+	return failed
+}
+
+// listCheckpoints lists those of all servers.
+func (s *Service) listCheckpoints(ctx context.Context, w watch, now time.Time) ([]tree.Checkpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	err := s.store.ForgetReplyStates(ctx, now.Add(-keepEnded))
+	var list []tree.Checkpoint
+	if err == nil {
+		list, err = s.store.Checkpoints(ctx)
+	}
+	if err != nil {
+		clear(w)
+	}
+	return list, err
+}
+
+// take stores what is left of a reply.
+func (s *Service) take(ctx context.Context, c tree.Checkpoint) error {
+	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
+	defer cancel()
+	m, stored, err := s.store.TakeCheckpoint(ctx, c, interrupted)
+	if err == nil {
+		s.log.InfoContext(ctx, "an answer was interrupted", "tenant_id", c.TenantID, "conversation_id", c.ConversationID, "message_id", c.MessageID,
+			"server_id", c.ServerID, "stored", stored, "tokens", m.Tokens)
+	}
+	return err
 }
 
 // interrupted is the answer that is left of a checkpoint. If nothing had come that
@@ -229,14 +278,14 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (err 
 func interrupted(c tree.Checkpoint, metadata json.RawMessage) (m tree.NewMessage, parentID uuid.UUID) {
 	parentID, recalled := lastStep(c)
 	end := End{HeadID: c.ParentID, Recalled: recalled, Status: StatusStopped, FinishReason: FinishInterrupted}
-	body := partial(c.Content, c.Refusal)
-	if body == nil {
+	m = tree.NewMessage{ID: c.MessageID, Body: partial(c.Content, c.Refusal), Reasoning: c.Reasoning, CreatedAt: c.SavedAt}
+	if m.Body == nil {
 		end.Status, end.Err = StatusFailed, errInterrupted
+		m.Metadata = lastWord(c.Model, addedIn(metadata), end)
+		return m, parentID
 	}
-	return tree.NewMessage{
-		ID: c.MessageID, Body: body, Reasoning: c.Reasoning, CreatedAt: c.SavedAt,
-		Metadata: record(c.Model, addedIn(metadata), llm.Response{}, 0, end),
-	}, parentID
+	m.Metadata = record(c.Model, addedIn(metadata), llm.Response{}, 0, end)
+	return m, parentID
 }
 
 // newServerID names a server that brought no name.

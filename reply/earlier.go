@@ -23,7 +23,10 @@ func messageID(answer uuid.UUID, index int) uuid.UUID {
 // earlier looks for the reply that an earlier request of the same id made.
 func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 	if r := s.hub.find(s.key(req.ConversationID, req.ID)); r != nil && r.runs() {
-		return r.joined(ctx, req)
+		// One that was refused because another server has it is looked for there.
+		if there, err := r.joined(ctx, req); !errors.Is(err, tree.ErrReplyLost) {
+			return there, err
+		}
 	}
 	// Of one that ended, what is stored counts: it may have been pruned since.
 	m, err := s.store.Message(ctx, req.ConversationID, req.ID)

@@ -126,7 +126,7 @@ func (s *Service) young(id uuid.UUID) bool {
 // endedReply is one of which there is nothing but word of how it ended.
 func endedReply(state tree.ReplyState, end End) *Reply {
 	r := storedReply(tree.Message{ConversationID: state.ConversationID, ID: state.MessageID})
-	r.end, r.metadata = &end, addedIn(state.Metadata)
+	r.end, r.metadata, r.place.head = &end, addedIn(state.Metadata), end.HeadID
 	return r
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // quickly saves what comes many times a second, so that tests don't wait, and
@@ -324,6 +325,36 @@ func TestOneIDOnTwoServers(t *testing.T) {
 	one, two := a.ask(t, Request{ConversationID: id, HeadID: head}), b.ask(t, Request{ConversationID: id, HeadID: head})
 	if m, n := end(t, one), end(t, two); m.Status != StatusFailed || n.Status != StatusFailed { // the gate says nothing more
 		t.Errorf("%+v %+v", m, n)
+	}
+}
+
+// TestJoinedReplyIsElsewhere holds that a request is given the reply of its id that
+// another server has, where it joined one of its own server that came too late.
+func TestJoinedReplyIsElsewhere(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	a := serve(t, byHand("a"), g)
+	b := serveOn(t, a.pool, byHand("b"), newGate())
+	id, head := a.conversation(t)
+	req := Request{ConversationID: id, ID: uuid.New(), HeadID: head, Messages: spoken("user", "Why?")}
+	theirs := a.ask(t, req)
+	late := b.newReply(t.Context(), req)
+	if there, err := b.hub.begin(late); there != nil || err != nil {
+		t.Fatal(there, err)
+	}
+	late.refused = tree.ErrReplyLost // as abort does
+	close(late.prepared)
+	r, started, err := b.Start(patient(t), req)
+	if err != nil || started || r.MessageID() != req.ID || r == late {
+		t.Fatalf("%+v, %v, %v", r, started, err)
+	}
+	b.hub.end(late, "", false, func() { late.cancel(nil); close(late.ended) })
+	g.pieces <- "Because."
+	close(g.pieces)
+	for _, r := range []*Reply{theirs, r} {
+		if e := end(t, r); textOf(t, e.Message) != "Because." {
+			t.Errorf("%+v", e)
+		}
 	}
 }
 

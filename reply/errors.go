@@ -1,8 +1,10 @@
 package reply
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
@@ -15,6 +17,10 @@ var (
 		"The reply runs on another server of an earlier version, where alone it can be stopped. Send the request to that one.")
 	errClosed = fault.New(fault.Unavailable, "shutting_down", "",
 		"The server is about to stop and begins no replies. Send the request again in a moment.")
+	errConversationDeleted = fault.New(fault.NotFound, "conversation_not_found", "",
+		"The conversation was deleted while the answer came, so nothing of the answer is stored. Begin a new conversation.")
+	errBranchDeleted = fault.New(fault.NotFound, "message_not_found", "",
+		"What was answered, or the answer, was deleted while the answer came, so nothing of it is stored. Go on from a message that is still there.")
 	errTaken = fault.New(fault.Conflict, "id_conflict", "id",
 		"The id is taken by another message, or by the reply to another one. Send a new id, or none.")
 	errJustEnded = fault.New(fault.Conflict, "changed_meanwhile", "",
@@ -29,6 +35,20 @@ var (
 	errClosing = errors.New("the program ends")
 	errLost    = errors.New("another server took the reply, because this one gave no sign of life")
 )
+
+// deleted is what a reply ended with that found no place for its answer: it tells
+// what was deleted meanwhile.
+func (s *Service) deleted(r *Reply, err error) error {
+	said := errBranchDeleted.From(err)
+	s.beside(r, func(ctx context.Context) error {
+		_, missing := s.store.Conversation(ctx, r.conversation)
+		if errors.Is(missing, fault.NotFound) {
+			said = errConversationDeleted.From(err)
+		}
+		return ignoreNotFound(missing)
+	})
+	return said
+}
 
 // modelFaults name what may go wrong with a model.
 var modelFaults = []struct {
@@ -56,6 +76,16 @@ func butStored(err error) error {
 	e := *known
 	e.Detail += " What came until then is stored."
 	return &e
+}
+
+// RetryAfter returns how long a model's provider asks to wait before the next
+// request; 0 where err doesn't say.
+func RetryAfter(err error) time.Duration {
+	var e *llm.Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
 }
 
 // modelError is what a caller may know of a failed call. An error that is no

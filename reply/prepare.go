@@ -18,6 +18,7 @@ import (
 // An assignment is all that a reply needs to know before it runs.
 type assignment struct {
 	place
+	reply  *Reply // nil of a relay
 	model  llm.Model
 	active uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
 
@@ -33,11 +34,23 @@ type assignment struct {
 	recalls      bool            // the model may search the folded messages
 }
 
+// prepareInTurn prepares a request when its turn comes. It doesn't hold its turn
+// while the request's messages are stored, because that may wait for a conversation's
+// other writers; but in the rare cases in which prepare itself stores them.
+func (s *Service) prepareInTurn(ctx context.Context, r *Reply, req Request, model llm.Model) (*assignment, error) {
+	leave, err := s.turns.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return s.prepare(ctx, r, req, model)
+}
+
 // prepare reads what the model will be given, in one round trip, and checks the
 // request by it. It stores nothing, unless only the tree can tell why the request
 // is refused.
-func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*assignment, error) {
-	a := &assignment{place: place{head: req.HeadID}, model: model, request: req, window: s.window(tree.Conversation{}, model)}
+func (s *Service) prepare(ctx context.Context, r *Reply, req Request, model llm.Model) (*assignment, error) {
+	a := &assignment{place: place{head: req.HeadID}, reply: r, model: model, request: req, window: s.window(tree.Conversation{}, model)}
 	prompted, err := s.prompt(a, tree.Conversation{}) // as it seems before the conversation's settings are known
 	if err != nil {
 		return nil, err
@@ -73,7 +86,7 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		if _, err = s.store.Head(ctx, req.ConversationID); err != nil { // says what is missing
 			return nil, err
 		}
-		return s.prepare(ctx, req, model) // its first message has come meanwhile
+		return s.prepare(ctx, r, req, model) // its first message has come meanwhile
 	}
 	fits, err := s.prompt(a, c)
 	a.recalls = a.recalls && !fits // of a prompt the model reads what the client shows it
@@ -204,12 +217,22 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 	if a.request.PathHash {
 		options = append(options, tree.WithPathHash())
 	}
+	begins := a.request.HeadAtEnd && a.active == uuid.Nil && !a.request.KeepHead
+	if begins { // else, if the server were killed now, nothing would give the conversation a head
+		first := s.checkpoint(a.reply, a)
+		first.ParentID = given[len(given)-1].ID
+		options = append(options, tree.BeginsReply(first, members(a.reply.metadata)))
+	}
 	var stored []tree.Message
+	var created bool
 	if len(given) == 1 {
 		stored = make([]tree.Message, 1)
-		stored[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
+		stored[0], created, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
 	} else {
-		stored, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
+		stored, created, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
+	}
+	if begins && (created || err != nil) {
+		a.reply.saving.claims(err == nil)
 	}
 	if err != nil {
 		return inMessage(err, field, len(given))
@@ -251,6 +274,9 @@ func (s *Service) instruct(a *assignment, c tree.Conversation) error {
 	body, err := json.Marshal(map[string]string{"role": string(tree.RoleSystem), "content": text})
 	if err != nil {
 		return err
+	}
+	if len(body) > tree.MaxBodyBytes {
+		return fault.New(fault.TooLarge, "message_too_large", "instructions", "As a message they have %d bytes, and %d is the most. Shorten them.", len(body), tree.MaxBodyBytes)
 	}
 	a.instructions = body
 	if a.window.BesideTokens, err = s.store.Cost(body); err != nil {

@@ -260,7 +260,7 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 		t.Parallel()
 		f := serve(t, nil, llm.Instrument(llm.Offline(0), llm.Instruments{}))
 		id, head := f.folded(t, withRecall)
-		a, err := f.prepare(t.Context(), Request{ConversationID: id, HeadID: head, Recall: &yes}, f.cfg.Models[0])
+		a, err := f.prepare(t.Context(), f.newReply(t.Context(), Request{}), Request{ConversationID: id, HeadID: head, Recall: &yes}, f.cfg.Models[0])
 		if err != nil || a.recalls || strings.Contains(string(a.context.Messages[0]), "can be searched") {
 			t.Errorf("%v, %+v", err, a)
 		}

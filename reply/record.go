@@ -24,7 +24,7 @@ type note struct {
 	Code         string `json:"code,omitempty"`         // of the error of a failed one
 
 	SummaryID *uuid.UUID `json:"summary_id,omitempty"` // of the summary that was made for it
-	HeadID    *uuid.UUID `json:"head_id,omitempty"`    // that was answered, where calls of recall stand between
+	HeadID    *uuid.UUID `json:"head_id,omitempty"`    // that was answered, where calls of recall stand between or no answer is stored
 	Recalled  int        `json:"recalled,omitempty"`   // messages of these calls and their results
 }
 
@@ -34,16 +34,34 @@ func record(model string, added map[string]json.RawMessage, res llm.Response, th
 	if name := plainWord(res.Model); name != "" {
 		model = name
 	}
-	n := note{Status: end.Status, Model: model, FinishReason: end.FinishReason, ReasoningMS: thought.Milliseconds(), Code: codeOf(end.Err)}
+	n := newNote(model, end)
+	n.ReasoningMS = thought.Milliseconds()
+	if end.Recalled > 0 {
+		n.HeadID = &end.HeadID
+	}
+	return n.beside(added)
+}
+
+// lastWord is what is told of a reply of which no answer is stored.
+func lastWord(model string, added map[string]json.RawMessage, end End) json.RawMessage {
+	n := newNote(model, end)
+	n.HeadID = &end.HeadID
+	return n.beside(added)
+}
+
+func newNote(model string, end End) note {
+	n := note{Status: end.Status, Model: model, FinishReason: end.FinishReason, Code: codeOf(end.Err), Recalled: end.Recalled}
 	if end.Usage != (Usage{}) {
 		n.Usage = &end.Usage
 	}
 	if end.Compacted != nil {
 		n.SummaryID = &end.Compacted.SummaryID
 	}
-	if end.Recalled > 0 {
-		n.HeadID, n.Recalled = &end.HeadID, end.Recalled
-	}
+	return n
+}
+
+// beside is the metadata that hold the note and the members given.
+func (n note) beside(added map[string]json.RawMessage) json.RawMessage {
 	members := map[string]any{}
 	for name, value := range added {
 		members[name] = value
@@ -83,8 +101,10 @@ func endFrom(raw json.RawMessage) End {
 	if n.SummaryID != nil {
 		end.Compacted = &Compacted{SummaryID: *n.SummaryID}
 	}
-	if n.HeadID != nil && n.Recalled > 0 && n.Recalled <= maxSteps {
-		end.HeadID, end.Recalled = *n.HeadID, n.Recalled
+	if n.HeadID != nil {
+		if end.HeadID = *n.HeadID; n.Recalled > 0 && n.Recalled <= maxSteps {
+			end.Recalled = n.Recalled
+		}
 	}
 	if n.Usage != nil {
 		end.Usage = *n.Usage

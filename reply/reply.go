@@ -63,6 +63,7 @@ const (
 	DefaultKeep              = 5 * time.Minute
 	DefaultMaxRunning        = 256
 	DefaultMaxPerTenant      = 32
+	DefaultMaxPreparing      = 12
 	DefaultCheckpointEvery   = 700 * time.Millisecond // with the time that a save takes, less than a second
 	DefaultLease             = 15 * time.Second
 )
@@ -84,6 +85,7 @@ type Config struct {
 	Keep              time.Duration // how long the events of a reply that ended can still be read; 0 is DefaultKeep
 	MaxRunning        int           // replies at a time; 0 is DefaultMaxRunning
 	MaxPerTenant      int           // and of one tenant's; 0 is DefaultMaxPerTenant
+	MaxPreparing      int           // requests whose branches are read at a time, of all tenants; the others wait in turn; 0 is DefaultMaxPreparing
 
 	ServerID        string        // names this server among those on the database, the same at each start; "" is a new name. No two running servers may have the same name
 	CheckpointEvery time.Duration // how often the text of a streaming answer is saved; 0 is DefaultCheckpointEvery
@@ -107,6 +109,7 @@ type Service struct {
 // shared is what the services of all tenants have in common.
 type shared struct {
 	cfg       Config
+	turns     turns
 	hub       hub
 	following sync.Map // replies of other servers that this one reads, by key
 	titling   *titling
@@ -163,6 +166,7 @@ func New(cfg Config) (*Service, error) {
 	setDefault(&cfg.Keep, DefaultKeep)
 	setDefault(&cfg.MaxRunning, DefaultMaxRunning)
 	setDefault(&cfg.MaxPerTenant, DefaultMaxPerTenant)
+	setDefault(&cfg.MaxPreparing, DefaultMaxPreparing)
 	setDefault(&cfg.CheckpointEvery, DefaultCheckpointEvery)
 	setDefault(&cfg.Lease, DefaultLease)
 	setDefault(&cfg.ServerID, newServerID())
@@ -171,7 +175,8 @@ func New(cfg Config) (*Service, error) {
 		shared: &shared{
 			closing: closing, close: closeAll, titling: newTitling(),
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
-			hub: newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
+			turns: make(turns, cfg.MaxPreparing),
+			hub:   newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
 		},
 		store: cfg.Store, contexts: cfg.Contexts,
 	}, nil

@@ -151,16 +151,19 @@ func (s *Service) start(ctx context.Context, req Request, model llm.Model, claim
 	// A client that goes away now may have sent its message all the same.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), prepareTimeout)
 	defer cancel()
-	a, err := s.prepare(bounded, req, model)
+	r.model, r.metadata = model.Name(), req.Metadata
+	a, err := s.prepareInTurn(bounded, r, req, model)
 	early := !claim
 	if err == nil {
-		r.model, r.metadata = model.Name(), req.Metadata
 		if early {
 			go s.run(r, a) // which tells and stores nothing until this is settled
 		}
 		err = s.settle(bounded, r, a, claim)
 	}
 	if err != nil {
+		if r.saving.has() { // with messages that are stored
+			s.tellEnd(r, a, End{HeadID: a.head, Status: StatusFailed, Err: err})
+		}
 		s.hub.end(r, "", false, func() { r.abort(err) })
 		return nil, false, err
 	}

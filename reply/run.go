@@ -182,7 +182,10 @@ func (s *Service) run(r *Reply, a *assignment) {
 	if r.accepted() != nil {
 		return
 	}
-	end = s.tellEnd(r, end)
+	end = s.tellEnd(r, a, end)
+	if end.Message == nil && !a.unstored && errors.Is(end.Err, fault.NotFound) {
+		end.Err = s.deleted(r, end.Err)
+	}
 	span.SetAttributes(
 		attribute.String("coppice.head_id", a.head.String()), attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil && !a.unstored),
 		attribute.Int("coppice.context_tokens", a.context.Usage.ContextTokens), attribute.Bool("coppice.complete", a.context.Complete))

@@ -33,7 +33,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.atHead || o.aside || o.behind != uuid.Nil {
+	if o.atHead || o.aside || o.behind != uuid.Nil || o.begins != nil {
 		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
 		if err != nil {
 			return Message{}, false, alone(err)
@@ -249,6 +249,11 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 		}
 		created = true
 		last := out[len(out)-1]
+		if o.begins != nil {
+			if err := s.claimReply(ctx, o.begins.Checkpoint, o.begins.metadata, true); err != nil {
+				return err
+			}
+		}
 		if o.endsReplyOf != "" {
 			if err := s.endCheckpoint(ctx, conversationID, last.ID, o.endsReplyOf); err != nil {
 				return err

@@ -14,6 +14,7 @@ type appendOptions struct {
 	aside    bool // no path hash
 	behind   uuid.UUID
 
+	begins      *begun // reply to what is appended; nil for none
 	endsReplyOf string // server that runs the reply whose answer the message is; "" for none
 }
 

@@ -27,6 +27,15 @@ func (e *engine) isDistributed(ctx context.Context, h db.Handle) (bool, error) {
 	return is, err
 }
 
+// whereDistributed does what only a distributed database needs.
+func (s *Store) whereDistributed(ctx context.Context, f func() error) error {
+	is, err := s.engine.isDistributed(ctx, s.h)
+	if err != nil || !is {
+		return err
+	}
+	return f()
+}
+
 // appendInSteps does what AppendMessage does, in statements that a distributed
 // database needn't plan: the parent is read and the message placed here, and not
 // in the statement that inserts it. It returns pgx.ErrNoRows where AppendMessage

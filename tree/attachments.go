@@ -246,6 +246,11 @@ func (s *Store) unused(ctx context.Context, tenants []string, hashes [][]byte) (
 // while it holds attachments.
 func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before time.Time) (deleted int, err error) {
 	err = s.inTx(ctx, func(s *Store) error {
+		if err := s.whereDistributed(ctx, func() error {
+			return s.q.AwaitNamed(ctx, db.AwaitNamedParams{TenantID: s.tenant, Hashes: hashes})
+		}); err != nil {
+			return err
+		}
 		if _, err := s.q.LockUnusedAttachments(ctx, db.LockUnusedAttachmentsParams{TenantID: s.tenant, Hashes: hashes}); err != nil {
 			return err
 		}
@@ -293,6 +298,11 @@ func (s *Store) use(ctx context.Context, conversationID uuid.UUID, drafts []*dra
 	}
 	if len(params.Hashes) == 0 {
 		return nil
+	}
+	if err := s.whereDistributed(ctx, func() error {
+		return s.q.AwaitUnused(ctx, db.AwaitUnusedParams{TenantID: s.tenant, Hashes: params.Hashes})
+	}); err != nil {
+		return err
 	}
 	held, err := s.q.HoldAttachments(ctx, db.HoldAttachmentsParams{TenantID: s.tenant, Hashes: params.Hashes})
 	if err != nil {

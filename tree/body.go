@@ -101,10 +101,10 @@ func (a Attachment) costAs(named chat.Attachment, c tokens.Counter) int {
 	return messageTokens + c.Count(named.Name) + a.textTokens
 }
 
-// Cost returns what a message of this body costs in a context, in tokens. A body
-// that can't be stored is a fault.Invalid or a fault.TooLarge.
+// Cost returns what a message of this body costs in a context, in tokens, also
+// where it is too large to be stored. A body that is no message is a fault.Invalid.
 func (s *Store) Cost(body json.RawMessage) (int, error) {
-	m, err := parseBody(body)
+	m, err := chat.Parse(body)
 	if err != nil {
 		return 0, err
 	}

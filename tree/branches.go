@@ -24,6 +24,20 @@ func (s *Store) Message(ctx context.Context, conversationID, id uuid.UUID) (_ Me
 	return fromMessage(row.Node, row.SiblingCount), nil
 }
 
+// Answer reads an assistant's message for a branch that goes on from it. It has no
+// Siblings. A message of another role, and one that is marked as deleted (Retract),
+// are a fault.NotFound.
+func (s *Store) Answer(ctx context.Context, conversationID, id uuid.UUID) (_ Message, err error) {
+	defer db.Wrap(&err, "tree.Answer(%s, %s)", conversationID, id)
+	row, err := s.q.GetAnswer(ctx, db.GetAnswerParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant})
+	if err != nil {
+		return Message{}, orMissing(err, errMessageNotFound)
+	}
+	m := fromMessage(row.Node, 0)
+	m.Siblings = Siblings{}
+	return m, nil
+}
+
 func (s *Store) node(ctx context.Context, conversationID, id uuid.UUID) (db.GetNodeRow, error) {
 	return s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant})
 }

@@ -60,7 +60,7 @@ func (s *Store) Candidates(ctx context.Context, words []string) (_ []Candidate, 
 		}
 	}()
 	s = s.over(tx)
-	begun, err := s.q.BeginSearch(ctx, db.BeginSearchParams{
+	begun, err := db.BeginSearch(ctx, s.h, db.BeginSearchParams{
 		Query: `"` + strings.Join(words, `" or "`) + `"`, TenantKey: db.TenantKey(s.tenant), Levels: db.SearchLevels, TimeoutMs: int32(s.searchTimeout.Milliseconds()),
 	})
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 	MessagesPruned       ChangeKind = "messages.pruned"   // one, with all below it
 	SummaryCreated       ChangeKind = "summary.created"   // a compaction landed
 	SummaryDeleted       ChangeKind = "summary.deleted"   // a compaction was undone
-	ReplyRunning         ChangeKind = "reply.running"     // an answer takes longer than a second
+	ReplyRunning         ChangeKind = "reply.running"     // an answer takes longer than a second, or is the first to move the head
 	ReplyEnded           ChangeKind = "reply.ended"       // with nothing to store; else the answer is appended
 )
 

@@ -48,19 +48,37 @@ func (s *Store) ClaimReply(ctx context.Context, c Checkpoint, metadata json.RawM
 		if _, err := s.lock(ctx, c.ConversationID); err != nil {
 			return err
 		}
-		n, err := s.q.ClaimCheckpoint(ctx, db.ClaimCheckpointParams{
-			ConversationID: toUUID(c.ConversationID), MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), MoveHeadFrom: toUUID(c.MoveHeadFrom),
-			ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, Reasoning: c.Reasoning, Marks: orEmpty(c.Marks), Started: c.Started,
-			SavedAt: now(), NewTry: newTry,
-		})
-		if err := orLost(n, err); err != nil {
-			return err
-		}
-		if err := s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateRunning, Metadata: metadata}); err != nil {
-			return err
-		}
-		return s.note(ctx, Change{ConversationID: c.ConversationID, Kind: ReplyRunning, MessageID: c.MessageID, ParentID: c.ParentID})
+		return s.claimReply(ctx, c, metadata, newTry)
 	})
+}
+
+func (s *Store) claimReply(ctx context.Context, c Checkpoint, metadata json.RawMessage, newTry bool) error {
+	n, err := s.q.ClaimCheckpoint(ctx, db.ClaimCheckpointParams{
+		ConversationID: toUUID(c.ConversationID), MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), MoveHeadFrom: toUUID(c.MoveHeadFrom),
+		ServerID: c.ServerID, Model: c.Model, Content: c.Content, Refusal: c.Refusal, Reasoning: c.Reasoning, Marks: orEmpty(c.Marks), Started: c.Started,
+		SavedAt: now(), NewTry: newTry,
+	})
+	if err := orLost(n, err); err != nil {
+		return err
+	}
+	if err := s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateRunning, Metadata: metadata}); err != nil {
+		return err
+	}
+	return s.note(ctx, Change{ConversationID: c.ConversationID, Kind: ReplyRunning, MessageID: c.MessageID, ParentID: c.ParentID})
+}
+
+// BeginsReply makes Append or AppendChain also do what ClaimReply does with a
+// newTry, in one transaction with the messages. The last of them is what the reply
+// answers. So a conversation whose active head is to move with the answer is never
+// left with a message, no active head and no reply. If the messages are stored
+// already, nothing is claimed.
+func BeginsReply(c Checkpoint, metadata json.RawMessage) AppendOption {
+	return func(o *appendOptions) { o.begins = &begun{c, metadata} }
+}
+
+type begun struct {
+	Checkpoint
+	metadata json.RawMessage
 }
 
 // SaveCheckpoint stores a checkpoint in place of the earlier one of the same
@@ -74,25 +92,69 @@ func (s *Store) SaveCheckpoint(ctx context.Context, c Checkpoint) (err error) {
 	}))
 }
 
-// EndReply tells how a reply ended of which nothing is stored, and deletes its
-// checkpoint. If metadata is nil, nothing is told. It returns an ErrReplyLost like
+// A ReplyEnd tells how a reply ended of which nothing is stored.
+type ReplyEnd struct {
+	ConversationID uuid.UUID
+	MessageID      uuid.UUID       // that the answer would have had
+	HeadID         uuid.UUID       // message that was answered; uuid.Nil to leave the active head as it is
+	ServerID       string          // server that claimed the reply; "" where none did
+	Metadata       json.RawMessage // nil: nothing is told
+}
+
+// EndReply tells how a reply ended, and deletes its checkpoint if it was claimed.
+// If the conversation has no active head and no other reply under way, the message
+// that was answered becomes the active head. EndReply returns an ErrReplyLost like
 // SaveCheckpoint.
-func (s *Store) EndReply(ctx context.Context, conversationID, messageID uuid.UUID, serverID string, metadata json.RawMessage) (err error) {
-	defer db.Wrap(&err, "tree.EndReply(%s, %s)", conversationID, messageID)
+func (s *Store) EndReply(ctx context.Context, e ReplyEnd) (err error) {
+	defer db.Wrap(&err, "tree.EndReply(%s, %s)", e.ConversationID, e.MessageID)
 	return s.inTx(ctx, func(s *Store) error {
-		if _, err := s.lock(ctx, conversationID); err != nil {
+		c, err := s.lock(ctx, e.ConversationID)
+		if err != nil {
 			return ignoreNotFound(err) // and nothing of it is left
 		}
-		if err := s.endCheckpoint(ctx, conversationID, messageID, serverID); err != nil {
-			return err
-		}
-		if metadata != nil {
-			if err := s.PutReplyState(ctx, ReplyState{ConversationID: conversationID, MessageID: messageID, State: StateEnded, Metadata: metadata}); err != nil {
+		if e.ServerID != "" {
+			if err := s.endCheckpoint(ctx, e.ConversationID, e.MessageID, e.ServerID); err != nil {
 				return err
 			}
 		}
-		return s.note(ctx, Change{ConversationID: conversationID, Kind: ReplyEnded, MessageID: messageID})
+		if e.Metadata != nil {
+			if err := s.PutReplyState(ctx, ReplyState{ConversationID: e.ConversationID, MessageID: e.MessageID, State: StateEnded, Metadata: e.Metadata}); err != nil {
+				return err
+			}
+		}
+		if e.HeadID != uuid.Nil {
+			if err := s.giveHead(ctx, c, e.HeadID); err != nil {
+				return err
+			}
+		}
+		return s.note(ctx, Change{ConversationID: e.ConversationID, Kind: ReplyEnded, MessageID: e.MessageID})
 	})
+}
+
+// giveHead makes a message the active head of a conversation that has none, after
+// the last of its replies has ended. Where that message was pruned, the newest leaf
+// becomes the active head.
+func (s *Store) giveHead(ctx context.Context, c db.Conversation, headID uuid.UUID) error {
+	if c.HeadID.Valid {
+		return nil
+	}
+	conversationID := uuid.UUID(c.ID.Bytes)
+	running, err := s.q.HasCheckpoints(ctx, c.ID)
+	if running || err != nil {
+		return err
+	}
+	if _, err := s.Message(ctx, conversationID, headID); errors.Is(err, fault.NotFound) {
+		headID, err = s.newestLeaf(ctx, conversationID)
+		if headID == uuid.Nil || err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	if err := s.q.MoveHead(ctx, db.MoveHeadParams{ID: c.ID, HeadID: toUUID(headID), UpdatedAt: now()}); err != nil {
+		return err
+	}
+	return s.note(ctx, Change{ConversationID: conversationID, Kind: HeadMoved, MessageID: headID})
 }
 
 // EndsReply makes Append delete the checkpoint and the state of the reply whose
@@ -162,7 +224,7 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 // checkpoint is gone or was saved again, if a message with its id exists, if it was
 // told that the reply ended, or if the parent was pruned. If then nothing tells how
 // the reply ended, it stores the metadata of the message as those of a reply that
-// ended.
+// ended. A conversation without an active head gets one as with EndReply.
 func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(c Checkpoint, added json.RawMessage) (m NewMessage, parentID uuid.UUID)) (m Message, stored bool, err error) {
 	defer db.Wrap(&err, "tree.TakeCheckpoint(%s, %s)", listed.ConversationID, listed.MessageID)
 	err = s.ForTenant(listed.TenantID).inTx(ctx, func(s *Store) error {
@@ -180,8 +242,11 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 			return err
 		}
 		state, err := s.ReplyState(ctx, listed.ConversationID, listed.MessageID)
-		if ignoreNotFound(err) != nil || state.State == StateEnded {
-			return ignoreNotFound(err)
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+		if state.State == StateEnded {
+			return s.giveHead(ctx, conversation, uuid.UUID(row.ParentID.Bytes))
 		}
 		c := listed
 		c.ParentID, c.MoveHeadFrom = uuid.UUID(row.ParentID.Bytes), uuid.UUID(row.MoveHeadFrom.Bytes)
@@ -198,7 +263,10 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 				options = append(options, Behind(c.ParentID))
 			}
 			m, stored, err = s.Append(ctx, c.ConversationID, parentID, draft, options...)
-			if err == nil || errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) { // a pruned branch's reply is gone with it
+			if errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) { // a pruned branch's reply is gone with it
+				err = s.giveHead(ctx, conversation, c.ParentID)
+			}
+			if err == nil {
 				return s.DropReplyState(ctx, c.ConversationID, c.MessageID)
 			}
 			if !fault.Refused(err) {
@@ -206,6 +274,9 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 			}
 		} else if _, err := s.Message(ctx, c.ConversationID, c.MessageID); err == nil {
 			return s.DropReplyState(ctx, c.ConversationID, c.MessageID)
+		}
+		if err := s.giveHead(ctx, conversation, c.ParentID); err != nil {
+			return err
 		}
 		if err := s.PutReplyState(ctx, ReplyState{ConversationID: c.ConversationID, MessageID: c.MessageID, State: StateEnded, Metadata: draft.Metadata}); err != nil {
 			return err

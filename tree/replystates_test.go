@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -50,8 +51,14 @@ func TestRetractAll(t *testing.T) {
 			if _, err := s.Retract(ctx, c.ID, id, one); !errors.Is(err, fault.NotFound) {
 				rt.Fatalf("taken back twice: %v", err)
 			}
+			if m, err := s.Answer(ctx, c.ID, id); !errors.Is(err, fault.NotFound) {
+				rt.Fatalf("an answer that was taken back can be gone on from: %v, %v", m, err)
+			}
 			needed := map[uuid.UUID]bool{}
 			for _, rest := range order[i+1:] {
+				if m, err := s.Answer(ctx, c.ID, rest); err != nil || m.ID != rest {
+					rt.Fatalf("an answer that stays: %v, %v", m, err)
+				}
 				got, err := s.Transcript(ctx, c.ID, rest, tree.Paging{})
 				if err != nil {
 					rt.Fatal(err)
@@ -94,6 +101,40 @@ func TestRetractKeeps(t *testing.T) {
 	}
 	if head := activeHead(t, s, c.ID); head != question.ID {
 		t.Errorf("the head is %s", head)
+	}
+}
+
+// TestAnswer holds that an answer is read as it was said, that only an answer is
+// one, and that it is its tenant's.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	question := mustAppend(t, s, c.ID, uuid.Nil, user("question"))
+	answer := mustAppend(t, s, c.ID, question.ID, raw(`{"role":"assistant","content":"answer"}`))
+	want := answer
+	want.Siblings = tree.Siblings{}
+	if m, err := s.Answer(t.Context(), c.ID, answer.ID); err != nil || !reflect.DeepEqual(m, want) {
+		t.Errorf("%+v, %v, want %+v", m, err, want)
+	}
+	for _, state := range []tree.State{tree.StateRunning, tree.StateStopping, tree.StateEnded} { // of a reply, which doesn't delete its answer
+		if err := s.PutReplyState(t.Context(), tree.ReplyState{ConversationID: c.ID, MessageID: answer.ID, State: state}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Answer(t.Context(), c.ID, answer.ID); err != nil {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+	other := newConversation(t, s)
+	for name, err := range map[string]error{
+		"a question":           second(s.Answer(t.Context(), c.ID, question.ID)),
+		"an id of no message":  second(s.Answer(t.Context(), c.ID, uuid.New())),
+		"another conversation": second(s.Answer(t.Context(), other.ID, answer.ID)),
+		"another tenant":       second(s.ForTenant("else").Answer(t.Context(), c.ID, answer.ID)),
+	} {
+		if !errors.Is(err, fault.NotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

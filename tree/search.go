@@ -153,7 +153,7 @@ func (in extent) describe(ctx context.Context, spots []spot, q sought, limit int
 	for conversation, some := range ids {
 		which = append(which, db.DescribeHitsParams{ConversationID: conversation, Ids: some, TenantID: in.s.tenant})
 	}
-	rows, err := db.DescribeAll(ctx, in.s.h, which)
+	rows, err := db.DescribeAll(ctx, in.s.h, which, q.inShards)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package tree_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/db"
@@ -41,159 +39,6 @@ func chatter(t testing.TB, s *tree.Store, messages int) uuid.UUID {
 		head = stored[len(stored)-1].ID
 	}
 	return id
-}
-
-// effort is what Postgres read for a call.
-type effort struct {
-	rows       int // of nodes and conversations
-	tablePages int // of them
-	indexPages int // of all their indexes
-	checked    int // rows that were looked up by their ids
-}
-
-// effortOf measures a call in a transaction that is undone. A connection counts
-// on until the transaction ends.
-func effortOf(t testing.TB, pool *pgxpool.Pool, tenant string, call func(*tree.Store) error) effort {
-	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	read := func() (e effort) {
-		err := tx.QueryRow(t.Context(), `
-			select sum(pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid)) filter (where c.relkind = 'r'),
-			       sum(pg_stat_get_xact_blocks_fetched(c.oid)) filter (where c.relkind = 'r'),
-			       sum(pg_stat_get_xact_blocks_fetched(c.oid)) filter (where c.relkind = 'i'),
-			       sum(pg_stat_get_xact_tuples_fetched(c.oid)) filter (where c.relname = 'nodes_pkey')
-			from pg_class c left join pg_index x on x.indexrelid = c.oid
-			where coalesce(x.indrelid, c.oid) in ('nodes'::regclass, 'conversations'::regclass)`).
-			Scan(&e.rows, &e.tablePages, &e.indexPages, &e.checked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
-	s := tree.New(tx).ForTenant(tenant)
-	if err := call(s); err != nil { // what is read once, as of catalogs and of pages that were changed
-		t.Fatal(err)
-	}
-	before := read()
-	if err := call(s); err != nil {
-		t.Fatal(err)
-	}
-	e := read()
-	return effort{e.rows - before.rows, e.tablePages - before.tablePages, e.indexPages - before.indexPages, e.checked - before.checked}
-}
-
-// No search reads what another tenant wrote: no row, and no entry of an index,
-// however much there is of it, and of the same words.
-func TestSearchReadsNothingOfOthers(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	mine, theirs := tree.New(pool).ForTenant("mine"), tree.New(pool).ForTenant("theirs")
-	id := chatter(t, mine, 100)
-	chatter(t, theirs, 100)
-	calls := map[string]struct {
-		terms, found int
-		call         func(*tree.Store) (int, error)
-	}{}
-	for query, found := range map[string]int{"living": 50, "living rods": 50, "42": 1, "word3 or word4": 20, "unheardof": 0, `"living rods 42"`: 1, "hazel -living": 0} {
-		terms := len(strings.Fields(query))
-		calls["a conversation: "+query] = struct {
-			terms, found int
-			call         func(*tree.Store) (int, error)
-		}{terms, found, func(s *tree.Store) (int, error) {
-			p, err := s.Search(t.Context(), query, id, tree.Paging{Limit: 50})
-			return len(p.Data), err
-		}}
-		calls["a tenant: "+query] = struct {
-			terms, found int
-			call         func(*tree.Store) (int, error)
-		}{terms, found, func(s *tree.Store) (int, error) {
-			p, err := s.Search(t.Context(), query, uuid.Nil, tree.Paging{Limit: 50})
-			return len(p.Data), err
-		}}
-		calls["conversations: "+query] = struct {
-			terms, found int
-			call         func(*tree.Store) (int, error)
-		}{terms, min(found, 1), func(s *tree.Store) (int, error) {
-			p, err := s.Conversations(t.Context(), tree.ConversationFilter{Query: query}, tree.Paging{Limit: 50})
-			return len(p.Data), err
-		}}
-	}
-	for query, found := range map[string]int{"living": 50, "42": 1, "unheardof": 0, "unheardof rods 42": 50, `living "unheardof"`: 0} {
-		for where, in := range map[string]uuid.UUID{"a conversation": id, "a tenant": uuid.Nil} {
-			calls[where+", ranked: "+query] = struct {
-				terms, found int
-				call         func(*tree.Store) (int, error)
-			}{len(strings.Fields(query)), found, func(s *tree.Store) (int, error) {
-				p, err := s.SearchRanked(t.Context(), query, in, tree.Paging{Limit: 50})
-				return len(p.Data), err
-			}}
-		}
-	}
-	calls["titles"] = struct {
-		terms, found int
-		call         func(*tree.Store) (int, error)
-	}{1, 0, func(s *tree.Store) (int, error) {
-		list, err := s.SearchTitles(t.Context(), "living")
-		return len(list), err
-	}}
-	measure := func() map[string]effort {
-		if _, err := pool.Exec(t.Context(), "vacuum analyze nodes, conversations"); err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]effort{}
-		for what, c := range calls {
-			out[what] = effortOf(t, pool, "mine", func(s *tree.Store) error {
-				n, err := c.call(s)
-				if n != c.found {
-					t.Errorf("%s: %d found, want %d", what, n, c.found)
-				}
-				return err
-			})
-		}
-		return out
-	}
-	before := measure()
-	for range 5 {
-		chatter(t, theirs, 2000)
-	}
-	after := measure()
-	for what, was := range before {
-		is := after[what]
-		// The plan may look a checked message's conversation up each time, or once.
-		if is.rows != was.rows || is.checked != was.checked || is.tablePages > was.tablePages+was.checked {
-			t.Errorf("%s: %+v beside 100 messages of another tenant, %+v beside 10,100", what, was, is)
-		}
-		// The search index, which is entered once for each word and length of hash,
-		// becomes a page higher, and the list of a conversation's rows is on other pages.
-		if most := was.indexPages + calls[what].terms*db.SearchLevels + 2; is.indexPages > most {
-			t.Errorf("%s: %d pages of indexes beside 100 messages of another tenant, %d beside 10,100", what, was.indexPages, is.indexPages)
-		}
-		t.Logf("%s: %+v, %+v", what, was, is)
-	}
-}
-
-// A page is as long as it is: of many messages that match, only those are
-// looked at that are shown, and one that tells that there are more.
-func TestSearchLooksAtAPage(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	id := chatter(t, s, 2000)
-	for what, in := range map[string]uuid.UUID{"a conversation": id, "a tenant": uuid.Nil} {
-		got := effortOf(t, pool, tree.DefaultTenant, func(s *tree.Store) error {
-			_, err := s.Search(t.Context(), "living", in, tree.Paging{Limit: 10})
-			return err
-		})
-		// Eleven are checked. Describing them walks a line of eleven, looks for each
-		// one's siblings, and reads it.
-		if got.checked > 60 {
-			t.Errorf("%s: %+v for a page of 10", what, got)
-		}
-	}
 }
 
 // What a search finds is what Postgres finds by reading every message of the
@@ -371,74 +216,6 @@ func TestSearchRefuses(t *testing.T) {
 		if page, err := s.Search(t.Context(), query, uuid.Nil, tree.Paging{}); err != nil || len(page.Data) > 0 {
 			t.Errorf("%q: %v, %v", query, page.Data, err)
 		}
-	}
-}
-
-// A search that can't go on ends by its own timeout or by a caller's shorter
-// one. A caller's transaction goes on with the settings that it had.
-func TestSearchEndsInTime(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	quick := tree.New(pool, tree.WithSearchTimeout(50*time.Millisecond))
-	id := newConversation(t, quick).ID
-	mustAppend(t, quick, id, uuid.Nil, user("an oak"))
-	holder, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = holder.Rollback(context.Background()) }()
-	if _, err := holder.Exec(t.Context(), "lock table nodes in access exclusive mode"); err != nil {
-		t.Fatal(err)
-	}
-	ends := func(s *tree.Store) {
-		t.Helper()
-		_, err1 := s.Search(t.Context(), "oak", uuid.Nil, tree.Paging{})
-		_, err2 := s.Search(t.Context(), "oak", id, tree.Paging{})
-		_, err3 := s.Conversations(t.Context(), tree.ConversationFilter{Query: "oak"}, tree.Paging{})
-		for _, err := range []error{err1, err2, err3} {
-			var e *fault.Error
-			if !errors.As(err, &e) || e.Code != "search_timeout" || !errors.Is(err, fault.Timeout) {
-				t.Errorf("%v, want search_timeout", err)
-			}
-		}
-	}
-	ends(quick)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	settings := func() (all []string) {
-		for _, name := range []string{"statement_timeout", "enable_seqscan", "work_mem"} {
-			var value string
-			if err := tx.QueryRow(t.Context(), "show "+name).Scan(&value); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, value)
-		}
-		return all
-	}
-	if _, err := tx.Exec(t.Context(), "set local statement_timeout = '75ms'"); err != nil {
-		t.Fatal(err)
-	}
-	was := settings()
-	ends(tree.New(tx, tree.WithSearchTimeout(time.Hour)))
-	if is := settings(); !slices.Equal(is, was) {
-		t.Errorf("after searches that were given up, the settings are %v, were %v", is, was)
-	}
-	if err := holder.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "set local statement_timeout = '75s'"); err != nil {
-		t.Fatal(err)
-	}
-	was = settings()
-	page, err := tree.New(tx).Search(t.Context(), "oak", uuid.Nil, tree.Paging{})
-	if err != nil || len(page.Data) != 1 {
-		t.Errorf("%v, %v", page.Data, err)
-	}
-	if is := settings(); !slices.Equal(is, was) {
-		t.Errorf("after a search, the settings are %v, were %v", is, was)
 	}
 }
 

@@ -113,21 +113,19 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 // many messages as the page has, however many there are.
 func TestSearchForACommonWordSortsNothing(t *testing.T) {
 	t.Parallel()
-	dbtest.OnPlain(t, "what is read is counted where its shards are")
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	library(t, pool, s, 3000)
+	shards, planned := dbtest.Shards(t), 0
+	if shards > 1 { // a node plans each search anew, which reads the first pages of the index
+		planned = 2 * shards
+	}
 	for query, most := range map[string]int{`"every"`: 60, `"second"`: 150, `"seventh"`: 500} {
 		var pages, entries, looked int
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := dbtest.CountReads(t, pool)
 		read := func() (index, recent int) {
-			if err := tx.QueryRow(t.Context(), `select pg_stat_get_xact_blocks_fetched('nodes_search'::regclass), pg_stat_get_xact_tuples_returned('nodes_recent'::regclass)`).Scan(&index, &recent); err != nil {
-				t.Fatal(err)
-			}
-			return index, recent
+			all := tx.Reads()
+			return all["nodes_search"].Pages, all["nodes_recent"].Returned
 		}
 		if _, err := tree.New(tx).Search(t.Context(), query, uuid.Nil, tree.Paging{Limit: 10}); err != nil { // planning looks into each index
 			t.Fatal(err)
@@ -139,8 +137,8 @@ func TestSearchForACommonWordSortsNothing(t *testing.T) {
 		}
 		after, looked := read()
 		// Messages of one time are sorted by their ids, some tens at once.
-		if after != pages || looked-entries > most {
-			t.Errorf("%s: %d pages of the search index were read, and %d entries of the index by time, want none and %d at most", query, after-pages, looked-entries, most)
+		if after-pages > planned || looked-entries > most*shards {
+			t.Errorf("%s: %d pages of the search index were read, and %d entries of the index by time, want %d and %d at most", query, after-pages, looked-entries, planned, most*shards)
 		}
 		if err := tx.Rollback(context.Background()); err != nil {
 			t.Fatal(err)

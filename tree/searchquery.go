@@ -71,7 +71,7 @@ func (s *Store) searching(ctx context.Context, query string, r reading, f func(*
 		query, required = loosened(query)
 	}
 	toLast, last := lastWord(query)
-	row, err := s.q.BeginSearch(ctx, db.BeginSearchParams{
+	row, err := db.BeginSearch(ctx, s.h, db.BeginSearchParams{
 		Query: query, Required: required, QueryToLast: toLast + placeholder, Last: last, Placeholder: placeholder,
 		TenantKey: db.TenantKey(s.tenant), Levels: db.SearchLevels, TimeoutMs: int32(s.searchTimeout.Milliseconds()),
 	})

@@ -171,7 +171,16 @@ func (s *Store) patiently(ctx context.Context, f func() error) error {
 
 // lock makes the transaction the conversation's one writer until it ends.
 func (s *Store) lock(ctx context.Context, conversationID uuid.UUID) (db.Conversation, error) {
-	c, err := s.q.LockConversation(ctx, db.LockConversationParams{ID: toUUID(conversationID), TenantID: s.tenant})
+	distributed, err := s.engine.isDistributed(ctx, s.h)
+	if err != nil {
+		return db.Conversation{}, err
+	}
+	arg := db.LockConversationParams{ID: toUUID(conversationID), TenantID: s.tenant}
+	if distributed {
+		c, err := db.LockInTurn(ctx, s.h, arg)
+		return c, orMissing(err, errConversationNotFound)
+	}
+	c, err := s.q.LockConversation(ctx, arg)
 	return c, orMissing(err, errConversationNotFound)
 }
 

@@ -65,6 +65,51 @@ func TestWritersOfAConversationTakeTurns(t *testing.T) {
 	}
 }
 
+// On a distributed database the turn is the coordinator's. A lock on the row alone
+// stays behind when the row's shard is moved, and the next writer doesn't wait.
+func TestTurnsOutliveAMoveOfTheShard(t *testing.T) {
+	t.Parallel()
+	dbtest.NeedsCitus(t)
+	pool := dbtest.New(t)
+	c := newConversation(t, tree.New(pool))
+	root := mustAppend(t, tree.New(pool), c.ID, uuid.Nil, user("root"))
+	for name, write := range map[string]func(*tree.Store) error{
+		"an append": func(s *tree.Store) error {
+			_, _, err := s.Append(t.Context(), c.ID, root.ID, user("more"))
+			return err
+		},
+		"a chain": func(s *tree.Store) error {
+			_, _, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("one"), user("two")})
+			return err
+		},
+		"a pin": func(s *tree.Store) error { return second(s.PinMessage(t.Context(), c.ID, root.ID, true)) },
+	} {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns := func() (n int) {
+			const held = `select count(*) from pg_locks where locktype = 'advisory' and classid = 1668246643 and granted
+				and database = (select oid from pg_database where datname = current_database())`
+			if err := pool.QueryRow(t.Context(), held).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if err := write(tree.New(tx)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if n := turns(); n != 1 {
+			t.Errorf("%s holds %d turns, want one until its transaction ends", name, n)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := turns(); n != 0 {
+			t.Errorf("%s left %d turns behind", name, n)
+		}
+	}
+}
+
 // Two who make the last conversation that a limit allows take turns, too: the
 // second is refused.
 func TestMakersOfConversationsTakeTurns(t *testing.T) {

@@ -114,7 +114,7 @@ func everything(t *testing.T, s *tree.Store) (told []string) {
 	checkpoint := tree.Checkpoint{ConversationID: c.ID, MessageID: reply, ParentID: chain[1].ID, ServerID: "a", Model: "m"}
 	must[int](t)(0, s.ClaimReply(ctx, checkpoint, nil, false))
 	tell(tree.ReplyRunning, reply, chain[1].ID, aside.ID, 0)
-	must[int](t)(0, s.EndReply(ctx, c.ID, reply, "a", nil))
+	must[int](t)(0, s.EndReply(ctx, tree.ReplyEnd{ConversationID: c.ID, MessageID: reply, ServerID: "a"}))
 	tell(tree.ReplyEnded, reply, none, aside.ID, 0)
 	must[tree.Pruned](t)(s.Prune(ctx, c.ID, chain[0].ID))
 	tell(tree.MessagesPruned, chain[0].ID, first.ID, aside.ID, 2)

@@ -46,6 +46,10 @@ func (s *server) clone(ctx context.Context, name, template string) error {
 		statement += " encoding 'UTF8'" // a container's server may have another by default
 	}
 	_, err := s.admin.Exec(ctx, statement)
+	if err == nil && s.citus && template != emptyTemplate {
+		// What migrate.Distribute set for the template. A clone doesn't inherit it.
+		_, err = s.admin.Exec(ctx, "alter role current_user in database "+quote(name)+" set plan_cache_mode = 'force_generic_plan'")
+	}
 	return err
 }
 

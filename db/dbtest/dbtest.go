@@ -4,7 +4,8 @@
 //
 // The first call in a test binary finds a server, in this order:
 //
-//  1. the one that COPPICE_TEST_CITUS_URL names, one node with Citus: a migrated
+//  1. the one that COPPICE_TEST_CITUS_URL names, one node with Citus, or, where it is
+//     the word docker, a container of the public image citusdata/citus:12.1: a migrated
 //     database is then distributed, with its shards on that node;
 //  2. the one that COPPICE_TEST_DATABASE_URL names, shared by all who name it;
 //  3. a private Postgres (package embedded) of the major version that
@@ -15,7 +16,7 @@
 //     from npm.
 //
 // Where none of them works, the test fails and says how to mend it. Nothing is
-// skipped. Servers of the last three kinds live as long as the test
+// skipped. Containers and private servers live as long as the test
 // binary, however it ends, so no TestMain is needed.
 //
 // A database is a clone of a template that was migrated once, which takes some
@@ -136,6 +137,15 @@ func NeedsCitus(t testing.TB) {
 	if !start(t).citus {
 		t.Skipf("%s names no Citus", citusVariable)
 	}
+}
+
+// Shards is how many parts a conversation's table has: 1 on plain Postgres.
+func Shards(t testing.TB) int {
+	t.Helper()
+	if start(t).citus {
+		return citusShards
+	}
+	return 1
 }
 
 // OnPlain skips a test that looks at what plain Postgres does where databases are

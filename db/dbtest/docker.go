@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	image = "postgres:17-alpine"
+	image      = "postgres:17-alpine"
+	citusImage = "citusdata/citus:12.1"
 
 	// With no registry in reach, a pull fails at once or never answers.
 	probeTimeout     = 10 * time.Second
@@ -27,18 +28,18 @@ const (
 	containerTimeout = time.Minute
 )
 
-// startContainer starts the image in a container that ends with the process:
+// startContainer starts an image in a container that ends with the process:
 // the container's main process reads from a connection that this process holds
 // open, and when that ends, so does all that runs in there; Docker then removes
 // the container. So the reaper of testcontainers isn't needed, nor its image.
-func startContainer(ctx context.Context) (_ *server, err error) {
+func startContainer(ctx context.Context, image string, parameters map[string]string) (_ *server, err error) {
 	os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
 	log.SetDefault(log.NewNoopLogger())
 	docker, err := dialDocker(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := needImage(ctx, docker.Client()); err != nil {
+	if err := needImage(ctx, docker.Client(), image); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, containerTimeout)
@@ -51,7 +52,7 @@ func startContainer(ctx context.Context) (_ *server, err error) {
 	}()
 	password := rand.Text()
 	command := []string{"postgres"}
-	for name, value := range parameters() {
+	for name, value := range parameters {
 		command = append(command, "-c", name+"="+value)
 	}
 	postgres, err := testcontainers.Run(ctx, image,
@@ -133,7 +134,7 @@ func dialDocker(ctx context.Context) (*testcontainers.DockerProvider, error) {
 }
 
 // needImage pulls the image where Docker hasn't got it.
-func needImage(ctx context.Context, docker client.APIClient) (err error) {
+func needImage(ctx context.Context, docker client.APIClient, image string) (err error) {
 	_, err = docker.ImageInspect(ctx, image)
 	if !errdefs.IsNotFound(err) {
 		return err

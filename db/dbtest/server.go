@@ -14,10 +14,11 @@ import (
 )
 
 // urlVariable names a server for tests. Its user must be allowed to create
-// databases.
+// databases. citusVariable names one with Citus, or is inDocker.
 const (
 	urlVariable   = "COPPICE_TEST_DATABASE_URL"
 	citusVariable = "COPPICE_TEST_CITUS_URL"
+	inDocker      = "docker"
 )
 
 // majorVariable names a major version of Postgres, such as 16.
@@ -53,6 +54,20 @@ func start(t testing.TB) *server {
 
 // find goes through the ways to get a server.
 func find(ctx context.Context, logf func(format string, args ...any)) (*server, error) {
+	if os.Getenv(citusVariable) == inDocker {
+		s, err := startContainer(ctx, citusImage, citusParameters())
+		if err != nil {
+			return nil, fmt.Errorf("a container of %s, as %s says: %w", citusImage, citusVariable, err)
+		}
+		// The image made it in the database of s.admin, where it refuses what Postgres
+		// does to other databases.
+		if _, err := s.admin.Exec(ctx, "drop extension if exists citus cascade"); err != nil {
+			return nil, err
+		}
+		s.citus = true
+		logf("dbtest: databases come from a Docker container of %s, as %s says", citusImage, citusVariable)
+		return s, nil
+	}
 	for _, variable := range []string{citusVariable, urlVariable} {
 		url := os.Getenv(variable)
 		if url == "" {
@@ -81,7 +96,7 @@ func find(ctx context.Context, logf func(format string, args ...any)) (*server, 
 		logf("dbtest: databases come from a private Postgres %d, as %s says", major, majorVariable)
 		return s, nil
 	}
-	s, dockerErr := startContainer(ctx)
+	s, dockerErr := startContainer(ctx, image, parameters())
 	if dockerErr == nil {
 		logf("dbtest: databases come from a Docker container of %s", image)
 		return s, nil
@@ -146,4 +161,17 @@ func parameters() map[string]string {
 		"synchronous_commit": "off",
 		"max_connections":    strconv.Itoa(max(200, 2*defaultMaxConns*runtime.GOMAXPROCS(0))),
 	}
+}
+
+// citusParameters are parameters for a node with Citus, which connects to its own
+// shards: a connection of a test is several, and each database has a process of its
+// own.
+func citusParameters() map[string]string {
+	p := parameters()
+	p["shared_preload_libraries"] = "citus"
+	p["wal_level"] = "logical"
+	p["citus.node_conninfo"] = "sslmode=prefer"
+	p["max_connections"] = "600"
+	p["max_worker_processes"] = "40"
+	return p
 }

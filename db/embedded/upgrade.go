@@ -78,7 +78,8 @@ func upgrade(ctx context.Context, cfg Config, h host, move func(ctx context.Cont
 	if err := checkConfig(cfg); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, programLockName)); errors.Is(err, fs.ErrNotExist) {
+	_, err = os.Stat(filepath.Join(cfg.DataDir, programLockName))
+	if version, _ := dataDir(cfg.DataDir).version(); version == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoCluster
 	}
 	cfg.Restart = false
@@ -147,7 +148,7 @@ func (f finder) target(ctx context.Context, version string) (binaries, error) {
 func (f finder) findNew(ctx context.Context, major int) (binaries, error) {
 	b, err := find(ctx, f, strconv.Itoa(major))
 	if missing := (*VersionError)(nil); errors.As(err, &missing) {
-		return b, fmt.Errorf("no PostgreSQL %d was found to upgrade to: install it (apt install postgresql-%[1]d, or brew install postgresql@%[1]d), or npm, which brings %d to %d. Found: %s",
+		return b, afterNPM(err, "no PostgreSQL %d was found to upgrade to: install it (apt install postgresql-%[1]d, or brew install postgresql@%[1]d), or npm, which brings %d to %d. Found: %s",
 			major, minMajor, npmMajor, missing.found())
 	}
 	return b, err
@@ -157,10 +158,19 @@ func (f finder) findNew(ctx context.Context, major int) (binaries, error) {
 func (f finder) findOld(ctx context.Context, version string) error {
 	_, err := find(ctx, f, version)
 	if missing := (*VersionError)(nil); errors.As(err, &missing) {
-		return fmt.Errorf("to read the data directory %s, the upgrade needs PostgreSQL %s once more: install it (apt install postgresql-%[2]s, or brew install postgresql@%[2]s), "+
+		return afterNPM(err, "to read the data directory %s, the upgrade needs PostgreSQL %s once more: install it (apt install postgresql-%[2]s, or brew install postgresql@%[2]s), "+
 			"or npm, which brings %d to %d. Found: %s", f.dir, version, minMajor, npmMajor, missing.found())
 	}
 	return err
+}
+
+// afterNPM is an advice, after the reason for which npm failed, if it did.
+func afterNPM(err error, advice string, args ...any) error {
+	last := fmt.Errorf(advice, args...)
+	if failed := (*npmError)(nil); errors.As(err, &failed) {
+		return fmt.Errorf("%w\n%w", failed, last)
+	}
+	return last
 }
 
 // moveAll makes the new cluster and has everything moved to it. At its end no

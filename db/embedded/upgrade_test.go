@@ -295,11 +295,19 @@ func TestNothingToUpgrade(t *testing.T) {
 	if _, err := upgrade(t.Context(), cfg, h, moveRows); err == nil || !strings.Contains(err.Error(), "no PostgreSQL 18 was found") {
 		t.Errorf("no newer server: got %v", err)
 	}
+	failing := onlyNPM(script(t, filepath.Join(tempDir(t), "npm"), "echo 'no such host' >&2; exit 1"))
+	if _, err := upgrade(t.Context(), cfg, failing, moveRows); !tells(err, "no such host", "no PostgreSQL 18 was found") {
+		t.Errorf("npm fails to bring the new server: got %v", err)
+	}
 	newer := filepath.Join(tempDir(t), "newer")
 	fakeBin(t, newer, "17.1")
 	h.binGlobs = []string{newer}
 	if _, err := upgrade(t.Context(), cfg, h, moveRows); err == nil || !strings.Contains(err.Error(), "needs PostgreSQL 15 once more") {
 		t.Errorf("no old server: got %v", err)
+	}
+	failing.binGlobs = []string{newer}
+	if _, err := upgrade(t.Context(), cfg, failing, moveRows); !tells(err, "no such host", "needs PostgreSQL 15 once more") {
+		t.Errorf("npm fails to bring the old server: got %v", err)
 	}
 	cfg.Major = 0
 	kept := filepath.Join(cfg.DataDir, "cluster-15")
@@ -309,8 +317,22 @@ func TestNothingToUpgrade(t *testing.T) {
 	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), kept) {
 		t.Errorf("an old cluster is kept already: got %v, want an error that names %s", err, kept)
 	}
-	if err := os.Remove(kept); err != nil {
+	// A cluster that was restored may come without the program's own files.
+	if err := errors.Join(os.Remove(kept), os.Remove(filepath.Join(cfg.DataDir, programLockName))); err != nil {
 		t.Fatal(err)
 	}
+	cfg.Major = 15
+	if _, err := Upgrade(t.Context(), cfg, moveRows); !errors.As(err, &upToDate) {
+		t.Errorf("a directory with nothing but a cluster: got %v, want an UpToDateError", err)
+	}
 	checkUpgraded(t, cfg, 15)
+}
+
+// tells reports whether an error gives its reason, and then its advice.
+func tells(err error, reason, advice string) bool {
+	if err == nil {
+		return false
+	}
+	_, after, ok := strings.Cut(err.Error(), reason)
+	return ok && strings.Contains(after, advice)
 }

@@ -178,7 +178,9 @@ func distributeByHand(t *testing.T, conn *pgx.Conn) {
 		"set citus.shard_count = 4",
 		"select create_distributed_table('conversations', 'id')",
 		"select create_distributed_table('nodes', 'conversation_id', colocate_with => 'conversations')",
-		"select create_distributed_table(c.oid, 'conversation_id', colocate_with => 'conversations') from pg_class c where c.relname in ('compactions', 'reply_checkpoints', 'reply_states', 'embeddings') order by c.relname",
+		`select create_distributed_table(c.oid, 'conversation_id', colocate_with => 'conversations') from pg_class c
+		 where c.relname in ('compactions', 'reply_checkpoints', 'reply_states', 'embeddings', 'changes', 'attachment_uses', 'shares') order by c.relname`,
+		"select create_distributed_table(c.oid, 'tenant_id', colocate_with => 'none') from pg_class c where c.relname = 'attachments'",
 	} {
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

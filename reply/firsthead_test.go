@@ -1,0 +1,223 @@
+package reply
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// firstTurns begins replies to first messages of one conversation, which run at a
+// time and move the head at their ends.
+func (f *fixture) firstTurns(t *testing.T, g *gate, texts ...string) (id uuid.UUID, replies []*Reply) {
+	t.Helper()
+	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		replies = append(replies, f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", text), HeadAtEnd: true}))
+		<-g.asked
+	}
+	return c.ID, replies
+}
+
+// TestHeadOfAFailedFirstTurn holds that a conversation has an active head once no
+// reply is under way, however its first turns ended, and that an answer goes before
+// a question without one.
+func TestHeadOfAFailedFirstTurn(t *testing.T) {
+	t.Parallel()
+	fails := errors.New("its model fails")
+	serveGate := func(t *testing.T) (*fixture, *gate) {
+		g := newGate()
+		return serve(t, byHand("a"), g), g
+	}
+	check := func(t *testing.T, f *fixture, id, want uuid.UUID) {
+		t.Helper()
+		if c, err := f.store.Conversation(t.Context(), id); err != nil || c.HeadID != want {
+			t.Errorf("the active head is %s, %v; want %s", c.HeadID, err, want)
+		}
+	}
+	for name, ends := range map[string]func(*fixture, *Reply){
+		"failed":  func(_ *fixture, r *Reply) { r.cancel(fails) },
+		"stopped": func(_ *fixture, r *Reply) { r.cancel(errStopped) },
+		"killed, and wakes": func(f *fixture, r *Reply) {
+			b, w := serveOn(t, f.pool, byHand("b"), newGate()), watch{}
+			b.sweep(t, w, time.Now())
+			b.sweep(t, w, time.Now().Add(time.Hour))
+			if c, err := f.store.Conversation(t.Context(), r.ConversationID()); err != nil || c.HeadID != r.HeadID() {
+				t.Errorf("the active head is %s, %v", c.HeadID, err)
+			}
+			r.cancel(fails)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, g := serveGate(t)
+			id, r := f.firstTurns(t, g, "One")
+			check(t, f, id, uuid.Nil)
+			ends(f, r[0])
+			end(t, r[0])
+			check(t, f, id, r[0].HeadID())
+			if m, err := f.store.Message(t.Context(), id, r[0].HeadID()); err != nil || m.ParentID != uuid.Nil {
+				t.Errorf("%+v, %v", m, err)
+			}
+			again := f.ask(t, Request{ConversationID: id, HeadID: r[0].HeadID(), HeadAtEnd: true})
+			<-g.asked
+			check(t, f, id, r[0].HeadID())
+			go func() {
+				g.pieces <- "Yes."
+				close(g.pieces)
+			}()
+			if e := end(t, again); e.Message == nil || f.messages(t) != 2 {
+				t.Errorf("%+v, %d messages", e, f.messages(t))
+			}
+			check(t, f, id, again.MessageID())
+		})
+	}
+	t.Run("all of several", func(t *testing.T) {
+		t.Parallel()
+		f, g := serveGate(t)
+		id, r := f.firstTurns(t, g, "One", "Two", "Three")
+		for _, i := range []int{2, 0} {
+			r[i].cancel(fails)
+			end(t, r[i])
+			check(t, f, id, uuid.Nil)
+		}
+		r[1].cancel(fails)
+		end(t, r[1])
+		check(t, f, id, r[1].HeadID())
+	})
+	t.Run("one of several", func(t *testing.T) {
+		t.Parallel()
+		f, g := serveGate(t)
+		id, r := f.firstTurns(t, g, "One", "Two")
+		r[0].cancel(fails)
+		end(t, r[0])
+		g.pieces <- "Yes."
+		close(g.pieces)
+		end(t, r[1])
+		check(t, f, id, r[1].MessageID())
+	})
+	t.Run("with a question that is pruned", func(t *testing.T) {
+		t.Parallel()
+		for _, killed := range []bool{false, true} {
+			f, g := serveGate(t)
+			id, r := f.firstTurns(t, g, "One", "Two")
+			r[0].cancel(fails)
+			end(t, r[0])
+			if _, err := f.store.Prune(t.Context(), id, r[1].HeadID()); err != nil {
+				t.Fatal(err)
+			}
+			if killed {
+				serveOn(t, f.pool, byHand("a"), newGate()).sweep(t, watch{}, time.Now())
+			} else {
+				r[1].cancel(fails)
+				end(t, r[1])
+			}
+			check(t, f, id, r[0].HeadID())
+			close(g.pieces)
+			end(t, r[1])
+		}
+	})
+	t.Run("that is to leave the head", func(t *testing.T) {
+		t.Parallel()
+		f, g := serveGate(t)
+		c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "One"), KeepHead: true})
+		<-g.asked
+		r.cancel(fails)
+		end(t, r)
+		check(t, f, c.ID, uuid.Nil)
+	})
+}
+
+// TestClaimGoesWithTheFirstMessage holds that a server which is killed as soon as a
+// first message is stored leaves word of the reply, and that a reply with an id is
+// claimed but once.
+func TestClaimGoesWithTheFirstMessage(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, byHand("a"), g)
+	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, req := range []Request{{}, {ID: uuid.New()}, {Background: true}} {
+		req.ConversationID, req.Messages, req.HeadAtEnd = c.ID, spoken("user", "One"), true
+		req.Messages = append(spoken("user", "Hello"), req.Messages...)
+		req.Metadata = map[string]json.RawMessage{"openai": json.RawMessage(`{"a":1}`)}
+		r := f.ask(t, req)
+		list := f.checkpoints(t)
+		saved, err := f.store.Checkpoint(t.Context(), c.ID, r.MessageID())
+		if err != nil || len(list) != i+1 || saved.ParentID != r.HeadID() || saved.MoveHeadFrom != uuid.Nil || saved.ServerID != "a" || saved.Model != "gate" {
+			t.Errorf("%+v: %+v, %v; %d checkpoints", req, saved, err, len(list))
+		}
+		if state, err := f.store.ReplyState(t.Context(), c.ID, r.MessageID()); err != nil || state.State != tree.StateRunning || string(state.Metadata) != `{"openai":{"a":1}}` {
+			t.Errorf("%+v, %v", state, err)
+		}
+		if req.ID != uuid.Nil {
+			if again, started, err := f.Start(t.Context(), req); err != nil || started || again != r {
+				t.Errorf("%v %v", started, err)
+			}
+		}
+	}
+	later := f.say(t, c.ID, uuid.Nil, "user", "Later") // the active head
+	f.ask(t, Request{ConversationID: c.ID, HeadID: later, Messages: spoken("user", "Two"), HeadAtEnd: true})
+	if n := len(f.checkpoints(t)); n != 3 {
+		t.Errorf("%d checkpoints: a later turn costs more than it did", n)
+	}
+	close(g.pieces)
+}
+
+// TestEndIsToldElsewhere holds that every server tells how a reply ended of which
+// nothing is stored, however short it was.
+func TestEndIsToldElsewhere(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	a := serve(t, byHand("a"), scripted{"broken", func(llm.Request, func(llm.Delta) error) (llm.Response, error) {
+		return llm.Response{}, &llm.Error{Kind: llm.ErrRateLimited, Model: "broken"}
+	}}, g)
+	b := serveOn(t, a.pool, byHand("b"), newGate())
+	id, head := a.conversation(t)
+	failed := a.ask(t, Request{ConversationID: id, HeadID: head, Metadata: map[string]json.RawMessage{"openai": json.RawMessage(`{"a":1}`)}})
+	stopped := a.ask(t, Request{ConversationID: id, HeadID: head, Model: "gate"})
+	<-g.asked
+	stopped.cancel(errStopped)
+	for _, test := range []struct {
+		r      *Reply
+		status Status
+		code   string
+	}{{failed, StatusFailed, "model_rate_limited"}, {stopped, StatusStopped, ""}} {
+		end(t, test.r)
+		there, err := b.Find(t.Context(), id, test.r.MessageID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := end(t, there)
+		if e.Status != test.status || codeOf(e.Err) != test.code || e.Message != nil || e.HeadID != head || there.HeadID() != head {
+			t.Errorf("another server tells %+v of %s", e, there.HeadID())
+		}
+		if _, err := b.ForTenant("another").Find(t.Context(), id, test.r.MessageID()); !errors.Is(err, fault.NotFound) {
+			t.Errorf("another tenant is told of it: %v", err)
+		}
+	}
+	if there, err := b.Find(t.Context(), id, failed.MessageID()); err != nil || string(there.Metadata()["openai"]) != `{"a":1}` {
+		t.Errorf("%v, %v", there.Metadata(), err)
+	}
+	if err := a.store.ForgetReplyStates(t.Context(), time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Find(t.Context(), id, failed.MessageID()); !errors.Is(err, fault.NotFound) {
+		t.Errorf("after an hour: %v", err)
+	}
+}

@@ -1,0 +1,129 @@
+package reply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// slowReads is a handle on which reads of branches wait, and which counts how many
+// wait at a time.
+type slowReads struct {
+	db.Handle
+	release chan struct{}
+
+	mu        sync.Mutex
+	now, most int
+}
+
+func (h *slowReads) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	for _, q := range b.QueuedQueries {
+		if strings.Contains(q.SQL, "name: GetView ") {
+			h.count(1)
+			<-h.release
+			h.count(-1)
+		}
+	}
+	return h.Handle.SendBatch(ctx, b)
+}
+
+func (h *slowReads) count(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now += n
+	h.most = max(h.most, h.now)
+}
+
+func (h *slowReads) waiting() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+// Of many requests at once, only so many read their branch at a time, and all are
+// answered.
+func TestPreparedInTurns(t *testing.T) {
+	t.Parallel()
+	const requests, atOnce = 12, 2
+	pool := dbtest.New(t)
+	h := &slowReads{Handle: pool, release: make(chan struct{})}
+	contexts, err := summarize.New(tree.New(h), summarize.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := serveOn(t, pool, func(cfg *Config) { cfg.Contexts, cfg.MaxPreparing = contexts, atOnce })
+	var all []<-chan began
+	for range requests {
+		id, head := f.conversation(t)
+		all = append(all, f.begin(t.Context(), Request{ConversationID: id, HeadID: head}))
+	}
+	eventually(t, "the requests to come", func() bool { return f.Stats().Running == requests && h.waiting() == atOnce })
+	close(h.release)
+	for _, one := range all {
+		b := <-one
+		if b.err != nil {
+			t.Fatal(b.err)
+		}
+		if e := end(t, b.reply); e.Status != StatusCompleted {
+			t.Errorf("%+v", e)
+		}
+	}
+	if h.most > atOnce {
+		t.Errorf("%d branches were read at a time, want %d", h.most, atOnce)
+	}
+}
+
+// A request whose message waits to be stored holds up no other request.
+func TestStoringTakesNoTurn(t *testing.T) {
+	t.Parallel()
+	model := newGate()
+	f, h, id, head := early(t, model)
+	if cap(f.turns) != DefaultMaxPreparing {
+		t.Fatalf("%d are prepared at a time", cap(f.turns))
+	}
+	f.turns = make(turns, 1)
+	var all []<-chan began
+	for range 3 {
+		all = append(all, f.begin(t.Context(), Request{ConversationID: id, HeadID: head, KeepHead: true, Messages: spoken("user", "Of what?")}))
+		select {
+		case <-h.waiting: // at its commit
+		case <-patient(t).Done():
+			t.Fatal("a request waits for the commit of another one")
+		}
+	}
+	close(h.release)
+	for _, one := range all {
+		if b := <-one; b.err != nil {
+			t.Error(b.err)
+		}
+	}
+}
+
+// Whoever waits too long for a turn takes none, and one that is left can be taken.
+func TestTurnsEnd(t *testing.T) {
+	t.Parallel()
+	turn := make(turns, 1)
+	leave, err := turn.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := turn.take(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	leave()
+	if leave, err = turn.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+}

@@ -159,7 +159,8 @@ const (
 )
 
 // Portion returns how many messages a few prompts of the model with the largest
-// window hold.
+// window hold. A message larger than a prompt counts as one prompt, because it is
+// cut to that.
 func (c Cascade) Portion(fold []tree.PathMessage, target int) int {
 	if len(c.Models) == 0 {
 		return len(fold)
@@ -169,8 +170,10 @@ func (c Cascade) Portion(fold []tree.PathMessage, target int) int {
 		most = max(most, portionPrompts*promptBudget(m.Window, target))
 	}
 	n, sum := 0, 0
-	for ; n < len(fold) && (n == 0 || sum+fold[n].Tokens <= most); n++ {
-		sum += fold[n].Tokens
+	for ; n < len(fold); n++ {
+		if sum += min(fold[n].Tokens, most/portionPrompts); n > 0 && sum > most {
+			break
+		}
 	}
 	return withResults(fold, n)
 }

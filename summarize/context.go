@@ -117,7 +117,7 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 	}
 	c.Usage = Usage{
 		ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: s.MaxContextTokens,
-		ReservedTokens: s.ReservedTokens, TriggerTokens: b.Trigger, Percent: percent(used, b.Available),
+		ReservedTokens: s.ReservedTokens, TriggerTokens: s.due(tree.Tokens(v.Prefix)), Percent: percent(used, b.Available),
 	}
 	c.Complete = c.Omitted == 0 && used <= b.Available
 	c.Status = c.status()

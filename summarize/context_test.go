@@ -75,6 +75,33 @@ func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
 	}
 }
 
+// A branch is compacted by the settings' window. A larger one that a reader asks
+// for doesn't make that later, and a smaller one makes it earlier.
+func TestTriggerOfOtherWindows(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s := service(t, store, Config{})
+	id := conversation(t, store)
+	head := add(t, store, id, uuid.Nil, fmt.Sprintf(`{"role":"system","content":%q}`, strings.Repeat("Be brief. ", 20)))
+	head = talk(t, store, id, head.ID, 4)
+	e, err := s.Explain(t.Context(), id, head.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		window int
+		same   bool
+	}{{0, true}, {2 * e.Settings.MaxContextTokens, true}, {e.Settings.MaxContextTokens, true}, {e.Settings.MaxContextTokens / 2, false}} {
+		c, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: test.window})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Usage.TriggerTokens; got > e.Usage.TriggerTokens || (got == e.Usage.TriggerTokens) != test.same {
+			t.Errorf("a window of %d tokens: trigger %d, and %d by the settings", test.window, got, e.Usage.TriggerTokens)
+		}
+	}
+}
+
 // What a context adds for calls that nobody answered is counted by all who
 // count: the context, its explanation and the record of a compaction.
 func TestAddedResultsCount(t *testing.T) {

@@ -63,12 +63,8 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	v, settings := l.view, l.settings
 	_, automatic := MakePlan(v, settings, nil)
 	if automatic == "" {
-		_, waits, err := s.waits(ctx, l)
-		if err != nil {
+		if _, automatic, err = s.waits(ctx, l); err != nil {
 			return Explanation{}, err
-		}
-		if waits {
-			automatic = ReasonWaits
 		}
 	}
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)

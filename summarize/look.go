@@ -52,9 +52,9 @@ func (s *Service) look(ctx context.Context, conversationID, headID uuid.UUID, o 
 	if l.plan, l.reason = MakePlan(l.view, l.settings, o.demand); l.plan == nil || o.demand != nil || o.insists {
 		return l, nil
 	}
-	left, waits, err := s.waits(ctx, l)
-	if waits {
-		l.plan, l.reason, l.left = nil, ReasonWaits, left
+	left, why, err := s.waits(ctx, l)
+	if why != "" {
+		l.plan, l.reason, l.left = nil, why, left
 	}
 	return l, err
 }
@@ -63,7 +63,7 @@ func (s *Service) look(ctx context.Context, conversationID, headID uuid.UUID, o 
 // again though it has hardly grown: models come back.
 const failedPatience = time.Hour
 
-// waits tells whether the settings ask in vain: where the last compactions left
+// waits says why the settings ask in vain, "" where they don't: where the last compactions left
 // the branch as it was, the next waits until it has grown by an eighth of its
 // trigger, after two in vain by two eighths, after three by four, and so on. So
 // a summarizer that gains nothing is called as often as the logarithm of what is
@@ -72,10 +72,10 @@ const failedPatience = time.Hour
 //
 // A branch that has stopped to fit its window doesn't wait: until now nothing
 // was tried for that.
-func (s *Service) waits(ctx context.Context, l look) (left Room, waits bool, err error) {
+func (s *Service) waits(ctx context.Context, l look) (left Room, why Reason, err error) {
 	tried, err := s.store.FruitlessCompactions(ctx, l.view.ConversationID, l.settings.json())
 	if err != nil || len(tried) == 0 {
-		return left, false, err
+		return left, "", err
 	}
 	unfolded := make(map[uuid.UUID]bool, len(l.view.Tail))
 	for _, m := range l.view.Tail {
@@ -99,7 +99,7 @@ func (s *Service) waits(ctx context.Context, l look) (left Room, waits bool, err
 	case n == 0,
 		used > b.Available && last.TokensBefore <= b.Available,
 		last.Outcome == tree.OutcomeFailed && time.Since(last.CreatedAt) > failedPatience:
-		return left, false, nil
+		return left, "", nil
 	}
 	growth := func(first int) int { return max(1, first) << min(n-1, 24) }
 	left = Room{Tokens: growth((b.Trigger-prefix)/8) - (used - last.TokensBefore), Messages: 1 << 30}
@@ -113,7 +113,13 @@ func (s *Service) waits(ctx context.Context, l look) (left Room, waits bool, err
 		}
 		left.Messages = growth(every/8) - (messages - last.MessagesBefore)
 	}
-	return left, left.Some(), nil
+	switch {
+	case !left.Some():
+		return left, "", nil
+	case last.Outcome == tree.OutcomeFailed:
+		return left, ReasonFailed, nil
+	}
+	return left, ReasonWaits, nil
 }
 
 // withTask pins the first user message where a summary keeps it and the settings

@@ -71,7 +71,8 @@ const (
 	ReasonPrefix          Reason = "The leading system messages fill the window, and no summary can take their place."
 	ReasonNoCut           Reason = "There is no point to cut at where no tool call is open."
 	ReasonNothingToRemake Reason = "The summary folds nothing but leading system messages."
-	ReasonWaits           Reason = "The last compactions of this branch gained nothing or failed: the next waits until the branch has grown further."
+	ReasonWaits           Reason = "The last compactions of this branch gained nothing: the next waits until the branch has grown further."
+	ReasonFailed          Reason = "The last compaction of this branch failed: a job tries it again while no provider answers, and otherwise the next waits until the branch has grown further, or for an hour."
 )
 
 // MakePlan decides whether and how the branch is compacted. It is a pure

@@ -279,6 +279,8 @@ func TestSettingsRefused(t *testing.T) {
 		`{"keep_user_ratio": 2}`:                         "keep_user_ratio",
 		`{"unknown": 1}`:                                 "unknown",
 		`{"trigger_ratio": "high"}`:                      "trigger_ratio",
+		`{"": 1}`:                                        "",
+		`{"usual": {}}`:                                  "usual", // a field, and no setting
 		`[]`:                                             "",
 	} {
 		_, err := Defaults().With([]byte(overrides))

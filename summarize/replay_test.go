@@ -104,7 +104,7 @@ func TestReplayInSteps(t *testing.T) {
 		}
 	}
 	k := ran.Data[0]
-	r := replay(t, s, k, window-400)
+	r := replay(t, s, k, window-200)
 	if len(r.Steps) < 2 || len(r.Missing) != 1 || !strings.Contains(string(r.Steps[1].Messages[1]), "isn't stored") {
 		t.Errorf("in a smaller window: missing %q, steps %v", r.Missing, r.Steps)
 	}

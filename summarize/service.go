@@ -119,6 +119,10 @@ type Window struct {
 
 func (w Window) over(s Settings) (Settings, error) {
 	if window := w.MaxContextTokens; window != 0 {
+		if window > s.MaxContextTokens {
+			usual := s
+			s.usual = &usual
+		}
 		// The reserve that goes with a large window may be all of a small one.
 		if window > 0 && window < s.MaxContextTokens {
 			s.ReservedTokens = int(float64(s.ReservedTokens) / float64(s.MaxContextTokens) * float64(window))

@@ -32,6 +32,8 @@ type Settings struct {
 	KeepFirstUser       KeepFirst `json:"keep_first_user"`       // whether the first user message stays verbatim, as if it were pinned
 	Instructions        string    `json:"instructions"`          // for every summary, besides those of a demand
 	Recall              bool      `json:"recall"`                // replies may search what is folded, and contexts say so
+
+	usual *Settings // before a Window with more tokens was put over them; nil for none
 }
 
 // LookAhead says which of the messages after the cutoff a summarizer reads.
@@ -179,4 +181,15 @@ func (s Settings) beside(prefix int) Budget {
 	b := s.Budget()
 	b.Available, b.Trigger = available, min(prefix+b.Trigger, available)
 	return b
+}
+
+// due is from how many tokens on a branch is compacted whose prefix has so many. A
+// larger window that a reader asks for doesn't put that off: in the background, a
+// branch is compacted by the settings' own.
+func (s Settings) due(prefix int) int {
+	due := s.beside(prefix).Trigger
+	if s.usual != nil {
+		due = min(due, s.usual.beside(prefix).Trigger)
+	}
+	return due
 }

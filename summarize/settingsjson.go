@@ -35,8 +35,10 @@ func (s *Settings) fields() (names []string, fields map[string]reflect.Value) {
 	fields = map[string]reflect.Value{}
 	v := reflect.ValueOf(s).Elem()
 	for i := range v.NumField() {
-		name := v.Type().Field(i).Tag.Get("json")
-		names, fields[name] = append(names, name), v.Field(i)
+		if field := v.Type().Field(i); field.IsExported() {
+			name := field.Tag.Get("json")
+			names, fields[name] = append(names, name), v.Field(i)
+		}
 	}
 	return names, fields
 }

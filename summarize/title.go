@@ -30,9 +30,13 @@ const (
 // titleLength is how many characters of a message make a title.
 const titleLength = 60
 
-// TitleOf makes a title of what the user begins with: of the first line of the
-// text, or of the name of a file where there is no text. It is "" where there is
-// neither.
+// maxTitleLine bounds what is read of a line, because links and marks of Markdown
+// are longer than what stays of them.
+const maxTitleLine = 4096
+
+// TitleOf makes a title of what the user begins with: of the first line with
+// words, without its marks of Markdown, or of the name of a file where there is no
+// text. It is "" where there is neither.
 func TitleOf(messages ...*chat.Message) string {
 	for _, m := range messages {
 		if m.Role != chat.User {
@@ -42,7 +46,7 @@ func TitleOf(messages ...*chat.Message) string {
 		if files := m.Attachments(); strings.TrimSpace(text) == "" && len(files) > 0 {
 			text = files[0].Name
 		}
-		line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+		line := firstLine(text)
 		words := strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 		line = strings.ToValidUTF8(strings.Join(words, " "), "")
 		if characters := []rune(line); len(characters) > titleLength {
@@ -51,6 +55,19 @@ func TitleOf(messages ...*chat.Message) string {
 		return line
 	}
 	return ""
+}
+
+// firstLine is the first line that is more than marks of Markdown, without its
+// marks. Where every line is marks alone, it is the first one as it stands.
+func firstLine(text string) string {
+	text = strings.TrimSpace(text)
+	for line := range strings.SplitSeq(text, "\n") {
+		if plain := prompt.PlainLine(line[:min(len(line), maxTitleLine)]); plain != "" {
+			return plain
+		}
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // Titles says what gives titles here.

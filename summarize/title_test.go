@@ -16,10 +16,14 @@ func TestTitleOf(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("hazel ", 20)
 	for want, bodies := range map[string][]string{
-		"What is a coppice?":               {`{"role":"system","content":"Mind."}`, `{"role":"user","content":"\n What is  a\tcoppice?\nBe brief."}`, `{"role":"user","content":"Other"}`},
-		"plan.pdf":                         {`{"role":"user","content":[` + string(chat.AttachmentPart([32]byte{}, "plan.pdf", false).Encode()) + `]}`},
-		"":                                 {`{"role":"assistant","content":"Hello"}`, `{"role":"user","content":"  "}`, `{"role":"user","content":"Late"}`},
-		strings.TrimSpace(long[:60]) + "…": {`{"role":"user","content":"` + long + `"}`},
+		"What is a coppice?":                {`{"role":"system","content":"Mind."}`, `{"role":"user","content":"\n What is  a\tcoppice?\nBe brief."}`, `{"role":"user","content":"Other"}`},
+		"plan.pdf":                          {`{"role":"user","content":[` + string(chat.AttachmentPart([32]byte{}, "plan.pdf", false).Encode()) + `]}`},
+		"":                                  {`{"role":"assistant","content":"Hello"}`, `{"role":"user","content":"  "}`, `{"role":"user","content":"Late"}`},
+		strings.TrimSpace(long[:60]) + "…":  {`{"role":"user","content":"` + long + `"}`},
+		"What does go vet say of my hedge?": {`{"role":"user","content":"**What** does ` + "`go vet`" + ` say of [my hedge](https://example.org/hedge)?"}`},
+		"Notes":                             {`{"role":"user","content":"---\n\n# Notes\n\nA hedge."}`},
+		"x := 1":                            {`{"role":"user","content":"` + "```go\\nx := 1\\n```" + `"}`},
+		"***":                               {`{"role":"user","content":"***\n---"}`},
 	} {
 		var said []*chat.Message
 		for _, b := range bodies {

@@ -15,6 +15,18 @@ func HangMidway(text string) Behaviour {
 	}}
 }
 
+// PauseMidway sends an answer but for its last piece, and that when gate is closed.
+func PauseMidway(gate <-chan struct{}, text string) Behaviour {
+	return Behaviour{func(x *exchange) {
+		events := textReply(split(text, 12)...).events(x.req.Model)
+		last := len(events) - 4 // of the pieces: the finish reason, the usage and the end follow
+		x.start("text/event-stream")
+		if x.send(events[:last]) {
+			After(gate, Behaviour{func(x *exchange) { x.send(events[last:]) }}).serve(x)
+		}
+	}}
+}
+
 // HangAtEnd sends the whole answer, and never closes the body. A stream gets
 // its finish reason and no "[DONE]".
 func HangAtEnd(text string) Behaviour {

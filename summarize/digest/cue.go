@@ -22,6 +22,9 @@ const (
 	cueSelf                          // somebody tells of himself
 	cueTime                          // when something was or will be
 	cueIdle                          // a turn of phrase whose words tell nothing
+	cueGreets                        // a greeting, always with cueIdle
+	cueLeans                         // is understood only with what was said before
+	cueAsks                          // what, where, when
 	cueMore                          // there are words that are no cue
 
 	// cueRule is what a user wants to hold from now on.
@@ -108,9 +111,9 @@ func match(phrases []cuePhrase, text string, start bool) (found cueSet, end int)
 	for _, p := range phrases {
 		switch {
 		case p.atStart && !start, !strings.HasPrefix(text, p.rest), !endsWord(text, p.rest):
-		case p.cue == cueIdle && found != cueIdle:
-			found, end = cueIdle, len(p.rest)
-		case p.cue == cueIdle || found != cueIdle:
+		case p.cue&cueIdle != 0 && found&cueIdle == 0:
+			found, end = p.cue, len(p.rest)
+		case p.cue&cueIdle != 0 || found&cueIdle == 0:
 			found, end = found|p.cue, max(end, len(p.rest))
 		}
 	}

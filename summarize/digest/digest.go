@@ -123,10 +123,12 @@ type item struct {
 	worth   float64  // by which its terms count
 	told    bool     // by a user, of himself
 	stub    bool     // says nothing by itself
+	leans   bool     // is understood only with the item before it
 	message int      // counts messages, and lines of a prior summary
 	order   int      // in the conversation
 	prior   bool     // from the prior summary
 	entry   bool     // of the prior summary's index
+	fact    bool     // an entry that is no word
 }
 
 // piece is the item's text with its context.

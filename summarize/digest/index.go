@@ -10,6 +10,7 @@ import (
 const (
 	indexHeading = "## Also mentioned"
 	indexLine    = "Recall finds the messages about: "
+	indexWords   = "Recall finds words, too: "
 	indexGap     = ", " // beside names and numbers of several words
 )
 
@@ -20,12 +21,17 @@ const (
 	indexLeast = 150
 )
 
-// readIndex reads the index of a prior digest.
-func (r *reader) readIndex(index string) {
+// enoughItems is how many items an index of words needs: of fewer it can't be told
+// which words are rare.
+const enoughItems = 100
+
+// readIndex reads a line of the index of a prior digest: facts, or words. Older
+// digests have both in one line.
+func (r *reader) readIndex(index string, facts bool) {
 	const longest = 4 // words of a name; more are single ones
 	for text := range strings.SplitSeq(index, indexGap) {
 		parts := strings.Fields(text)
-		if len(parts) <= longest {
+		if facts && len(parts) <= longest {
 			parts = []string{strings.Join(parts, " ")}
 		}
 		for _, part := range parts {
@@ -33,6 +39,8 @@ func (r *reader) readIndex(index string) {
 			r.items = append(r.items, item{
 				text: part, entry: true, worth: roleWorth(""), order: r.order, prior: true, terms: r.vocabulary.termsOf(part, false),
 			})
+			it := &r.items[len(r.items)-1]
+			it.fact = facts && slices.ContainsFunc(it.terms, func(t term) bool { return t.kind.isFact() })
 		}
 	}
 }
@@ -41,6 +49,7 @@ func (r *reader) readIndex(index string) {
 type entry struct {
 	item       int
 	start, end int32
+	fact       bool    // and no word
 	phrase     bool    // of several words
 	cost       int     // in tokens
 	value      float64 // by the token
@@ -50,9 +59,13 @@ type entry struct {
 // chosen has, those first that count the most by the token, in the
 // conversation's order.
 func (p *picker) index(text string) string {
-	head := "\n\n" + indexHeading + "\n" + indexLine
+	head := "\n\n" + indexHeading + "\n"
 	size := p.counter.Count(text)
-	room := min(p.limit-size, p.limit*indexShare/100) - p.counter.Count(head)
+	lines := head + indexLine
+	if len(p.items) >= enoughItems {
+		lines += indexWords
+	}
+	room := min(p.limit-size, p.limit*indexShare/100) - p.counter.Count(lines)
 	if p.limit < indexLeast || room <= 0 {
 		return ""
 	}
@@ -70,6 +83,12 @@ func (p *picker) index(text string) string {
 
 // chooseEntries gives the best entries for so many tokens, the best first.
 func (p *picker) chooseEntries(room int) (chosen []entry) {
+	for _, i := range p.chosen {
+		_, name, _ := strings.Cut(p.items[i].speaker, " ")
+		if id := p.vocabulary.id(name); int(id) < len(p.covered) {
+			p.covered[id] = true // the lines say it
+		}
+	}
 	var all []entry
 	costs := make([]int, len(p.vocabulary))
 	for i := range p.items {
@@ -105,8 +124,11 @@ func (p *picker) chooseEntries(room int) (chosen []entry) {
 // words that stand in none. costs has the tokens of terms that were counted.
 func (p *picker) entries(all []entry, i int, costs []int) []entry {
 	const least, long = 4, 6 // bytes of a word; greetings have short ones
-	const many = 100         // items; of fewer it can't be told which words are rare
-	const factValue = 1.05
+	factValue := 1.05
+	if !p.assisted { // people tell more names than words, and short messages have them
+		factValue = 2.5
+	}
+	few := len(p.items) < enoughItems
 	it := &p.items[i]
 	piece := it.piece()
 	add := func(e entry, fact bool) {
@@ -119,21 +141,38 @@ func (p *picker) entries(all []entry, i int, costs []int) []entry {
 		}
 	}
 	if it.entry {
-		add(entry{item: i, end: int32(len(piece)), phrase: strings.Contains(piece, " "), cost: p.counter.Count(" " + piece)}, slices.ContainsFunc(it.terms, func(t term) bool { return t.kind.isFact() }))
+		add(entry{item: i, end: int32(len(piece)), fact: it.fact, phrase: strings.Contains(piece, " "), cost: p.counter.Count(" " + piece)}, it.fact)
 		return all
 	}
 	for n, t := range it.terms {
 		word := piece[t.start:t.end]
-		if p.covered[t.id] || t.kind == kindPair || t.kind == kindWord && (len(p.items) < many || len(word) < least || it.stub && len(word) < long || strings.Contains(word, "'")) ||
+		isWord := t.kind == kindWord || few && t.kind == kindName && (p.small[t.id] > 0 || cues.find(lowerText(word))&(cueConfirm|cueCorrection|cueAsks) != 0) // "Yes" is no name
+		if p.covered[t.id] || t.kind == kindPair || isWord && (few || len(word) < least || t.short || it.stub && len(word) < long || strings.Contains(word, "'")) ||
 			strings.Contains(word, ";") || isWithin(it.terms, n) {
 			continue
 		}
 		if costs[t.id] == 0 {
 			costs[t.id] = p.counter.Count(" " + word)
 		}
-		add(entry{item: i, start: t.start, end: t.end, phrase: strings.Contains(word, " "), cost: costs[t.id]}, t.kind.isFact())
+		if end := unitEnd(piece, it.terms[n:]); end > 0 && p.assisted { // people have other names in this room
+			add(entry{item: i, start: t.start, end: end, fact: true, phrase: true, cost: p.counter.Count(" " + piece[t.start:end])}, true)
+			continue
+		}
+		add(entry{item: i, start: t.start, end: t.end, fact: t.kind.isFact() && !isWord, phrase: strings.Contains(word, " "), cost: costs[t.id]}, t.kind.isFact())
 	}
 	return all
+}
+
+// unitEnd is where the word ends by which a small number says what it counts; 0 for
+// none.
+func unitEnd(piece string, terms []term) int32 {
+	const most = 2 // digits
+	if number := terms[0]; number.kind == kindNumber && number.end-number.start <= most && len(terms) > 1 {
+		if unit := terms[1]; unit.kind == kindWord && !unit.short && unit.start == number.end+1 && piece[number.end] == ' ' {
+			return unit.end
+		}
+	}
+	return 0
 }
 
 // isWithin tells whether the n-th term is a part of a longer fact. Terms stand
@@ -161,17 +200,27 @@ func (p *picker) news(terms []term, e entry) (sum float64) {
 func (p *picker) layOutIndex(chosen []entry) string {
 	chosen = slices.Clone(chosen)
 	slices.SortFunc(chosen, func(a, b entry) int { return cmp.Or(cmp.Compare(a.item, b.item), cmp.Compare(a.start, b.start)) })
-	var b strings.Builder
-	for i, e := range chosen {
-		it := &p.items[e.item]
-		if i > 0 {
-			gap := " "
-			if chosen[i-1].phrase || e.phrase {
-				gap = indexGap
-			}
-			b.WriteString(gap)
+	var b, words strings.Builder
+	phrase := false // stands before
+	for _, e := range chosen {
+		into, gap := &b, " "
+		switch {
+		case !e.fact:
+			into = &words
+		case phrase || e.phrase:
+			gap = indexGap
 		}
-		b.WriteString(it.piece()[e.start:e.end])
+		phrase = e.fact && e.phrase || !e.fact && phrase
+		if into.Len() > 0 {
+			into.WriteString(gap)
+		}
+		into.WriteString(p.items[e.item].piece()[e.start:e.end])
 	}
-	return b.String()
+	switch {
+	case words.Len() == 0:
+		return indexLine + b.String()
+	case b.Len() == 0:
+		return indexWords + words.String()
+	}
+	return indexLine + b.String() + "\n" + indexWords + words.String()
 }

@@ -3,6 +3,7 @@ package digest
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -43,7 +44,7 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 	question := strings.HasSuffix(lower, "?") || strings.HasSuffix(lower, "？") || strings.HasSuffix(lower, "؟")
 	if byUser && !code {
 		switch {
-		case cue&cueCorrection != 0:
+		case cue&cueCorrection != 0 && (!question || cue&cueAsks == 0):
 			it.class = 3
 		case cue&(cueDecision|cueBan|cueIdentity) != 0:
 			it.class = 2
@@ -59,6 +60,9 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 		it.class, it.rule = max(it.class, 2), true // the prior summary says so
 	}
 	it.section = sectionOf(cue, it.class, question, about)
+	if r.people && !about.prior {
+		it.section = sectionFacts // what was said is what was agreed
+	}
 	it.worth = roleWorth(about.role) * (1 + about.recency)
 	if r.assisted || about.role == "" {
 		it.worth *= classWorth[it.class]
@@ -74,17 +78,25 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 		it.worth *= 2.6
 	}
 	switch {
+	case isTable(it.piece(), it.terms):
+		it.worth *= 0.05
 	case code:
 		it.worth *= 0.2
 	case about.pasted && it.class < 2:
 		it.worth *= 0.5
+	case question && it.section != sectionOpen && it.class < 3 && byUser && r.assisted && (cue&cueWish == 0 || cue&cueAsks != 0):
+		it.worth *= 0.25
 	case question && it.section != sectionOpen && (cue&cueSelf == 0 || !byUser):
 		it.worth *= 0.5
 	case it.section == sectionDone, it.section == sectionOpen, about.failed:
 		it.worth *= 1.2
 	}
+	const greeting = 32 // characters of a sentence that is no more than one
 	idle := 0
-	if cue&cueIdle != 0 {
+	switch {
+	case cue&cueGreets != 0 && utf8.RuneCountInString(lower) < greeting:
+		idle = greeting
+	case cue&cueIdle != 0:
 		idle = 2
 	}
 	it.stub = !it.prior && it.class < 2 && it.section != sectionOpen && says(it.terms) < enough+idle
@@ -97,6 +109,22 @@ func (r *reader) judge(it *item, lower string, code bool, about messageFacts) {
 	}
 }
 
+// isTable tells a row of numbers, which nobody can read without the head of the
+// table.
+func isTable(text string, terms []term) bool {
+	const many = 8
+	numbers, words := 0, 0
+	for _, t := range terms {
+		switch {
+		case t.kind == kindNumber:
+			numbers++
+		case t.kind == kindPair || t.kind == kindName || t.kind == kindWord && !isDigits(text[t.start:t.end]):
+			words++
+		}
+	}
+	return numbers >= many && numbers > 2*words
+}
+
 // enough is how much a sentence says that is understood by itself.
 const enough = 3
 
@@ -107,11 +135,16 @@ func says(terms []term) (sum int) {
 		case t.kind == kindPhrase || t.kind == kindQuoted:
 		case t.kind.isFact():
 			sum += 2
-		case t.kind == kindPair || t.end-t.start >= 4:
+		case t.kind == kindPair || !t.short:
 			sum++
 		}
 	}
 	return sum
+}
+
+// isBare tells a sentence of nothing but numbers.
+func isBare(terms []term) bool {
+	return len(terms) > 0 && !slices.ContainsFunc(terms, func(t term) bool { return t.kind != kindNumber && t.kind != kindPhrase })
 }
 
 func roleWorth(role tree.Role) float64 {
@@ -143,7 +176,7 @@ func sectionOf(cue cueSet, class int, question bool, about messageFacts) section
 		if about.role == tree.RoleAssistant {
 			return sectionOpen
 		}
-	case cue&cueOpen != 0 && about.role != tree.RoleTool:
+	case cue&cueOpen != 0 && about.role != tree.RoleTool && !question:
 		return sectionOpen
 	}
 	return sectionFacts

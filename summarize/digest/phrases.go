@@ -14,7 +14,7 @@ var cuePhrases = []struct {
 	{cueWish, "i want|we want|i need|we need|i'd like|i would like|we'd like|please|make sure|ensure|i like|i love|my goal|our goal|the goal|goal is|can you|could you|help me|favorite|favourite|use|keep"},
 	{cueIdentity, "my name|call me|i live in|i work|i am from|i'm from|my email|my phone|my address|my birthday|i was born|my wife|my husband|my son|my daughter|my company|our company|my team|our team|years old|user id|my id|account number|is called|are called"},
 	{cueDone, "done|finished|completed|fixed|implemented|created|added|removed|deleted|updated|installed|deployed|merged|committed|pushed|resolved|booked|cancelled|canceled|sent|refactored|renamed|migrated|passes|passing|succeeded|successfully|all tests pass"},
-	{cueOpen, "todo|to do|next step|next steps|next,|still need|still needs|still have to|not yet|remaining|pending|in progress|open question|unclear|to be decided|tbd|will have to|need to|needs to|have to|later|follow up|waiting for|blocked|fails|failing|failed"},
+	{cueOpen, "todo|to do|next step|next steps|next,|still need|still needs|still have to|not yet|remaining|pending|in progress|open question|unclear|to be decided|tbd|will have to|need to|needs to|have to|follow up|waiting for|blocked|fails|failing|failed"},
 	{cueConfirm, "thanks|thank you|works|that worked|it worked|works now|perfect|great|awesome|excellent|confirmed|looks good|lgtm|correct|exactly|^yes|^yep|^ok|^okay|nice|good job|well done"},
 
 	// German
@@ -23,7 +23,7 @@ var cuePhrases = []struct {
 	{cueWish, "ich will|ich möchte|wir möchten|ich brauche|wir brauchen|bitte|achte darauf|kannst du|können sie|hilf mir|ich mag|unser ziel|mein ziel|das ziel"},
 	{cueIdentity, "ich heiße|ich bin|mein name|ich wohne|ich arbeite|meine frau|mein mann|meine tochter|mein sohn|unsere firma|meine adresse|meine nummer|jahre alt"},
 	{cueDone, "erledigt|fertig|abgeschlossen|behoben|erstellt|hinzugefügt|entfernt|gelöscht|aktualisiert|installiert|gebucht|storniert|gesendet"},
-	{cueOpen, "noch zu tun|nächster schritt|nächste schritte|noch nicht|ausstehend|offen|unklar|später|muss noch|schlägt fehl|fehlgeschlagen"},
+	{cueOpen, "noch zu tun|nächster schritt|nächste schritte|noch nicht|ausstehend|offen|unklar|muss noch|schlägt fehl|fehlgeschlagen"},
 	{cueConfirm, "danke|funktioniert|klappt|passt|perfekt|super|prima|genau|richtig|^ja|in ordnung"},
 
 	// French
@@ -32,7 +32,7 @@ var cuePhrases = []struct {
 	{cueWish, "je veux|je voudrais|nous voulons|j'ai besoin|s'il te plaît|s'il vous plaît|peux-tu|pouvez-vous|aide-moi|j'aime|mon objectif|notre objectif"},
 	{cueIdentity, "je m'appelle|mon nom|j'habite|je travaille|je suis|ma femme|mon mari|ma fille|mon fils|notre société|mon adresse|mon numéro"},
 	{cueDone, "terminé|fini|corrigé|créé|ajouté|supprimé|mis à jour|installé|réservé|annulé|envoyé|résolu"},
-	{cueOpen, "à faire|prochaine étape|pas encore|en attente|en cours|reste à|plus tard|échoue|échoué"},
+	{cueOpen, "à faire|prochaine étape|pas encore|en attente|en cours|reste à|échoue|échoué"},
 	{cueConfirm, "merci|ça marche|parfait|super|exactement|^oui|d'accord|très bien"},
 
 	// Spanish
@@ -41,7 +41,7 @@ var cuePhrases = []struct {
 	{cueWish, "quiero|queremos|quisiera|me gustaría|necesito|necesitamos|por favor|asegúrate|puedes|ayúdame|me gusta|mi objetivo|nuestro objetivo"},
 	{cueIdentity, "me llamo|mi nombre|vivo en|trabajo en|soy|mi esposa|mi marido|mi hija|mi hijo|nuestra empresa|mi dirección|mi número"},
 	{cueDone, "hecho|terminado|completado|corregido|creado|añadido|agregado|eliminado|actualizado|instalado|reservado|cancelado|enviado|resuelto"},
-	{cueOpen, "por hacer|próximo paso|siguiente paso|todavía no|aún no|pendiente|en progreso|falta|más tarde|falla|falló"},
+	{cueOpen, "por hacer|próximo paso|siguiente paso|todavía no|aún no|pendiente|en progreso|falta|falla|falló"},
 	{cueConfirm, "gracias|funciona|perfecto|genial|exacto|correcto|^sí|de acuerdo|muy bien"},
 
 	// Portuguese
@@ -50,7 +50,7 @@ var cuePhrases = []struct {
 	{cueWish, "eu quero|quero|queremos|gostaria|preciso|precisamos|por favor|certifique-se|você pode|me ajude|eu gosto"},
 	{cueIdentity, "meu nome|me chamo|moro em|trabalho|eu sou|minha esposa|meu marido|minha filha|meu filho|nossa empresa"},
 	{cueDone, "feito|concluído|corrigido|criado|adicionado|removido|atualizado|instalado|cancelado|enviado"},
-	{cueOpen, "próximo passo|ainda não|pendente|em andamento|falta|mais tarde|falhou"},
+	{cueOpen, "próximo passo|ainda não|pendente|em andamento|falta|falhou"},
 	{cueConfirm, "obrigado|obrigada|funciona|funcionou|perfeito|ótimo|exatamente|^sim"},
 
 	// Italian
@@ -59,7 +59,7 @@ var cuePhrases = []struct {
 	{cueWish, "voglio|vogliamo|vorrei|ho bisogno|per favore|assicurati|puoi|aiutami|mi piace"},
 	{cueIdentity, "mi chiamo|il mio nome|abito a|vivo a|lavoro|mia moglie|mio marito|mia figlia|mio figlio|la nostra azienda"},
 	{cueDone, "fatto|finito|completato|corretto|creato|aggiunto|rimosso|aggiornato|installato|prenotato|annullato|inviato|risolto"},
-	{cueOpen, "da fare|prossimo passo|non ancora|in sospeso|in corso|manca|più tardi|fallisce"},
+	{cueOpen, "da fare|prossimo passo|non ancora|in sospeso|in corso|manca|fallisce"},
 	{cueConfirm, "grazie|funziona|perfetto|ottimo|esatto|^sì|va bene"},
 
 	// Dutch, Polish, Turkish, Indonesian, Vietnamese
@@ -76,7 +76,7 @@ var cuePhrases = []struct {
 	{cueWish, "я хочу|хочу|хотим|хотелось бы|мне нужно|нужно|нам нужно|пожалуйста|убедись|можешь|помоги|мне нравится|будь ласка|мені потрібно|θέλω|θα ήθελα|χρειάζομαι|παρακαλώ"},
 	{cueIdentity, "меня зовут|моё имя|мое имя|я живу|я работаю|моя жена|мой муж|моя дочь|мой сын|мене звати|με λένε|μένω"},
 	{cueDone, "готово|сделано|сделал|сделала|исправлено|исправил|завершено|добавлено|добавил|удалено|создано|установлено|решено|зроблено|виправлено|έτοιμο|έγινε"},
-	{cueOpen, "ещё не|еще не|осталось|следующий шаг|надо будет|позже|в процессе|не работает|ще не|залишилось"},
+	{cueOpen, "ещё не|еще не|осталось|следующий шаг|надо будет|в процессе|не работает|ще не|залишилось"},
 	{cueConfirm, "спасибо|работает|отлично|точно|правильно|^да|хорошо|дякую|працює|ευχαριστώ|δουλεύει|τέλεια"},
 
 	// Arabic, Persian, Hebrew
@@ -84,7 +84,7 @@ var cuePhrases = []struct {
 	{cueDecision, "دائما|دائمًا|أبدا|أبدًا|من الآن فصاعدا|قررنا|قررت|اتفقنا|أفضل|تذكر|مهم|يجب|لا يجوز|الميزانية|الموعد النهائي|حساسية|همیشه|هرگز|از این به بعد|تصمیم گرفتیم|ترجیح|یادت باشد|باید|نباید|תמיד|לעולם לא|מעכשיו|החלטנו|החלטתי|מעדיף|מעדיפה|זכור|חשוב|חייב|אסור"},
 	{cueWish, "أريد|نريد|أحتاج|من فضلك|رجاء|تأكد|أحب|می\u200cخواهم|میخواهم|لطفا|لطفاً|نیاز دارم|אני רוצה|אני צריך|אני צריכה|בבקשה"},
 	{cueIdentity, "اسمي|أعيش في|أسكن|أعمل|اسم من|נام من|זה השם|שמי|קוראים לי|אני גר"},
-	{cueDone, "تم |انتهيت|اكتمل|أصلحت|انجام شد|تمام شد|בוצע|סיימתי|תוקן"},
+	{cueDone, "^تم |^لقد تم |^نعم، تم |انتهيت|اكتمل|أصلحت|انجام شد|تمام شد|בוצע|סיימתי|תוקן"},
 	{cueConfirm, "شكرا|شكرًا|يعمل|ممتاز|نعم|ممنون|متشکرم|عالی|תודה|עובד|מצוין"},
 
 	// Hindi, Bengali, Thai
@@ -101,7 +101,7 @@ var cuePhrases = []struct {
 	{cueWish, "我想|我要|我们要|我需要|我希望|请|請|帮我|幫我|确保|目标|目標|したい|欲しい|ほしい|ください|お願い|必要|てほしい|하고 싶|원해|원합|필요|해 주세요|해주세요|부탁|주세요"},
 	{cueIdentity, "我叫|我的名字|我住|我是|我在|我的邮箱|我的電話|我的电话|私は|私の名前|と申します|住んで|제 이름|저는|살고|이름은"},
 	{cueDone, "完成|已经|已經|搞定|修好|修复了|修復了|创建了|添加了|删除了|已更新|已安装|已预订|しました|完了|終わり|済み|直しました|完成|완료|했습니다|끝났|수정했|추가했|삭제했"},
-	{cueOpen, "还没|還沒|尚未|待办|待辦|下一步|接下来|接下來|稍后|未完成|まだ|次の|後で|未完了|残り|아직|다음|나중에|남은"},
+	{cueOpen, "还没|還沒|尚未|待办|待辦|下一步|接下来|接下來|未完成|まだ|次の|未完了|残り|아직|다음|남은"},
 	{cueConfirm, "谢谢|謝謝|可以了|好的|没问题|沒問題|太好了|正确|正確|ありがとう|動きました|完璧|大丈夫|はい|감사|고마워|작동|완벽|좋아요|네,"},
 
 	// Bans and dislikes, in the languages above
@@ -112,7 +112,14 @@ var cuePhrases = []struct {
 	{cueBan, "^только не|^никаких|^никакой|^никакого|^без|избегай|избегайте|не надо|не хочу|не люблю|не любит|ненавижу|ненавидит|терпеть не|не выношу|не выносит|^ніяких|^ніякого|уникай|не треба|ненавиджу|ненавидить|^χωρίς|απόφυγε|μισώ|μισεί|δεν θέλω|δεν μου αρέσει"},
 	{cueBan, "تجنب|ممنوع|لا تستخدم|لا أريد|لا نريد|لا أحب|لا تحب|لا يحب|لا أطيق|لا تطيق|لا يطيق|أكره|نباشد|نکن|ممنوع|متنفر|دوست ندار|نمی\u200cخواهم|אל ת|הימנע|שונא|לא אוהב|לא רוצה|לא סובל"},
 	{cueBan, "मत |नहीं चाहिए|पसंद नहीं|नफरत|बर्दाश्त नहीं|দেবেন না|করবেন না|করো না|চাই না|পছন্দ করি না|ঘৃণা|อย่า|หลีกเลี่ยง|ไม่ชอบ|ไม่เอา|ไม่อยาก|เกลียด"},
-	{cueBan, "禁止|别|別|避免|不想|不吃|不喜欢|不喜歡|讨厌|討厭|受不了|避けて|使わないで|やめて|ないで|抜きで|なしで|嫌い|苦手|하지 말|쓰지 마|넣지 마|빼 주|빼주|피해 주|금지|싫어|싫다"},
+	{cueBan, "禁止|^别|请别|請別|千万别|千萬別|别放|别用|别吃|别加|别买|别忘|别再|别做|别把|别让|别给|别动|别去|别碰|别删|别改|别发|別放|別用|別吃|別加|別買|別忘|別再|別做|別把|別讓|別給|別動|別去|別碰|別刪|別改|別發|避免|不想|不吃|不喜欢|不喜歡|讨厌|討厭|受不了|避けて|使わないで|やめて|ないで|抜きで|なしで|嫌い|苦手|하지 말|쓰지 마|넣지 마|빼 주|빼주|피해 주|금지|싫어|싫다"},
+
+	// Orders not to touch what is there
+	{cueBan, "ändere nichts|ändern sie nichts|nichts ändern|ändere nicht|lösche nichts|lösche nicht|nichts löschen|nicht löschen|rühr nicht|fass nicht|nicht anfassen|ne touche|ne touchez|ne change|ne changez|ne modifie|ne modifiez|ne supprime|ne supprimez|n'efface|n'effacez|n'utilise pas|n'utilisez pas|n'envoie|n'envoyez|no toques|no toquen|no cambies|no cambie|no modifiques|no borres|no borre|no elimines|no envíes|não mexa|não altere|não mude|não apague|não envie|non toccare|non cambiare|non modificare|non cancellare|non eliminare|non inviare"},
+	{cueBan, "не трогай|не трогайте|не трогать|не меняй|не меняйте|не менять|не удаляй|не удаляйте|не удалять|не очищай|не очищайте|не очищать|не отправляй|не отправляйте|не используй|не используйте|не перезапускай|не чіпай|не чіпати|не змінюй|не видаляй|لا تحذف|لا تغير|لا تعدل|لا تلمس|لا ترسل|لا تمسح|لا تضف"},
+
+	// What the user agrees to under a condition
+	{cueDecision, "^yes, but|^yes but|^ok, but|^okay, but|^ja, aber|^ja aber|^oui, mais|^oui mais|^sí, pero|^sí pero|^sim, mas|^sim mas|^sì, ma|^ja, maar|^tak, ale|^evet, ama|^ya, tapi|^да, но|^да но|^так, але|^ναι, αλλά|^نعم، لكن|^نعم، ولكن|^نعم لكن|^بله، اما|^כן, אבל|^हाँ, लेकिन|^可以，但|^好，但|^行，但|^好的，但|^はい、でも|^はい、ただ|^네, 하지만"},
 
 	// Turns of phrase that have such words and decide nothing
 	{cueIdle, "never mind|nevermind|don't worry|do not worry|don't mind|don't know|do not know|don't think|do not think|don't understand|^no problem|^no worries|^no thanks|^no thank you|^no idea|^no need|^no doubt|not important|no matter|we will see|we'll see|i see"},
@@ -120,6 +127,19 @@ var cuePhrases = []struct {
 	{cueIdle, "niet belangrijk|niet erg|laat maar|^geen probleem|^geen idee|nie jest ważne|nieważne|nie szkodzi|zobaczymy|önemli değil|boş ver|fark etmez|tidak penting|tidak apa|lupakan saja|không quan trọng|không sao|thôi kệ|не важно|неважно|не страшно|посмотрим|^без проблем|не важливо|неважливо|побачимо|δεν είναι σημαντικό|δεν πειράζει|θα δούμε"},
 	{cueIdle, "غير مهم|ليس مهما|لا يهم|لا بأس|مهم نیست|بی\u200cخیال|לא חשוב|לא משנה|אין בעיה|נראה|कोई बात नहीं|देखेंगे|ज़रूरी नहीं|ব্যাপার না|দেখা যাক|ไม่สำคัญ|ไม่เป็นไร|ไม่ต้องห่วง"},
 	{cueIdle, "不要紧|不要緊|不重要|没关系|沒關係|无所谓|無所謂|别担心|別擔心|不客气|気にしないで|心配しないで|重要ではない|重要ではありません|신경 쓰지 마|걱정하지 마|걱정 마|중요하지 않|괜찮"},
+
+	// Greetings
+	{cueIdle | cueGreets, "^hello|^hi there|good morning|good evening|good night|how are you|how's it going|nice to meet you|see you|goodbye|guten morgen|guten abend|guten tag|gute nacht|wie geht es|wie geht's|auf wiedersehen|bis bald|bonjour|bonsoir|bonne nuit|comment allez-vous|comment ça va|à bientôt|buenos días|buenas tardes|buenas noches|cómo estás|qué tal|hasta luego|bom dia|boa tarde|boa noite|tudo bem|buongiorno|buonasera|come stai|goedemorgen|dzień dobry|günaydın|selamat pagi|xin chào"},
+	{cueIdle | cueGreets, "доброе утро|добрый день|добрый вечер|здравствуйте|как дела|до свидания|добрий день|καλημέρα|صباح الخير|مساء الخير|السلام عليكم|كيف حالك|صبح بخیر|בוקר טוב|ערב טוב|नमस्ते|สวัสดี|你好|您好|早上好|晚上好|再见|再見|おはよう|こんにちは|こんばんは|안녕하세요"},
+
+	// Words that ask
+	{cueAsks, "^what|^who|^whom|^whose|^where|^when|^why|^how|^which|^was|^wer|^wen|^wem|^wo|^wann|^warum|^wie|^welche|^welcher|^welches|^wieviel|^quel|^quelle|^quels|^quelles|^qui|^que|^où|^quand|^pourquoi|^comment|^combien|^qué|^quién|^quiénes|^dónde|^cuándo|^cómo|^cuál|^cuáles|^cuánto|^cuántos|^cuánta|^cuántas|^onde|^quando|^como|^qual|^quanto|^dove|^perché|^chi|^che|^wat|^wie|^waar|^hoe|^kto|^co|^gdzie|^kiedy|^dlaczego|^ne zaman|^nerede|^neden|^nasıl|^apa|^siapa|^di mana|^kapan|^mengapa"},
+	{cueAsks, "^что|^чем|^кто|^где|^когда|^почему|^как|^какой|^какая|^какие|^сколько|^що|^хто|^де|^коли|^чому|^τι|^ποιος|^πού|^πότε|^γιατί|^πώς|^من |^ما |^ماذا|^أين|^متى|^لماذا|^كيف|^كم |^چه|^کجا|^چرا|^מה|^מי|^איפה|^מתי|^למה|^क्या|^कहाँ|^कब|^क्यों|什么|什麼|哪|谁|誰|为什么|何時|何が|どこ|いつ|なぜ|무엇|어디|언제|왜"},
+
+	// What leans on the sentence or the question before it
+	{cueLeans, "^it|^it's|^its|^this|^that|^that's|^these|^those|^they|^they're|^he|^he's|^she|^she's|^so|^but|^then|^also|^because|^and|^there|^which|^or|^yes,|^yes.|^yes please|^yes -|^no,|^no.|^yeah|^yep|^nope"},
+	{cueLeans, "^es|^das|^dies|^diese|^dieser|^dieses|^er|^sie|^dann|^aber|^also|^deshalb|^dort|^damit|^dabei|^dazu|^davon|^und|^denn|^oder|^ja|^nein|^doch|^c'est|^ce|^ça|^cela|^elle|^ils|^elles|^puis|^mais|^donc|^alors|^aussi|^car|^et|^oui|^non,|^non.|^eso|^esto|^esta|^este|^ella|^ellos|^pero|^entonces|^así|^también|^porque|^y|^o|^sí|^no|^isso|^isto|^ele|^ela|^mas|^então|^também|^e|^sim|^não,|^ma|^quindi|^allora|^anche|^questo|^quello|^sì|^het|^dat|^dit|^maar|^ja|^nee|^to|^ale|^więc|^tak|^nie,|^bu|^ama|^evet|^hayır|^itu|^tapi|^ya|^tidak,|^đó|^nhưng|^vâng"},
+	{cueLeans, "^это|^он|^она|^они|^но|^тогда|^поэтому|^также|^и|^а|^потом|^там|^да|^нет|^це|^він|^вона|^але|^так|^ні|^αυτό|^αλλά|^ναι|^όχι|^هذا |^هذه |^هو |^هي |^لكن|^ثم |^لذلك|^نعم|^لا،|^این |^آن |^اما |^بله|^זה |^אבל |^כן|^לא,|^यह |^लेकिन |^हाँ|^এটা|^কিন্তু|^แต่|^这|^這|^那|^它|^他|^她|^但|^所以|^因此|^然后|^然後|^对，|^對，|^是的|^不，|^不对|^不對|^好的|^これ|^それ|^その|^あれ|^彼|^でも|^しかし|^だから|^そして|^はい|^いいえ|^이것|^그것|^그 |^하지만|^그래서|^그리고|^네|^아니"},
 
 	// Negations, conditions and the future, in the languages above
 	{cueUnreal, "not|never|isn't|wasn't|aren't|weren't|hasn't|haven't|hadn't|didn't|don't|doesn't|won't|can't|cannot|couldn't|wouldn't|without|if|unless|once|as soon as|until|would|should|could|might|will|i'll|we'll|it'll"},

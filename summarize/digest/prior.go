@@ -38,7 +38,11 @@ func (r *reader) readPrior(prior string) {
 			continue
 		}
 		if entries, ok := strings.CutPrefix(line, indexLine); ok && own != nil {
-			r.readIndex(entries)
+			r.readIndex(entries, true)
+			continue
+		}
+		if entries, ok := strings.CutPrefix(line, indexWords); ok && own != nil {
+			r.readIndex(entries, false)
 			continue
 		}
 		if line == indexHeading {

@@ -36,6 +36,7 @@ type reader struct {
 	unknown    bool // and a summary that doesn't say for how many it stands
 	text       bool // there is any
 	assisted   bool // one of the speakers is an assistant
+	people     bool // several are named, and none is an assistant
 	order      int
 	message    int // counts messages, and lines of the prior summary
 	start      int // first item of the message that is being read
@@ -45,7 +46,7 @@ type reader struct {
 func newReader(in prompt.Input, limit int) *reader {
 	const least, most = 60, 400
 	r := &reader{
-		in: in, vocabulary: vocabulary{}, length: min(max(limit, least), most), seen: map[string]bool{}, ahead: map[string]bool{}, rejected: map[string]int{},
+		in: in, vocabulary: vocabulary{}, length: min(max(2*limit, least), most), seen: map[string]bool{}, ahead: map[string]bool{}, rejected: map[string]int{},
 		messages: len(in.Fold),
 	}
 	for word := range strings.FieldsFuncSeq(strings.ToLower(prompt.CutMiddle(in.Instructions, prompt.MaxInstructions)), notWordRune) {
@@ -83,6 +84,7 @@ var introLine = regexp.MustCompile(`^Extract of (an earlier summary and )?(\d{1,
 func (r *reader) readFold(messages []tree.Message) {
 	said := make([]prompt.Said, len(messages))
 	lastUser := -1
+	names := map[string]bool{}
 	for i, m := range messages {
 		said[i] = prompt.Read(m)
 		r.text = r.text || strings.TrimSpace(prompt.Line(said[i].Text)) != ""
@@ -90,7 +92,11 @@ func (r *reader) readFold(messages []tree.Message) {
 			lastUser = i
 		}
 		r.assisted = r.assisted || m.Role == tree.RoleAssistant
+		if speaker := speakerOf(m.Role, said[i].Name); speaker != string(m.Role) {
+			names[speaker] = true
+		}
 	}
+	r.people = len(names) > 1 && !r.assisted
 	confirmed := r.confirmations(messages, said)
 	begun := 0 // user messages that said something
 	calls := map[string]string{}
@@ -253,14 +259,15 @@ func (r *reader) add(s sentence, about messageFacts) {
 	}
 	r.seen[key] = true
 	it.terms = r.vocabulary.terms(text)
-	if context != "" && (about.role == tree.RoleTool || says(it.terms) <= enough || about.lead && cues.find(lowerText(context))&cueTime != 0) {
+	it.leans = !s.code && cues.find(lower)&cueLeans != 0
+	if context != "" && (about.role == tree.RoleTool || says(it.terms) <= enough || isBare(it.terms) || (it.leans || len(text) <= shortAnswer) && !about.lead && r.assisted || about.lead && cues.find(lowerText(context))&cueTime != 0) {
 		it.context = shorten(oneLine(context), r.length/4, marksOf(context))
 		if about.ended != "" {
 			it.context += ": " + about.ended
 		}
 		it.terms = r.vocabulary.terms(it.piece())
 	}
-	r.judge(&it, lower, s.code, about)
+	r.judge(&it, lower, s.code || isCode(text), about)
 	short := shortenItem(it, r.length-utf8.RuneCountInString(it.context))
 	if short != it.text {
 		it.text = short
@@ -268,6 +275,10 @@ func (r *reader) add(s sentence, about messageFacts) {
 	}
 	r.items = append(r.items, it)
 }
+
+// shortAnswer is the length, in bytes, up to which the answer to a question is
+// taken to need it.
+const shortAnswer = 48
 
 // oneLine is a text without line breaks.
 func oneLine(text string) string {

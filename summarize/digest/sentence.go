@@ -197,6 +197,15 @@ func isLead(line string) bool {
 	return len(line) > 4 && strings.HasPrefix(line, "**") && strings.HasSuffix(line, "**") && !strings.Contains(line[2:len(line)-2], "**")
 }
 
+// isCode tells a line of code that stands outside of a fence, by how it ends.
+func isCode(line string) bool {
+	switch {
+	case strings.HasSuffix(line, "{"), strings.HasSuffix(line, "};"), strings.HasSuffix(line, ");"), strings.HasSuffix(line, "});"), strings.HasSuffix(line, "],"), strings.HasSuffix(line, "},"):
+		return true
+	}
+	return strings.HasPrefix(line, "\"") && strings.Contains(line, "\":")
+}
+
 // trimBullet takes off list marks, quote marks and heading marks.
 func trimBullet(piece string) string {
 	for range 4 {

@@ -13,6 +13,7 @@ import (
 type term struct {
 	id         int32
 	kind       kind
+	short      bool  // it has too few letters to say much
 	start, end int32 // in the item's piece
 }
 
@@ -77,7 +78,7 @@ func (v vocabulary) terms(text string) []term { return v.termsOf(text, true) }
 func (v vocabulary) termsOf(text string, first bool) (terms []term) {
 	add := func(k kind, start, end int) {
 		if end-start <= maxMark {
-			terms = append(terms, term{v.id(text[start:end]), k, int32(start), int32(end)})
+			terms = append(terms, term{v.id(text[start:end]), k, isShort(text[start:end]), int32(start), int32(end)})
 		}
 	}
 	var phrase struct { // names and numbers that stand side by side
@@ -127,6 +128,13 @@ func (v vocabulary) termsOf(text string, first bool) (terms []term) {
 	flush()
 	quotes(text, func(start, end int) { add(kindQuoted, start, end) })
 	return terms
+}
+
+// isShort tells a word of three letters or less; of two in other alphabets than the
+// Latin one, as a letter of Arabic tells more. A syllable of Korean is no letter.
+func isShort(word string) bool {
+	const letters, others = 3, 2
+	return len(word) <= letters || len(word) <= 2*others && word[0] >= utf8.RuneSelf && utf8.RuneCountInString(word) <= others
 }
 
 // joins tells whether a name or number belongs to the one before the gap: Room

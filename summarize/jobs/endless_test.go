@@ -84,6 +84,43 @@ func TestHugePinsDoNotDefeatTheSummary(t *testing.T) {
 	}
 }
 
+// Messages larger than a prompt, with a few words between them, are summarized all
+// the same: a step that folds only the few words would gain nothing, and be the last.
+func TestHugeMessagesAmongShortOnes(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	model, calls := counting(written)
+	store, worker := workerOn(t, pool, "one", summarize.Config{Settings: withoutDigest(summarize.Defaults()), Counter: prompttest.Quarters{}, Summarizer: summarize.Cascade{Counter: prompttest.Quarters{}, Models: []summarize.Model{{Model: model, Window: 40_000}}}})
+	plain := tree.New(pool, tree.WithTokenCounter(prompttest.Quarters{}))
+	text := strings.Repeat("Remember that the order number is 4711. ", 15_000) // 600 KB
+	id := conversation(t, plain)
+	var head tree.Message
+	for range 3 {
+		head = pin(t, plain, id, head.ID, text)
+		head = add(t, plain, id, head.ID, string(messageBody("assistant", "Yes.")))
+		head = add(t, plain, id, head.ID, string(messageBody("user", "Good.")))
+	}
+	for i := range 20 { // more than the tail keeps
+		head = add(t, plain, id, head.ID, string(messageBody([]string{"user", "assistant"}[i%2], strings.Repeat("And much more was said. ", 400))))
+	}
+	head = talk(t, store, id, head.ID, 1)
+	eventually(t, "the job's end", func() bool {
+		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
+	})
+	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range ran.Data {
+		if k.Outcome != tree.OutcomeSaved || k.TokensAfter >= k.TokensBefore {
+			t.Errorf("%s: %s", k.Outcome, k.Reason)
+		}
+	}
+	if c := contextOf(t, worker.service, id, head.ID); !c.Complete || c.Usage.ContextTokens >= c.Usage.TriggerTokens {
+		t.Errorf("after %d calls: complete %v with %d tokens of a trigger of %d", calls.Load(), c.Complete, c.Usage.ContextTokens, c.Usage.TriggerTokens)
+	}
+}
+
 // A summary that can't be stored is a failure on record, and not tried again
 // before the branch has grown.
 func TestSummaryThatCannotBeStored(t *testing.T) {

@@ -155,10 +155,14 @@ func (s stepper) tokens(messages []tree.Message, limits limits) int {
 	return n
 }
 
+// littleShare is the part of a step's room that is little.
+const littleShare = 8
+
 // fold says how many of the messages a step takes, and what they cost. All of
 // them, if that leaves the room that the look-ahead needs; else as many as fit
 // without it, but not the last group, because the step that has it is the one
-// that has the look-ahead.
+// that has the look-ahead. A group that is cut anyway goes with the little that
+// stands before it: a step of that little would gain nothing.
 func (s stepper) fold(messages []tree.Message, room, lookAhead int) (taken, used int, limits limits) {
 	limits = fullLimits
 	groups := callGroups(messages)
@@ -166,13 +170,14 @@ func (s stepper) fold(messages []tree.Message, room, lookAhead int) (taken, used
 		cost := s.tokens(messages[taken:taken+length], limits)
 		last := i == len(groups)-1
 		switch {
-		case last && taken == 0 && cost > room-lookAhead, taken == 0 && cost > room:
-			// This one alone: shorter, until it fits.
-			limits, cost = s.shrink(messages[:length], room)
+		case last && taken == 0 && cost > room-lookAhead, used <= room/littleShare && cost > room:
+			// No more than this one: shorter, until it fits.
+			taken += length
+			limits, cost = s.shrink(messages[:taken], room)
 			if cost > room {
 				return 0, 0, limits
 			}
-			return length, cost, limits
+			return taken, cost, limits
 		case used+cost > room, last && used+cost > room-lookAhead:
 			return taken, used, limits
 		}

@@ -92,6 +92,7 @@ func TestNextStep(t *testing.T) {
 		{"look-ahead larger than the window", Input{Fold: long[:8], LookAhead: long}, 4_000, 1, 3, -1, false},
 		{"one giant message", Input{Fold: huge}, 4_000, 1, 2, 0, true},
 		{"a giant message in the middle", Input{Fold: slices.Concat(long[:8], huge, long[:8])}, 4_000, 3, 6, 0, false},
+		{"a few words before a giant message", Input{Fold: slices.Concat([]tree.Message{prompttest.UserSays("Read this.")}, huge, long[:8])}, 4_000, 1, 3, 0, true},
 		{"many calls at once", Input{Fold: results}, 4_000, 1, 1, 0, true},
 		{"a prior summary larger than the window", Input{Prior: strings.Repeat("It was said that. ", 5_000), PriorTokens: 20_000, Fold: long[:8]}, 6_000, 1, 3, 0, false},
 		{"instructions larger than the window", Input{Instructions: strings.Repeat("Mind the gap. ", 5_000), Fold: long[:8]}, 4_000, 1, 3, 0, false},

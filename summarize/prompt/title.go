@@ -36,11 +36,11 @@ var (
 
 var (
 	titleLabel  = regexp.MustCompile(`(?i)^(?:#{1,6} +|title *: *)+`)
-	titleQuotes = [][2]string{{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"'", "'"}, {"**", "**"}, {"`", "`"}, {"「", "」"}, {"《", "》"}}
+	titleQuotes = [][2]string{{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"'", "'"}, {"「", "」"}, {"《", "》"}}
 )
 
-// CleanTitle returns the title in a model's answer: one line, without quotation
-// marks around it or a full stop at its end.
+// CleanTitle returns the title in a model's answer: one line, without marks of
+// Markdown, quotation marks around it or a full stop at its end.
 func CleanTitle(answer, nonce string) (string, error) {
 	text, err := dropReasoning(trimBlank(strings.ReplaceAll(strings.ToValidUTF8(answer, "\ufffd"), "\x00", "")))
 	if err != nil {
@@ -53,7 +53,7 @@ func CleanTitle(answer, nonce string) (string, error) {
 	if strings.ContainsFunc(text, IsLineBreak) {
 		return "", fmt.Errorf("%w: it has several lines", errLongTitle)
 	}
-	text = Line(text)
+	text = PlainLine(Line(text))
 	for {
 		inner := strings.TrimSpace(titleLabel.ReplaceAllString(text, ""))
 		for _, q := range titleQuotes {

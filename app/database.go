@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
@@ -62,6 +63,11 @@ type DatabaseConfig struct {
 // DefaultMaxConns is the largest number of connections that a Coppice opens to
 // its database.
 const DefaultMaxConns = 20
+
+// idleTimeout ends the transactions of a server that stalled or lost its power, or
+// their locks would keep others from writing to its conversations for hours. So
+// long without a word, it counts as killed.
+const idleTimeout = reply.DefaultLease
 
 // A Database is a Postgres that has Coppice's schema.
 type Database struct {
@@ -193,7 +199,7 @@ func (d *Database) connect(ctx context.Context, cfg DatabaseConfig) (err error) 
 		cfg.MaxConns = DefaultMaxConns
 	}
 	d.pool, err = db.Open(ctx, db.Config{
-		URL: d.url, MaxConns: cfg.MaxConns, StatementTimeout: cfg.StatementTimeout, Tracer: telemetry.NewStatementTracer(cfg.Tracing),
+		URL: d.url, MaxConns: cfg.MaxConns, StatementTimeout: cfg.StatementTimeout, IdleTimeout: idleTimeout, Tracer: telemetry.NewStatementTracer(cfg.Tracing),
 	})
 	if err != nil {
 		return &UnreachableError{d.url, err}
@@ -259,7 +265,7 @@ func (d *Database) announcePooler(ctx context.Context, cfg DatabaseConfig) error
 	if !db.Pooled(d.pool) {
 		return nil
 	}
-	missing, err := db.MissingParameters(ctx, d.pool, db.Config{StatementTimeout: cfg.StatementTimeout})
+	missing, err := db.MissingParameters(ctx, d.pool, db.Config{StatementTimeout: cfg.StatementTimeout, IdleTimeout: idleTimeout})
 	if err != nil {
 		return err
 	}

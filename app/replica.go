@@ -17,7 +17,7 @@ func (c *Coppice) openReplica(ctx context.Context, cfg Config, t *telemetry.Tele
 		return nil
 	}
 	c.replica, err = replica.New(ctx, c.db.pool, db.Config{
-		URL: at.ReadURL, MaxConns: cmp.Or(at.MaxConns, DefaultMaxConns), StatementTimeout: at.StatementTimeout, Tracer: telemetry.NewStatementTracer(at.Tracing),
+		URL: at.ReadURL, MaxConns: cmp.Or(at.MaxConns, DefaultMaxConns), StatementTimeout: at.StatementTimeout, IdleTimeout: idleTimeout, Tracer: telemetry.NewStatementTracer(at.Tracing),
 	}, replica.Config{MaxLag: at.MaxReadLag, Options: stores, Logger: c.log})
 	if err != nil {
 		return err

@@ -84,6 +84,30 @@ func TestEventsOfAnotherServer(t *testing.T) {
 	}
 }
 
+// TestEventsGoOn holds that a stream which names the last event that its reader has
+// goes on after it: of a conversation with the next one, and of a tenant with that one
+// again, as its events are only about in order.
+func TestEventsGoOn(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	for _, path := range []string{"/v1/events", fill(conversationPathOf + "/events")} {
+		first := a.listen(t.Context(), request{method: "GET", path: path})
+		first.event(t)
+		var ids []string
+		for _, title := range []string{"One", "Two", "Three"} {
+			a.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), body: `{"title":"` + title + `"}`})
+			ids = append(ids, first.event(t).id)
+		}
+		res := a.send(request{method: "GET", path: path + "?follow=false", header: map[string]string{"Last-Event-ID": ids[1]}})
+		text := string(res.body)
+		if again := strings.Contains(text, "id: "+ids[1]+"\nevent: conversation.updated"); !strings.Contains(text, `"resumed":true`) ||
+			!strings.Contains(text, "id: "+ids[2]+"\nevent: conversation.updated") || again != (path == "/v1/events") {
+			t.Errorf("%s after %s of %v: %s", path, ids[1], ids, text)
+		}
+	}
+}
+
 // event reads an event that is no comment.
 func (l *listener) event(t *testing.T) serverEvent {
 	t.Helper()

@@ -98,6 +98,12 @@ func (r *Request) Search(ctx context.Context) (leave func(), err error) {
 	return r.server.searches.enter(ctx, r.tenant, r.server.cfg.RequestTimeout)
 }
 
+// Import waits for a turn among imports, for a route whose requests may store as much
+// as one but mostly don't. Whoever got one leaves.
+func (r *Request) Import(ctx context.Context) (leave func(), err error) {
+	return r.server.imports.enter(ctx, r.tenant, r.server.cfg.RequestTimeout)
+}
+
 // Patience is how long an answer may take that waits for no model.
 func (r *Request) Patience() time.Duration { return r.server.cfg.RequestTimeout }
 

@@ -45,32 +45,42 @@ func TestNoMemberHasADefault(t *testing.T) {
 	}
 }
 
-// TestEventsAreTyped holds that streams are described by the schema ReplyEvent,
-// and that this tells each event by its name.
+// TestEventsAreTyped holds that streams are described by the schemas ReplyEvent and
+// WatchEvent, and that these tell each event by its name.
 func TestEventsAreTyped(t *testing.T) {
 	t.Parallel()
 	doc, err := document()
 	if err != nil {
 		t.Fatal(err)
 	}
-	event := doc.Components.Schemas["ReplyEvent"].Value
-	told := event.Discriminator
-	if told == nil || told.PropertyName != "event" || len(told.Mapping) != len(event.OneOf) {
-		t.Fatalf("%+v", told)
-	}
-	for name, of := range told.Mapping {
-		schema := doc.Components.Schemas[of.Ref[strings.LastIndex(of.Ref, "/")+1:]]
-		if !slices.ContainsFunc(event.OneOf, func(s *openapi3.SchemaRef) bool { return s.Ref == of.Ref }) {
-			t.Errorf("%s is none of ReplyEvent's", of.Ref)
+	for _, of := range []string{"ReplyEvent", "WatchEvent"} {
+		event := doc.Components.Schemas[of].Value
+		told := event.Discriminator
+		if told == nil || told.PropertyName != "event" {
+			t.Fatalf("%s: %+v", of, told)
 		}
-		if got := schema.Value.Properties["event"].Value.Const; got != name {
-			t.Errorf("%s has the name %v, and is mapped from %s", of.Ref, got, name)
+		names := 0
+		for _, kind := range event.OneOf {
+			members := kind.Value.Properties
+			each := members["event"].Value.Enum
+			if len(each) == 0 {
+				each = []any{members["event"].Value.Const}
+			}
+			names += len(each)
+			for _, name := range each {
+				if got := told.Mapping[name.(string)].Ref; got != kind.Ref {
+					t.Errorf("%s: %s is mapped to %q, want %q", of, name, got, kind.Ref)
+				}
+				if needsID := name != "stream.closed"; slices.Contains(kind.Value.Required, "id") != needsID {
+					t.Errorf("%s: that %s has an id must be %t", of, name, needsID)
+				}
+			}
+			if data := members["data"]; data.Ref == "" {
+				t.Errorf("%s: the data of %v has no schema of its own", of, each)
+			}
 		}
-		if data := schema.Value.Properties["data"]; data.Ref == "" {
-			t.Errorf("%s: its data has no schema of its own", name)
-		}
-		if needsID := name != "stream.closed"; slices.Contains(schema.Value.Required, "id") != needsID {
-			t.Errorf("%s: that it has an id must be %t", name, needsID)
+		if len(told.Mapping) != names {
+			t.Errorf("%s maps %d names, and has %d events", of, len(told.Mapping), names)
 		}
 	}
 	streams := 0

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/reply"
 )
 
 // note keeps what the log should tell of a failure. The cause of a client's
@@ -47,7 +50,11 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	r := &Request{server: s, id: requestID(req.Header.Get("X-Request-Id"))}
 	r.answer.ResponseWriter, r.answer.accepts = w, req.Header.Get("Accept-Encoding")
 	r.route, r.allow = s.router.find(req, &r.values)
-	if r.route == nil {
+	switch {
+	case r.route != nil:
+	case s.lost(req):
+		r.route = s.lostPage
+	default:
 		r.route = s.nowhere[s.surfaceOf(req.URL.Path)]
 	}
 	ctx := req.Context()
@@ -185,7 +192,8 @@ func (s *Server) fail(r *Request, err error) {
 		h.Set("WWW-Authenticate", `Bearer realm="coppice"`)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		if h.Get("Retry-After") == "" {
-			h.Set("Retry-After", "1")
+			wait := math.Ceil(reply.RetryAfter(err).Seconds())
+			h.Set("Retry-After", strconv.Itoa(max(1, int(wait))))
 		}
 	}
 	status, body := r.route.surface.Refuse(p, h)

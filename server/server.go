@@ -141,7 +141,7 @@ type Config struct {
 	KeyCheck              time.Duration // between looks at the key of a request that lasts; 0 is keys.CacheTTL
 	MaxBodyBytes          int64         // of a request body; 0 is DefaultMaxBodyBytes
 	MaxImportBytes        int64         // of a file to import; 0 is DefaultMaxImportBytes
-	MaxReads              int           // trees and exports under way, each of which holds a connection to the database; 0 is DefaultMaxReads
+	MaxReads              int           // trees, exports, and contexts with attachments under way, each of which holds a connection to the database; 0 is DefaultMaxReads
 	DropImportedSummaries bool          // leave the summaries of imported files out, whatever a request says
 	MaxImports            int           // imports under way; 0 is DefaultMaxImports
 	MaxSearches           int           // searches under way, each of which holds a connection to the database; 0 is DefaultMaxSearches
@@ -165,6 +165,7 @@ type Server struct {
 	surfaces  []*Surface   // the native one first
 	router    *router
 	nowhere   map[*Surface]*route // of paths at which nothing is
+	lostPage  *route              // of the same, where a browser opens them
 	hosts     []string            // AllowedHosts in lower case
 	log       *slog.Logger
 	metrics   *telemetry.Requests
@@ -172,7 +173,7 @@ type Server struct {
 	strangers *buckets[netip.Addr] // of addresses that send no good key
 	guesses   *buckets[netip.Addr] // of addresses that try links that open nothing
 	opened    openedLinks
-	reads     *gate // of trees and exports
+	reads     *gate // of trees, exports, and contexts with attachments
 	imports   *gate
 	searches  *gate
 	streams   *quota // of replies
@@ -220,13 +221,14 @@ func New(cfg Config) (_ *Server, err error) {
 		readiness: readiness{turn: make(chan struct{}, 1), now: time.Now},
 		cfg:       cfg, log: cfg.Logger, metrics: m, router: newRouter(), nowhere: make(map[*Surface]*route),
 		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), guesses: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota("replies", cfg.MaxStreams), watches: newQuota("events", cfg.MaxStreams),
-		reads: newGate("trees and exports", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
+		reads: newGate("trees, exports, and contexts with attachments", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
 		searches: newGate("searches", cfg.MaxSearches),
 	}
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
 	}
 	s.mount(Surface{Prefix: "/v1/", Routes: slices.Concat(native, pages()), Refuse: refuseNatively})
+	s.lostPage = newRoute(s.surfaces[0], Route{Pattern: nowhere, May: Keyless | Opens, Query: anyQuery, Handle: serveLost})
 	for _, surface := range cfg.Surfaces {
 		if err := s.check(&surface); err != nil {
 			return nil, err

@@ -92,6 +92,24 @@ func TestSharedBranch(t *testing.T) {
 	}
 }
 
+// TestSharedMembers holds that a link shows of a message what people read, whatever
+// else its writer stored in it.
+func TestSharedMembers(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	plant(t, a.store, "c")
+	said := tree.NewMessage{ID: named("said"), Body: json.RawMessage(`{"role":"assistant","content":"Hazel.","annotations":[],"reader":"ada@example.com"}`), Reasoning: "They asked for ada."}
+	if _, _, err := a.store.Append(t.Context(), named("c"), named("c.thanks"), said); err != nil {
+		t.Fatal(err)
+	}
+	var link struct{ Token string }
+	a.must(201, &link, request{method: "POST", path: fill(conversationPathOf + "/branches/{{said}}/shares")})
+	res := a.must(200, nil, request{method: "GET", path: "/v1/shared/" + link.Token})
+	if text := string(res.body); !strings.Contains(text, "Hazel.") || strings.Contains(text, "ada") || strings.Contains(text, "annotations") {
+		t.Errorf("the link shows %s", text)
+	}
+}
+
 // TestSharedCursorsStayOnTheBranch holds that no cursor but a link's own leads
 // anywhere: not that of another link, of the owner's list, nor a changed one.
 func TestSharedCursorsStayOnTheBranch(t *testing.T) {

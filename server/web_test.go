@@ -1,6 +1,9 @@
 package server
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -42,6 +45,41 @@ func TestPageIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.must(200, nil, request{method: "GET", path: somePage})
+}
+
+// A browser gets the page where nothing is, and a program is told so as JSON.
+func TestLostAddresses(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	browser := map[string]string{"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+	// A link to it may stand anywhere, as one to the page may.
+	link := map[string]string{"Accept": "text/html", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+	for _, path := range []string{"/nowhere", "/nowhere/at/all?from=mail", "/c", "/c/x/y/z", "/shared", "/index.html", "//", "/v10/x"} {
+		for _, r := range []request{{method: "GET", header: browser}, {method: "HEAD", header: browser}, {method: "GET", header: link}} {
+			r.path = path
+			res, err := http.DefaultTransport.RoundTrip(a.newRequest(r))
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != 404 || res.Header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(res.Header.Get("Content-Security-Policy"), "script-src 'self'") || res.Header.Get("ETag") != "" {
+				t.Errorf("%s %s: %d %v", r.method, path, res.StatusCode, res.Header)
+			}
+		}
+		a.refused(404, CodeRouteNotFound, request{method: "GET", path: path})
+		a.refused(404, CodeRouteNotFound, request{method: "GET", path: path, header: map[string]string{"Accept": "*/*"}})
+	}
+	for _, path := range []string{"/v1", "/v1/", "/v1/nowhere", "/assets", "/assets/none.js"} {
+		a.refused(404, CodeRouteNotFound, request{method: "GET", path: path, header: browser})
+	}
+	// A client may name its host alone.
+	res := httptest.NewRecorder()
+	a.server.ServeHTTP(res, &http.Request{Method: "GET", URL: &url.URL{}, Host: "127.0.0.1", Header: http.Header{"Accept": {"text/html"}}, RemoteAddr: "127.0.0.1:1", Body: http.NoBody})
+	if res.Code != 404 {
+		t.Errorf("no path: %d %s", res.Code, res.Body)
+	}
+	a.refused(404, CodeRouteNotFound, request{method: "POST", path: "/nowhere", header: browser})
+	a.refused(403, CodeForbiddenHost, request{method: "GET", path: "/nowhere", header: browser, host: "evil.example"})
 }
 
 func TestOnlyThePageOpensFromElsewhere(t *testing.T) {

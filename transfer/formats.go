@@ -79,6 +79,9 @@ func recognize(r io.Reader, name string, formats []format.Format) (head []byte, 
 			return nil, nil, "", fault.New(fault.Invalid, CodeEmpty, "", "the file is empty")
 		}
 		f, member, err = choose(name, head, formats)
+		if err != nil && fault.Refused(readErr) { // a packed file that is cut off
+			err = readErr
+		}
 		if err == nil || readErr != nil || name != "" || size >= maxHeadBytes {
 			return head, f, member, err
 		}

@@ -3,6 +3,7 @@ package transfer
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -38,12 +39,25 @@ func (g *gunzip) Read(p []byte) (int, error) {
 			if errors.Is(err, io.EOF) {
 				err = nil // which the next Read finds again
 			}
-			return n, err
+			return n, unpackError(err)
 		}
 		if err := g.next(); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// unpackError says what is wrong with the file. Errors of the reader below stay as
+// they are.
+func unpackError(err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return format.FileErrorf("the gzip file is cut off; export or copy it again: %w", err)
+	case errors.As(err, &corrupt), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
+		return format.FileErrorf("the gzip file is damaged and can't be unpacked further; export or copy it again: %w", err)
+	}
+	return err
 }
 
 // next begins the gzip file behind the one that ended; io.EOF where there is none.
@@ -62,7 +76,7 @@ func (g *gunzip) next() error {
 	switch {
 	case bytes.HasPrefix(head, []byte(gzipMagic)):
 		if err := g.unpacked.Reset(g.from); err != nil {
-			return err
+			return unpackError(err)
 		}
 		g.unpacked.Multistream(false)
 		return nil

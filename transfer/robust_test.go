@@ -63,12 +63,15 @@ func TestImportSkipsUnsoundConversations(t *testing.T) {
 func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 	t.Parallel()
 	whole := "[" + claudeChat("a", "") + "," + claudeChat("b", "") + "]"
-	packed := gzipped(t, strings.Repeat(" ", 1<<20)+whole)
+	packed, small := gzipped(t, strings.Repeat(" ", 1<<20)+whole), gzipped(t, whole)
+	damaged := []byte(small)
+	damaged[12] ^= 0xFF
 	for name, in := range map[string]string{
+		"gzip, before anything is unpacked": small[:12], "gzip, in the first text": small[:len(small)/2], "gzip, before its checksum": small[:len(small)-8], "damaged gzip": string(damaged), "wrong checksum": small[:len(small)-8] + "12345678",
 		"plain": whole[:len(whole)-20], "gzip": packed[:len(packed)-30], "gzip's head": packed[:5], "zip": "PK\x03\x04" + "x", "utf-16": utf16(t, whole)[:200],
 	} {
 		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
-		if fault.Of(err).Code != transfer.CodeFile {
+		if why := fault.Of(err); why.Code != transfer.CodeFile || !strings.Contains(why.Detail, "cut off") && !strings.Contains(why.Detail, "can't be unpacked") && name != "zip" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -6,33 +6,32 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func addReads(s *sdk.Server) {
-	add(s, tool{name: "search", title: "Search messages",
+func addReads(t tools) {
+	add(t, tool{name: "search", title: "Search messages",
 		description: "Finds messages by words, in all conversations. Words must all occur, as they stand; \"quoted words\" stand together. Where no message has them all, the messages that answer the query best are given, as recall ranks them. Give a result's id to fetch.",
 	}, search)
-	add(s, tool{name: "fetch", title: "Fetch a message",
+	add(t, tool{name: "fetch", title: "Fetch a message",
 		description: "Reads one message whole, with some of those before it on its branch. Takes an id that search or recall gave: CONVERSATION/MESSAGE.",
 	}, fetch)
-	add(s, tool{name: "recall", title: "Recall what was said",
+	add(t, tool{name: "recall", title: "Recall what was said",
 		description: "Finds the messages that answer a question in plain words, best first, with those around them, also those that a summary folded. Without a conversation all of them are asked. With one, scope says where to look: branch (the default), folded, conversation. In branch and folded nothing of another branch is found.",
 	}, recallMessages)
-	add(s, tool{name: "list_conversations", title: "List conversations",
+	add(t, tool{name: "list_conversations", title: "List conversations",
 		description: "Lists conversations, pinned ones first, then the one in which something was said last; archived ones only where they are asked for. With a query, those whose title or messages have its words.",
 	}, listConversations)
-	add(s, tool{name: "list_branches", title: "List branches",
+	add(t, tool{name: "list_branches", title: "List branches",
 		description: "Lists the branches of a conversation by their heads, newest first, with the beginning of what the head says.",
 	}, listBranches)
-	add(s, tool{name: "read_branch", title: "Read a branch",
+	add(t, tool{name: "read_branch", title: "Read a branch",
 		description: "Reads the newest messages of a branch, oldest first, as many as budget_tokens hold. To read on, towards its beginning, pass older_head_id as head_id. With as_context it gives what a model is given for the branch: the summary of its older part, and the messages after that.",
 	}, readBranch)
-	add(s, tool{name: "explain_context", title: "Explain a branch's context",
+	add(t, tool{name: "explain_context", title: "Explain a branch's context",
 		description: "Tells how much of a model's window a branch takes, which summary stands for its older part and why others don't, and what compact_branch would do now.",
 	}, explainContext)
 }
@@ -124,7 +123,10 @@ const (
 )
 
 func fetch(ctx context.Context, c *call, in FetchArguments) (out Fetched, err error) {
-	first, second, _ := strings.Cut(in.ID, "/")
+	first, second, both := strings.Cut(in.ID, "/")
+	if !both {
+		return out, fault.New(fault.Invalid, "invalid_id", "id", "Ids here have the form CONVERSATION/MESSAGE, as search and recall give them. This one has no slash.")
+	}
 	conversationID, err := parseID(first, "id")
 	if err != nil {
 		return out, err

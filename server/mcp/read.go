@@ -209,6 +209,7 @@ type ExplainedSummary struct {
 	Reason    string `json:"reason"`
 	Model     string `json:"model"`
 	Tokens    int    `json:"tokens"`
+	Waits     bool   `json:"waits,omitempty" jsonschema:"it was made without a model, and is made again once a model answers"`
 }
 
 func explainContext(ctx context.Context, c *call, in ExplainArguments) (out Explained, err error) {
@@ -229,7 +230,7 @@ func explainContext(ctx context.Context, c *call, in ExplainArguments) (out Expl
 		out.FoldMessages, out.FoldTokens = e.Plan.FoldMessages, e.Plan.FoldTokens
 	}
 	for _, s := range e.Summaries {
-		out.Summaries = append(out.Summaries, ExplainedSummary{s.ID.String(), s.Applies, s.Reason, s.Model, s.Tokens})
+		out.Summaries = append(out.Summaries, ExplainedSummary{s.ID.String(), s.Applies, s.Reason, s.Model, s.Tokens, s.Waits})
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -33,10 +34,18 @@ func New(version string) *sdk.Server {
 			}
 		},
 	})
-	addReads(s)
-	addWrites(s)
+	t := tools{s, map[string]*jsonschema.Schema{}}
+	addReads(t)
+	addWrites(t)
 	addResources(s)
+	s.AddReceivingMiddleware(t.checkArguments)
 	return s
+}
+
+// tools are the tools of a server, and the schemas of their arguments.
+type tools struct {
+	server    *sdk.Server
+	arguments map[string]*jsonschema.Schema
 }
 
 // A tool says of a tool what clients show and go by.
@@ -48,11 +57,12 @@ type tool struct {
 }
 
 // add adds a tool.
-func add[In, Out any](s *sdk.Server, t tool, f func(context.Context, *call, In) (Out, error)) {
+func add[In, Out any](all tools, t tool, f func(context.Context, *call, In) (Out, error)) {
 	no := false
-	sdk.AddTool(s, &sdk.Tool{
+	all.arguments[t.name] = schemaOf[In]()
+	sdk.AddTool(all.server, &sdk.Tool{
 		Name: t.name, Title: t.title, Description: t.description,
-		InputSchema: schemaOf[In](), OutputSchema: schemaOf[Out](),
+		InputSchema: all.arguments[t.name], OutputSchema: schemaOf[Out](),
 		Annotations: &sdk.ToolAnnotations{
 			Title: t.title, ReadOnlyHint: !t.writes, IdempotentHint: !t.writes || t.idempotent, DestructiveHint: &no, OpenWorldHint: &no,
 		},

@@ -14,7 +14,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
+	"github.com/coppice-chat/coppice/summarize"
 )
 
 var update = flag.Bool("update", false, "write what the tests got to testdata")
@@ -219,6 +222,32 @@ func (c *client) compact(id string) {
 	}
 }
 
+// A summary that was made while no model answered is told as one that waits to be
+// made again.
+func TestExplainTellsWhatWaits(t *testing.T) {
+	t.Parallel()
+	offline := newAPI(t)
+	id, _ := plant(t, offline.store, "hazel")
+	offline.piped("default").compact(id.String())
+	settings := summarize.Defaults()
+	settings.Digest = summarize.DigestWhenNeeded
+	contexts, err := summarize.New(offline.store, summarize.Config{Settings: settings, Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: &llmtest.Model{}, Window: 10_000}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	withModel := newAPIOn(t, offline.pool, func(c *server.Config) { c.Contexts = contexts })
+	for name, test := range map[string]struct {
+		a     *api
+		waits bool
+	}{"without a model": {offline, false}, "with a model": {withModel, true}} {
+		var explained mcp.Explained
+		test.a.over("").call("explain_context", m{"conversation_id": id.String()}, &explained)
+		if len(explained.Summaries) != 1 || explained.Summaries[0].Waits != test.waits {
+			t.Errorf("%s: %+v", name, explained.Summaries)
+		}
+	}
+}
+
 // What can't be done says how to mend it, and changes nothing.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
@@ -236,12 +265,12 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, test := range []struct {
 		tool, code string
-		arguments  m
+		arguments  any
 	}{
 		{"search", "empty_query", m{"query": ""}},
 		{"search", "invalid_limit", m{"query": "a", "limit": 51}},
 		{"search", "query_too_large", m{"query": strings.Repeat("a ", 40_000)}},
-		{"fetch", "invalid_id", m{"id": id.String()}},
+		{"fetch", "invalid_id (id): Ids here have the form CONVERSATION/MESSAGE", m{"id": id.String()}},
 		{"fetch", "invalid_id", m{"id": "hazel/hazel"}},
 		{"fetch", "conversation_not_found", m{"id": absent + "/" + ids[0].String()}},
 		{"fetch", "message_not_found", m{"id": id.String() + "/" + absent}},
@@ -263,18 +292,26 @@ func TestRefusals(t *testing.T) {
 		{"append_messages", "parent_not_found", m{"conversation_id": id.String(), "parent_id": absent, "messages": []m{{"role": "user", "content": "x"}}}},
 		{"append_messages", "empty_chain", m{"conversation_id": id.String(), "parent_id": ids[0].String(), "messages": []m{}}},
 		{"append_messages", "invalid_role", message(m{"role": "king"})},
-		{"append_messages", "validating", message(m{"content": 5})},
-		{"append_messages", "validating", message(m{"content": []any{5}})},
+		{"append_messages", "wrong_type (messages[0].content): This must be a string or an array.", message(m{"content": 5})},
+		{"append_messages", "wrong_type (messages[0].content[0])", message(m{"content": []any{5}})},
+		{"append_messages", "wrong_type (messages): This must be an array.", m{"conversation_id": id.String(), "parent_id": "active", "messages": "hello"}},
+		{"append_messages", "missing_field (parent_id)", m{"conversation_id": id.String(), "messages": []m{{"role": "user", "content": "x"}}}},
 		{"append_messages", "invalid_content", message(m{"content": []m{{"type": 5}}})},
 		{"append_messages", "invalid_id", message(m{"id": "x"})},
-		{"append_messages", "validating", message(m{"pinned": true})},
+		{"append_messages", "unknown_field (messages[0].pinned): There is no field of this name here. The fields are content, id, name, role, tool_call_id, tool_calls.", message(m{"pinned": true})},
 		{"append_messages", "tool_call_not_found", message(m{"role": "tool", "tool_call_id": "a"})},
 		{"fork_branch", "message_not_found", m{"conversation_id": id.String(), "message_id": absent}},
 		{"compact_branch", "invalid_demand", m{"conversation_id": id.String(), "keep_messages": -1}},
 		{"compact_branch", "conversation_not_found", m{"conversation_id": absent}},
-		{"search", "validating", m{}},
-		{"search", "validating", m{"query": 5}},
-		{"search", "validating", m{"query": "a", "scope": "all"}},
+		{"compact_branch", "unknown_field (keep_recent_messages): There is no field of this name here. The fields are conversation_id, head_id, instructions, keep_messages.", m{"conversation_id": id.String(), "keep_recent_messages": 2}},
+		{"compact_branch", "wrong_type (keep_messages): This must be a whole number.", m{"conversation_id": id.String(), "keep_messages": 2.5}},
+		{"compact_branch", "wrong_type (keep_messages)", m{"conversation_id": id.String(), "keep_messages": nil}},
+		{"read_branch", "wrong_type (as_context): This must be true or false.", m{"conversation_id": id.String(), "as_context": "yes"}},
+		{"search", "missing_field (query): The field is required.", m{}},
+		{"search", "missing_field (query)", nil},
+		{"search", "wrong_type: The arguments must be an object.", []string{"a"}},
+		{"search", "wrong_type (query): This must be a string.", m{"query": 5}},
+		{"search", "unknown_field (scope): There is no field of this name here. The fields are limit, query.", m{"query": "a", "scope": "all"}},
 	} {
 		c.refused(test.tool, test.code, test.arguments)
 	}

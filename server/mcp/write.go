@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
@@ -15,17 +14,17 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func addWrites(s *sdk.Server) {
-	add(s, tool{name: "create_conversation", title: "Create a conversation", writes: true,
+func addWrites(t tools) {
+	add(t, tool{name: "create_conversation", title: "Create a conversation", writes: true,
 		description: "Makes a conversation without messages. With an id of your own the same call again gives the same conversation.",
 	}, createConversation)
-	add(s, tool{name: "append_messages", title: "Append messages", writes: true,
+	add(t, tool{name: "append_messages", title: "Append messages", writes: true,
 		description: "Appends messages below a message, each below the one before, and makes the last one the active head. Below a message that has others below it, that begins another branch; nothing is overwritten. With ids of your own the same call again adds nothing.",
 	}, appendMessages)
-	add(s, tool{name: "fork_branch", title: "Fork a branch", writes: true,
+	add(t, tool{name: "fork_branch", title: "Fork a branch", writes: true,
 		description: "Copies the messages up to one, and the summaries that hold for them, into a new conversation.",
 	}, forkBranch)
-	add(s, tool{name: "compact_branch", title: "Compact a branch", writes: true, waits: true,
+	add(t, tool{name: "compact_branch", title: "Compact a branch", writes: true, waits: true,
 		description: "Folds the older part of a branch into a summary, so that its context takes fewer tokens, and tells how many messages and tokens that saved. No message is lost: recall and read_branch still find them. It may take as long as the model that writes the summary.",
 	}, compactBranch)
 }

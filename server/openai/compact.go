@@ -77,8 +77,12 @@ func compactBranch(r *server.Request, head tree.Message, demand summarize.Demand
 		return nil, err
 	}
 	var items []Item
+	show := showing{r: r, most: maxShown}
 	for _, m := range kept {
 		if m.Role == tree.RoleUser {
+			if m, _, err = show.message(m); err != nil {
+				return nil, err
+			}
 			items = append(items, ItemsOf(NodeID{m.ConversationID, m.ID}, chat.Read(m.Body), "")...)
 		}
 	}

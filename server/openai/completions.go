@@ -95,6 +95,10 @@ func (c Recognition) answer(r *server.Request, req *Request, t *try) (*reply.Rep
 
 // record stores what is new in the history, and begins the reply to it.
 func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.Request) (*reply.Reply, error) {
+	req, files, err := req.kept()
+	if err != nil {
+		return nil, err
+	}
 	conversation, err := conversationOf(r, req)
 	if err != nil {
 		return nil, err
@@ -117,6 +121,11 @@ func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.R
 		return rep, inHistory(err, path.Known)
 	}
 	path, rest, err := r.Store().FindRest(r.Context(), conversation, req.Messages)
+	if err == nil || errors.Is(err, fault.NotFound) {
+		if err := files.store(r, req.Messages[path.Known:]...); err != nil {
+			return nil, err
+		}
+	}
 	if err == nil && len(rest) <= tree.MaxChain {
 		if rep, err := start(path, rest); !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.NotFound) {
 			return rep, err
@@ -124,8 +133,17 @@ func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.R
 	} else if err != nil && !errors.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	// The conversation is new, or changes meanwhile, or there is more to store than one commit takes.
-	if path, err = r.Store().AppendPath(r.Context(), tree.NewConversation{ID: conversation, Title: summarize.TitleOf(req.Messages...)}, req.Messages); err != nil {
+	// The conversation is new, or changes meanwhile, or there is more to store than one
+	// commit takes: that much is an import, which holds a connection for a while.
+	leave := func() {}
+	if len(req.Messages)-path.Known > tree.MaxChain {
+		if leave, err = r.Import(r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	path, err = r.Store().AppendPath(r.Context(), tree.NewConversation{ID: conversation, Title: summarize.TitleOf(req.Messages...)}, req.Messages)
+	leave()
+	if err != nil {
 		return nil, err
 	}
 	ask.ParentID = nil

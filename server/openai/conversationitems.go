@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -38,7 +39,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, err := itemsSaid(r, req.Input)
+	messages, err := itemsSaid(r, &req.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +48,9 @@ func createItems(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	if rest := drafts(messages[len(there):], ""); len(rest) > 0 {
+		if err := req.Input.files.store(r, plain(messages[len(there):])...); err != nil {
+			return nil, err
+		}
 		added, _, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, rest, tree.AtHead())
 		if err != nil {
 			return nil, inItems(err)
@@ -60,19 +64,26 @@ func createItems(r *server.Request) (server.Answer, error) {
 		c.HeadID = there[len(there)-1].ID
 	}
 	var items []Item
+	show := showing{r: r, most: maxShown}
 	for _, m := range there {
+		if m, _, err = show.message(m); err != nil {
+			return nil, err
+		}
 		items = append(items, storedItems(m)...)
 	}
 	return answerIn(c, NewList(items, false))
 }
 
 // itemsSaid gives the messages of items that are added to a conversation.
-func itemsSaid(r *server.Request, in Input) ([]said, error) {
+func itemsSaid(r *server.Request, in *Input) ([]said, error) {
 	for _, e := range in.Entries {
 		if e.Content != "" {
 			return nil, fault.New(fault.Invalid, codeUnsupported, (*place)(nil).element("items", e.At).String(),
 				"Compaction items are not added to a conversation: its branch is folded by itself where it gets long. Leave it out.")
 		}
+	}
+	if err := in.keep("items"); err != nil {
+		return nil, err
 	}
 	messages, err := stored(r, in.Entries)
 	if e := fault.Of(err); err != nil && fault.Refused(err) {
@@ -119,11 +130,38 @@ func branchPage(r *server.Request, c tree.Conversation, p Page) (List[Item], err
 		}
 		from = after.Node
 	}
-	list, err := cut(p, branchItems(r, c, p, from))
+	found, err := cut(p, branchItems(r, c, p, from))
 	if errors.Is(err, fault.NotFound) { // the message is gone, or on another branch now
 		err = noAfter(p)
 	}
-	return list, err
+	if err != nil {
+		return List[Item]{}, err
+	}
+	var items []Item
+	show := showing{r: r, most: maxShownOnPage}
+	for _, item := range found.Data {
+		if !chat.MayName(item.of.Body) {
+			items = append(items, item.Item)
+			continue
+		}
+		m, fits, err := show.message(item.of)
+		if err != nil {
+			return List[Item]{}, err
+		}
+		if !fits {
+			found.HasMore = true
+			break
+		}
+		items = append(items, storedItems(m)[item.at])
+	}
+	return NewList(items, found.HasMore), nil
+}
+
+// A branchItem is an item of a stored message.
+type branchItem struct {
+	Item
+	of tree.Message
+	at int // among the items of the message
 }
 
 func noAfter(p Page) error {
@@ -133,20 +171,23 @@ func noAfter(p Page) error {
 // branchItems gives the items of the active branch in the order of the page, from
 // a message on, with all items of that message. From the head back it follows the
 // branch on which a client began, also where another has become active since.
-func branchItems(r *server.Request, c tree.Conversation, p Page, from uuid.UUID) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
+func branchItems(r *server.Request, c tree.Conversation, p Page, from uuid.UUID) iter.Seq2[branchItem, error] {
+	return func(yield func(branchItem, error) bool) {
 		if c.HeadID == uuid.Nil {
 			return
 		}
 		for m, err := range branchMessages(r, c, p, from) {
 			if err != nil {
-				yield(nil, err)
+				yield(branchItem{}, err)
 				return
 			}
 			if reply.IsStep(m) {
 				continue // the server answered it, and no client need
 			}
-			items := storedItems(m)
+			var items []branchItem
+			for i, item := range storedItems(m) {
+				items = append(items, branchItem{item, m, i})
+			}
 			if !p.Ascending {
 				slices.Reverse(items)
 			}
@@ -240,5 +281,10 @@ func getItem(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answerIn(c, storedItems(branch[0])[at])
+	show := showing{r: r, most: maxShown}
+	m, _, err := show.message(branch[0])
+	if err != nil {
+		return nil, err
+	}
+	return answerIn(c, storedItems(m)[at])
 }

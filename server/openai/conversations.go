@@ -56,8 +56,11 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, err := itemsSaid(r, req.Input)
+	messages, err := itemsSaid(r, &req.Input)
 	if err != nil {
+		return nil, err
+	}
+	if err := req.Input.files.store(r, plain(messages)...); err != nil {
 		return nil, err
 	}
 	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: summarize.TitleOf(plain(messages)...), Metadata: withPairs(nil, req.Metadata)})

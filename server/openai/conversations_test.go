@@ -345,7 +345,7 @@ func TestParallelTurns(t *testing.T) {
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	items := strings.TrimSuffix(strings.Repeat(says("user", strings.Repeat("x", 1_000_000))+",", 6), ",")
+	items := strings.TrimSuffix(strings.Repeat(says("user", strings.Repeat("hazel ", 170_000))+",", 6), ",")
 	id, _ := a.conversation(`{"items":[` + items + `]}`)
 	if got := a.itemIDs(id, "desc", 7); len(got) != 6 {
 		t.Errorf("%d items", len(got))
@@ -359,4 +359,7 @@ func TestBodyLimit(t *testing.T) {
 	if !strings.Contains(got, `"code":"body_too_large"`) || header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%s", got)
 	}
+	a = newAPIWith(t, openai.Recognition{MaxBody: 12})
+	a.conversation(`{"items":[]}`)
+	a.ask(413, "acme", "POST", "/conversations", `{"items":[]} `)
 }

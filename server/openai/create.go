@@ -55,12 +55,18 @@ func createResponse(r *server.Request, body []byte, t *try) (server.Answer, erro
 func begin(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
 	if !req.Store {
 		prompt, err := unstored(r, req)
+		if err == nil && len(prompt) == 0 {
+			err = noItem()
+		}
 		if err != nil {
 			return nil, err
 		}
 		ask := req.ask()
 		ask.Prompt = &reply.Prompt{Messages: prompt}
 		return r.Replies().Ask(r.Context(), ask)
+	}
+	if err := req.Input.keep("input"); err != nil {
+		return nil, err
 	}
 	to, err := locate(r, req)
 	if err != nil {
@@ -128,6 +134,7 @@ func stored(r *server.Request, entries []Entry) (all []said, err error) {
 			found[NodeID{conversation, m.ID}] = m
 		}
 	}
+	given := map[NodeID]bool{}
 	for _, e := range entries {
 		m := e.Message
 		if e.Reference != nil {
@@ -137,7 +144,9 @@ func stored(r *server.Request, entries []Entry) (all []said, err error) {
 				return nil, fault.New(fault.Invalid, absent.Code, (*place)(nil).element("input", e.At).member("id").String(), "%s", absent.Detail)
 			}
 			original := messageOf(known)
-			all = append(all, said{original, notedOf(known.Metadata).Phase})
+			if node := e.Reference.NodeID; !given[node] { // of which the items may stand in several entries
+				all, given[node] = append(all, said{original, notedOf(known.Metadata).Phase}), true
+			}
 			m = e.Rest(original)
 		}
 		if m != nil {
@@ -168,6 +177,12 @@ func (req *Request) ask() reply.Request {
 // request that continues nothing gets a conversation of its own, which goes again
 // where the request is refused and nobody else has said something there.
 func start(r *server.Request, req *Request, t *try, to target, brought int) (*reply.Reply, error) {
+	if err := r.Replies().CheckModel(req.Model); err != nil { // before anything is stored
+		return nil, err
+	}
+	if err := req.Input.files.store(r, plain(to.said)...); err != nil {
+		return nil, err
+	}
 	ask := req.ask()
 	ask.ConversationID, ask.HeadID, ask.Messages = to.conversation, to.head, drafts(to.said, t.key)
 	ask.Title = summarize.TitleOf(plain(to.said)...)
@@ -177,7 +192,7 @@ func start(r *server.Request, req *Request, t *try, to target, brought int) (*re
 		if err != nil {
 			return nil, err
 		}
-		ask.ConversationID, ask.PathHash = c.ID, true
+		ask.ConversationID, ask.PathHash, ask.HeadAtEnd = c.ID, true, false // no other turn begins there at the same time
 	}
 	rep, _, err := r.Replies().Start(r.Context(), ask)
 	if to.conversation == uuid.Nil && err != nil {
@@ -221,6 +236,11 @@ func dropEmpty(r *server.Request, id uuid.UUID) {
 	_, _ = r.Store().DeleteEmpty(context.WithoutCancel(r.Context()), id) // what is told is why the request is refused
 }
 
+// noItem refuses a request that says nothing in a conversation without a message.
+func noItem() error {
+	return fault.New(fault.Invalid, codeMissing, "input", "Missing required parameter: input. The conversation has no item yet that could be answered.")
+}
+
 // inInput names the parameter of this API that a refusal of the tree's or of the
 // reply's is about.
 func inInput(err error) error {
@@ -229,6 +249,8 @@ func inInput(err error) error {
 	}
 	e := *fault.Of(err)
 	switch field, _, _ := strings.Cut(e.Field, "["); {
+	case e.Code == "no_active_head":
+		return noItem()
 	case e.Code == "conversation_not_found":
 		e.Field = "conversation"
 	case field == "messages" || field == "head_id" || field == "parent_id" || strings.HasPrefix(field, "message."):
@@ -257,4 +279,12 @@ func notedOf(metadata json.RawMessage) noted {
 		return noted{}
 	}
 	return m.OpenAI
+}
+
+// notedIn is the same of a reply, whose metadata are members.
+func notedIn(metadata map[string]json.RawMessage) (n noted) {
+	if json.Unmarshal(metadata["openai"], &n) != nil {
+		return noted{}
+	}
+	return n
 }

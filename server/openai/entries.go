@@ -20,7 +20,8 @@ const (
 // An Input is what a request adds to a branch, in the order of the request.
 type Input struct {
 	Entries []Entry
-	Compact bool // a compaction_trigger ends it
+	Compact bool  // a compaction_trigger ends it
+	files   files // that messages have links to since keep
 }
 
 // An Entry is one step of an Input: a new message, a reference to a stored
@@ -127,6 +128,7 @@ func (o object) input(name string, most int) Input {
 		in.item(i, raw)
 	}
 	in.flush()
+	in.checkRepeats()
 	return in.out
 }
 

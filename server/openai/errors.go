@@ -70,7 +70,7 @@ var codes = map[string]struct {
 	"model_refused":        {codeValue, fault.Invalid}, // the provider says that the request is wrong
 	"model_not_authorized": {"model_not_authorized", fault.Permanent},
 	"answer_too_long":      {"answer_too_long", fault.Permanent},
-	"model_rate_limited":   {"rate_limit_exceeded", ""},
+	"model_rate_limited":   {"rate_limit_exceeded", fault.ModelBusy},
 	"rate_limited":         {"rate_limit_exceeded", ""},
 	"too_many_replies":     {"rate_limit_exceeded", ""},
 	"too_many_streams":     {"rate_limit_exceeded", ""},

@@ -123,24 +123,6 @@ type field struct {
 	secrets map[string]string // by tenant
 }
 
-// safeLog is a log that handlers write and tests read.
-type safeLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *safeLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *safeLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func newField(t testing.TB, changes ...func(*server.Config)) *field {
 	t.Helper()
 	return newFieldOn(t, dbtest.New(t), changes...)
@@ -157,17 +139,18 @@ func newFieldOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*server.Config
 		}
 		f.secrets[tenant] = secret
 	}
+	logger := slog.New(slog.NewJSONHandler(f.log, nil))
 	contexts, err := summarize.New(store, summarize.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond})
+	replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := server.Config{
 		Store: store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{openai.Surface()},
-		Logger: slog.New(slog.NewJSONHandler(f.log, nil)),
+		Logger: logger,
 	}
 	for _, change := range changes {
 		change(&cfg)
@@ -244,20 +227,38 @@ func (f *field) made(tenant, path, body string) string {
 }
 
 // plant makes one thing of each kind in a tenant.
-func (f *field) plant(tenant string) (p plot) {
+func (f *field) plant(tenant string) plot {
 	f.t.Helper()
-	p.conversation = f.made(tenant, "conversations", `{`+someItems+`}`)
-	p.completion = f.made(tenant, "chat/completions", `{"model":"offline","store":true,`+somePairs+`,"messages":[{"role":"user","content":"hazel `+p.conversation+`"}]}`)
-	p.response = f.made(tenant, "responses", `{"model":"offline","background":true,"input":"`+strings.Repeat("hazel ", 50)+`"}`)
-	eventually(f.t, "the end of a response", func() bool {
-		return strings.Contains(f.send(f.request(tenant, "GET", openai.Prefix+"responses/"+p.response, "")).body, `"status":"completed"`)
-	})
-	var page itemPage
-	got := f.send(f.request(tenant, "GET", openai.Prefix+"conversations/"+p.conversation+"/items", ""))
-	if err := json.Unmarshal([]byte(got.body), &page); err != nil || len(page.Data) != 3 {
-		f.t.Fatalf("%s: %v", got.body, err)
+	return f.plantFor(tenant, "{conversation_id} {item_id} {response_id} {completion_id}")
+}
+
+// plantFor makes the things of a tenant that a request names by the words which
+// plot.fill replaces.
+func (f *field) plantFor(tenant, request string) (p plot) {
+	f.t.Helper()
+	names := func(what string) bool {
+		return strings.Contains(request, "("+what+")") || strings.Contains(request, "{"+what+"_id}")
 	}
-	p.item = page.Data[0].ID // the newest, an output
+	if names("conversation") || names("item") {
+		p.conversation = f.made(tenant, "conversations", `{`+someItems+`}`)
+	}
+	if names("completion") {
+		p.completion = f.made(tenant, "chat/completions", `{"model":"offline","store":true,`+somePairs+`,"messages":[{"role":"user","content":"hazel `+uuid.NewString()+`"}]}`)
+	}
+	if names("response") {
+		p.response = f.made(tenant, "responses", `{"model":"offline","background":true,"input":"`+strings.Repeat("hazel ", 50)+`"}`)
+		eventually(f.t, "the end of a response", func() bool {
+			return strings.Contains(f.send(f.request(tenant, "GET", openai.Prefix+"responses/"+p.response, "")).body, `"status":"completed"`)
+		})
+	}
+	if names("item") {
+		var page itemPage
+		got := f.send(f.request(tenant, "GET", openai.Prefix+"conversations/"+p.conversation+"/items", ""))
+		if err := json.Unmarshal([]byte(got.body), &page); err != nil || len(page.Data) != 3 {
+			f.t.Fatalf("%s: %v", got.body, err)
+		}
+		p.item = page.Data[0].ID // the newest, an output
+	}
 	return p
 }
 
@@ -355,37 +356,42 @@ func TestStalledBodies(t *testing.T) {
 	})
 	p := absentPlot()
 	for _, r := range openai.Surface().Routes {
-		for how, framing := range map[string]string{
-			"no byte": "Content-Length: 100\r\n\r\n", "half": "Content-Length: 100\r\n\r\n" + `{"model":"offline`, "no chunk": "Transfer-Encoding: chunked\r\n\r\n", "asked for": "Expect: 100-continue\r\nContent-Length: 100\r\n\r\n",
-		} {
-			for _, secret := range []string{f.secrets["acme"], "cop_unknown"} {
-				t.Run(r.Method+" "+r.Pattern+" "+how, func(t *testing.T) {
-					t.Parallel()
-					f.with(t).stall(fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", r.Method, p.fill(r.Pattern), secret, framing))
-				})
+		t.Run(r.Method+" "+r.Pattern, func(t *testing.T) {
+			t.Parallel()
+			var group sync.WaitGroup
+			for how, framing := range map[string]string{
+				"no byte": "Content-Length: 100\r\n\r\n", "half": "Content-Length: 100\r\n\r\n" + `{"model":"offline`, "no chunk": "Transfer-Encoding: chunked\r\n\r\n", "asked for": "Expect: 100-continue\r\nContent-Length: 100\r\n\r\n",
+			} {
+				for _, secret := range []string{f.secrets["acme"], "cop_unknown"} {
+					group.Go(func() {
+						f.with(t).stall(how, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", r.Method, p.fill(r.Pattern), secret, framing))
+					})
+				}
 			}
-		}
+			group.Wait()
+		})
 	}
 }
 
 // stall sends what a client has sent when it falls silent, and reads until the
 // server hangs up.
-func (f *field) stall(sent string) {
+func (f *field) stall(how, sent string) {
 	f.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
 	if err != nil {
-		f.t.Fatal(err)
+		f.t.Error(err)
+		return
 	}
 	defer conn.Close()
 	if _, err := io.WriteString(conn, sent); err != nil {
-		f.t.Fatal(err)
+		f.t.Errorf("%s: %v", how, err)
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		f.t.Fatal(err)
+		f.t.Errorf("%s: %v", how, err)
 	}
 	got, err := io.ReadAll(conn)
 	var late net.Error
 	if errors.As(err, &late) && late.Timeout() {
-		f.t.Errorf("the server still waits; it said %q", got)
+		f.t.Errorf("%s: the server still waits; it said %q", how, got)
 	}
 }

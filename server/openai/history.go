@@ -95,17 +95,11 @@ func recognized(r *server.Request, req *Request, all []said) (at *tree.Message, 
 
 // previous reads the answer that a request names as the one to go on from.
 func previous(r *server.Request, n NodeID) (*tree.Message, error) {
-	m, err := r.Store().Message(r.Context(), n.Conversation, n.Node)
-	if err == nil && m.Role == tree.RoleAssistant {
-		deleted, err := r.Store().Retracted(r.Context(), n.Conversation, n.Node)
-		if err != nil || !deleted {
-			return &m, err
-		}
-	}
-	if err == nil || errors.Is(err, fault.NotFound) {
+	m, err := r.Store().Answer(r.Context(), n.Conversation, n.Node)
+	if errors.Is(err, fault.NotFound) {
 		err = NoPrevious(n.ResponseID())
 	}
-	return nil, err
+	return &m, err
 }
 
 func plain(all []said) []*chat.Message {
@@ -179,11 +173,7 @@ func resume(r *server.Request, entries []Entry) (at *tree.Message, rest []said, 
 			if err != nil {
 				return nil, nil, err
 			}
-			after := entries[i+1:]
-			if more := e.Rest(chat.Read(m.Body)); e.Reference != nil && more != nil {
-				after = slices.Insert(slices.Clone(after), 0, Entry{At: e.At, Message: more, Phase: e.Phase})
-			}
-			return descend(r, &m, after)
+			return descend(r, &m, behind(entries, i, n, chat.Read(m.Body)))
 		}
 	}
 	rest, err = opened(r, entries)
@@ -193,7 +183,7 @@ func resume(r *server.Request, entries []Entry) (at *tree.Message, rest []said, 
 // nodes are the messages that the ids of an entry's items name, the last first.
 func (e Entry) nodes() (all []NodeID) {
 	for _, id := range slices.Backward(e.ItemIDs) {
-		if item, err := ParseItemID(id); err == nil && !slices.Contains(all, item.NodeID) {
+		if item, err := ParseItemID(id); err == nil && (len(all) == 0 || all[len(all)-1] != item.NodeID) {
 			all = append(all, item.NodeID)
 		}
 	}

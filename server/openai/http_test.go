@@ -36,6 +36,7 @@ type api struct {
 	tried    func() int        // all tries
 	begun    func() int        // those that have a reply
 	contexts summarize.Config  // of the servers that are started from now on
+	patience time.Duration     // of those with requests; 0 is the default
 }
 
 func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
@@ -46,7 +47,12 @@ func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
 // newAPIWith is newAPI with a setting of its recognition.
 func newAPIWith(t testing.TB, recognition openai.Recognition, script ...llmtest.Behaviour) *api {
 	t.Helper()
-	pool := dbtest.New(t)
+	return newAPIOn(t, dbtest.New(t), recognition, script...)
+}
+
+// newAPIOn is newAPIWith on a database of the test's.
+func newAPIOn(t testing.TB, pool *pgxpool.Pool, recognition openai.Recognition, script ...llmtest.Behaviour) *api {
+	t.Helper()
 	a := &api{t: t, upstream: llmtest.NewServer(t, script...), pool: pool, store: tree.New(pool), secrets: map[string]string{}}
 	ring := keys.New(pool)
 	for _, tenant := range []string{"acme", "other"} {
@@ -86,7 +92,10 @@ func (a *api) serve(recognition openai.Recognition) {
 		t.Fatal(err)
 	}
 	surface, count := recognition.WatchedSurface()
-	s, err := server.New(server.Config{Store: a.store, Keys: keys.New(a.pool), Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{surface}})
+	s, err := server.New(server.Config{
+		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: a.patience,
+		Contexts: contexts, Replies: replies, Surfaces: []server.Surface{surface},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

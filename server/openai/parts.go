@@ -68,20 +68,25 @@ func (in *inputReader) image(o object) json.RawMessage {
 		return nil
 	}
 	url := o.required("image_url", math.MaxInt)
-	if url != "" && !hasPrefix(url, "https://", "http://", "data:") {
+	if url != "" && !hasPrefix(url, "https://", "http://", "data:", chat.AttachmentScheme) {
 		o.wrong("image_url", codeValue, "This must be an https: or a data: URL.")
 	}
 	return marshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}})
 }
 
 func (in *inputReader) file(o object) json.RawMessage {
-	for _, name := range []string{"file_id", "file_url"} {
-		if o.get("file_data") == nil && o.get(name) != nil {
-			o.wrong(name, codeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
-			return nil
+	var f fileData
+	if id := o.text("file_id", math.MaxInt); id != nil && strings.HasPrefix(*id, chat.AttachmentScheme) {
+		f.ID = *id
+	} else {
+		for _, name := range []string{"file_id", "file_url"} {
+			if o.get("file_data") == nil && o.get(name) != nil {
+				o.wrong(name, codeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
+				return nil
+			}
 		}
+		f.Data = o.required("file_data", math.MaxInt)
 	}
-	f := fileData{Data: o.required("file_data", math.MaxInt)}
 	if name := o.text("filename", math.MaxInt); name != nil {
 		f.Name = *name
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -18,15 +19,17 @@ import (
 // kept out. tree.AppendPath finds the branch within the conversation.
 
 // A Recognition says what a surface does with chat completions of clients that
-// keep their history themselves.
+// keep their history themselves, and how large a request may be.
 type Recognition struct {
+	MaxBody int64 // bytes of a request's body; 0 is the constant MaxBody
+
 	Record  bool // record the requests that don't say store, too
 	Managed bool // the model reads the branch's context, with its summaries, in place of the client's messages
 
 	// Side requests, for titles and tags, belong to no conversation. A side
 	// request asks for a model of one of these names, as the client writes
 	// them, or its last message is a user's that begins with one of these
-	// texts.
+	// texts, in which any white space is the same as any other.
 	SideModels  []string
 	SidePrompts []string
 }
@@ -60,11 +63,32 @@ func (c Recognition) aside(req *Request) bool {
 	}
 	text := last.Text()
 	for _, beginning := range c.SidePrompts {
-		if strings.HasPrefix(text, beginning) {
+		if begins(text, beginning) {
 			return true
 		}
 	}
 	return false
+}
+
+// begins tells whether a text begins with another one, where all white space is
+// the same.
+func begins(text, beginning string) bool {
+	for beginning != "" {
+		want := strings.TrimLeftFunc(beginning, unicode.IsSpace)
+		got := strings.TrimLeftFunc(text, unicode.IsSpace)
+		if (len(want) < len(beginning)) != (len(got) < len(text)) {
+			return false
+		}
+		end := strings.IndexFunc(want, unicode.IsSpace)
+		if end < 0 {
+			end = len(want)
+		}
+		if !strings.HasPrefix(got, want[:end]) {
+			return false
+		}
+		text, beginning = got[end:], want[end:]
+	}
+	return true
 }
 
 // A hint is what a client says of its session.

@@ -45,7 +45,7 @@ var createMembers = []string{
 	"model", "input", "instructions", "previous_response_id", "conversation", "store", "stream", "stream_options", "background",
 	"truncation", "context_management", "include", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens",
 	"max_tool_calls", "temperature", "top_p", "top_logprobs", "text", "reasoning", "metadata", "user", "safety_identifier",
-	"prompt_cache_key", "service_tier", "prompt", "moderation", "recall",
+	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "service_tier", "prompt", "moderation", "recall",
 }
 
 // ParseCreate reads a request for a response. Its errors are of kind
@@ -110,6 +110,7 @@ func (req *Request) readModel(o object) {
 		e.Metadata = metadata
 	}
 	e.PromptCacheKey, e.SafetyIdentifier, e.User = o.text("prompt_cache_key", 64), o.text("safety_identifier", 64), o.text("user", 512)
+	e.PromptCacheRetention, e.PromptCacheOptions = o.small("prompt_cache_retention"), o.small("prompt_cache_options")
 	if tier := o.text("service_tier", 64); tier != nil && *tier != "auto" {
 		e.ServiceTier = *tier
 	}

@@ -54,7 +54,7 @@ func TestEcho(t *testing.T) {
 	t.Parallel()
 	conversation := ConversationID(someNode.Conversation)
 	body := `{"model":"gpt-alias","input":"hi","instructions":"Be short.","conversation":{"id":"` + conversation + `"},"store":true,"background":true,"truncation":"auto",
-		"context_management":[{"type":"compaction","compact_threshold":1000}],"metadata":{"a":"b"},"user":"u","safety_identifier":"s","prompt_cache_key":"p","service_tier":"flex",
+		"context_management":[{"type":"compaction","compact_threshold":1000}],"metadata":{"a":"b"},"user":"u","safety_identifier":"s","prompt_cache_key":"p","prompt_cache_retention":"24h","prompt_cache_options":{"mode":"implicit"},"service_tier":"flex",
 		"tools":[{"type":"function","name":"f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"g"}]}],"tool_choice":{"type":"function","name":"g","namespace":"n"},
 		"parallel_tool_calls":false,"max_output_tokens":20,"max_tool_calls":3,"temperature":0,"top_p":0.5,"text":{"format":{"type":"json_schema","name":"s","schema":{}},"verbosity":"high"},"reasoning":{"effort":"high","summary":"concise"}}`
 	req, err := ParseCreate([]byte(body))
@@ -251,7 +251,7 @@ func TestOtherRequests(t *testing.T) {
 		{newConversation, `{"items":"a"}`, codeType, "items"},
 		{newConversation, `{"items":[{"role":"user"}]}`, codeMissing, "items[0].content"},
 		{newConversation, `{"items":[{"type":"compaction_trigger"}]}`, codeUnsupported, "items"},
-		{change, `{"metadata":{}}`, "", ""}, {change, `{}`, codeMissing, "metadata"}, {change, `{"metadata":"a"}`, codeType, "metadata"},
+		{change, `{"metadata":{}}`, "", ""}, {change, `{"metadata":null}`, "", ""}, {change, `{}`, codeMissing, "metadata"}, {change, `{"metadata":"a"}`, codeType, "metadata"},
 		{newItems, `{"items":[{"role":"user","content":"a"}]}`, "", ""}, {newItems, `{"items":[]}`, codeMissing, "items"}, {newItems, `{"items":` + many + `}`, codeValue, "items"},
 		{page, ``, "", ""}, {page, `limit=100&order=asc&after=x&include=a`, "", ""},
 		{page, `limit=0`, codeValue, "limit"}, {page, `limit=101`, codeValue, "limit"}, {page, `limit=x`, codeValue, "limit"}, {page, `order=up`, codeValue, "order"},

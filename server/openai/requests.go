@@ -95,13 +95,22 @@ func ParseNewConversation(body []byte) (*ConversationRequest, error) {
 	return parseConversation(body, "items", "metadata")
 }
 
-// ParseConversationUpdate reads a request to change a conversation's metadata.
+// ParseConversationUpdate reads a request to change a conversation's metadata. null
+// takes all pairs away.
 func ParseConversationUpdate(body []byte) (*ConversationRequest, error) {
-	c, err := parseConversation(body, "metadata")
-	if err == nil && c.Metadata == nil {
-		return nil, fault.New(fault.Invalid, codeMissing, "metadata", "Missing required parameter: metadata.")
+	var r reader
+	o := r.open(body, "metadata")
+	c := &ConversationRequest{Metadata: o.metadata("metadata")}
+	if o.index("metadata") < 0 {
+		o.wrong("metadata", codeMissing, "Missing required parameter: metadata.")
 	}
-	return c, err
+	if err := r.failed(); err != nil {
+		return nil, err
+	}
+	if c.Metadata == nil {
+		c.Metadata = map[string]string{}
+	}
+	return c, nil
 }
 
 // ParseNewItems reads a request to add items to a conversation.

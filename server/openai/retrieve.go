@@ -152,7 +152,7 @@ func turnOf(rep *reply.Reply, stored *tree.Message) Turn {
 	} else {
 		t.CreatedAt = stored.CreatedAt
 	}
-	note := notedOf(marshal(rep.Metadata()))
+	note := notedIn(rep.Metadata())
 	if note.Echo == nil && stored != nil {
 		note = notedOf(stored.Metadata)
 	}

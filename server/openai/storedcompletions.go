@@ -196,8 +196,8 @@ func completions(r *server.Request, after tree.Message, descending bool, wanted 
 
 // A completionMessage is a message that a completion answered.
 type completionMessage struct {
-	id   string
-	body json.RawMessage
+	id string
+	of tree.Message
 }
 
 // ItemID returns the id of the message.
@@ -206,7 +206,7 @@ func (m completionMessage) ItemID() string { return m.id }
 // MarshalJSON returns the message as it came, with its id.
 func (m completionMessage) MarshalJSON() ([]byte, error) {
 	members := []chat.Member{{Name: "id", Value: marshal(m.id)}}
-	return chat.AppendObject(nil, append(members, chat.Members(m.body)...)), nil
+	return chat.AppendObject(nil, append(members, chat.Members(m.of.Body)...)), nil
 }
 
 // listCompletionMessages lists the messages that a completion answered.
@@ -228,7 +228,7 @@ func listCompletionMessages(r *server.Request) (server.Answer, error) {
 			if err == nil && reply.IsStep(above) {
 				continue
 			}
-			item := completionMessage{NodeID{n.Conversation, above.ID}.item(KindMessage, ordinalSaid), above.Body}
+			item := completionMessage{NodeID{n.Conversation, above.ID}.item(KindMessage, ordinalSaid), above}
 			if !yield(item, err) {
 				return
 			}
@@ -240,6 +240,18 @@ func listCompletionMessages(r *server.Request) (server.Answer, error) {
 	list, err := cut(p, all)
 	if err != nil {
 		return nil, err
+	}
+	show := showing{r: r, most: maxShownOnPage}
+	for i, item := range list.Data {
+		m, fits, err := show.message(item.of)
+		if err != nil {
+			return nil, err
+		}
+		if !fits {
+			list = NewList(list.Data[:i], true)
+			break
+		}
+		list.Data[i].of = m
 	}
 	return answer{marshal(list), &n}, nil
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -29,7 +30,7 @@ func (c Recognition) Surface() server.Surface { return c.surface(new(tries)) }
 func (c Recognition) surface(all *tries) server.Surface {
 	started := time.Now()
 	return server.Surface{
-		Prefix: Prefix, MaxBody: MaxBody, AnyQuery: true, Refuse: refuse,
+		Prefix: Prefix, MaxBody: cmp.Or(c.MaxBody, MaxBody), AnyQuery: true, Refuse: refuse,
 		Routes: slices.Concat([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
 			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: func(r *server.Request) (server.Answer, error) { return getModel(r, started) }},

@@ -1,0 +1,95 @@
+package openai_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/server"
+)
+
+// TestDatabaseGoesAway visits every route while the database goes away, before
+// the first message to it, before the second one, and so on until the answer is
+// there. Each answer says that the database is away, unless it had begun before, or
+// the database came back while a model's answer waited to be stored.
+func TestDatabaseGoesAway(t *testing.T) {
+	t.Parallel()
+	for name, reads := range map[string]bool{"reads": true, "writes": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := dbtest.New(t)
+			fragile := dbtest.NewFragile(t, pool)
+			f := newFieldOn(t, fragile.Pool, func(c *server.Config) { c.Keys = keys.New(pool) })
+			eachVisit(t, func(t *testing.T, r server.Route, v visit) {
+				if (r.Method == http.MethodGet) == reads {
+					f.with(t).whileItBreaks(fragile, r, v)
+				}
+			})
+		})
+	}
+}
+
+// whileItBreaks sends a visit again and again, while its database breaks.
+func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) {
+	t := f.t
+	// An answer that can't be stored is tried again for 15 s. One visit waits for the
+	// end of that. For the others the database is there again as soon as a try failed.
+	waits := v.body == `{"model":"offline","input":"hazel","previous_response_id":"(response)"}`
+	if testing.Short() && waits {
+		t.Skip("an answer that can't be stored is tried again for 15 s")
+	}
+	var mended atomic.Bool
+	f.log.hear(func(line string) {
+		if !waits && strings.Contains(line, "an answer could not be stored yet") {
+			mended.Store(true)
+			fragile.Mend()
+		}
+	})
+	var p plot
+	prepare := func() func() dbtest.Answer {
+		if r.Method != http.MethodGet { // the visit before may have changed the last one
+			p = f.plantFor("acme", r.Pattern+v.query+v.body)
+		} else if p == (plot{}) {
+			p = f.plant("acme")
+		}
+		mended.Store(false)
+		return func() dbtest.Answer {
+			res, err := http.DefaultTransport.RoundTrip(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			streams, good := res.Header.Get("Content-Type") == "text/event-stream", res.StatusCode == http.StatusOK
+			if streams {
+				fragile.Mend() // a reply tries to store its answer for some time
+			}
+			said, err := io.ReadAll(res.Body)
+			away := res.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(said), `"code":"database_unavailable"`)
+			return dbtest.Answer{Away: away || good && (streams || mended.Load() || err != nil), Good: good && err == nil, Said: fmt.Sprintf("%d, %v: %.600s", res.StatusCode, err, said)}
+		}
+	}
+	fragile.EachBreak(t, dbtest.BeforeSending, prepare)
+	if r.Method == http.MethodGet {
+		fragile.EachBreak(t, dbtest.AfterSending, prepare)
+	}
+}
+
+// TestDatabaseIsAway visits every route with a database that is away from the
+// beginning, so that not even keys can be read.
+func TestDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	f.pool.Close()
+	eachVisit(t, func(t *testing.T, r server.Route, v visit) {
+		p := absentPlot()
+		got := f.with(t).send(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
+		if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, `"code":"database_unavailable"`) {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	})
+}

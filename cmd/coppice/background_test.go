@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,7 +168,18 @@ func TestServerSettings(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, e.Settings[name], want)
 		}
 	}
+	presets := func(text string) string {
+		file := filepath.Join(t.TempDir(), "presets.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	if r := runProgram(t, env[:1], nil, "serve", "--addr", "127.0.0.1:0", "--presets", presets(`[{"name":"a","settings":{"keep_ratio":0.9}}]`)); r.code != exitFailed || !strings.Contains(r.stderr, `preset 1 ("a"): `) {
+		t.Errorf("a preset that can't stand: exit code %d\n%s", r.code, r.stderr)
+	}
 	for _, tt := range []struct{ flag, value, want string }{
+		{"--presets", presets(`{}`), "presets are a JSON array"},
 		{"--settings", `{"keep_ratoi": 1}`, "keep_ratoi: There is no setting of this name"},
 		{"--settings", `{"keep_ratio": `, "not a JSON object"},
 		{"--settings", `{} {}`, "not a JSON object"},

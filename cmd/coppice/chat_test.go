@@ -124,6 +124,23 @@ func TestChatSwitchByID(t *testing.T) {
 	}
 }
 
+// An edit keeps the pictures of the message.
+func TestChatEditKeepsPictures(t *testing.T) {
+	t.Parallel()
+	env := chatEnv(t, chatModels(t))
+	const picture, name = "https://example.com/tree.png", "What tree?"
+	talk := `{"title":"` + name + `","messages":[{"role":"user","content":[{"type":"text","text":"What tree?"},{"type":"image_url","image_url":{"url":"` + picture + `"}}]},{"role":"assistant","content":"A hazel."}]}`
+	if r := runProgram(t, env, strings.NewReader(talk+"\n"), "import", "--format", "messages", "-"); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	if r := runProgram(t, env, strings.NewReader("/edit\nWhich tree?\n"), "chat", name, "--reply-model", "gpt-4o"); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	if out := mustRun(t, env, "context", "--messages", name); !strings.Contains(out, "Which tree?") || !strings.Contains(out, picture) {
+		t.Errorf("after the edit the branch is\n%s", out)
+	}
+}
+
 // A chatting is a chat that a test drives.
 type chatting struct {
 	cmd *exec.Cmd

@@ -35,6 +35,8 @@ func TestCommands(t *testing.T) {
 		{"import_json", []string{"import", "--json", "testdata/cli/unsound.json"}},
 		{"import_wrong_format", []string{"import", "--format", "oasst", agent}},
 		{"import_folder", []string{"import", "testdata"}},
+		{"import_folder_files", []string{"import", "--tenant", "folder", "testdata/cli/folder"}},
+		{"import_folder_json", []string{"import", "--dry-run", "--json", "testdata/cli/folder", hedgeFile}},
 		{"import_attachments_dry_run", []string{"import", "--dry-run", "testdata/cli/files.jsonl"}},
 		{"import_attachments", []string{"import", "--tenant", "files", "testdata/cli/files.jsonl"}},
 		{"list", []string{"list"}},

@@ -172,10 +172,11 @@ func valuesOf(value *kong.Value) (all []string) {
 	return all
 }
 
-const (
-	completionPatience      = 2 * time.Second
-	completionConversations = 30
-)
+const completionConversations = 30
+
+// completionPatience is how long a user who pressed Tab is to wait. Tests wait
+// longer, as their machine may be busy.
+var completionPatience = 2 * time.Second
 
 // conversationsLike are the conversations whose id begins with a word, or whose
 // title contains it, in a database that runs: completion starts none.

@@ -67,7 +67,7 @@ func TestCompleteWithoutDatabase(t *testing.T) {
 // The scripts are read by the shells that are there, and bash completes by its own.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
-	path, err := buildProgram()
+	path, err := programPath()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
@@ -16,7 +18,7 @@ import (
 type importCommand struct {
 	dataFlags
 	outputFlags
-	Files     []string `arg:"" name:"file" help:"Files to import, zip archives as they were exported included; - is standard input."`
+	Files     []string `arg:"" name:"file" help:"Files to import, zip archives as they were exported included, or folders of them; - is standard input."`
 	Format    string   `enum:"auto, ${formats}" default:"auto" placeholder:"FORMAT" help:"What the files are: ${enum}. By default the content tells."`
 	Summaries string   `enum:"keep, drop" default:"keep" placeholder:"keep|drop" help:"What to do with the summaries that a file of Coppice's own brings: keep them, marked as imported, or drop them (${default}). Dropped, contexts are made of the messages."`
 	DryRun    bool     `help:"Read, check and report, but store nothing. Needs no database."`
@@ -29,49 +31,98 @@ func (cmd *importCommand) Help() string {
 
 func (cmd *importCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	if cmd.DryRun {
-		return cmd.importFiles(ctx, out, nil)
+		return cmd.importAll(ctx, &imports{out: out, list: jsonList{w: out}})
 	}
 	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		return cmd.importFiles(ctx, out, d.Store(cmd.Tenant))
+		return cmd.importAll(ctx, &imports{out: out, list: jsonList{w: out}, store: d.Store(cmd.Tenant)})
 	})
 }
 
-// importFiles imports one file after the other. One that fails doesn't stop
-// the rest.
-func (cmd *importCommand) importFiles(ctx context.Context, out *terminal.Console, store *tree.Store) error {
-	list := jsonList{w: out}
-	var failures []string
+// imports are what became of the files until now.
+type imports struct {
+	out      *terminal.Console
+	store    *tree.Store // nil for a dry run
+	list     jsonList
+	failures []string
+}
+
+func (im *imports) failed(path string, err error) {
+	im.failures = append(im.failures, path+": "+explain(err))
+}
+
+// importAll imports one file after the other, those of a folder by their names.
+// One that fails doesn't stop the rest.
+func (cmd *importCommand) importAll(ctx context.Context, im *imports) error {
 	for _, path := range cmd.Files {
-		file := imported{File: path}
-		file.report, file.err = cmd.importFile(ctx, out, store, path)
-		if r := file.report; file.err == nil && r.Conversations == 0 && len(r.Notes) > 0 {
-			file.err = errors.New("nothing in this file could be imported")
+		f, err := openFolder(path)
+		if err != nil {
+			im.failed(path, err)
+			continue
 		}
-		switch {
-		case cmd.JSON:
-			if err := list.add(file); err != nil {
-				return err
-			}
-		case file.report.Format != "":
-			file.write(out, cmd.DryRun, cmd.Verbose)
-			if err := out.Flush(); err != nil {
-				return err
-			}
+		if f == nil {
+			err = cmd.importOne(ctx, im, path, nil)
+		} else {
+			err = cmd.importFolder(ctx, im, f)
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if file.err != nil {
-			failures = append(failures, path+": "+explain(file.err))
-		}
-	}
-	if cmd.JSON {
-		if err := list.end(""); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if len(failures) > 0 {
-		return errors.New(strings.Join(failures, "\ncoppice: "))
+	if cmd.JSON {
+		if err := im.list.end(""); err != nil {
+			return err
+		}
+	}
+	if len(im.failures) > 0 {
+		return errors.New(strings.Join(im.failures, "\ncoppice: "))
+	}
+	return nil
+}
+
+// importFolder imports the files of a folder, and says what of it was left out.
+func (cmd *importCommand) importFolder(ctx context.Context, im *imports, f *folder) error {
+	for _, path := range f.files {
+		if err := cmd.importOne(ctx, im, path, f); err != nil {
+			return err
+		}
+	}
+	if err := im.out.Flush(); err != nil {
+		return err
+	}
+	if err := f.remark(im.out); err != nil {
+		im.failed(f.path, err)
+	}
+	return nil
+}
+
+// importOne imports a file, which was named or found in a folder. One that was found
+// and is no export is left out. The error is that of writing the report.
+func (cmd *importCommand) importOne(ctx context.Context, im *imports, path string, in *folder) error {
+	file := imported{File: path}
+	file.report, file.err = cmd.importFile(ctx, im.out, im.store, path)
+	if in != nil && file.err != nil && fault.Of(file.err).Code == transfer.CodeFormat {
+		in.leave(leftFormats, filepath.Base(path))
+		return nil
+	}
+	if r := file.report; file.err == nil && r.Conversations == 0 && len(r.Notes) > 0 {
+		file.err = errors.New("nothing in this file could be imported")
+	}
+	switch {
+	case cmd.JSON:
+		if err := im.list.add(file); err != nil {
+			return err
+		}
+	case file.report.Format != "":
+		file.write(im.out, cmd.DryRun, cmd.Verbose)
+		if err := im.out.Flush(); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if file.err != nil {
+		im.failed(path, file.err)
 	}
 	return nil
 }
@@ -88,9 +139,6 @@ func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console,
 		info, err := f.Stat()
 		if err != nil {
 			return transfer.Report{}, err
-		}
-		if info.IsDir() {
-			return transfer.Report{}, errors.New("this is a folder: name the files in it")
 		}
 		if info.Mode().IsRegular() {
 			size = info.Size()

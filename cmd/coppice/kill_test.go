@@ -27,9 +27,6 @@ func TestKill9(t *testing.T) {
 	if os.Getenv("COPPICE_TEST_LONG") != "" { // as .ci/run sets it
 		rounds = 20
 	}
-	if _, err := buildProgram(); err != nil { // before the clock runs
-		t.Fatal(err)
-	}
 	dir := usedDataDir(t)
 	conversation := uuid.Must(uuid.NewV7())
 	writers := make([]*writer, 4)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 // commands show. What it appends queues compactions, as over REST.
 func TestMCP(t *testing.T) {
 	t.Parallel()
-	program, err := buildProgram()
+	program, err := programPath()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +27,7 @@ func TestMCP(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
 	command := exec.Command(program, "mcp", "--max-context-tokens", "2000", "--reserved-tokens", "500")
-	command.Env = append(os.Environ(), env...)
+	command.Env = append(environment(), env...)
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &sdk.CommandTransport{Command: command}, nil)
 	if err != nil {
 		t.Fatal(err)

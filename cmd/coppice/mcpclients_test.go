@@ -44,7 +44,7 @@ func mcpNode(t *testing.T) (node, modules string) {
 func TestMCPClients(t *testing.T) {
 	t.Parallel()
 	node, modules := mcpNode(t)
-	program, err := buildProgram()
+	program, err := programPath()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestMCPClients(t *testing.T) {
 	s := serve(t, env)
 	endpoint := s.url + "/mcp"
 	piped := filepath.Join(t.TempDir(), "piped") // as the inspector takes flags for its own
-	if err := os.WriteFile(piped, fmt.Appendf(nil, "#!/bin/sh\nDATABASE_URL='%s' exec '%s' mcp\n", url, program), 0o755); err != nil {
+	if err := os.WriteFile(piped, fmt.Appendf(nil, "#!/bin/sh\n%s=1 DATABASE_URL='%s' exec '%s' mcp\n", asProgram, url, program), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	check := func(what string, wants string, transport ...string) {

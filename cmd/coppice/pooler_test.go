@@ -32,7 +32,7 @@ func TestPooler(t *testing.T) {
 		lines []string
 	}{
 		{"that refuses parameters", nil},
-		{"that drops parameters", []string{"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,coppice.direct"}},
+		{"that drops parameters", []string{"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,idle_in_transaction_session_timeout,coppice.direct"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,8 +108,10 @@ func checkPoolerLog(t *testing.T, log string) {
 		switch {
 		case strings.Contains(entry.Msg, "lead through a pooler"):
 			pooler++
-			if !strings.Contains(entry.Statements, "set statement_timeout = '20000'") {
-				t.Errorf("the log doesn't say how to set what is missing: %s", line)
+			for _, missing := range []string{"set statement_timeout = '20000'", "set idle_in_transaction_session_timeout = '15000'"} {
+				if !strings.Contains(entry.Statements, missing) {
+					t.Errorf("the log doesn't say how to set what is missing (%s): %s", missing, line)
+				}
 			}
 		case entry.Level != "INFO":
 			t.Errorf("the log complains: %s", line)

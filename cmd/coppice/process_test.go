@@ -25,25 +25,15 @@ import (
 // patience bounds what must come in the end, on the slowest machine.
 const patience = 60 * time.Second
 
-// buildProgram builds the command once.
-var buildProgram = sync.OnceValues(func() (path string, err error) {
-	programDir, err = os.MkdirTemp("", "coppice-test-")
-	if err != nil {
-		return "", err
-	}
-	path = filepath.Join(programDir, "coppice")
-	args := append(append([]string{"build", "-o", path}, buildFlags...), ".")
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
+// asProgram is a variable of the environment under which the test binary is the
+// program itself: so the program needs no build of its own, and has -race where
+// the tests have it.
+const asProgram = "THIS_TEST_IS_COPPICE"
 
-var (
-	programDir string   // "" unless something was built
-	madeDir    string   // "" unless a data directory was made to be copied
-	buildFlags []string // -race where the tests have it
-)
+// programPath is where the program is. It is to be run in environment().
+var programPath = sync.OnceValues(os.Executable)
+
+var madeDir string // "" unless a data directory was made to be copied
 
 // atOnce is how many tests run at once, unless -parallel says otherwise. They
 // wait for other processes most of the time: for Postgres to start, and to write
@@ -51,14 +41,21 @@ var (
 const atOnce = 6
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		completionPatience = patience
+		main()
+	}
 	flag.Parse()
+	if flag.NArg() > 0 { // else this would run all tests, and their programs would, too
+		fmt.Fprintf(os.Stderr, "%q: the program runs in environment() only\n", flag.Args())
+		os.Exit(exitUsage)
+	}
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
 		flag.Set("test.parallel", strconv.Itoa(atOnce))
 	}
 	code := m.Run()
-	os.RemoveAll(programDir)
 	os.RemoveAll(madeDir)
 	os.Exit(code)
 }
@@ -100,7 +97,7 @@ func usedDataDir(t *testing.T) string {
 
 // makeDataDir makes the directory that usedDataDir copies, once.
 var makeDataDir = sync.OnceValues(func() (path string, err error) {
-	program, err := buildProgram()
+	program, err := programPath()
 	if err != nil {
 		return "", err
 	}
@@ -119,20 +116,21 @@ var makeDataDir = sync.OnceValues(func() (path string, err error) {
 	return path, nil
 })
 
-// environment is that of the tests, without what steers the program.
+// environment is that of a run of the program: that of the tests, without what
+// steers the program.
 func environment() (env []string) {
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") && !strings.HasPrefix(name, "OTEL_") {
 			env = append(env, v)
 		}
 	}
-	return append(env, "TZ=UTC")
+	return append(env, "TZ=UTC", asProgram+"=1")
 }
 
 // command prepares a run of the program in an environment of its own.
 func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := buildProgram()
+	path, err := programPath()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +151,12 @@ func runProgram(t *testing.T, env []string, stdin io.Reader, args ...string) res
 	cmd := command(t, env, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-	err := cmd.Run()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := time.AfterFunc(4*patience, func() { cmd.Process.Kill() }) // of a server that was to be refused
+	defer end.Stop()
+	err := cmd.Wait()
 	if _, exited := err.(*exec.ExitError); err != nil && !exited {
 		t.Fatal(err)
 	}

@@ -150,7 +150,9 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	if config.Replies.Aliases, err = cmd.aliases(cmd.ReplyModel, config.Models.Reachable()); err != nil {
 		return config, err
 	}
-	config.OpenAI = cmd.recognition()
+	if config.OpenAI = cmd.recognition(); config.OpenAI.MaxBody < 1 {
+		return config, usagef("--openai-max-body-bytes must be 1 or more")
+	}
 	if config.RecallBytes = cmd.MaxRecallBytes; config.RecallBytes <= 0 {
 		return config, usagef("--max-recall-bytes must be 1 or more")
 	}

@@ -164,7 +164,7 @@ func TestServeDoesNotWaitForever(t *testing.T) {
 // server doesn't.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	env := []string{"COPPICE_DATA_DIR=" + dir}
 	if out := mustRun(t, env, "import", hedgeFile); !strings.Contains(out, "13 added, 0 already there") {
 		t.Errorf("import without a server says:\n%s", out)

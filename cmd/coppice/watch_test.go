@@ -2,13 +2,18 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A watching is a command with --watch.
@@ -33,9 +38,15 @@ func watchWith(t *testing.T, env []string, args ...string) *watching {
 	return w
 }
 
+// bounded ends the command where it doesn't show in time what a test waits for.
+func (w *watching) bounded() *time.Timer {
+	return time.AfterFunc(2*patience, func() { w.cmd.Process.Kill() })
+}
+
 // await reads until the command has shown a text, and gives what it showed.
 func (w *watching) await(t *testing.T, text string) string {
 	t.Helper()
+	defer w.bounded().Stop()
 	var seen strings.Builder
 	for !strings.Contains(seen.String(), text) {
 		b, err := w.out.ReadByte()
@@ -51,6 +62,13 @@ func (w *watching) await(t *testing.T, text string) string {
 func (w *watching) end(t *testing.T) {
 	t.Helper()
 	w.cmd.Process.Signal(syscall.SIGINT)
+	w.ends(t)
+}
+
+// ends waits for the command to end well.
+func (w *watching) ends(t *testing.T) {
+	t.Helper()
+	defer w.bounded().Stop()
 	rest, err := io.ReadAll(w.out)
 	if err != nil {
 		t.Fatal(err)
@@ -60,37 +78,78 @@ func (w *watching) end(t *testing.T) {
 	}
 }
 
-// Commands with --watch show what another program adds, until Ctrl-C.
+// Commands with --watch show what another program adds, until Ctrl-C, or until the
+// conversation is deleted.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	env := chatEnv(t, chatModels(t))
 	mustRun(t, env, "import", hedgeFile)
 	const hedge = "A hedge for the shade"
-	list, tree, show := watchWith(t, env, "list"), watchWith(t, env, "tree", hedge), watchWith(t, env, "show", hedge, "--limit", "1")
+	list, branches, show := watchWith(t, env, "list"), watchWith(t, env, "tree", hedge), watchWith(t, env, "show", hedge, "--limit", "1")
 	list.await(t, hedge)
-	tree.await(t, "active\n")
+	branches.await(t, "active\n")
 	shown := show.await(t, "above …")
 
 	c := chatWith(t, env, hedge)
 	io.WriteString(c.in, "One more.\n")
-	tree.await(t, `Answer 1 of gpt-4o to "One more."`)
+	branches.await(t, `Answer 1 of gpt-4o to "One more."`)
 	shown += show.await(t, `Answer 1 of gpt-4o to "One more."`)
 	if strings.Contains(shown, "another branch") || strings.Count(shown, "── ") != 3 {
 		t.Errorf("show has shown:\n%s", shown)
 	}
 	io.WriteString(c.in, "/edit 1\nAnother beginning\n/title A new title\n")
 	list.await(t, "A new title")
-	show.await(t, "⑂ another branch, below ")
-	show.await(t, `to "Another beginning"`)
-	tree.await(t, "A new title")
+	if shown := show.await(t, `to "Another beginning"`); !strings.Contains(shown, "⑂ another branch, ") {
+		t.Errorf("show tells of no other branch:\n%s", shown)
+	}
+	branches.await(t, "A new title")
 	c.in.Close()
 	if rest, code := c.end(t); code != 0 {
 		t.Errorf("exit code %d\n%s%s", code, rest, &c.all)
 	}
-	for _, w := range []*watching{list, tree, show} {
-		w.end(t)
+	list.end(t)
+	deleteConversation(t, env, "A new title")
+	branches.ends(t)
+	show.ends(t)
+}
+
+// deleteConversation does what a server does that is asked for it.
+func deleteConversation(t *testing.T, env []string, title string) {
+	t.Helper()
+	url, _ := strings.CutPrefix(env[0], "DATABASE_URL=")
+	pool, err := db.Open(t.Context(), db.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store := tree.New(pool)
+	found, err := store.FindConversation(t.Context(), title)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%d conversations, %v", len(found), err)
+	}
+	if err := store.DeleteConversation(t.Context(), found[0].ID); err != nil {
+		t.Fatal(err)
 	}
 }
+
+// What is drawn again is shown only where it differs.
+func TestRedrawn(t *testing.T) {
+	t.Parallel()
+	var shown bytes.Buffer
+	out := &terminal.Console{Writer: bufio.NewWriter(&shown)}
+	text := ""
+	draw := redrawn(out, func(page *terminal.Console) error { return second(page.WriteString(text)) })
+	for _, text = range []string{"a\n", "a\n", "b\n", "b\n", "a\n"} {
+		if err := draw(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Flush(); err != nil || shown.String() != "a\n\nb\n\na\n" {
+		t.Errorf("%q, %v", shown.String(), err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 func TestWatchRefuses(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,12 @@ func TestClient(t *testing.T) {
 			t.Parallel()
 			browser := need(t, "chromium")
 			pack(t, filepath.Join("..", name), folder)
-			chat(t, browser, name, example(t, name, folder), base, keys[len(keys)-1-i])
+			built := example(t, name, folder)
+			if name == "assistant-ui" {
+				command(t, folder, []string{"THREADS=" + filepath.Join(built, "node_modules/@coppice-chat/assistant-ui/dist/store.js")},
+					"node", "--test", "--test-reporter=spec", "test/threads.test.mjs")
+			}
+			chat(t, browser, name, built, base, keys[len(keys)-1-i])
 		})
 	}
 }

@@ -45,7 +45,7 @@ func example(t *testing.T, name, packed string) (folder string) {
 	}
 	quiet := []string{"--no-audit", "--no-fund", "--loglevel=error"}
 	command(t, folder, nil, "npm", append([]string{"ci"}, quiet...)...)
-	command(t, folder, nil, "npm", append(append([]string{"install", "--no-save", "--offline"}, quiet...), files...)...)
+	command(t, folder, nil, "npm", append(append([]string{"install", "--no-save", "--prefer-offline"}, quiet...), files...)...)
 	command(t, folder, nil, "npm", "run", "--silent", "build")
 	return folder
 }

@@ -16,21 +16,34 @@ function Chat({ loaded }: { loaded: ChatMessage[] }) {
   const { messages, sendMessage, regenerate, setMessages, stop, status, error } = useChat<ChatMessage>({ id, messages: loaded, transport, generateId: uuidv7, resume: true })
   const [text, setText] = useState('')
   const [edited, setEdited] = useState<string>()
+  const [turning, setTurning] = useState(false)
   const running = status === 'submitted' || status === 'streaming'
+  const busy = running || turning
 
   const send = (event: FormEvent) => {
     event.preventDefault()
-    if (!text.trim() || running) return
+    if (!text.trim() || busy) return
     void sendMessage(edited === undefined ? { text } : { text, messageId: edited }).then(reload)
     setText('')
     setEdited(undefined)
   }
-  // What the server stored tells how many versions of a message there are.
-  const reload = async () => setMessages(await transport.load(id))
-  const step = async (message: ChatMessage, by: number) => {
-    const version = (await transport.versions(id, message))[message.metadata!.siblings.index - 1 + by]
-    if (version) setMessages(await transport.switchTo(id, version))
+  /** turn shows what is read, one reading at a time: an older one must not come last. */
+  const turn = async (read: () => Promise<ChatMessage[] | undefined>) => {
+    setTurning(true)
+    try {
+      const found = await read()
+      if (found) setMessages(found)
+    } finally {
+      setTurning(false)
+    }
   }
+  // What the server stored tells how many versions of a message there are.
+  const reload = () => turn(() => transport.load(id))
+  const step = (message: ChatMessage, by: number) =>
+    turn(async () => {
+      const version = (await transport.versions(id, message))[message.metadata!.siblings.index - 1 + by]
+      return version === undefined ? undefined : transport.switchTo(id, version)
+    })
   return (
     <main>
       <div className="messages">
@@ -40,13 +53,13 @@ function Chat({ loaded }: { loaded: ChatMessage[] }) {
             <div className="actions">
               {m.metadata && m.metadata.siblings.count > 1 && (
                 <>
-                  <button aria-label="Previous version" disabled={running} onClick={() => void step(m, -1)}>‹</button>
+                  <button aria-label="Previous version" disabled={busy} onClick={() => void step(m, -1)}>‹</button>
                   <span className="version">{m.metadata.siblings.index} of {m.metadata.siblings.count}</span>
-                  <button aria-label="Next version" disabled={running} onClick={() => void step(m, 1)}>›</button>
+                  <button aria-label="Next version" disabled={busy} onClick={() => void step(m, 1)}>›</button>
                 </>
               )}
-              {m.role === 'user' && <button disabled={running} onClick={() => { setEdited(m.id); setText(m.parts.map(p => (p.type === 'text' ? p.text : '')).join('')) }}>Edit</button>}
-              {m.role === 'assistant' && <button disabled={running} onClick={() => void regenerate({ messageId: m.id }).then(reload)}>Regenerate</button>}
+              {m.role === 'user' && <button disabled={busy} onClick={() => { setEdited(m.id); setText(m.parts.map(p => (p.type === 'text' ? p.text : '')).join('')) }}>Edit</button>}
+              {m.role === 'assistant' && <button disabled={busy} onClick={() => void regenerate({ messageId: m.id }).then(reload)}>Regenerate</button>}
             </div>
           </div>
         ))}

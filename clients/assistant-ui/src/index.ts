@@ -53,12 +53,12 @@ export function useCoppiceRuntime(options: RuntimeOptions): AssistantRuntime {
     const { items, headId } = toRepository(state.nodes, state.headId)
     return ExportedMessageRepository.fromBranchableArray(items, { headId })
   }, [state.nodes, state.headId])
-  const regular = useMemo(() => state.threads.map(t => ({ status: 'regular' as const, id: t.id, title: t.title || 'Untitled' })), [state.threads])
+  const regular = useMemo(() => state.threads.map(t => ({ status: 'regular' as const, id: t.id, title: t.title || 'New chat' })), [state.threads])
 
   const send = (message: AppendMessage, parentId: string | null) => {
     const content = contentOf(message)
     if (message.role !== 'user') return told(threads.say(parentId, message.role, content))
-    return told(threads.send(parentId, content, (typeof content === 'string' ? content : '').trim().split('\n')[0]!.slice(0, 60)))
+    return told(threads.send(parentId, content))
   }
   return useExternalStoreRuntime<ThreadMessage>({
     messageRepository: repository,

@@ -1,5 +1,6 @@
 import { NotFound, Problem, uuidv7, type Coppice, type Reply, type Schemas } from '@coppice-chat/client'
 import type { StoredNode } from './convert.js'
+import { inTurn } from './turns.js'
 
 type Message = Schemas['Message']
 
@@ -23,6 +24,12 @@ export class Threads {
   private state = none
   private readonly listeners = new Set<() => void>()
   private reply: { thread: string; id: string; abort: AbortController } | undefined
+  private titling: AbortController | undefined
+  /** Ends what is read of a thread when another one is shown. */
+  private shown = new AbortController()
+  /** What is to be done of the thread that is shown: its head is to be moved, its tree to be read. */
+  private wish: string | undefined
+  private due = false
   private results: { caller: string; messages: Schemas['ChainMessage'][] } | undefined
 
   constructor(
@@ -44,68 +51,111 @@ export class Threads {
     for (const listener of this.listeners) listener()
   }
 
-  async list() {
-    this.set({ threads: (await this.client.listConversations({ limit: 100 })).data })
-  }
+  readonly list = inTurn(async () => this.set({ threads: (await this.client.listConversations({ limit: 100 })).data }))
 
   /** open shows a conversation, or an empty thread, and goes on with the reply that was on its way there. */
   async open(threadId: string | undefined) {
     this.reply?.abort.abort() // it goes on at the server
     this.reply = undefined
+    this.titling?.abort()
+    this.shown.abort()
+    this.shown = new AbortController()
+    this.wish = undefined
+    this.due = false
     this.set({ threadId, nodes: new Map(), headId: null, running: false, loading: threadId !== undefined })
     if (threadId === undefined) return
+    const { signal } = this.shown
     await this.load()
     const id = this.storage?.getItem(key(threadId))
-    if (id && this.state.threadId === threadId && !this.state.nodes.has(id)) void this.follow(this.client.readReply(threadId, id, { signal: this.begin(threadId, id) }), true)
+    if (id && !signal.aborted && !this.state.nodes.has(id)) void this.follow(this.client.readReply(threadId, id, { signal: this.begin(threadId, id) }), true)
   }
 
   /** load reads the tree, and what was said on its active branch. */
   async load() {
+    this.due = true
+    await this.catchUp()
+  }
+
+  /** show makes another branch the active one. */
+  async show(uiHead: string | null) {
+    if (uiHead === null) return
+    this.wish = this.end(uiHead)
+    await this.catchUp()
+  }
+
+  /** catchUp does what is to be done, one thing after the other: the branch that was wished for last is shown. */
+  private readonly catchUp = inTurn(async () => {
     const { threadId } = this.state
+    const { wish, due } = this
+    const { signal } = this.shown
+    this.wish = undefined
+    this.due = false
     if (threadId === undefined) return
-    const tree = await this.client.getTree(threadId, { preview: 200 })
+    try {
+      if (wish !== undefined) await this.client.updateConversation(threadId, { head_id: wish }, { signal })
+      if (due) await this.read(threadId, signal)
+      else if (wish !== undefined) {
+        const said = await this.branch(threadId, wish, this.state.nodes, signal)
+        signal.throwIfAborted()
+        this.set({ nodes: new Map([...this.state.nodes, ...said]), headId: wish })
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error
+    }
+  })
+
+  /** read shows the tree as it is stored. Of a reply on its way, what isn't stored yet stays. */
+  private async read(threadId: string, signal: AbortSignal) {
+    const tree = await this.client.getTree(threadId, { preview: 200 }, { signal })
     const nodes = new Map<string, StoredNode>()
     for (const n of tree.data) {
       if (n.kind !== 'message') continue
       const known = this.state.nodes.get(n.id)?.message
       nodes.set(n.id, { id: n.id, parentId: n.parent_id, role: n.role, createdAt: n.created_at, ...(n.preview !== undefined && { preview: n.preview }), ...(known?.conversation_id && { message: known }) })
     }
-    await this.read(threadId, tree.head_id, nodes)
-    if (this.state.threadId === threadId) this.set({ nodes, headId: tree.head_id, loading: false })
+    for (const [id, node] of await this.branch(threadId, tree.head_id, nodes, signal)) nodes.set(id, node)
+    signal.throwIfAborted()
+    if (!this.reply) return this.set({ nodes, headId: tree.head_id, loading: false })
+    for (const n of this.state.nodes.values()) if (!nodes.has(n.id) && n.message?.conversation_id === '') nodes.set(n.id, n)
+    this.set({ nodes, loading: false })
   }
 
-  /** read adds what was said on a branch, from its head up to the first message that is known. */
-  private async read(threadId: string, headId: string | null, nodes: Map<string, StoredNode>) {
-    for (let at = headId; at !== null; ) {
-      if (nodes.get(at)?.message) return
-      const page = await this.client.getTranscript(threadId, at, { limit: 1000 })
-      for (const m of page.data) nodes.set(m.id, stored(m))
+  /** branch reads what was said on a branch, from its head up to the first message that is known. */
+  private async branch(threadId: string, headId: string | null, known: ReadonlyMap<string, StoredNode>, signal: AbortSignal) {
+    const said = new Map<string, StoredNode>()
+    for (let at = headId; at !== null && !known.get(at)?.message; ) {
+      const page = await this.client.getTranscript(threadId, at, { limit: 1000 }, { signal })
+      for (const m of page.data) said.set(m.id, stored(m))
       at = page.data[0]?.parent_id ?? null
     }
-  }
-
-  /** show makes another branch the active one. */
-  async show(uiHead: string | null) {
-    const { threadId } = this.state
-    if (threadId === undefined || uiHead === null) return
-    const headId = this.end(uiHead)
-    await this.client.updateConversation(threadId, { head_id: headId })
-    const nodes = new Map(this.state.nodes)
-    await this.read(threadId, headId, nodes)
-    if (this.state.threadId === threadId) this.set({ nodes, headId })
+    return said
   }
 
   /** send appends a user's message under a parent and has it answered; edits pass the edited message's parent. */
-  async send(parentId: string | null, content: NonNullable<Message['content']>, title: string) {
+  async send(parentId: string | null, content: NonNullable<Message['content']>) {
     let { threadId } = this.state
     if (threadId === undefined) {
-      const made = await this.client.createConversation({ title })
+      const made = await this.client.createConversation({})
       threadId = made.id
       this.set({ threadId, threads: [made, ...this.state.threads] })
+      void this.titles(threadId)
     }
     const message = { id: uuidv7(), role: 'user' as const, content, parent_id: parentId }
     this.add({ id: message.id, parentId, role: 'user', createdAt: new Date().toISOString(), message: draft(message.id, parentId, 'user', content) })
     await this.answer(threadId, 'active', { message })
+  }
+
+  /** titles shows the titles that the server gives a new conversation, as long as it is open. */
+  private async titles(threadId: string) {
+    const { signal } = (this.titling = new AbortController())
+    try {
+      for await (const { event } of this.client.watchConversation(threadId, { signal })) {
+        if (event !== 'stream.started' && event !== 'conversation.updated') continue
+        await this.list()
+      }
+    } catch (error) {
+      if (!signal.aborted && !(error instanceof NotFound)) this.failed(error) // one that is deleted needs no title
+    }
   }
 
   /** say appends a message that nobody is to answer, such as an assistant's that was edited. */
@@ -147,12 +197,14 @@ export class Threads {
   async rename(threadId: string, title: string) {
     const changed = await this.client.updateConversation(threadId, { title })
     this.set({ threads: this.state.threads.map(t => (t.id === threadId ? changed : t)) })
+    await this.list() // what is on its way may be older
   }
 
   async delete(threadId: string) {
     await this.client.deleteConversation(threadId)
     this.set({ threads: this.state.threads.filter(t => t.id !== threadId) })
     if (this.state.threadId === threadId) await this.open(undefined)
+    await this.list() // what is on its way may be older
   }
 
   /** end is the node in which a message ends: the last result of its calls on the active branch, or itself. */

@@ -6,15 +6,7 @@ import type { components } from './openapi.js'
 type Schemas = components['schemas']
 
 /** A ChangeEvent tells what changed. Names that this version doesn't know come, too: pass over them. Another stream can go on after its id. */
-export type ChangeEvent = { id: string } & (
-  | { event: 'stream.started'; data: Schemas['StreamStarted'] }
-  | {
-      event:
-        | 'conversation.created' | 'conversation.imported' | 'conversation.updated' | 'conversation.deleted' | 'head.moved'
-        | 'messages.appended' | 'message.pinned' | 'messages.pruned' | 'summary.created' | 'summary.deleted' | 'reply.running' | 'reply.ended'
-      data: Schemas['Change']
-    }
-)
+export type ChangeEvent = Exclude<Schemas['WatchEvent'], { event: 'stream.closed' }>
 
 /** WatchOptions are of one stream of changes. */
 export interface WatchOptions {

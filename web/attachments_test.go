@@ -54,7 +54,7 @@ func TestAttach(t *testing.T) {
 	for _, look := range []struct {
 		name    string
 		options []option
-	}{{"light", nil}, {"dark", []option{dark}}, {"narrow", []option{size(390, 844)}}} {
+	}{{"light", []option{alsoDark}}, {"narrow", []option{size(390, 844)}}} {
 		b := newTab(t, s, "/", look.options...)
 		b.shows("A conversation is a tree.")
 		picture := base64.StdEncoding.EncodeToString(treePicture(t))
@@ -67,7 +67,7 @@ func TestAttach(t *testing.T) {
 		}
 		b.do(chromedp.SetUploadFiles(".attach-input", []string{file}))
 		b.until(`document.querySelectorAll('.tray li:not(.coming)').length === 3`)
-		b.snapshot(look.name + "-composer")
+		b.view("composer-" + look.name)
 		b.click(`.tray [aria-label="Leave out left out.txt"]`, "")
 		b.until(`document.querySelectorAll('.tray li').length === 2`)
 		b.send("Which tree is it?")
@@ -77,7 +77,7 @@ func TestAttach(t *testing.T) {
 		conversation, head := b.ids()
 		b.do(chromedp.Reload())
 		b.until(shown)
-		b.snapshot(look.name + "-transcript")
+		b.view("transcript-" + look.name)
 
 		var told struct {
 			Data []struct{ Content json.RawMessage }

@@ -8,9 +8,9 @@ import (
 // axeSource is axe-core, as `npm ci` puts it into node_modules.
 var axeSource = sync.OnceValues(func() ([]byte, error) { return os.ReadFile("node_modules/axe-core/axe.min.js") })
 
-// axe fails the test where axe-core finds what is serious or critical. Whatever
-// it finds apart from that is logged.
-func (b *tab) axe(view string) {
+// axe fails the test where axe-core finds what is serious or critical, by some
+// rules or by all. Whatever it finds apart from that is logged.
+func (b *tab) axe(view string, rules ...string) {
 	b.t.Helper()
 	source, err := axeSource()
 	if err != nil {
@@ -23,7 +23,7 @@ func (b *tab) axe(view string) {
 	if !eval[bool](b, `!!window.axe`) {
 		eval[any](b, string(source)+"; null")
 	}
-	for _, finding := range eval[[]struct{ Impact, Text string }](b, axeRun) {
+	for _, finding := range eval[[]struct{ Impact, Text string }](b, axeRun, rules) {
 		if finding.Impact == "serious" || finding.Impact == "critical" {
 			b.t.Errorf("%s: axe: %s", view, finding.Text)
 		} else {
@@ -34,7 +34,7 @@ func (b *tab) axe(view string) {
 
 // axeRun waits for its turn: axe-core takes one view at a time. The frame that
 // draws diagrams is left out, because nobody sees it.
-const axeRun = `axe.run({ exclude: ['.diagram-frame'] }, { resultTypes: ['violations'], iframes: false }).then(r => r.violations.map(v => ({
+const axeRun = `axe.run({ exclude: ['.diagram-frame'] }, { resultTypes: ['violations'], iframes: false, preload: false, ...($1 && { runOnly: $1 }) }).then(r => r.violations.map(v => ({
 	impact: v.impact ?? '',
 	text: v.impact + ' ' + v.id + ': ' + v.help + ': ' + v.nodes.slice(0, 4).map(n => n.html.slice(0, 160)).join(' | '),
 })))`

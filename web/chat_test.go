@@ -353,16 +353,14 @@ func TestReconnect(t *testing.T) {
 	b.until(`!document.querySelector('.live')`)
 
 	// The server is gone: what was typed is sent when it is back.
-	addr := s.web.Listener.Addr().String()
-	s.web.Listener.Close() // first, or the page connects anew before it
-	s.web.CloseClientConnections()
+	s.goes()
 	b.send("Are you there?")
 	b.shows("The server doesn’t answer.")
 	b.shows("waiting for the server")
 	b.click(".composer textarea", "")
 	b.keys("typed meanwhile")
 	model.say("I am.", end)
-	s.serve(addr)
+	s.comesBack()
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 8`)
 	b.shows("I am.")
 	b.hides("The server doesn’t answer.")

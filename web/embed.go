@@ -179,10 +179,16 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	f.serve(w, r)
+	f.serve(w, r, http.StatusOK)
 }
 
-func (f file) serve(w http.ResponseWriter, r *http.Request) {
+// Lost returns a handler that serves the page with the status 404. The page says
+// that nothing is at its address, and leads on.
+func Lost() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { files()["/"].serve(w, r, http.StatusNotFound) })
+}
+
+func (f file) serve(w http.ResponseWriter, r *http.Request, status int) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", f.policy)
 	header.Set("Cache-Control", f.cacheControl)
@@ -199,12 +205,14 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 		body, etag = f.gzipped, strings.TrimSuffix(etag, `"`)+`-gzip"`
 		header.Set("Content-Encoding", "gzip")
 	}
-	header.Set("ETag", etag)
-	if matches(r.Header.Get("If-None-Match"), etag) {
-		header.Del("Content-Encoding")
-		header.Del("Content-Type")
-		w.WriteHeader(http.StatusNotModified)
-		return
+	if status == http.StatusOK {
+		header.Set("ETag", etag)
+		if matches(r.Header.Get("If-None-Match"), etag) {
+			header.Del("Content-Encoding")
+			header.Del("Content-Type")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 	}
 	if body == nil { // a client that takes no gzip asks for a file that dist has compressed
 		var err error
@@ -213,7 +221,7 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // a client that left needs no answer
 	}

@@ -46,9 +46,9 @@ func TestKeyboardOnly(t *testing.T) {
 	b.until(`document.querySelector('.live')`)
 	model.say("Second answer.", end)
 	b.until(`!document.querySelector('.live') && document.querySelector('.siblings')?.innerText.trim() === '2/2'`)
+	b.until(`document.activeElement.matches('.composer textarea')`)
 
 	// Shift and Enter make a line.
-	eval[any](b, `document.querySelector('.composer textarea').focus()`)
 	b.keys("Two")
 	b.keys(kb.Enter, chromedp.ModifierShift)
 	b.until(`document.querySelector('.composer textarea').value.startsWith('Two')`)

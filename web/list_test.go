@@ -113,6 +113,10 @@ func TestRenameAndDelete(t *testing.T) {
 	b.audit("deleted")
 	b.click(".ways button", "Next") // a way on
 	b.until(`document.querySelector('.title')?.innerText === 'Next'`)
+	b.do(chromedp.Navigate(s.url + "/c/" + first.String()))
+	b.shows("It was deleted, or the address is wrong.")
+	b.send("Another, then?")
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 2 && !location.pathname.includes($1)`, first.String())
 }
 
 func TestImportAndExport(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/uuid"
 
@@ -40,7 +41,7 @@ func TestTwoServersTwoBrowsers(t *testing.T) {
 	path := fmt.Sprintf("/c/%s/%s", id, messages[1])
 	left, right := newTab(t, s, path), newTab(t, other, path)
 	for _, b := range []*tab{left, right} {
-		b.until(`document.querySelector($1)`, row(messages[1]))
+		b.until(`document.querySelector($1) && document.querySelector('.map-item')`, row(messages[1])) // and so knows the tree
 	}
 
 	// What one sends shows at the other: there is more below, and an answer runs.
@@ -90,10 +91,181 @@ func TestTwoServersTwoBrowsers(t *testing.T) {
 		t.Errorf("%d branches, %v", len(page.Data), err)
 	}
 
+	// Another answer by one is a version beside the answer that the others stay at.
+	right.click(".message.last .actions button", "regenerate")
+	m.say("The right's answer.", end)
+	right.until(`!document.querySelector('.live') && document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
+	for _, b := range []*tab{left, late} {
+		b.until(`document.querySelector('.message.last .siblings')?.innerText.trim() === '1/2'`)
+		b.shows("The left's answer.")
+		b.hides("The right's answer.")
+	}
+
 	// A message that is deleted by no browser at all goes from each.
 	_, head := left.ids()
 	s.call("DELETE", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, head), "", nil)
 	for _, b := range []*tab{left, right, late} {
+		b.until(`document.querySelector('.message.last') && !document.querySelector('.message.last .siblings')`)
 		b.hides("The left's answer.")
 	}
+}
+
+// TestEventsAfterTheServerComesBack stops the server, changes things meanwhile, and
+// starts it again: the page shows what it missed, and what comes then.
+func TestEventsAfterTheServerComesBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, messages := s.conversation("Away", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	pinned := func(message uuid.UUID) { b.until(`document.querySelector($1)`, row(message)+" .pinned") }
+	pin := func(message uuid.UUID) {
+		s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, message), `{"pinned":true}`, nil)
+	}
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	pin(messages[0])
+	pinned(messages[0]) // it listens
+
+	s.goes()
+	b.shows("The server doesn’t answer.")
+	aside := s.append(id, messages[0], "assistant", "Also one.")
+	s.conversation("Made meanwhile", "Two?")
+	s.comesBack()
+	b.hides("The server doesn’t answer.")
+	b.until(`document.querySelector('.message.last .siblings')?.innerText.trim() === '1/2'`)
+	b.until(`[...document.querySelectorAll('.entry')].some(e => e.innerText.includes('Made meanwhile'))`)
+	pin(messages[1])
+	pinned(messages[1])
+	s.append(id, aside, "user", "And then?")
+	s.append(id, messages[1], "user", "Here, too?")
+	b.shows("The branch goes on below")
+}
+
+// holdTranscripts keeps the answers to requests for messages while window.holding
+// is true, and counts the requests that are under way.
+const holdTranscripts = `{
+	const fetched = window.fetch.bind(window)
+	window.under = window.held = window.read = 0
+	const let_go = new Promise(go => (window.letGo = go))
+	window.fetch = async (path, options) => {
+		if (String(path).endsWith('/v1/events')) return fetched(path, options)
+		const held = window.holding && String(path).includes('/transcript')
+		window.under++
+		try {
+			const response = await fetched(path, options)
+			if (held) {
+				window.held++
+				await let_go
+				window.held--
+			}
+			return response
+		} finally {
+			window.under--
+			if (/conversations\/[^/]+$/.test(path)) window.read++
+		}
+	}
+}`
+
+// TestLateAnswer has an older state of a branch come after a newer one: the newer one stays.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, messages := s.conversation("Late", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	pinned := fmt.Sprintf(`document.querySelector(%q)`, row(messages[0])+" .pinned")
+	pin := func(is bool) {
+		t.Helper()
+		s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, messages[0]), fmt.Sprintf(`{"pinned":%t}`, is), nil)
+	}
+	pin(true)
+	b.until(pinned) // it listens
+	pin(false)
+	b.until("!" + pinned)
+
+	eval[any](b, holdTranscripts+"; window.holding = true")
+	pin(true)
+	b.until(`window.held > 0 && window.under === window.held && window.read > 0`)
+	eval[any](b, `window.holding = false; window.read = 0`)
+	pin(false)
+	b.until(`window.read > 0 && window.under === window.held`)
+	eval[any](b, `window.letGo()`)
+	b.until(`window.under === 0`)
+	b.until("!" + pinned)
+	eval[any](b, `new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))`)
+	b.until(`window.under === 0`)
+	if eval[bool](b, "Boolean("+pinned+")") {
+		t.Error("the page shows the older state")
+	}
+}
+
+// TestChangeBeforeTheStream changes a branch after the page has read it and before it listens.
+func TestChangeBeforeTheStream(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, messages := s.conversation("Early", "One?", "One.")
+	b := newTab(t, s, "/")
+	b.atStart(`{
+		const fetched = window.fetch.bind(window)
+		const listening = new Promise(listen => (window.listen = listen))
+		window.fetch = async (path, options) => {
+			if (String(path).endsWith('/v1/events')) await listening
+			return fetched(path, options)
+		}
+	}`)
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.until(`document.querySelector('.map-item')`) // it knows the tree
+	s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, messages[0]), `{"pinned":true}`, nil)
+	s.append(id, messages[1], "user", "Faster?")
+	eval[any](b, `window.listen()`)
+	b.until(`document.querySelector($1)`, row(messages[0])+" .pinned")
+
+	// It asks before it branches off beside what it wasn't told.
+	b.shows("The branch goes on below")
+	b.click(".composer textarea", "")
+	b.keys("Slower?")
+	b.keys(kb.Enter)
+	b.until(`document.querySelector('dialog[open] h2')?.innerText === 'There is a newer message'`)
+}
+
+// TestPageThatIsLeftListensNoMore holds that a page which the browser keeps for the way
+// back holds no connection, of which there are six, and listens when it is back.
+func TestPageThatIsLeftListensNoMore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := newTab(t, s, "/")
+	b.atStart(`{
+		const fetched = window.fetch.bind(window)
+		window.streams = []
+		window.fetch = (path, options) => {
+			if (String(path).endsWith('/v1/events')) window.streams.push(options.signal)
+			return fetched(path, options)
+		}
+	}`)
+	b.do(chromedp.Navigate(s.url))
+	b.until(`window.streams?.length === 1`)
+	if !eval[bool](b, `(window.dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })), window.streams[0].aborted)`) {
+		t.Error("it listens still")
+	}
+	b.until(`window.streams.length === 2 && !window.streams[1].aborted`)
+}
+
+// TestTitleAmidAnAnswer gives a conversation another title, and an answer ends before
+// the page has read it again.
+func TestTitleAmidAnAnswer(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	id, messages := s.conversation("Early", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.send("Two?")
+	b.until(`document.querySelector('.live')`)
+	eval[any](b, holdTranscripts+"; window.holding = true")
+	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"Late"}`, nil)
+	b.until(`window.held > 0 && window.under === window.held && document.querySelector('.entry.current')?.innerText.includes('Late')`)
+	model.say("Two.", end)
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
+	eval[any](b, `window.holding = false; window.letGo()`)
+	b.until(`window.under === 0`)
+	b.until(`document.querySelector('.entry.current').innerText.includes('Late') && document.querySelector('.branch-head').innerText.includes('Late')`)
 }

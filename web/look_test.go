@@ -22,23 +22,44 @@ var pictures = []string{"chat-light", "chat-dark", "context-light", "map", "narr
 // view takes the picture of a view of the page, and looks it over.
 func (b *tab) view(name string) {
 	b.t.Helper()
-	b.audit(name)
-	b.snapshot(name)
-	if *update && slices.Contains(pictures, name) {
-		b.picture(filepath.Join("..", "docs", "images", name+".png"))
+	b.inEachColour(name, func(name string, rules ...string) {
+		b.t.Helper()
+		b.inspect(name, rules...)
+		b.snapshot(name)
+		if *update && slices.Contains(pictures, name) {
+			b.picture(filepath.Join("..", "docs", "images", name+".png"))
+		}
+	})
+}
+
+// audit looks a view of the page over.
+func (b *tab) audit(name string) {
+	b.t.Helper()
+	b.inEachColour(name, b.inspect)
+}
+
+// inEachColour looks at a view, and where the tab is alsoDark, once more in dark
+// colours. Only rules about colours can find something else there.
+func (b *tab) inEachColour(name string, look func(name string, rules ...string)) {
+	b.t.Helper()
+	look(name)
+	if b.look.alsoDark {
+		b.prefer(true, b.look.calm)
+		look(strings.TrimSuffix(name, "-light")+"-dark", "color-contrast", "link-in-text-block")
+		b.prefer(false, b.look.calm)
 	}
 }
 
-// audit lists what a reader who can't see, or not well, would stumble over:
+// inspect lists what a reader who can't see, or not well, would stumble over:
 // controls without names, text without contrast, ids that stand twice, things
-// that stick out of the window.
-func (b *tab) audit(view string) {
+// that stick out of the window. axe-core tries some rules, or all of them.
+func (b *tab) inspect(view string, rules ...string) {
 	b.t.Helper()
 	eval[any](b, `Promise.all(document.getAnimations().map(a => a.finished.catch(() => {})))`)
 	for _, finding := range eval[[]string](b, audit) {
 		b.t.Errorf("%s: %s", view, finding)
 	}
-	b.axe(view)
+	b.axe(view, rules...)
 }
 
 const audit = `(() => {
@@ -57,7 +78,9 @@ const audit = `(() => {
 	}
 
 	const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true })
-	const rgba = color => {
+	const seen = new Map()
+	const rgba = color => seen.get(color) ?? (seen.set(color, read(color)), seen.get(color))
+	const read = color => {
 		canvas.clearRect(0, 0, 1, 1)
 		canvas.fillStyle = color
 		canvas.fillRect(0, 0, 1, 1)
@@ -139,43 +162,41 @@ func TestLook(t *testing.T) {
 	path := fmt.Sprintf("/c/%s/%s", id, head)
 	s.call("POST", fmt.Sprintf("/v1/conversations/%s/branches/active/compactions", id), `{}`, nil)
 
-	for name, theme := range map[string]option{"light": func(*tabOptions) {}, "dark": dark} {
-		b := newTab(t, s, path, theme)
-		b.until(`document.querySelector('.map-item') && document.querySelector('.budget-button')`)
-		b.view("chat-" + name)
-		b.hover(row(head)+" .body", "")
-		b.hover(".budget-button", "")
-		b.until(`document.querySelector('.budget .legend')`)
-		b.audit("budget " + name)
-		b.hover(".title", "")
+	b := newTab(t, s, path, alsoDark)
+	b.until(`document.querySelector('.map-item') && document.querySelector('.budget-button')`)
+	b.view("chat-light")
+	b.hover(row(head)+" .body", "")
+	b.hover(".budget-button", "")
+	b.until(`document.querySelector('.budget .legend')`)
+	b.audit("budget")
+	b.hover(".title", "")
 
-		// The fold, open, and the context beside it.
-		s.context(id)
-		b.click("[role=tab]", "Context")
-		b.until(`document.querySelectorAll('.piece').length > 5`)
-		eval[any](b, `{ const s = document.querySelector('.transcript'); s.scrollTop = 0 }`)
-		b.until(`document.querySelectorAll('.message.folded').length > 2`)
-		b.audit("folded " + name)
-		b.toFold()
-		b.click(".fold-rule", "")
-		b.until(`document.querySelector('.summary-card .prose')`)
-		b.toFold()
-		b.view("context-" + name)
+	// The fold, open, and the context beside it.
+	s.context(id)
+	b.click("[role=tab]", "Context")
+	b.until(`document.querySelectorAll('.piece').length > 5`)
+	eval[any](b, `{ const s = document.querySelector('.transcript'); s.scrollTop = 0 }`)
+	b.until(`document.querySelectorAll('.message.folded').length > 2`)
+	b.audit("folded")
+	b.toFold()
+	b.click(".fold-rule", "")
+	b.until(`document.querySelector('.summary-card .prose')`)
+	b.toFold()
+	b.view("context-light")
 
-		b.click(".branch-head .menu button", "Conversation")
-		b.audit("menu " + name)
-		b.keys(kb.Escape)
-		b.keys("?")
-		b.until(`document.querySelector('dialog')`)
-		b.view("keys-" + name)
-		b.keys(kb.Escape)
-		b.keys("k", chromedp.ModifierCtrl)
-		b.keys("bucket")
-		b.until(`document.querySelectorAll('.hit').length > 1`)
-		b.view("search-" + name)
-	}
+	b.click(".branch-head .menu button", "Conversation")
+	b.audit("menu")
+	b.keys(kb.Escape)
+	b.keys("?")
+	b.until(`document.querySelector('dialog')`)
+	b.view("keys-light")
+	b.keys(kb.Escape)
+	b.keys("k", chromedp.ModifierCtrl)
+	b.keys("bucket")
+	b.until(`document.querySelectorAll('.hit').length > 1`)
+	b.view("search-light")
 
-	b := newTab(t, s, path, size(360, 740), touch)
+	b = newTab(t, s, path, size(360, 740), touch)
 	b.until(`document.querySelector('.message.last') && matchMedia('(max-width: 719px)').matches && !document.querySelector('.side')`)
 	b.view("narrow")
 	b.click(".branch-head button", "Map")
@@ -230,13 +251,11 @@ func TestLookOfStates(t *testing.T) {
 	b.until(`document.querySelector('.editor')`)
 	b.view("edit")
 	b.keys(kb.Escape)
-	addr := s.web.Listener.Addr().String()
-	s.web.Listener.Close() // first, or the page connects anew before it
-	s.web.CloseClientConnections()
+	s.goes()
 	b.send("Are you there?")
 	b.shows("The server doesn’t answer.")
 	b.view("gone")
-	s.serve(addr)
+	s.comesBack()
 	b.hides("The server doesn’t answer.")
 }
 

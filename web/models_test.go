@@ -20,7 +20,7 @@ func TestModels(t *testing.T) {
 	const picker = ".model-picker"
 	wrote := func(model string) {
 		t.Helper()
-		b.until(`!document.querySelector('.live') && document.querySelector('.message.last.assistant .meta')?.innerText.startsWith($1)`, model)
+		b.until(`!document.querySelector('.live') && document.querySelector('.message.last.assistant .by')?.innerText === $1`, model)
 	}
 	b.until(`document.querySelector($1)?.value === 'acme-small'`, picker)
 

@@ -16,8 +16,9 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// looks are the ways in which a flow is tried.
-var looks = map[string][]option{"light": nil, "dark": {dark}, "narrow": {size(390, 844), touch}}
+// looks are the ways in which a flow is tried. What is viewed in the light one is
+// looked over in dark colours, too: the flow is the same there.
+var looks = map[string][]option{"light": {alsoDark}, "narrow": {size(390, 844), touch}}
 
 // list makes the list of conversations be seen.
 func (b *tab) list() {
@@ -67,6 +68,9 @@ func TestOrder(t *testing.T) {
 			b := newTab(t, s, "/", options...)
 			b.list()
 			b.until(entries + ` === 'New,Middle,Old'`)
+			if eval[bool](b, `!!document.querySelector('.to-archive')`) {
+				t.Error("the archive is offered, and nothing is in it")
+			}
 
 			b.act("Old", "Pin to the top")
 			b.until(entries + ` === 'Old,New,Middle' && document.querySelector('.group').innerText === 'Pinned'`)
@@ -105,9 +109,13 @@ func TestOrder(t *testing.T) {
 			b.until(`document.querySelector('.sidebar-empty')?.innerText === 'Nothing is archived.'`)
 			b.list()
 			b.click(".list-archive button", "Back to the list")
-			b.until(entries + ` === 'Old,New,Middle'`)
+			b.until(entries + ` === 'Old,New,Middle' && !document.querySelector('.to-archive')`)
 
 			// What another program changes shows, too.
+			s.call("PATCH", "/v1/conversations/"+old.String(), `{"archived":true}`, nil)
+			b.until(entries + ` === 'New,Middle' && document.querySelector('.to-archive')`)
+			s.call("PATCH", "/v1/conversations/"+old.String(), `{"archived":false}`, nil)
+			b.until(entries + ` === 'Old,New,Middle'`)
 			s.call("PATCH", "/v1/conversations/"+old.String(), `{"pinned":false,"tags":["elsewhere"]}`, nil)
 			b.until(entries + ` === 'New,Middle,Old'`)
 			page, err := s.store.Conversations(t.Context(), tree.ConversationFilter{Tag: "two words"}, tree.Paging{})
@@ -273,11 +281,6 @@ func TestPromptAndSettings(t *testing.T) {
 			answer := s.append(c.ID, question, "assistant", "A wood that is cut.")
 			b := newTab(t, s, "/c/"+c.ID.String(), options...)
 			b.until(`document.querySelector($1)`, row(answer))
-			open := func() {
-				b.click(".branch-head .menu button", "Conversation")
-				b.click("[role=menuitem]", "Prompt and settings")
-				b.until(`document.querySelector('.settings textarea:read-write') && document.querySelector('.settings-effect')`)
-			}
 			put := func(label, value string) {
 				b.until(`[...document.querySelectorAll('.setting')].some(l => l.innerText.startsWith($1))`, label)
 				eval[any](b, `{
@@ -288,7 +291,7 @@ func TestPromptAndSettings(t *testing.T) {
 			}
 
 			// What can't stand is refused, and changes nothing.
-			open()
+			b.settings()
 			b.until(`document.querySelector('.settings textarea').value === 'Be brief.'`)
 			b.view("settings-" + name)
 			put("Window", "100")
@@ -309,7 +312,7 @@ func TestPromptAndSettings(t *testing.T) {
 			eval[any](b, `document.querySelector('.settings-effect').scrollIntoView()`)
 			b.view("settings-end-" + name)
 			b.click("dialog button", "Save")
-			b.until(`!document.querySelector('dialog') && document.querySelector('.model-picker').value === 'acme-large'`)
+			b.until(`!document.querySelector('dialog') && document.querySelector('.model-picker')?.value === 'acme-large'`)
 			if c, err = s.store.Conversation(t.Context(), c.ID); err != nil {
 				t.Fatal(err)
 			}
@@ -321,7 +324,7 @@ func TestPromptAndSettings(t *testing.T) {
 			}
 
 			// Another prompt.
-			open()
+			b.settings()
 			put("System prompt", "Be thorough.")
 			b.until(`document.querySelector('.notice-in')?.innerText.includes('begins a new branch')`)
 			b.shows("Copy the 2 messages of this branch below it")
@@ -361,7 +364,7 @@ func TestPresets(t *testing.T) {
 			b.until(`document.querySelectorAll('.begin-with option').length === 3`)
 			eval[any](b, `{ const e = document.querySelector('.begin-with select'); e.value = 'Brief'; e.dispatchEvent(new Event('change', { bubbles: true })) }`)
 			b.shows("Answers in one sentence.")
-			b.until(`document.querySelector('.model-picker').value === 'acme-large'`)
+			b.until(`document.querySelector('.model-picker')?.value === 'acme-large'`)
 			b.view("preset-" + name)
 			large.say("A wood.", end)
 			b.say("What is a coppice?")

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -18,6 +19,10 @@ func TestListShowsTheOpenConversation(t *testing.T) {
 	}
 	b := newTab(t, s, "/c/"+id.String())
 	b.until(`document.querySelectorAll('.entry').length === 51 && document.querySelector('.entry.current')?.innerText.includes('The oldest')`)
+	b.until(`document.querySelector('.group').innerText === 'Open'`)
+	// Another title doesn't bring it further up, to the end of what has been read.
+	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"The very oldest"}`, nil)
+	b.until(`document.querySelector('.entry.current').innerText.includes('The very oldest')`)
 	if got := eval[string](b, `document.querySelector('.group').innerText`); got != "Open" {
 		t.Errorf("the first group is %q", got)
 	}
@@ -50,18 +55,34 @@ func TestTouch(t *testing.T) {
 	s := newSite(t)
 	id, messages := s.conversation("On the way", "Where to?", "To the woods.")
 	s.append(id, messages[0], "assistant", "Home.")
-	b := newTab(t, s, "/c/"+id.String(), size(390, 844), touch)
-	coarse := `matchMedia('(pointer: coarse)').matches`
-	if !eval[bool](b, coarse) {
-		t.Skip("this browser doesn't take the tab for a touch screen") // see startBrowser
+	for name, options := range looks {
+		b := newTab(t, s, "/c/"+id.String(), append([]option{touch}, options...)...)
+		coarse := `matchMedia('(pointer: coarse)').matches`
+		if !eval[bool](b, coarse) {
+			t.Skip("this browser doesn't take the tab for a touch screen") // see startBrowser
+		}
+		b.until(`document.querySelector('.message.last')`)
+		small := `[...document.querySelectorAll('.branch-head button, .composer button, .actions button, .siblings button, .sidebar button')].filter(e => e.checkVisibility({ visibilityProperty: true })).
+			filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 120))`
+		if found := eval[[]string](b, small); len(found) > 0 {
+			t.Errorf("%s: too small to touch: %q", name, found)
+		}
+		b.view("touch-" + name)
+
+		// A telephone zooms in on a field with text smaller than 16 pixels.
+		b.list()
+		b.hover(".entry a", "On the way")
+		b.click(".entry .menu button", "Actions of")
+		b.click("[role=menuitem]", "Rename")
+		b.until(`document.activeElement.matches('.rename')`)
+		if found := eval[[]string](b, `[...document.querySelectorAll('input:not([type=file], [type=checkbox]), textarea')].filter(e => parseFloat(getComputedStyle(e).fontSize) < 16).map(e => e.outerHTML.slice(0, 120))`); len(found) > 0 {
+			t.Errorf("%s: a telephone zooms in on %q", name, found)
+		}
+		if found := eval[[]string](b, strings.Replace(small, "button, .composer", "button, .rename, .composer", 1)); len(found) > 0 {
+			t.Errorf("%s: too small to touch: %q", name, found)
+		}
+		b.view("rename-" + name)
 	}
-	b.until(`document.querySelector('.message.last')`)
-	small := `[...document.querySelectorAll('.branch-head button, .composer button, .actions button, .siblings button, .sidebar button')].filter(e => e.checkVisibility({ visibilityProperty: true })).
-		filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 120))`
-	if found := eval[[]string](b, small); len(found) > 0 {
-		t.Errorf("too small to touch: %q", found)
-	}
-	b.view("touch")
 }
 
 // TestSkipLink goes past the list by the keyboard.
@@ -78,7 +99,8 @@ func TestSkipLink(t *testing.T) {
 	b.until(`document.activeElement.matches('.transcript')`)
 }
 
-// TestDropCovers drags a file over the page: nothing shows through.
+// TestDropCovers drags a file over the page: nothing shows through, and only the
+// message field, on which files can be dropped, is in sight.
 func TestDropCovers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -94,5 +116,12 @@ func TestDropCovers(t *testing.T) {
 	if colour := eval[string](b, `getComputedStyle(document.querySelector('.drop')).backgroundColor`); len(colour) > 4 && colour[:4] == "rgba" {
 		t.Errorf("what is behind shows through: %s", colour)
 	}
+	b.until(`document.elementFromPoint(...(r => [r.x + r.width / 2, r.y + 4])(document.querySelector('.composer').getBoundingClientRect())).closest('.composer') && getComputedStyle(document.querySelector('.composer')).zIndex > getComputedStyle(document.querySelector('.drop')).zIndex`)
 	b.snapshot("drop")
+	eval[any](b, `{
+		const data = new DataTransfer()
+		data.items.add(new File(['x'], 'x.json'))
+		document.querySelector('main').dispatchEvent(new DragEvent('dragleave', { dataTransfer: data, bubbles: true }))
+	}`)
+	b.until(`!document.querySelector('.drop') && !document.body.classList.contains('dragging')`)
 }

@@ -49,28 +49,22 @@ func TestRendering(t *testing.T) {
 		}
 	}
 
-	for _, theme := range []string{"light", "dark"} {
-		var options []option
-		if theme == "dark" {
-			options = append(options, dark)
-		}
-		b = newTab(t, s, "/c/"+id.String(), options...)
-		b.until(`document.querySelectorAll('.math-set .katex').length === 3 && document.querySelectorAll('img.diagram').length === 2`)
-		b.until(`document.querySelectorAll('.hljs-keyword').length === 2 && [...document.querySelectorAll('.code-head span')].some(e => e.innerText.includes('can’t be drawn'))`)
-		b.until(`[...document.querySelectorAll('img.diagram')].every(i => i.complete && i.naturalWidth > 50)`)
-		b.until(`document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Main'))`)
-		if got := eval[string](b, `[...document.querySelectorAll('.math')].map(e => e.querySelector('annotation')?.textContent ?? e.innerText).join(' | ')`); got != `\pi r^2 | \sum_{k=1}^{n} k = \frac{n(n+1)}{2} | e^{i\pi} + 1 = 0 | \(\frac{1\)` {
-			t.Errorf("the formulas are %s", got)
-		}
-		b.audit("rendering " + theme)
-		b.showMessage(1, messages[1])
-		b.snapshot("rendering-" + theme)
-		b.scroll(`list.scrollTop += 500`)
-		b.snapshot("rendering-" + theme + "-2")
-		// The text of a diagram is there for those who want it.
-		b.click("details summary", "text of the diagram")
-		b.until(`document.querySelector('.code details[open] pre').checkVisibility()`)
+	b = newTab(t, s, "/c/"+id.String(), dark)
+	b.until(`document.querySelectorAll('.math-set .katex').length === 3 && document.querySelectorAll('img.diagram').length === 2`)
+	b.until(`document.querySelectorAll('.hljs-keyword').length === 2 && [...document.querySelectorAll('.code-head span')].some(e => e.innerText.includes('can’t be drawn'))`)
+	b.until(`[...document.querySelectorAll('img.diagram')].every(i => i.complete && i.naturalWidth > 50)`)
+	b.until(`document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Main'))`)
+	if got := eval[string](b, `[...document.querySelectorAll('.math')].map(e => e.querySelector('annotation')?.textContent ?? e.innerText).join(' | ')`); got != `\pi r^2 | \sum_{k=1}^{n} k = \frac{n(n+1)}{2} | e^{i\pi} + 1 = 0 | \(\frac{1\)` {
+		t.Errorf("the formulas are %s", got)
 	}
+	b.audit("rendering")
+	b.showMessage(1, messages[1])
+	b.snapshot("rendering")
+	b.scroll(`list.scrollTop += 500`)
+	b.snapshot("rendering-2")
+	// The text of a diagram is there for those who want it.
+	b.click("details summary", "text of the diagram")
+	b.until(`document.querySelector('.code details[open] pre').checkVisibility()`)
 	if n := loaded("/assets/KaTeX"); n > 8 {
 		t.Errorf("%d fonts were loaded", n)
 	}

@@ -16,7 +16,7 @@ func TestShareABranch(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, llm.Offline(time.Millisecond))
 	id, messages := s.conversation("Trees", "What is a *coppice*?", "A wood that is **cut**.", "Why?")
-	for name, options := range map[string][]option{"light": nil, "dark": {dark}, "narrow": {size(390, 844), touch}} {
+	for name, options := range looks {
 		b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, messages[1]), options...)
 		b.until(`document.querySelector($1)`, row(messages[1]))
 		b.click(".branch-head .menu button", "Conversation")

@@ -102,6 +102,18 @@ func (s *site) serve(addr string) {
 	s.url = s.web.URL
 }
 
+// goes ends the server and its connections, until comesBack.
+func (s *site) goes() {
+	s.web.Listener.Close() // first, or the page connects anew before it
+	s.web.CloseClientConnections()
+}
+
+// comesBack starts the server again, at the same address.
+func (s *site) comesBack() {
+	s.t.Helper()
+	s.serve(s.web.Listener.Addr().String())
+}
+
 // conversation makes a conversation of user and assistant messages that take
 // turns, below one another.
 func (s *site) conversation(title string, texts ...string) (id uuid.UUID, messages []uuid.UUID) {
@@ -177,15 +189,20 @@ func (s *site) texts(conversation, head uuid.UUID) (texts []string) {
 
 // emulate sets the tab's size and how its reader likes it.
 func (b *tab) emulate(o tabOptions) {
-	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}
-	if o.dark {
-		features[0].Value = "dark"
-	}
-	if o.calm {
-		features = append(features, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
-	}
+	b.prefer(o.dark, o.calm)
 	command(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: o.width, Height: o.height, DeviceScaleFactor: 1})
 	command(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: o.touch})
+}
+
+// prefer sets the colours and the motion that the tab's reader likes.
+func (b *tab) prefer(dark, calm bool) {
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}
+	if dark {
+		features[0].Value = "dark"
+	}
+	if calm {
+		features = append(features, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
+	}
 	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 }
 

@@ -22,10 +22,10 @@ import { App } from './ui/App'
 import { Shared } from './ui/Shared'
 import { listenForKeys } from './ui/keys'
 
-const [, first, token] = location.pathname.split('/')
-if (first === 'shared') {
+const [, first, token, more] = location.pathname.split('/')
+if (first === 'shared' && token && more === undefined) {
   look.start()
-  render(<Shared token={token ?? ''} />, document.getElementById('app')!)
+  render(<Shared token={token} />, document.getElementById('app')!)
 } else {
   start()
 }

@@ -9,15 +9,9 @@ type Schemas = components['schemas']
 export type Change = Schemas['Change']
 export type RunningReply = Schemas['RunningReply']
 
-export type ChangeEvent =
-  | { type: 'stream.started'; data: Schemas['StreamStarted'] }
-  | { type: 'stream.closed'; data: Schemas['Problem'] }
-  | {
-      type:
-        | 'conversation.created' | 'conversation.imported' | 'conversation.updated' | 'conversation.deleted' | 'head.moved'
-        | 'messages.appended' | 'message.pinned' | 'messages.pruned' | 'summary.created' | 'summary.deleted' | 'reply.running' | 'reply.ended'
-      data: Change
-    }
+type Told<E> = E extends { event: infer T; data: infer D } ? { type: T; data: D } : never
+
+export type ChangeEvent = Told<Schemas['WatchEvent']>
 
 export interface Received {
   id: string | null

@@ -1,13 +1,13 @@
 // The API's operations, each as a function.
-import { call, key, send } from './http'
+import { call, change, key, send } from './http'
 import type {
   Compaction, Context, Conversation, ConversationUpdate, Explanation, HitPage, ImportReport, Message, Model, Page, Part, Preset, Pruned, Share, Shared, Summary, TagCount, Tree,
 } from './types'
 
 const of = (conversation: string) => `/v1/conversations/${conversation}`
 
-export const listConversations = (archived: boolean, tag: string, cursor: string | null) =>
-  call<Page<Conversation>>('GET', '/v1/conversations', { query: { archived: archived ? 'true' : null, tag: tag || null, cursor, limit: 50 } })
+export const listConversations = (archived: boolean, tag: string, cursor: string | null, limit = 50) =>
+  call<Page<Conversation>>('GET', '/v1/conversations', { query: { archived: archived ? 'true' : null, tag: tag || null, cursor, limit } })
 
 export const listTags = () => call<Page<TagCount>>('GET', '/v1/tags')
 
@@ -18,8 +18,7 @@ export const createConversation = (id: string, more: Pick<ConversationUpdate, 'm
 
 export const getConversation = (id: string, signal?: AbortSignal) => call<Conversation>('GET', of(id), { signal })
 
-export const updateConversation = (id: string, change: ConversationUpdate) =>
-  call<Conversation>('PATCH', of(id), { json: change })
+export const updateConversation = (id: string, to: ConversationUpdate) => change<Conversation>(of(id), to)
 
 /** deleteConversation is done even if the page goes away meanwhile. */
 export const deleteConversation = (id: string) => call<void>('DELETE', of(id), { keepalive: true })
@@ -29,7 +28,7 @@ export const append = (conversation: string, parent: string | null, messages: ob
   call<{ data: Message[] }>('POST', `${of(conversation)}/messages`, { json: { parent_id: parent, messages } })
 
 export const pin = (conversation: string, id: string, pinned: boolean) =>
-  call<Message>('PATCH', `${of(conversation)}/messages/${id}`, { json: { pinned } })
+  change<Message>(`${of(conversation)}/messages/${id}`, { pinned })
 
 /** explain tells how the settings of a conversation bear on a branch. */
 export const explain = (conversation: string, head: string, signal?: AbortSignal) =>

@@ -102,6 +102,17 @@ export async function call<T>(method: string, path: string, options: Options = {
   }
 }
 
+/** under are changes on their way, by what they change. */
+const under = new Map<string, Promise<unknown>>()
+
+/** change changes something. Changes of the same wait for one another: so the last wish stays, whichever request is faster. */
+export function change<T>(path: string, json: unknown): Promise<T> {
+  const mine = (under.get(path) ?? Promise.resolve()).then(() => call<T>('PATCH', path, { json }))
+  const over = mine.catch(() => {}).then(() => void (under.get(path) === over && under.delete(path)))
+  under.set(path, over)
+  return mine
+}
+
 async function problemOf(response: Response): Promise<Problem> {
   let p: { code?: string; detail?: string; field?: string } = {}
   try {

@@ -670,8 +670,8 @@ export interface paths {
          *     | `messages.pruned` | `Change` | the message `message_id` and all below it are gone, with their summaries |
          *     | `summary.created` | `Change` | a compaction landed: the summary `message_id` is anchored at `parent_id` |
          *     | `summary.deleted` | `Change` | a compaction was undone |
-         *     | `reply.running` | `Change` | an answer to `parent_id` with the id `message_id` has run for about a second, and can be read |
-         *     | `reply.ended` | `Change` | that reply ended, and nothing of it was stored |
+         *     | `reply.running` | `Change` | an answer to `parent_id` with the id `message_id` is under way, and can be read. One that takes less than about a second may come without |
+         *     | `reply.ended` | `Change` | the reply of the id `message_id` ended, and nothing of it was stored |
          *     | `stream.closed` | `Problem` | last: the key was revoked, the server stops, or the reader was too slow. It has no `id` |
          *
          *     More may come with later versions: pass over events that you don't know.
@@ -1611,7 +1611,7 @@ export interface components {
             available_tokens: number;
             max_context_tokens: number;
             reserved_tokens: number;
-            /** @description A context with more is compacted. */
+            /** @description A context with more is compacted. A larger window than the settings' doesn't put that off, because compactions in the background go by the settings. */
             trigger_tokens: number;
             /** @description Of the available tokens, rounded down. */
             percent: number;
@@ -2441,7 +2441,7 @@ export interface components {
          *     | `too_many_messages` | 403 | The conversation has as many messages as it may. Prune some, or go on in a new one. |
          *     | `too_many_shares` | 403 | The conversation has 100 links. Revoke one first. |
          *     | `too_many_replies` | 429 | As many replies are under way as may be. Wait for one to end, or stop one. |
-         *     | `too_many_streams` | 429 | As many trees and exports, imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies or of events open. Send the request again. |
+         *     | `too_many_streams` | 429 | As many reads that hold a connection (trees, exports, contexts with attachments), imports, or searches are under way as may be, and none ended in time; or the key has as many streams of replies or of events open. Send the request again. |
          *     | `too_many_tags` | 400 | The conversation would have over 32 tags. |
          *     | `too_many_terms` | 400 | The search has over 16 different words. Leave some out. |
          *     | `too_slow` | 429 | A stream of events was read so slowly that too many waited. Open it again, with the id of the last event. |

@@ -48,7 +48,7 @@ function FileChip({ named }: { named: store.Named }) {
   }, [named.hash])
   const name = named.name || 'file'
   return (
-    <button type="button" class="plain-button" aria-label={`Save ${name}`} onClick={() => void store.save(named)}>
+    <button type="button" class="plain-button" title="Save" onClick={() => void store.save(named)}>
       {name}{size !== null && <span class="size"> {bytes(size)}</span>}
     </button>
   )

@@ -166,15 +166,16 @@ function Map() {
     act()
   }
 
+  const item = size.value.width > 0 ? cursor.value : null // before, there are no items to name
   return (
     <div class="map">
       <div
         class="map-frame" ref={frame} role="tree" tabIndex={0} aria-label="Map of the conversation. Arrow keys walk, Enter goes to the message."
-        aria-activedescendant={cursor.value ? nameOf(cursor.value) : undefined} onKeyDown={onKeyDown}
+        aria-activedescendant={item ? nameOf(item) : undefined} onKeyDown={onKeyDown}
         onFocus={event => (focused.value = event.currentTarget.matches(':focus-visible'))} onBlur={() => (focused.value = false)}
       >
         <canvas ref={canvas} aria-hidden="true" />
-        <MapItems spot={size.value.width > 0 ? cursor.value : null} head={head.value} branch={branch.value} view={(void moves.value, camera.view)} />
+        <MapItems spot={item} head={head.value} branch={branch.value} view={(void moves.value, camera.view)} />
         {hovered.value && <MapPreview found={hovered.value} view={camera.view} size={size.value} />}
         {focused.value && !hovered.value && cursor.value && <MapPreview found={{ spot: cursor.value, fold: null }} view={camera.view} size={size.value} />}
       </div>

@@ -8,7 +8,7 @@ import type { Content, Conversation, ConversationUpdate, Message, Part } from '.
 import * as branch from './branch'
 import * as list from './conversations'
 import * as deletions from './deletions'
-import { count } from '../text/format'
+import { count, nameOf } from '../text/format'
 import { drawer, narrow, showPanel } from './look'
 import { dismiss, failed, note } from './notices'
 import { go, place } from './place'
@@ -109,10 +109,11 @@ export const wishFocus = signal<{ depth: number; left: string } | null>(null)
 /** step switches to a sibling, where its branch was left off. */
 export async function step(message: Message, by: number) {
   try {
+    const signal = branch.setOff()
     const id = await sibling(message, by)
-    if (id === undefined) return
+    if (id === undefined || signal.aborted) return
     wishFocus.value = { depth: message.depth, left: message.id }
-    await branch.toNewest(id, 'keep')
+    await branch.toNewest(id, 'keep', signal)
   } catch (error) {
     wishFocus.value = null
     failed('The branch could not be switched')(error)
@@ -182,7 +183,7 @@ export async function archive(c: Conversation) {
 export function removeConversation(c: Conversation) {
   const open = place.peek()
   if (open.conversation === c.id) go({ conversation: null, head: null })
-  const told = note(`“${c.title || 'Untitled'}” is deleted.`, {
+  const told = note(`“${nameOf(c)}” is deleted.`, {
     lasts: deletions.patience,
     action: {
       label: 'Undo',

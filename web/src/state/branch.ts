@@ -15,6 +15,7 @@ import * as messages from './messages'
 import { failed } from './notices'
 import { go, place } from './place'
 import { onChange, tell } from './tabs'
+import { inTurn } from './turns'
 import * as tree from './tree'
 
 const pageSize = 50
@@ -61,7 +62,16 @@ export const head = computed(() => headOf(path.value))
 
 export const headOf = (p: Path | null): string | null => p?.ids.at(-1) ?? null
 
+// The ways to another branch that the page is on: by the address, and by a switch. The last one that is set off on counts.
 let arriving = new AbortController()
+let turning = new AbortController()
+
+/** setOff ends the ways that the page is on, and gives the signal that ends the next one. */
+export function setOff(): AbortSignal {
+  arriving.abort()
+  turning.abort()
+  return (turning = new AbortController()).signal
+}
 
 /** settled waits while a conversation is being opened. */
 export async function settled() {
@@ -72,6 +82,7 @@ async function arrive(id: string | null, head: string | null) {
   const same = id !== null && path.peek()?.conversation === id
   arriving.abort()
   if (same && head === headOf(path.peek())) return
+  turning.abort()
   const { signal } = (arriving = new AbortController())
   if (id === null) return clear()
   try {
@@ -173,14 +184,15 @@ function turn(next: Path, to?: Aim) {
  * toNewest goes to a message's branch where it was left off, and makes that the
  * conversation's active one.
  */
-export async function toNewest(message: string, how: 'keep' | 'show') {
+export async function toNewest(message: string, how: 'keep' | 'show', signal?: AbortSignal) {
   const id = conversation.peek()!.id
+  signal ??= setOff()
   const leaf = await api.newestLeaf(id, message)
   const forest = await tree.load(id).then(f => (f.byId.has(leaf.id) ? f : tree.reload(id)))
   const ids = pathTo(forest.byId.get(leaf.id)!)
   const depth = forest.byId.get(message)?.depth ?? leaf.depth
   await read(id, ids, Math.min(depth + 20, leaf.depth))
-  if (conversation.peek()?.id !== id) return
+  if (signal.aborted || conversation.peek()?.id !== id) return
   turn({ conversation: id, ids }, how === 'keep' ? { to: 'keep', depth } : { to: 'show', depth, id: message })
   go({ conversation: id, head: leaf.id })
   remember(leaf.id)
@@ -299,27 +311,30 @@ export function cut(length: number) {
 }
 
 /** refresh reads again what is shown, after somebody else changed it. */
-export async function refresh() {
+export const refresh = inTurn(async () => {
+  await settled()
   const p = path.peek()
   const c = conversation.peek()
   if (!p || !c) return
   try {
-    const seen = p.ids[Math.min(inView.to, p.ids.length - 1)]
+    // What is looked at is in the first page, or read with it.
+    const seen = inView.from < p.ids.length - pageSize ? p.ids[Math.min(inView.to, p.ids.length - 1)] : undefined
     const [found, page, forest, view] = await Promise.all([
       api.getConversation(c.id), firstPage(c.id, headOf(p)), tree.reload(c.id),
       seen === undefined ? [] : firstPage(c.id, seen),
     ])
-    if (headOf(path.peek()) !== headOf(p)) return
+    if (headOf(path.peek()) !== headOf(p)) return void refresh() // of what is shown now
     messages.forget(c.id)
     messages.put([...page, ...view])
     conversation.value = found
+    void list.known(found)
     if (page.length > 0 && p.ids.length === 0) path.value = pathOf(c.id, page.at(-1), page)
     fill(forest)
   } catch (error) {
     const lost = error instanceof Problem && error.status === 404
     if (lost && headOf(path.peek()) === headOf(p)) await reopen(c.id)
   }
-}
+})
 
 /** reopen shows a conversation's active branch, where the one shown is gone. */
 export async function reopen(id: string) {
@@ -359,7 +374,7 @@ async function refreshIfChanged() {
   const c = conversation.peek()
   if (!c) return
   const found = await api.getConversation(c.id).catch(() => null)
-  if (!found || conversation.peek()?.id !== c.id) return
-  if (found.updated_at !== conversation.peek()?.updated_at) await refresh()
-  else conversation.value = found // another title or head, which is no reason to move
+  const now = conversation.peek()
+  if (!found || now?.id !== c.id) return
+  if (found.updated_at !== now.updated_at || found.title !== now.title || found.head_id !== now.head_id) await refresh()
 }

@@ -7,6 +7,7 @@ import { returns } from './connection'
 import { waiting } from './deletions'
 import { failed } from './notices'
 import { onChange, tell } from './tabs'
+import { inTurn } from './turns'
 
 /** conversations is null until the first page came. */
 export const conversations = signal<Conversation[] | null>(null)
@@ -23,19 +24,32 @@ export const tags = signal<TagCount[]>([])
 /** more is the cursor of the next page, null where there is none. */
 export const more = signal<string | null>(null)
 
+/** archives tells whether a conversation is archived. */
+export const archives = signal(false)
+
+const lookForArchived = inTurn(() => api.listConversations(true, '', null, 1).then(page => void (archives.value = page.data.length > 0), () => {}))
+
+const readTags = inTurn(() => api.listTags().then(all => void (tags.value = all.data)))
+
+/** revision counts what came into the list, and what went. */
+let revision = 0
+
 /** refresh reads the first page. */
-export async function refresh() {
+export const refresh = inTurn(async () => {
   const { archived, tag } = filter.peek()
+  const before = revision
+  void lookForArchived()
   try {
-    const [page, all] = await Promise.all([api.listConversations(archived, tag, null), api.listTags()])
-    tags.value = all.data
+    const [page] = await Promise.all([api.listConversations(archived, tag, null), readTags()])
     if (filter.peek().archived !== archived || filter.peek().tag !== tag) return
+    if (revision !== before) return void refresh() // the page may be older than what came meanwhile
+    revision++
     conversations.value = page.data
     more.value = page.next_cursor
   } catch (error) {
     if (!keyWanted.peek()) failed('The conversations could not be listed')(error)
   }
-}
+})
 
 let reading = false
 
@@ -44,8 +58,13 @@ export async function readMore() {
   reading = true
   const asked = filter.peek()
   try {
-    const page = await api.listConversations(asked.archived, asked.tag, more.peek())
-    if (filter.peek() !== asked) return
+    let page, before
+    do {
+      if (more.peek() === null) return
+      before = revision
+      page = await api.listConversations(asked.archived, asked.tag, more.peek())
+      if (filter.peek() !== asked) return
+    } while (revision !== before) // what came meanwhile may have been left out, or stand in this page as it was
     const there = new Set(conversations.peek()?.map(c => c.id))
     conversations.value = [...(conversations.peek() ?? []), ...page.data.filter(c => !there.has(c.id))]
     more.value = page.next_cursor
@@ -56,8 +75,10 @@ export async function readMore() {
   }
 }
 
-/** changed puts a conversation as it is now into the list, at its place, or takes it out. */
+/** changed puts a conversation as it is now into the list, at its place, or takes it out where it has none in what was read. */
 export function changed(c: Conversation) {
+  revision++
+  if (c.archived) archives.value = true
   const others = (conversations.peek() ?? []).filter(other => other.id !== c.id)
   const { archived, tag } = filter.peek()
   if (c.archived !== archived || (tag && !c.tags.includes(tag))) {
@@ -65,11 +86,19 @@ export function changed(c: Conversation) {
     return
   }
   const place = others.findIndex(other => (other.pinned === c.pinned ? other.updated_at <= c.updated_at : c.pinned))
-  others.splice(place < 0 ? others.length : place, 0, c)
+  if (place >= 0) others.splice(place, 0, c)
+  else if (more.peek() === null) others.push(c) // else it comes with its page
   conversations.value = others
 }
 
+/** known is changed where there is a list. Else the list that is on its way may be older, and is read again. */
+export async function known(c: Conversation) {
+  if (conversations.peek() === null) await refresh()
+  else changed(c)
+}
+
 export function gone(id: string) {
+  revision++
   conversations.value = (conversations.peek() ?? []).filter(c => c.id !== id)
 }
 
@@ -77,7 +106,8 @@ export function gone(id: string) {
 export async function update(id: string, change: ConversationUpdate) {
   const c = await api.updateConversation(id, change)
   changed(c)
-  if (change.tags || change.archived !== undefined) void api.listTags().then(all => (tags.value = all.data), () => {})
+  if (change.archived !== undefined) void lookForArchived()
+  if (change.tags || change.archived !== undefined) readTags().catch(() => {})
   tell({ conversation: id })
   return c
 }

@@ -12,7 +12,7 @@ export const importing = signal<string | null>(null)
 export interface Imported {
   file: string
   report: ImportReport | null
-  error: string | null
+  error: Error | null
 }
 
 /** imported is what came of the last files; it is shown until it is dismissed. */
@@ -27,7 +27,7 @@ export async function importFiles(files: readonly File[]) {
     try {
       out.push({ file: file.name, report: await api.importFile(file), error: null })
     } catch (error) {
-      out.push({ file: file.name, report: null, error: error instanceof Error ? error.message : String(error) })
+      out.push({ file: file.name, report: null, error: error as Error })
     }
   }
   importing.value = null

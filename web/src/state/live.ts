@@ -8,14 +8,34 @@ import { keyWanted, Problem, reachable } from '../api/http'
 import * as branch from './branch'
 import * as list from './conversations'
 import * as messages from './messages'
+import { place } from './place'
 import * as replies from './replies'
 import * as tree from './tree'
+import { inTurn } from './turns'
 
-/** behind is the shown head, and the message that somebody else put below it. */
-export const behind = signal<{ head: string; message: string } | null>(null)
+/** behind is the shown head, where somebody else went on below it while it was shown. */
+const behind = signal<string | null>(null)
 
 /** isBehind tells whether somebody else went on below the shown head. */
-export const isBehind = () => behind.value !== null && behind.value.head === branch.head.value
+export const isBehind = () => behind.value !== null && behind.value === branch.head.value
+
+/** notice sees by the skeleton that somebody went on below the shown head, where no event told it. */
+function notice() {
+  let head: string | null = null
+  let last = false // of its branch
+  effect(() => {
+    const id = branch.head.value
+    const knot = id !== null && tree.forest.value?.byId.get(id)
+    if (id !== head) {
+      head = id
+      last = false
+      behind.value = null
+    }
+    if (!knot) return
+    if (knot.children.length > 0 && last) behind.value = id
+    last = knot.children.length === 0
+  })
+}
 
 const hiddenFor = 30_000
 
@@ -49,8 +69,7 @@ async function until(holds: () => boolean) {
 function take(event: ChangeEvent) {
   switch (event.type) {
     case 'stream.started':
-      if (!event.data.resumed && begun) readAgain()
-      begun = true
+      if (!event.data.resumed) readAgain()
       return
     case 'stream.closed':
       return
@@ -59,9 +78,7 @@ function take(event: ChangeEvent) {
   }
 }
 
-/** begun is false until the first stream: what the page shows then was just read. */
-let begun = false
-
+/** readAgain reads what may have changed untold: before the first stream, or between two. */
 function readAgain() {
   void list.refresh()
   void branch.refresh()
@@ -88,7 +105,7 @@ function own(type: ChangeEvent['type'], c: Change): boolean {
 
 function changed(type: ChangeEvent['type'], c: Change) {
   const id = c.conversation_id
-  const open = branch.conversation.peek()?.id === id
+  const open = place.peek().conversation === id // a conversation that is being opened is read again, too
   if (type === 'reply.running') {
     if (open) replies.join(id, c.message_id!, c.parent_id!)
     return
@@ -98,7 +115,7 @@ function changed(type: ChangeEvent['type'], c: Change) {
   else stale.add(id)
   if (open) {
     shown = true
-    if (type === 'messages.appended' && c.parent_id !== null && c.parent_id === branch.head.peek()) behind.value = { head: c.parent_id, message: c.message_id! }
+    if (type === 'messages.appended' && c.parent_id !== null && c.parent_id === branch.head.peek()) behind.value = c.parent_id
   }
   if (!waiting) {
     waiting = true
@@ -114,7 +131,7 @@ let waiting = false
 const mostAlone = 5
 
 /** bringAlong reads again what changed within a tenth of a second. */
-async function bringAlong() {
+const bringAlong = inTurn(async () => {
   const ids = [...stale]
   const reread = shown
   stale.clear()
@@ -123,10 +140,9 @@ async function bringAlong() {
   if (ids.length > mostAlone) return list.refresh()
   for (const id of ids) {
     const c = await getConversation(id).catch(() => null)
-    if (!c) continue
-    if (list.conversations.peek() !== null) list.changed(c)
+    if (c) await list.known(c)
   }
-}
+})
 
 /** joinAll follows the replies that run in a conversation. */
 async function joinAll(id: string) {
@@ -137,8 +153,10 @@ async function joinAll(id: string) {
 
 /** start listens, and follows the replies that run in a conversation that is opened. */
 export function start() {
+  notice()
   void listen()
   let hidden: ReturnType<typeof setTimeout> | undefined
+  addEventListener('pagehide', () => abort.abort()) // or a page that is kept for the way back would keep its connection for a minute
   document.addEventListener('visibilitychange', () => {
     clearTimeout(hidden)
     if (document.hidden) hidden = setTimeout(() => abort.abort(), hiddenFor)

@@ -7,6 +7,7 @@ import { returns } from './connection'
 import { failed } from './notices'
 import { change, settings, wishes } from './settings'
 import { store } from './stored'
+import { inTurn } from './turns'
 
 /** models are those that answer, the server's default first. */
 export const models = signal<Model[]>([])
@@ -39,8 +40,9 @@ export function start() {
 }
 
 /** refresh asks the server. Without an answer its default answers. */
-const refresh = () =>
+const refresh = inTurn(() =>
   api.listModels().then(
-    page => (models.value = page.data.filter(m => m.replies)),
+    page => void (models.value = page.data.filter(m => m.replies)),
     () => {},
-  )
+  ),
+)

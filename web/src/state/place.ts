@@ -1,14 +1,17 @@
-// Where the page is: /, /c/{conversation} or /c/{conversation}/{head}.
+// Where the page is: /, /c/{conversation} or /c/{conversation}/{head}. At any other
+// address there is nothing, and the page is lost.
 import { signal } from '@preact/signals'
 
 export interface Place {
   conversation: string | null
   head: string | null
+  lost?: boolean
 }
 
 function read(): Place {
-  const [, c, conversation, head] = location.pathname.split('/')
-  return c === 'c' && conversation ? { conversation, head: head || null } : { conversation: null, head: null }
+  const [, c, conversation, head, more] = location.pathname.split('/')
+  if (c === 'c' && conversation && more === undefined) return { conversation, head: head || null }
+  return { conversation: null, head: null, lost: location.pathname !== '/' }
 }
 
 export const pathOf = (p: Place) => (p.conversation ? `/c/${p.conversation}` + (p.head ? `/${p.head}` : '') : '/')
@@ -27,5 +30,6 @@ export function go(to: Place, how: 'push' | 'replace' = 'push') {
     if (how === 'push') history.pushState(null, '', path)
     else history.replaceState(null, '', path)
   }
-  if (to.conversation !== place.value.conversation || to.head !== place.value.head) place.value = to
+  const { conversation, head, lost } = place.value
+  if (to.conversation !== conversation || to.head !== head || lost) place.value = to
 }

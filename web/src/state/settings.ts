@@ -11,6 +11,7 @@ import * as list from './conversations'
 import { pathTo } from './forest'
 import { tell } from './tabs'
 import * as tree from './tree'
+import { inTurn } from './turns'
 
 /** Wishes are of the replies in a conversation. They stand in its metadata, under "reply". */
 export interface Wishes {
@@ -157,10 +158,12 @@ export async function pin(m: Pick<Message, 'conversation_id' | 'id'>, pinned: bo
   tell({ conversation: m.conversation_id })
 }
 
+const readPresets = inTurn(() => api.listPresets().then(page => void (presets.value = page.data), () => {}))
+
 /** start reads the presets. */
 export function start() {
   effect(() => {
     void returns.value
-    if (!keyWanted.value) untracked(() => void api.listPresets().then(page => (presets.value = page.data), () => {}))
+    if (!keyWanted.value) untracked(() => void readPresets())
   })
 }

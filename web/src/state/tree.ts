@@ -20,7 +20,7 @@ export function load(conversation: string): Promise<Forest> {
   return reload(conversation)
 }
 
-/** reload reads the skeleton anew. The old one stands meanwhile. */
+/** reload reads the skeleton anew, and gives the one that is read last. The old one stands meanwhile. */
 export function reload(conversation: string): Promise<Forest> {
   under?.abort.abort()
   const abort = new AbortController()
@@ -33,6 +33,9 @@ export function reload(conversation: string): Promise<Forest> {
       forest.value = built
     }
     return built
+  }, error => {
+    if (under?.conversation === conversation && under.abort !== abort) return under.promise
+    throw error
   })
   promise.catch(() => {
     if (under?.abort === abort) under = null

@@ -11,7 +11,7 @@ const seen = 'coppice.demo'
 
 /** start opens it once the list is there, where nothing else is asked for. */
 export function start() {
-  if (place.peek().conversation !== null || localStorage.getItem(seen)) return
+  if (place.peek().conversation !== null || place.peek().lost || localStorage.getItem(seen)) return
   const stop = effect(() => {
     const all = conversations.value
     if (!all) return

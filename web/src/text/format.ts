@@ -45,3 +45,7 @@ export function period(time: string, now = new Date()): string {
   if (days <= 7) return 'Last 7 days'
   return monthOfYear.format(t)
 }
+
+/** nameOf is a conversation's title, or what stands for one: a new conversation gets its title within a moment. */
+export const nameOf = (c: { title: string; created_at: string }, now = new Date()) =>
+  c.title || (now.getTime() - new Date(c.created_at).getTime() < 60_000 ? 'New conversation' : 'Untitled')

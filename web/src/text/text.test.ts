@@ -3,7 +3,7 @@ import test from 'node:test'
 import type { Message } from '../api/types'
 import { blocks, fences, marked } from './blocks'
 import { attachments, calls, said, textOf } from './content'
-import { count, period, short, when } from './format'
+import { count, nameOf, period, short, when } from './format'
 import { found } from './found'
 import { Growing } from './growing'
 import { endingOf, modelOf } from './mark'
@@ -135,4 +135,12 @@ test('what is streamed is read once, but for its last blocks', () => {
     for (let end = 40; end < text.length; end += 40) grower.blocks(text.slice(0, end))
     assert.ok(grower.work < 100 * text.length, `${grower.work / text.length} times the text`)
   }
+})
+
+test('a conversation without a title is new for a minute', () => {
+  const now = new Date('2026-11-23T12:00:00Z')
+  const name = (title: string, created_at: string) => nameOf({ title, created_at }, now)
+  assert.equal(name('', '2026-11-23T11:59:30Z'), 'New conversation')
+  assert.equal(name('', '2026-11-23T11:58:00Z'), 'Untitled')
+  assert.equal(name('Oslo', '2026-11-23T11:59:30Z'), 'Oslo')
 })

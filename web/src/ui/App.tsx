@@ -9,7 +9,7 @@ import { Composer } from './Composer'
 import { ContextPanel } from './ContextPanel'
 import { Dialogs } from './Dialogs'
 import { DropTarget } from './DropTarget'
-import { Loading, NotFound, Welcome } from './Empty'
+import { Loading, Lost, NotFound, Welcome } from './Empty'
 import { Header } from './Header'
 import { Icon } from './icons'
 import { MapPanel } from '../map/MapPanel'
@@ -52,6 +52,7 @@ function skip(event: Event) {
 function Branch() {
   const p = path.value
   if (problem.value) return <div class="transcript-frame"><NotFound error={problem.value} /></div>
+  if (!p && place.value.lost) return <div class="transcript-frame"><Lost /></div>
   if (!p) return <div class="transcript-frame">{place.value.conversation ? <Loading /> : <Welcome />}</div>
   if (p.ids.length === 0 && !replies.at(p.conversation, null)) return <div class="transcript-frame"><Welcome /></div>
   return <Transcript key={p.conversation} />

@@ -2,6 +2,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { giveBack, take, waiting } from '../attachments/store'
 import { onPaste, PickButton, Tray } from '../attachments/Tray'
+import { Problem } from '../api/http'
 import * as actions from '../state/actions'
 import { conversation, headOf, path, problem, toNewest } from '../state/branch'
 import { gone } from '../state/connection'
@@ -11,15 +12,22 @@ import { isBehind } from '../state/live'
 import * as messages from '../state/messages'
 import * as models from '../state/models'
 import { failed } from '../state/notices'
+import { place } from '../state/place'
 import * as replies from '../state/replies'
 import { GrowingField } from './GrowingField'
 import { Icon } from './icons'
 
 /** touch is a device whose Enter key should make a line, as it has no Shift at hand. */
-const touch = matchMedia('(pointer: coarse)')
+export const touch = matchMedia('(pointer: coarse)')
 
 /** focusComposer puts the cursor where the next message is written. */
 export const focusComposer = () => document.querySelector<HTMLTextAreaElement>('.composer textarea')?.focus()
+
+/** ready tells whether there is something to send, and where. In place of a conversation that is gone, it begins a new one. */
+function ready(): boolean {
+  const lost = problem.value instanceof Problem && problem.value.status === 404 && place.value.head === null
+  return (draft.value.trim() !== '' || waiting.value.length > 0) && (!problem.value || lost)
+}
 
 export function Composer() {
   const field = useRef<HTMLTextAreaElement>(null)
@@ -34,7 +42,7 @@ export function Composer() {
 
   const send = () => {
     const text = draft.peek()
-    if ((!text.trim() && waiting.peek().length === 0) || busy || problem.peek()) return
+    if (!ready() || busy) return
     if (isBehind()) return ask(text)
     const content = take(text)
     if (content === null) return
@@ -71,7 +79,7 @@ export function Composer() {
           <Icon name="stop" />
         </button>
       ) : (
-        <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!draft.value.trim() && waiting.value.length === 0}>
+        <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!ready()}>
           <Icon name="send" />
         </button>
       )}

@@ -5,6 +5,7 @@ import type { Conversation } from '../api/types'
 import { openConversation } from '../state/actions'
 import { failed } from '../state/notices'
 import { place } from '../state/place'
+import { nameOf } from '../text/format'
 import { deleteItem, orderItems } from './conversationMenu'
 import { Icon } from './icons'
 import { Menu } from './Menu'
@@ -29,11 +30,11 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
             }}
             onKeyDown={event => event.key === 'F2' && setRenaming(true)}
           >
-            {c.title || 'Untitled'}
+            {nameOf(c)}
           </a>
         )}
         <Menu
-          label={`Actions of ${c.title || 'Untitled'}`} class="quiet icon-only"
+          label={`Actions of ${nameOf(c)}`} class="quiet icon-only"
           items={[
             { label: 'Rename', run: () => setRenaming(true) },
             ...orderItems(c),

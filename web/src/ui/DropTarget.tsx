@@ -40,11 +40,14 @@ export function DropTarget() {
       removeEventListener('drop', drop)
     }
   }, [])
+  useEffect(() => {
+    document.body.classList.toggle('dragging', over) // the message field stays in sight
+  }, [over])
   if (!over) return null
   return (
     <div class="drop" aria-hidden="true">
-      <p>Drop a picture, or a file on the message field, to attach it</p>
-      <p>Drop anything else to import<br /><small>ChatGPT, Claude, LibreChat, Open WebUI, Coppice and more</small></p>
+      <p>Drop an export to import it<br /><small>ChatGPT, Claude, LibreChat, Open WebUI, Coppice and more</small></p>
+      <p>Drop a picture anywhere, or a file on the message field, to attach it</p>
     </div>
   )
 }

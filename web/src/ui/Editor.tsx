@@ -5,6 +5,7 @@ import * as actions from '../state/actions'
 import { failed } from '../state/notices'
 import { rewrite } from '../state/settings'
 import { said } from '../text/content'
+import { focusComposer, touch } from './Composer'
 import { GrowingField } from './GrowingField'
 
 /** begun is what was typed, by message: scrolling away must not lose it. */
@@ -28,7 +29,11 @@ export function Editor({ message }: { message: Message }) {
     const text = field.current!.value
     if (!text.trim()) return
     begun.delete(message.id)
-    if (!answer) return actions.edit(message, text)
+    if (!answer) {
+      actions.edit(message, text)
+      if (!touch.matches) focusComposer() // where a keyboard goes on
+      return
+    }
     actions.editing.value = null
     rewrite(message, text).catch(failed('The answer was not changed'))
   }

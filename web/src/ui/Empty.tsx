@@ -1,10 +1,12 @@
 // What stands in place of a branch where there is none.
+import { Problem } from '../api/http'
 import { openConversation } from '../state/actions'
 import { filter, listed } from '../state/conversations'
 import { dialog } from '../state/dialog'
 import { importDemo, importing } from '../state/imports'
 import { place } from '../state/place'
 import { beginning, choosePreset, presets } from '../state/settings'
+import { nameOf } from '../text/format'
 
 /** Welcome says what this is, at the start of a new conversation. */
 export function Welcome() {
@@ -81,25 +83,46 @@ export function Loading() {
   )
 }
 
+/** NotFound says why a conversation or a branch of it isn't shown. */
 export function NotFound({ error }: { error: Error }) {
   const { conversation, head } = place.value
-  const others = (listed.value ?? []).filter(c => c.id !== conversation).slice(0, 3)
   return (
     <div class="welcome" role="alert">
       <h2>{head ? 'This branch can’t be shown.' : 'This conversation can’t be shown.'}</h2>
-      <p>{error.message}</p>
+      <p>{error instanceof Problem && error.status === 404 ? 'It was deleted, or the address is wrong.' : error.message}</p>
       <p class="welcome-actions">
         {head && <button type="button" class="secondary" onClick={() => openConversation(conversation)}>Open the conversation where it was left off</button>}
-        <button type="button" class="secondary" onClick={() => openConversation(null)}>Start a new one</button>
+        <StartAnew />
       </p>
-      {others.length > 0 && (
-        <>
-          <p>Or go on with one of these:</p>
-          <ul class="ways">
-            {others.map(c => <li key={c.id}><button type="button" class="plain-button" dir="auto" onClick={() => openConversation(c.id)}>{c.title || 'Untitled'}</button></li>)}
-          </ul>
-        </>
-      )}
+      <Ways />
     </div>
+  )
+}
+
+/** Lost is for an address at which nothing ever was. */
+export function Lost() {
+  return (
+    <div class="welcome" role="alert">
+      <h2>There is nothing at this address.</h2>
+      <p>It is cut off, or has a letter too many. The address of a conversation begins with {location.origin}/c/.</p>
+      <p class="welcome-actions"><StartAnew /></p>
+      <Ways />
+    </div>
+  )
+}
+
+const StartAnew = () => <button type="button" class="secondary" onClick={() => openConversation(null)}>Start a new conversation</button>
+
+/** Ways lead on to other conversations. */
+function Ways() {
+  const others = (listed.value ?? []).filter(c => c.id !== place.value.conversation).slice(0, 3)
+  if (others.length === 0) return null
+  return (
+    <>
+      <p>Or go on with one of these:</p>
+      <ul class="ways">
+        {others.map(c => <li key={c.id}><button type="button" class="plain-button" dir="auto" onClick={() => openConversation(c.id)}>{nameOf(c)}</button></li>)}
+      </ul>
+    </>
   )
 }

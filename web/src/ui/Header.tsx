@@ -2,11 +2,13 @@
 import { useState } from 'preact/hooks'
 import { download } from '../api/coppice'
 import type { Conversation } from '../api/types'
-import { conversation, headOf, path } from '../state/branch'
+import { conversation, headOf, path, problem } from '../state/branch'
 import { compact } from '../state/context'
 import { dialog } from '../state/dialog'
 import { drawer, narrow, panel, togglePanel } from '../state/look'
 import { failed } from '../state/notices'
+import { place } from '../state/place'
+import { nameOf } from '../text/format'
 import { BudgetBar } from './BudgetBar'
 import { deleteItem, orderItems } from './conversationMenu'
 import { Icon } from './icons'
@@ -27,7 +29,7 @@ export function Header() {
           <Icon name="menu" />
         </button>
       )}
-      {c ? <Title key={c.id} conversation={c} /> : <h1 class="title">{path.value ? '' : 'New conversation'}</h1>}
+      {c ? <Title key={c.id} conversation={c} /> : <h1 class="title">{path.value ? '' : problem.value || place.value.lost ? 'Not found' : 'New conversation'}</h1>}
       <span class="spring" />
       {c && (
         <>
@@ -66,7 +68,7 @@ function Title({ conversation: c }: { conversation: Conversation }) {
   if (editing) return <TitleField conversation={c} end={() => setEditing(false)} class="title-field" />
   return (
     <h1 class="title">
-      <button type="button" dir="auto" title="Rename" onClick={() => setEditing(true)}>{c.title || 'Untitled'}</button>
+      <button type="button" dir="auto" title="Rename" onClick={() => setEditing(true)}>{nameOf(c)}</button>
     </h1>
   )
 }

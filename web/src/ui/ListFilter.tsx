@@ -1,5 +1,5 @@
 // Which conversations the list has: those of a tag, or the archived ones.
-import { filter, tags } from '../state/conversations'
+import { archives, filter, tags } from '../state/conversations'
 
 /** most is how many tags are offered. */
 const most = 12
@@ -29,8 +29,8 @@ export function ListFilter() {
   )
 }
 
-/** ToArchive leads to the archived conversations, from the end of the list. */
+/** ToArchive leads to the archived conversations, if there are any, from the end of the list. */
 export function ToArchive() {
-  if (filter.value.archived) return null
+  if (filter.value.archived || !archives.value) return null
   return <button type="button" class="plain-button to-archive" onClick={() => (filter.value = { archived: true, tag: '' })}>Archived conversations</button>
 }

@@ -37,6 +37,7 @@ export interface RowState {
 
 export function MessageRow({ message, state, total }: { message: Message; state: RowState; total: number }) {
   const name = message.name ? `${roleName(message.role)} (${message.name})` : roleName(message.role)
+  const model = modelOf(message)
   const seen = state.kept ? 'kept word for word' : state.folded ? 'folded' : state.omitted ? 'not seen by the model' : ''
   const classes = ['message', message.role, state.folded && !state.kept && 'folded', state.omitted && 'folded', state.fresh && 'fresh', state.sought && 'sought', state.last && 'last', state.last && !state.busy && 'ready']
   return (
@@ -47,6 +48,7 @@ export function MessageRow({ message, state, total }: { message: Message; state:
     >
       <header>
         <h2 dir="auto">{name}</h2>
+        {model && <span class="by" dir="auto" title="The model that wrote this">{model}</span>}
         {message.pinned && <span class="seen pinned" title="Pinned: it stays word for word when the branch is compacted.">pinned</span>}
         {seen && <span class="seen" title={seenTitle(state)}>{seen}</span>}
         <span class="spring" />
@@ -101,7 +103,6 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
     more.unshift({ label: 'Edit this answer', run: () => (actions.editing.value = message.id) })
   }
   if (!state.last) more.unshift({ label: 'Continue from here', run: () => actions.continueFrom(message) })
-  const model = modelOf(message)
   if (message.role === 'assistant' && message.parent_id !== null && !state.busy && models.value.length > 1) {
     more.unshift(...models.value.map(m => ({ label: `Regenerate with ${m.name}`, run: () => actions.regenerate(message, m.name) })))
   }
@@ -122,7 +123,7 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
         <Menu label="More" items={more} class="quiet icon-only"><Icon name="more" /></Menu>
       </div>
       <span class="meta" title={whenFully(message.created_at)}>
-        {[model, `${number(message.tokens)} tokens`, when(message.created_at)].filter(Boolean).join(' · ')}
+        {number(message.tokens)} tokens · {when(message.created_at)}
       </span>
     </footer>
   )

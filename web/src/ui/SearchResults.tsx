@@ -6,7 +6,7 @@ import { openConversation, openHit } from '../state/actions'
 import { waiting } from '../state/deletions'
 import { type Folder, marked, readMore, results, searching } from '../state/search'
 import { roleName } from '../text/content'
-import { count, when } from '../text/format'
+import { count, nameOf, when } from '../text/format'
 import { found } from '../text/found'
 import { arrows } from './Sidebar'
 
@@ -29,7 +29,7 @@ export function SearchResults() {
           <h2>Conversations</h2>
           <ul>
             {r.titles.map(c => (
-              <li key={c.id}><button type="button" class="entry-button" dir="auto" data-result onClick={() => openConversation(c.id)}>{c.title || 'Untitled'}</button></li>
+              <li key={c.id}><button type="button" class="entry-button" dir="auto" data-result onClick={() => openConversation(c.id)}>{nameOf(c)}</button></li>
             ))}
           </ul>
         </section>

@@ -12,45 +12,8 @@ import { beginning, change, most, pin, prompt, promptOf, settings, wishes, witho
 import { said } from '../text/content'
 import { count, number } from '../text/format'
 import { Modal } from './Modal'
-
-type Key = keyof Settings
-
-interface Setting {
-  key: Key
-  label: string
-  meaning: string
-  /** What it can be, with words for it; none for a number or a text. */
-  choices?: [string, string][]
-  /** It is a share, shown as percent. */
-  share?: boolean
-  text?: boolean
-}
-
-const windowSettings: Setting[] = [
-  { key: 'max_context_tokens', label: 'Window', meaning: 'Tokens that the model takes, its answer included.' },
-  { key: 'reserved_tokens', label: 'Kept free', meaning: 'Tokens of the window for the answer.' },
-]
-
-const compactionSettings: Setting[] = [
-  {
-    key: 'compaction', label: 'Compaction', meaning: 'Who has the older part of a branch folded into a summary.',
-    choices: [['auto', 'by itself, when it is due'], ['manual', 'only when asked for'], ['off', 'never']],
-  },
-  { key: 'trigger_ratio', label: 'Due at', meaning: 'Percent of the window that the context fills before a compaction is due.', share: true },
-  { key: 'every_n_messages', label: 'Or after', meaning: 'A compaction is due after this many messages, too. 0 is never.' },
-  { key: 'keep_ratio', label: 'Stays at the end', meaning: 'Percent of the window for the newest messages, which stay word for word.', share: true },
-  { key: 'min_recent_messages', label: 'Messages that stay', meaning: 'The newest so many stay, whatever their size.' },
-  { key: 'summary_target_tokens', label: 'Size of a summary', meaning: 'Tokens that a summary should have.' },
-  {
-    key: 'look_ahead', label: 'The summarizer sees', meaning: 'With what comes later it judges better; without, more branches share a summary.',
-    choices: [['recent', 'also what comes after the fold'], ['none', 'what is folded, and no more']],
-  },
-  {
-    key: 'keep_first_user', label: 'Your first message', meaning: 'Whether it stays word for word, as if it were pinned.',
-    choices: [['auto', 'stays where tools are called for it'], ['always', 'always stays'], ['never', 'is folded like others']],
-  },
-  { key: 'instructions', label: 'For every summary', meaning: 'What each summary should take care of.', text: true },
-]
+import { SettingEffect } from './SettingEffect'
+import { compactionSettings, Field, rareSettings, windowSettings } from './SettingFields'
 
 export function SettingsDialog() {
   const c = conversation.value
@@ -62,7 +25,9 @@ export function SettingsDialog() {
   const [reading, setReading] = useState(c !== null && head !== null)
   const [model, setModel] = useState(wishes.peek().model ?? '')
   const [temperature, setTemperature] = useState(wishes.peek().temperature?.toString() ?? '')
-  const [own, setOwn] = useState<Settings>({ ...settings() })
+  const [stored] = useState<Settings>(settings)
+  const [own, setOwn] = useState(stored)
+  const [more, setMore] = useState(rareSettings.some(s => s.key in stored))
   const [told, setTold] = useState<Explanation | null>(null)
   const [problem, setProblem] = useState<Error | null>(null)
   const [busy, setBusy] = useState(false)
@@ -92,12 +57,20 @@ export function SettingsDialog() {
       close()
     } catch (error) {
       setProblem(error as Error)
+      if (error instanceof Problem && rareSettings.some(s => error.field === `settings.${s.key}`)) setMore(true)
     } finally {
       setBusy(false)
     }
   }
-  const field = (s: Setting) => (
-    <Field key={s.key} setting={s} own={own[s.key]} served={told?.settings[s.key]} set={value => { setOwn(withSetting(own, s.key, value)); setProblem(null) }} />
+  const refused = problem instanceof Problem ? problem.field?.replace(/^settings\./, '') : undefined
+  const field = (s: (typeof rareSettings)[number]) => (
+    <Field
+      key={s.key} setting={s} own={own[s.key]} served={s.key in stored ? undefined : told?.settings[s.key]} bad={s.key === refused}
+      set={value => {
+        setOwn({ ...without(own, s.key), ...(value !== undefined && { [s.key]: value }) })
+        setProblem(null)
+      }}
+    />
   )
   return (
     <Modal title={c ? 'Prompt and settings' : 'Begin with'} close={close}>
@@ -140,7 +113,11 @@ export function SettingsDialog() {
         {windowSettings.map(field)}
         <h3>Compaction</h3>
         {compactionSettings.map(field)}
-        <Effect told={told} own={own} />
+        <details class="more-settings" open={more} onToggle={event => setMore(event.currentTarget.open)} onInvalidCapture={() => setMore(true)}>
+          <summary>More</summary>
+          {rareSettings.map(field)}
+        </details>
+        <SettingEffect told={told} own={own} stored={stored} />
         {c && head !== null && <Pins conversation={c.id} />}
         {problem && <p class="bad" role="alert">{problem.message}{problem instanceof Problem && problem.field ? ` (${problem.field})` : ''}</p>}
         <div class="modal-foot">
@@ -149,78 +126,6 @@ export function SettingsDialog() {
         </div>
       </form>
     </Modal>
-  )
-}
-
-function withSetting(own: Settings, key: Key, value: string | number | undefined): Settings {
-  const others = without(own, key)
-  return value === undefined ? others : { ...others, [key]: value }
-}
-
-/** Field is one setting. Left empty, the server's holds. */
-function Field({ setting: s, own, served, set }: {
-  setting: Setting
-  own: Settings[Key]
-  served: Settings[Key]
-  set: (value: string | number | undefined) => void
-}) {
-  const shown = (value: Settings[Key]) => (typeof value === 'number' ? String(s.share ? Math.round(value * 1000) / 10 : value) : String(value ?? ''))
-  const empty = own === undefined && served !== undefined ? `${shown(served)} (the server’s)` : 'the server’s'
-  if (s.choices) {
-    const word = s.choices.find(([value]) => value === served)?.[1]
-    return (
-      <label class="setting">
-        <span>{s.label}</span>
-        <select value={String(own ?? '')} onChange={event => set(event.currentTarget.value || undefined)}>
-          <option value="">{own === undefined && word ? `${word} (the server’s)` : 'as the server'}</option>
-          {s.choices.map(([value, words]) => <option key={value} value={value}>{words}</option>)}
-        </select>
-        <small>{s.meaning}</small>
-      </label>
-    )
-  }
-  if (s.text) {
-    return (
-      <label class="setting wide">
-        <span>{s.label}</span>
-        <textarea dir="auto" rows={2} value={shown(own)} placeholder={s.meaning} onInput={event => set(event.currentTarget.value || undefined)} />
-      </label>
-    )
-  }
-  return (
-    <label class="setting">
-      <span>{s.label}{s.share && ', %'}</span>
-      <input
-        type="number" min={0} step="any" value={shown(own)} placeholder={empty}
-        onInput={event => {
-          const value = event.currentTarget.value
-          set(value === '' ? undefined : s.share ? Number(value) / 100 : Number(value))
-        }}
-      />
-      <small>{s.meaning}</small>
-    </label>
-  )
-}
-
-/** Effect says what the settings do to the branch that is shown, before they are saved. */
-function Effect({ told, own }: { told: Explanation | null; own: Settings }) {
-  if (!told) return null
-  const s = { ...told.settings, ...own }
-  const available = Math.max(1, (s.max_context_tokens ?? 0) - (s.reserved_tokens ?? 0))
-  const trigger = Math.min(Math.round((s.trigger_ratio ?? 1) * available), s.trigger_cap_tokens ?? Infinity)
-  const keep = Math.min(Math.round((s.keep_ratio ?? 0) * available), s.keep_cap_tokens ?? Infinity)
-  const used = told.usage.context_tokens
-  return (
-    <p class="notice-in settings-effect" role="status">
-      This branch’s context has {number(used)} tokens. With these settings it may have {number(available)}
-      {s.compaction === 'auto'
-        ? used > trigger
-          ? `, and is compacted with the next message, as it is past ${number(trigger)}.`
-          : `, and is compacted when it passes about ${number(trigger)}: in ${number(trigger - used)} more${s.every_n_messages ? `, or after ${number(s.every_n_messages)} messages` : ''}.`
-        : s.compaction === 'manual' ? ', and is compacted only when you ask for it.' : ', and is never compacted.'}
-      {s.compaction !== 'off' && ` About ${number(keep)} tokens at its end then stay word for word.`}
-      {used > available && s.compaction !== 'auto' && ' What has no room is left out of what the model sees.'}
-    </p>
   )
 }
 

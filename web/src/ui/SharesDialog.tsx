@@ -1,10 +1,11 @@
 // The links to branches of a conversation: make one, copy it, revoke it.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { listShares, newShare, revokeShare } from '../api/coppice'
 import type { Share } from '../api/types'
 import { copy } from '../state/actions'
 import { dialog } from '../state/dialog'
 import { failed } from '../state/notices'
+import { inTurn } from '../state/turns'
 import { when, whenFully } from '../text/format'
 import { Modal } from './Modal'
 
@@ -17,8 +18,8 @@ export function SharesDialog({ conversation, head }: { conversation: string; hea
   const [summaries, setSummaries] = useState(false)
   const [busy, setBusy] = useState(false)
   const close = () => (dialog.value = null)
-  const reload = () => listShares(conversation).then(page => setAll(page.data)).catch(failed('The links could not be read'))
-  useEffect(() => void reload(), [conversation])
+  const reload = useMemo(() => inTurn(() => listShares(conversation).then(page => setAll(page.data)).catch(failed('The links could not be read'))), [conversation])
+  useEffect(() => void reload(), [reload])
   const during = (work: Promise<unknown>, what: string) => {
     setBusy(true)
     void work.then(reload).catch(failed(what)).finally(() => setBusy(false))

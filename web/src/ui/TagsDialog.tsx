@@ -1,31 +1,42 @@
 // The tags of a conversation.
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { update } from '../state/actions'
 import { conversation } from '../state/branch'
 import { conversations, tags } from '../state/conversations'
 import { dialog } from '../state/dialog'
+import { nameOf } from '../text/format'
 import { Modal } from './Modal'
 
 export function TagsDialog({ id }: { id: string }) {
   const [text, setText] = useState('')
   const [problem, setProblem] = useState('')
+  /** What was last asked for and isn't answered yet. */
+  const wanted = useRef<string[] | null>(null)
   const c = conversations.value?.find(other => other.id === id) ?? (conversation.value?.id === id ? conversation.value : null)
   const close = () => (dialog.value = null)
   if (!c) return null
-  const change = (to: string[]) =>
-    update(id, { tags: to }).then(() => setProblem(''), (error: unknown) => setProblem(error instanceof Error ? error.message : String(error)))
+  const change = async (how: (tags: string[]) => string[]) => {
+    const to = (wanted.current = how(wanted.current ?? c.tags))
+    try {
+      await update(id, { tags: to })
+      setProblem('')
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error))
+    }
+    if (wanted.current === to) wanted.current = null
+  }
   const add = (tag: string) => {
-    if (tag && !c.tags.includes(tag)) void change([...c.tags, tag])
+    if (tag && !(wanted.current ?? c.tags).includes(tag)) void change(tags => [...tags, tag])
     setText('')
   }
   const others = tags.value.filter(t => !c.tags.includes(t.tag)).slice(0, 12)
   return (
-    <Modal title={`Tags of “${c.title || 'Untitled'}”`} close={close}>
+    <Modal title={`Tags of “${nameOf(c)}”`} close={close}>
       <ul class="chips" aria-label="Its tags">
         {c.tags.map(tag => (
           <li key={tag} class="chip" dir="auto">
             {tag}
-            <button type="button" aria-label={`Remove the tag ${tag}`} title="Remove" onClick={() => void change(c.tags.filter(t => t !== tag))}>×</button>
+            <button type="button" aria-label={`Remove the tag ${tag}`} title="Remove" onClick={() => void change(tags => tags.filter(t => t !== tag))}>×</button>
           </li>
         ))}
       </ul>

@@ -1,0 +1,44 @@
+package web_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/uuid"
+)
+
+// TestLost opens addresses at which nothing is. The page says so and leads on.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.conversation("A way on", "One?", "One.")
+	b := newTab(t, s, "/nowhere/at/all")
+	b.shows("There is nothing at this address.")
+	b.until(`document.querySelector('.ways button')`)
+	b.view("lost")
+	b.click(".ways button", "A way on")
+	b.until(`location.pathname.startsWith('/c/') && document.querySelectorAll('.message[data-id]').length === 2`)
+	eval[any](b, `history.back()`)
+	b.shows("There is nothing at this address.")
+	b.click(".welcome button", "Start a new conversation")
+	b.until(`location.pathname === '/' && document.querySelector('.begin-with')`)
+
+	b.do(chromedp.Navigate(s.url + "/shared"))
+	b.shows("There is nothing at this address.")
+	b.send("Is anybody here?")
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 2`)
+	id, head := b.ids()
+	b.until(`document.querySelector('h1').innerText === 'Is anybody here?'`)
+	if got := s.texts(id, head); !slices.Contains(got, "Is anybody here?") {
+		t.Errorf("stored is %q", got)
+	}
+
+	// The way on has room for a finger, also where a conversation was.
+	b = newTab(t, s, "/c/"+uuid.NewString(), looks["narrow"]...)
+	b.until(`document.querySelector('h1')?.innerText === 'Not found' && document.querySelectorAll('.ways button').length === 2`)
+	b.view("gone-narrow")
+	if found := eval[[]string](b, `[...document.querySelectorAll('.welcome button')].filter(e => e.getBoundingClientRect().height < 44).map(e => e.innerText)`); len(found) > 0 {
+		t.Errorf("too small to touch: %q", found)
+	}
+}

@@ -42,13 +42,16 @@ type Checks struct {
 	Turns       int `json:"openai_turns"`
 	MCP         int `json:"mcp_appends"`
 
-	Events      int `json:"events"`  // of conversations
-	ReadOn      int `json:"read_on"` // streams of them that were read on
-	Pages       int `json:"pages"`   // whose view was compared
-	Shares      int `json:"shares"`
-	Revoked     int `json:"revoked_shares"`
-	Files       int `json:"files"` // read back
-	FileExports int `json:"file_exports"`
+	Events       int `json:"events"`        // of conversations
+	ReadOn       int `json:"read_on"`       // streams of them that were read on
+	Pages        int `json:"pages"`         // whose view was compared
+	TenantEvents int `json:"tenant_events"` // of all of a tenant's conversations
+	TenantReadOn int `json:"tenant_read_on"`
+	Feeds        int `json:"feeds"` // whose list was compared
+	Shares       int `json:"shares"`
+	Revoked      int `json:"revoked_shares"`
+	Files        int `json:"files"` // read back
+	FileExports  int `json:"file_exports"`
 }
 
 func (c *Checks) addContext(seen contextSeen) {
@@ -82,6 +85,7 @@ func (c Checks) print(w io.Writer) {
 		{"searches", c.Searches}, {"exports", c.Exports}, {"foreign requests", c.Foreign}, {"revoked keys", c.RevokedKeys}, {"unknown keys", c.UnknownKeys},
 		{"turns over OpenAI's surface", c.Turns}, {"appends over MCP", c.MCP},
 		{"events of conversations", c.Events}, {"streams of them read on", c.ReadOn}, {"pages that show the tree", c.Pages},
+		{"events of tenants", c.TenantEvents}, {"streams of tenants read on", c.TenantReadOn}, {"lists kept by events", c.Feeds},
 		{"links read", c.Shares}, {"revoked links", c.Revoked}, {"attachments read back", c.Files}, {"exports with attachments", c.FileExports},
 	} {
 		fmt.Fprintf(w, "  %-34s %8d\n", line.what, line.n)

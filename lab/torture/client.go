@@ -45,6 +45,13 @@ func (c *client) saying(header map[string]string) *client {
 	return &copied
 }
 
+// withOwnPositions gives a client that shares no positions with others.
+func (c *client) withOwnPositions() *client {
+	copied := *c
+	copied.seen = newPositions()
+	return &copied
+}
+
 // with gives the client with a key that may be good for nothing.
 func (c *client) with(secret string) *client {
 	copied := *c

@@ -3,6 +3,7 @@ package torture
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // An event is one of a reply's, as it is streamed.
@@ -46,6 +48,35 @@ func eventsIn(body io.Reader, err *error) iter.Seq[event] {
 			}
 		}
 		*err = lines.Err()
+	}
+}
+
+// events opens a stream of events that tell what changes, after an event, 0 for none.
+// It is nil where there is none.
+func (c *client) events(ctx context.Context, server int, path string, after int64, follow bool) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s%s?follow=%t", c.programs[server].url(), path, follow), nil)
+	if err != nil {
+		panic(fmt.Sprintf("torture: %v", err)) // only paths made here
+	}
+	c.sign(req)
+	if after > 0 {
+		req.Header.Set("Last-Event-ID", strconv.FormatInt(after, 10))
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, res.Body.Close()
+	}
+	return res.Body, nil
+}
+
+// told takes the position of an event, which is as far as that of any before.
+func (c *client) told(e event) {
+	var said struct{ Position string }
+	if json.Unmarshal([]byte(e.data), &said) == nil && said.Position != "" {
+		c.seen.heard(c.tenant, time.Now(), http.Header{positionHeader: {said.Position}})
 	}
 }
 

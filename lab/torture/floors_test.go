@@ -21,7 +21,7 @@ func TestMissedFloors(t *testing.T) {
 		Contexts: 500, Summarized: 500, Prompts: 500, Merged: 500, Pins: 500, Calls: 500, CutsInTurns: 500, Repairs: 500, Appended: 500, Pruned: 500,
 		PrunedRoots: 500, Undone: 500, Exact: 500, Replays: 500, Foreign: 500, Searches: 500, Exports: 500, Forks: 500, ForkedSums: 500,
 		RevokedKeys: 500, UnknownKeys: 500, Applicable: 500, Turns: 500, MCP: 500,
-		Events: 500, ReadOn: 500, Pages: 500, Shares: 500, Revoked: 500, Files: 500, FileExports: 500,
+		Events: 500, ReadOn: 500, Pages: 500, TenantEvents: 500, TenantReadOn: 500, Feeds: 500, Shares: 500, Revoked: 500, Files: 500, FileExports: 500,
 	}
 	r.Histories.Checked = 500
 	if missed := r.missed(runFor(time.Minute)); len(missed) != 0 {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,11 +14,12 @@ import (
 // A page is a client that shows a conversation as a browser's page does. It reads
 // the tree when its stream of events begins, and then believes the events: it reads
 // a stream for a while, is cut off, and reads on at any server after the last event
-// that it had. Between, it writes as its user does. At each pause two pages of one
+// that it had. What it reads must be as far as the event says, also behind a replica. Between, it writes as its user does. At each pause two pages of one
 // conversation must show its tree, with nothing read but events.
 type page struct {
 	*writer
 	c     *conversation
+	own   *client // with the positions that events had, and no others
 	shown view
 }
 
@@ -33,12 +32,14 @@ type view struct {
 
 // A changeEvent is what an event of a conversation says.
 type changeEvent struct {
-	MessageID uuid.UUID `json:"message_id"`
-	ParentID  uuid.UUID `json:"parent_id"`
-	HeadID    uuid.UUID `json:"head_id"`
-	Sequence  int       `json:"sequence"`
-	Messages  int       `json:"messages"`
-	Resumed   bool      `json:"resumed"`
+	ConversationID uuid.UUID `json:"conversation_id"`
+	MessageID      uuid.UUID `json:"message_id"`
+	ParentID       uuid.UUID `json:"parent_id"`
+	HeadID         uuid.UUID `json:"head_id"`
+	Sequence       int       `json:"sequence"`
+	Messages       int       `json:"messages"`
+	At             time.Time `json:"at"`
+	Resumed        bool      `json:"resumed"`
 }
 
 // take takes in an event. unclear says that the tree must be read, because the
@@ -126,13 +127,10 @@ func (v *view) compare(tree treeAnswer) (wrong string) {
 // pages are how many show one conversation.
 const pages = 2
 
-// addPages makes the pages. Behind a replica there are none: a page reads the tree
-// at another server than the one that told of the change, which may be behind.
+// addPages makes the pages.
 func (r *run) addPages() {
 	for i := range pages {
-		if !r.cfg.Replica {
-			r.pages = append(r.pages, &page{writer: &writer{run: r, rng: r.rng("page", i), at: map[*conversation]uuid.UUID{}}})
-		}
+		r.pages = append(r.pages, &page{writer: &writer{run: r, rng: r.rng("page", i), at: map[*conversation]uuid.UUID{}}})
 	}
 }
 
@@ -166,35 +164,25 @@ func (p *page) open() {
 	c := p.shared[0]
 	p.mu.Unlock()
 	if c != p.c {
-		p.c, p.shown = c, view{}
+		p.c, p.own, p.shown = c, p.as(c).withOwnPositions(), view{}
 	}
 }
 
 // read reads the stream of events while reading lasts, or what was missed. It tells
 // whether the stream began, and ended by itself.
 func (p *page) read(reading, whole context.Context, follow bool) (ended bool) {
-	req, err := http.NewRequestWithContext(reading, http.MethodGet, fmt.Sprintf("%s%s/events?follow=%t", p.client.programs[p.any()].url(), p.path(p.c), follow), nil)
-	if err != nil {
-		panic(fmt.Sprintf("torture: %v", err)) // only paths made here
-	}
-	p.as(p.c).sign(req)
 	resumes := p.shown.last > 0
-	if resumes {
-		req.Header.Set("Last-Event-ID", strconv.Itoa(p.shown.last))
-	}
-	res, err := p.client.http.Do(req)
-	if err != nil {
+	stream, err := p.own.events(reading, p.any(), p.path(p.c)+"/events", int64(p.shown.last), follow)
+	if err != nil || stream == nil {
 		return false
 	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return false
-	}
+	defer stream.Close()
 	taken := 0
-	for e := range eventsIn(res.Body, &err) {
+	for e := range eventsIn(stream, &err) {
 		if e.name == "stream.closed" {
 			return false
 		}
+		p.own.told(e)
 		unclear, wrong := p.shown.take(e)
 		if wrong != "" {
 			p.report.violate("events", "conversation %s: %s", p.c.id, wrong)
@@ -203,7 +191,7 @@ func (p *page) read(reading, whole context.Context, follow bool) (ended bool) {
 			taken++
 		}
 		if unclear {
-			tree, a := p.readTree(whole, p.c)
+			tree, a := p.readTreeBy(whole, p.own, p.c)
 			if a.outcome() != acknowledged {
 				p.shown = view{} // to begin again
 				return false

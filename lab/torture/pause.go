@@ -60,6 +60,7 @@ func (r *run) pause(ctx context.Context, last bool) error {
 	r.checkRows(ctx)
 	r.checkChats(ctx)
 	r.checkPages(ctx)
+	r.checkFeeds(ctx)
 	r.checkDesks(ctx)
 	if last {
 		r.checkLists(ctx)
@@ -124,8 +125,12 @@ func (r *run) metrics(ctx context.Context, p *program) (map[string]float64, erro
 }
 
 func (r *run) readTree(ctx context.Context, c *conversation) (tree treeAnswer, a answer) {
+	return r.readTreeBy(ctx, r.as(c), c)
+}
+
+func (r *run) readTreeBy(ctx context.Context, by *client, c *conversation) (tree treeAnswer, a answer) {
 	for range 5 { // nothing is wrong, so one should do; but compactions may hold it up
-		a = r.as(c).do(ctx, nil, r.any(), http.MethodGet, r.path(c)+"/tree?preview=20", nil, &tree)
+		a = by.do(ctx, nil, r.any(), http.MethodGet, r.path(c)+"/tree?preview=20", nil, &tree)
 		if a.outcome() != unknown {
 			break
 		}

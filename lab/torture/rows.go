@@ -19,11 +19,12 @@ var rowChecks = map[string]string{
 	"siblings whose indexes have gaps": `
 		select n.conversation_id, n.parent_id from nodes n where n.kind = 'message'
 		group by n.conversation_id, n.parent_id having min(n.sibling_index) <> 1 or max(n.sibling_index) <> count(*)`,
-	// The head moves with the answer to what came by the Responses API. Where nothing came
-	// of the answer to a first question, there is none.
+	// The head moves with the answer to a first question that came by the Responses API.
+	// Until then a checkpoint tells of the reply.
 	"an active head that is no message": `
 		select c.id, c.head_id from conversations c
-		where case when c.head_id is null then exists (select from nodes n where n.conversation_id = c.id and (n.parent_id is not null or n.metadata -> 'reply' is not null))
+		where case when c.head_id is null then exists (select from nodes n where n.conversation_id = c.id)
+		                                   and not exists (select from reply_checkpoints r where r.conversation_id = c.id)
 		      else not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message') end`,
 	"a summary of no compaction on record": `
 		select n.conversation_id, n.id from nodes n join conversations c on c.id = n.conversation_id

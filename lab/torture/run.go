@@ -51,6 +51,7 @@ type run struct {
 	histories []*history
 	chats     []*openaiChat // all that were ever begun
 	pages     []*page
+	feeds     []*feed
 	desks     []*desk
 }
 
@@ -136,6 +137,10 @@ func (r *run) attack(ctx context.Context) error {
 	r.addPages()
 	for _, p := range r.pages {
 		workers.Go(func() { p.work(working) })
+	}
+	r.addFeeds()
+	for _, f := range r.feeds {
+		workers.Go(func() { f.work(working) })
 	}
 	if err := r.addDesks(ctx); err != nil {
 		return err

@@ -41,6 +41,15 @@ type loader struct {
 	loading, building time.Duration
 }
 
+// load stores the messages that cfg asks for.
+func load(ctx context.Context, pool *pgxpool.Pool, cfg Config, remark func(string, ...any)) (*loader, error) {
+	if cfg.Messages < PerConversation || cfg.Tenants < 1 || cfg.Messages/PerConversation < cfg.Tenants {
+		return nil, fmt.Errorf("give at least %d messages for each tenant, and one tenant", PerConversation)
+	}
+	l := newLoader(ctx, pool, cfg)
+	return l, l.load(remark)
+}
+
 func newLoader(ctx context.Context, pool *pgxpool.Pool, cfg Config) *loader {
 	random := rand.New(rand.NewPCG(1, 2))
 	l := &loader{ctx: ctx, pool: pool, cfg: cfg, random: random, words: make([]string, vocabularySize)}
@@ -134,6 +143,7 @@ func (l *loader) load(remark func(string, ...any)) error {
 		}
 	}
 	l.building = time.Since(start)
+	remark("indexes of %d messages", l.cfg.Messages)
 	_, err = conn.Exec(l.ctx, "vacuum analyze nodes, conversations")
 	if err == nil {
 		_, err = conn.Exec(l.ctx, "reset all; checkpoint")

@@ -302,7 +302,7 @@ func TestBenchOpenAI(t *testing.T) {
 	if err := json.Unmarshal([]byte(mustRun(t, append(args, "--json")...)), &report); err != nil {
 		t.Fatal(err)
 	}
-	if short, long := report.Lengths[0], report.Lengths[1]; short.P50[firsttoken.Coppice] <= 0 || long.P50[firsttoken.Direct] <= 0 || short.Prompt >= long.Prompt || report.Streams[2].LongestGap <= 0 {
+	if short, long := report.Lengths[0], report.Lengths[1]; short.P50[firsttoken.Coppice] <= 0 || long.P50[firsttoken.Direct] <= 0 || short.Prompt >= long.Prompt || report.Streams[2].FirstP50 <= 0 {
 		t.Errorf("%+v", report)
 	}
 	if r := runLab("bench", "openai", "--lengths", "5"); r.code != exitFailed || !strings.Contains(r.stderr, "--lengths must be even numbers") {

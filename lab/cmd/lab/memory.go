@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/lab/bench/searches"
 	"github.com/coppice-chat/coppice/lab/memory"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
@@ -19,7 +23,8 @@ type memoryCommand struct {
 	Summaries bool   `help:"Measure what summaries hold, and not recall. Needs no database."`
 	summarizerFlags
 	embeddingFlags
-	Speed int `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find."`
+	Speed  []int `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find. Several numbers, with commas, are measured in one database."`
+	Beside int   `placeholder:"N" help:"With --speed: other messages that the database holds, made up."`
 }
 
 func (cmd *memoryCommand) Help() string {
@@ -27,8 +32,11 @@ func (cmd *memoryCommand) Help() string {
 }
 
 func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
-	if cmd.Speed < 0 {
+	if slices.ContainsFunc(cmd.Speed, func(n int) bool { return n < 1 }) {
 		return errors.New("--speed must be 1 or more")
+	}
+	if cmd.Beside > 0 && len(cmd.Speed) == 0 {
+		return errors.New("--beside goes with --speed")
 	}
 	if !cmd.Summaries && cmd.summarizerFlags.set() {
 		return errors.New("--summary-model, --answer-model and --judge-model measure summaries: add --summaries")
@@ -37,7 +45,7 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	if err != nil {
 		return err
 	}
-	if embeddings != nil && (cmd.Summaries || cmd.Speed > 0) {
+	if embeddings != nil && (cmd.Summaries || len(cmd.Speed) > 0) {
 		return errors.New("--embedding-model measures what recall finds: leave out --summaries and --speed")
 	}
 	chats, err := memory.Read(cmd.Dataset)
@@ -61,16 +69,8 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 		return err
 	}
 	defer pool.Close()
-	if cmd.Speed > 0 {
-		report, err := memory.Speed(ctx, tree.New(pool), chats, cmd.Speed)
-		if err != nil {
-			return err
-		}
-		if cmd.JSON {
-			return out.JSON(report)
-		}
-		writeMemorySpeed(out, report)
-		return nil
+	if len(cmd.Speed) > 0 {
+		return cmd.measureSpeed(ctx, out, pool, chats)
 	}
 	report, err := memory.Recall(ctx, tree.New(pool), chats, embeddings)
 	if err != nil {
@@ -89,6 +89,30 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	writeMemory(out, report)
 	out.Line("")
 	writeSummaries(out, summaries)
+	return nil
+}
+
+// measureSpeed asks on branches of each length, beside other messages.
+func (cmd *memoryCommand) measureSpeed(ctx context.Context, out *printer, pool *pgxpool.Pool, chats []memory.Chat) error {
+	if cmd.Beside > 0 {
+		if err := searches.Load(ctx, pool, searches.Config{Messages: cmd.Beside, Tenants: 1, BuildMemory: "256MB"}, out.Remark); err != nil {
+			return err
+		}
+	}
+	var reports []memory.SpeedReport
+	for _, messages := range cmd.Speed {
+		report, err := memory.Speed(ctx, tree.New(pool), chats, messages)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, report)
+	}
+	if cmd.JSON {
+		return out.JSON(reports)
+	}
+	for _, report := range reports {
+		writeMemorySpeed(out, report)
+	}
 	return nil
 }
 
@@ -131,6 +155,7 @@ func writeMemorySpeed(out *printer, r memory.SpeedReport) {
 	})
 	out.Line("")
 	out.Line("The index takes %.1f MB.", float64(r.IndexBytes)/1e6)
+	out.Line("")
 }
 
 func inMillis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }

@@ -13,7 +13,7 @@ import (
 type mutantsCommand struct {
 	Only    string        `placeholder:"REGEXP" help:"Plant the faults whose name or file matches this regular expression."`
 	List    bool          `help:"Show the list, and plant nothing."`
-	Timeout time.Duration `default:"3m" placeholder:"DURATION" help:"How long the tests of one fault may take (${default})."`
+	Timeout time.Duration `default:"5m" placeholder:"DURATION" help:"How long the tests of one fault may take (${default})."`
 	Torture time.Duration `placeholder:"DURATION" help:"Also run the torture for so long on each fault that it must find. Without it, no torture runs."`
 }
 

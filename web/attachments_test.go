@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/coppice-chat/coppice/attach/pdf"
 	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 )
 
@@ -94,6 +95,11 @@ func TestAttach(t *testing.T) {
 // its text. One without text is refused, with what would do.
 func TestAttachPDF(t *testing.T) {
 	t.Parallel()
+	// PDFium is compiled for the first PDF. With the race detector that takes half a
+	// minute, and on a busy machine longer than the page is waited for.
+	if _, err := pdf.Text(t.Context(), pdftest.Pages("Hazel."), 1<<20); err != nil {
+		t.Fatal(err)
+	}
 	model := newPuppet()
 	s := newSite(t, model)
 	b := newTab(t, s, "/")

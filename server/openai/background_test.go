@@ -90,6 +90,7 @@ func TestBackground(t *testing.T) {
 
 	// Stopped before anything was said, and failed: told all the same.
 	third := a.get("POST", "/responses", body("Why?"))["id"].(string)
+	eventually(t, "its question at the model, whose next answer is another's", func() bool { return len(a.upstream.Requests()) == 3 })
 	if got := a.get("POST", "/responses/"+third+"/cancel", ""); got["status"] != "cancelled" || len(got["output"].([]any)) != 0 {
 		t.Errorf("%v", got)
 	}

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -36,13 +37,17 @@ type api struct {
 	tried    func() int        // all tries
 	begun    func() int        // those that have a reply
 	contexts summarize.Config  // of the servers that are started from now on
-	patience time.Duration     // of those with requests; 0 is the default
+	patience time.Duration     // of those with requests; 0 is unhurried
 }
 
 func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
 	t.Helper()
 	return newAPIWith(t, openai.Recognition{}, script...)
 }
+
+// With the race detector PDFium takes half a minute to be compiled, and longer on a
+// busy machine.
+const unhurried = 5 * time.Minute
 
 // newAPIWith is newAPI with a setting of its recognition.
 func newAPIWith(t testing.TB, recognition openai.Recognition, script ...llmtest.Behaviour) *api {
@@ -93,7 +98,7 @@ func (a *api) serve(recognition openai.Recognition) {
 	}
 	surface, count := recognition.WatchedSurface()
 	s, err := server.New(server.Config{
-		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: a.patience,
+		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: cmp.Or(a.patience, unhurried),
 		Contexts: contexts, Replies: replies, Surfaces: []server.Surface{surface},
 	})
 	if err != nil {

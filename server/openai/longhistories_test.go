@@ -40,7 +40,8 @@ func TestLongHistoriesTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := func() (n int) {
-		if err := lock.QueryRow(t.Context(), "select count(*) from pg_locks where relation = 'conversations'::regclass and not granted").Scan(&n); err != nil {
+		if err := lock.QueryRow(t.Context(), `select count(*) from pg_locks where locktype = 'relation' and not granted
+			and relation = 'conversations'::regclass and database = (select oid from pg_database where datname = current_database())`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

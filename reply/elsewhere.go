@@ -53,7 +53,7 @@ func (s *Service) heed(r *Reply) {
 // the answer is not stored: it would contradict what was told. Where nothing was
 // told, the reply failed with err.
 func (s *Service) told(ctx context.Context, r *Reply, err error) End {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StoreTimeout)
 	defer cancel()
 	there, findErr := s.findElsewhere(ctx, r.conversation, r.messageID)
 	if findErr != nil {

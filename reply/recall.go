@@ -268,7 +268,7 @@ func (s *Service) keepStep(ctx context.Context, r *Reply, a *assignment, bodies 
 		p.Index++
 		chain[i] = tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Body: body, Metadata: p.metadata()}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StoreTimeout)
 	defer cancel()
 	err = s.untilStored(ctx, r, func() error {
 		c, err := s.store.Conversation(ctx, a.request.ConversationID)

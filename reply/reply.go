@@ -66,6 +66,7 @@ const (
 	DefaultMaxPreparing      = 12
 	DefaultCheckpointEvery   = 700 * time.Millisecond // with the time that a save takes, less than a second
 	DefaultLease             = 15 * time.Second
+	DefaultStoreTimeout      = 15 * time.Second
 )
 
 // A Config sets up a Service. Store and Contexts must be set.
@@ -90,6 +91,7 @@ type Config struct {
 	ServerID        string        // names this server among those on the database, the same at each start; "" is a new name. No two running servers may have the same name
 	CheckpointEvery time.Duration // how often the text of a streaming answer is saved; 0 is DefaultCheckpointEvery
 	Lease           time.Duration // after how long without a save another server stores the saved text; 0 is DefaultLease
+	StoreTimeout    time.Duration // how long the database may be away when an answer is there, before it is given up; 0 is DefaultStoreTimeout
 
 	// Stored is called when an answer, or the calls before it, are committed, and
 	// before a reader of the reply is told so. nil: none.
@@ -169,6 +171,7 @@ func New(cfg Config) (*Service, error) {
 	setDefault(&cfg.MaxPreparing, DefaultMaxPreparing)
 	setDefault(&cfg.CheckpointEvery, DefaultCheckpointEvery)
 	setDefault(&cfg.Lease, DefaultLease)
+	setDefault(&cfg.StoreTimeout, DefaultStoreTimeout)
 	setDefault(&cfg.ServerID, newServerID())
 	closing, closeAll := context.WithCancel(context.Background())
 	return &Service{
@@ -275,7 +278,7 @@ func (s *Service) Close(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.hub.cancelAll(errClosing)
-	const grace = storeTimeout + 5*time.Second
+	grace := s.cfg.StoreTimeout + 5*time.Second
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {

@@ -316,13 +316,10 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	return end
 }
 
-// storeTimeout is how long the database may be away when an answer is there.
-const storeTimeout = 15 * time.Second
-
 // keepAnswer stores the answer, and tries again where the database fails: the
 // id makes that safe.
 func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (tree.Message, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StoreTimeout)
 	defer cancel()
 	if a.unstored {
 		return tree.Message{

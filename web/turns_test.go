@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/uuid"
 )
@@ -197,4 +198,39 @@ func TestListHasNoGap(t *testing.T) {
 	b.until(all + ` === 50`)
 	b.release()
 	b.until(`(document.querySelector('.list').scrollTop = 1e6, ` + all + ` === 120)`)
+}
+
+// TestEditOfTheFirstMessageStays reads the conversation again while an edit of its
+// first message is on its way: the page stays where the edit goes.
+func TestEditOfTheFirstMessageStays(t *testing.T) {
+	t.Parallel()
+	model := newPuppet()
+	s := newSite(t, model)
+	id, messages := s.conversation("Before", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"It listens"}`, nil)
+	b.until(`document.querySelector('.title').innerText === 'It listens'`)
+	eval[any](b, `{
+		const fetched = window.fetch.bind(window)
+		const let_go = new Promise(go => (window.letGo = go))
+		window.fetch = async (path, options) => {
+			if (options?.method === 'POST') await let_go
+			return fetched(path, options)
+		}
+	}`)
+	b.keys(kb.ArrowUp)
+	b.until(`document.activeElement.matches('.editor textarea')`)
+	b.keys(", edited")
+	b.keys(kb.Enter, chromedp.ModifierCtrl)
+	b.until(`!document.querySelector($1) && document.querySelector('.transcript').innerText.includes('One?, edited')`, row(messages[0]))
+	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"After"}`, nil)
+	b.until(`document.querySelector('.title').innerText === 'After'`) // and what is shown with it
+	eval[any](b, `window.letGo()`)
+	model.say("Another.", end)
+	b.until(`!document.querySelector('.live') && ` + rendered + `.join() === 'One?, edited,Another.'`)
+	_, head := b.ids()
+	if got := s.texts(id, head); strings.Join(got, "|") != "One?, edited|Another." {
+		t.Errorf("the branch is %q", got)
+	}
 }

@@ -24,6 +24,8 @@ const pageSize = 50
 export interface Path {
   conversation: string
   ids: (string | undefined)[]
+  /** Whether it begins with a message that is on its way: it has none because it was left, not because there is none. */
+  anew?: true
 }
 
 export const conversation = signal<Conversation | null>(null)
@@ -304,7 +306,7 @@ export function cut(length: number) {
   if (!p || p.ids.length <= length) return
   batch(() => {
     aim.value = { to: 'keep', depth: length }
-    path.value = { ...p, ids: p.ids.slice(0, length) }
+    path.value = { conversation: p.conversation, ids: p.ids.slice(0, length), ...(length === 0 && { anew: true }) }
   })
   const head = headOf(path.peek())
   if (head) go({ conversation: p.conversation, head })
@@ -328,7 +330,7 @@ export const refresh = inTurn(async () => {
     messages.put([...page, ...view])
     conversation.value = found
     void list.known(found)
-    if (page.length > 0 && p.ids.length === 0) path.value = pathOf(c.id, page.at(-1), page)
+    if (page.length > 0 && p.ids.length === 0 && !p.anew) path.value = pathOf(c.id, page.at(-1), page)
     fill(forest)
   } catch (error) {
     const lost = error instanceof Problem && error.status === 404

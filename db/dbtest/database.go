@@ -45,6 +45,9 @@ func (s *server) clone(ctx context.Context, name, template string) error {
 	if template == emptyTemplate {
 		statement += " encoding 'UTF8'" // a container's server may have another by default
 	}
+	if s.copies {
+		statement += " strategy file_copy"
+	}
 	_, err := s.admin.Exec(ctx, statement)
 	if err == nil && s.citus && template != emptyTemplate {
 		// What migrate.Distribute set for the template. A clone doesn't inherit it.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -480,6 +482,17 @@ func (s *machine) checkRows(t *rapid.T, m *model) {
 	s.must(t, err)
 	if broken != 0 {
 		t.Fatalf("%d rows break an invariant", broken)
+	}
+}
+
+// Random checks are 100 where .ci/run runs, and 500 of TestModel in addition. A
+// developer gets 40, and the plain examples beside them.
+func init() {
+	if os.Getenv("COPPICE_TEST_LONG") != "" {
+		return
+	}
+	if err := flag.Set("rapid.checks", "40"); err != nil { // before the command's flags are read
+		panic(err)
 	}
 }
 

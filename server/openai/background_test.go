@@ -74,6 +74,7 @@ func TestBackground(t *testing.T) {
 
 	// Stopped by another server, amid the answer.
 	second := a.get("POST", "/responses", body("How often is it cut?"))["id"].(string)
+	eventually(t, "its question at the model, whose next answer is another's", func() bool { return len(a.upstream.Requests()) == 2 })
 	eventually(t, "something of the answer", func() bool {
 		got, _ := a.ask(200, "acme", "GET", "/responses/"+second+"/input_items", "")
 		list, err := a.store.Checkpoints(t.Context())
@@ -212,6 +213,7 @@ func TestKilledServer(t *testing.T) {
 	}
 	go stream()
 	id := <-ids
+	eventually(t, "its question at the model, which says nothing to the next one", func() bool { return len(a.upstream.Requests()) == 1 })
 	silent := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"Say nothing."}`)["id"].(string)
 	var saved int
 	eventually(t, "what came of the answer", func() bool {

@@ -130,6 +130,12 @@ func newField(t testing.TB, changes ...func(*server.Config)) *field {
 
 func newFieldOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*server.Config)) *field {
 	t.Helper()
+	return newPatientField(t, pool, reply.DefaultStoreTimeout, changes...)
+}
+
+// newPatientField is a field whose answers wait so long for an absent database.
+func newPatientField(t testing.TB, pool *pgxpool.Pool, patience time.Duration, changes ...func(*server.Config)) *field {
+	t.Helper()
 	f := &field{t: t, pool: pool, log: new(safeLog), secrets: map[string]string{}}
 	store, ring := tree.New(pool), keys.New(pool)
 	for _, tenant := range []string{"acme", "other"} {
@@ -144,7 +150,7 @@ func newFieldOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*server.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond, Logger: logger})
+	replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond, StoreTimeout: patience, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
@@ -24,7 +25,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 			t.Parallel()
 			pool := dbtest.New(t)
 			fragile := dbtest.NewFragile(t, pool)
-			f := newFieldOn(t, fragile.Pool, func(c *server.Config) { c.Keys = keys.New(pool) })
+			f := newPatientField(t, fragile.Pool, 2*time.Second, func(c *server.Config) { c.Keys = keys.New(pool) })
 			eachVisit(t, func(t *testing.T, r server.Route, v visit) {
 				if (r.Method == http.MethodGet) == reads {
 					f.with(t).whileItBreaks(fragile, r, v)
@@ -37,12 +38,9 @@ func TestDatabaseGoesAway(t *testing.T) {
 // whileItBreaks sends a visit again and again, while its database breaks.
 func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) {
 	t := f.t
-	// An answer that can't be stored is tried again for 15 s. One visit waits for the
+	// An answer that can't be stored is tried again for 2 s. One visit waits for the
 	// end of that. For the others the database is there again as soon as a try failed.
 	waits := v.body == `{"model":"offline","input":"hazel","previous_response_id":"(response)"}`
-	if testing.Short() && waits {
-		t.Skip("an answer that can't be stored is tried again for 15 s")
-	}
 	var mended atomic.Bool
 	f.log.hear(func(line string) {
 		if !waits && strings.Contains(line, "an answer could not be stored yet") {

@@ -108,6 +108,16 @@ func TestImportedSummaries(t *testing.T) {
 		}
 	}
 
+	for name, a := range map[string]*testAPI{"as it was written here": from, "as it came with the file": keeps} {
+		var link struct{ Token string }
+		a.must(201, &link, request{method: "POST", path: path + "/branches/active/shares", body: `{"summaries":true}`})
+		var opened struct{ Summary *struct{ Imported bool } }
+		a.must(200, &opened, request{method: "GET", path: "/v1/shared/" + link.Token})
+		if opened.Summary == nil || opened.Summary.Imported != (a == keeps) {
+			t.Errorf("%s, a link shows the summary %+v", name, opened.Summary)
+		}
+	}
+
 	for name, a := range map[string]*testAPI{
 		"request": newAPI(t), "server": newAPI(t, func(c *Config) { c.DropImportedSummaries = true }),
 	} {

@@ -94,7 +94,7 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		c.add(part{PartPrefix, m.ID, m.Tokens}, m.Body)
 	}
 	if v.Summary != nil {
-		body, cost := prompt.Shown(v.Summary.Body), v.Summary.Tokens
+		body, cost := summaryMessage(v.Summary), v.Summary.Tokens
 		if s.Recall {
 			body, cost = prompt.WithRecall(body), cost+prompt.RecallTokens(count)
 		}

@@ -153,5 +153,14 @@ func (s *Service) SummaryMessage(ctx context.Context, conversationID, id uuid.UU
 	if err != nil {
 		return summary, nil, err
 	}
-	return summary, prompt.Shown(summary.Body), nil
+	return summary, summaryMessage(&summary), nil
+}
+
+// summaryMessage is the message that shows a summary in a context. Nobody has looked whether
+// what an import brought keeps to its tags.
+func summaryMessage(s *tree.Summary) json.RawMessage {
+	if o := s.Range.Origin; o != nil && !o.Merged {
+		return prompt.ShownImported(s.Body)
+	}
+	return prompt.Shown(s.Body)
 }

@@ -239,7 +239,8 @@ func (s Shared) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `,"summary":null`...)
 	} else {
 		dst = append(append(dst, `,"summary":{`...), bodyMembers(s.Summary.Body)...)
-		dst = append(appendInt(dst, `,"messages":`, s.Summary.Messages), '}')
+		dst = appendInt(dst, `,"messages":`, s.Summary.Messages)
+		dst = append(strconv.AppendBool(append(dst, `,"imported":`...), s.Summary.Imported), '}')
 	}
 	dst = append(dst, `,"data":[`...)
 	for i, m := range s.Messages.Data {

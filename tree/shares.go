@@ -165,7 +165,8 @@ type Shared struct {
 // A SharedSummary is the summary that applies at the branch's head.
 type SharedSummary struct {
 	Body     json.RawMessage
-	Messages int // of the branch, from its beginning, that it stands for
+	Messages int  // of the branch, from its beginning, that it stands for
+	Imported bool // some of its text came with an import
 }
 
 // A SharedMessage is a message without what leads to others: ids, metadata,
@@ -254,7 +255,7 @@ func (s *Store) sharedSummary(ctx context.Context, share Share) (*SharedSummary,
 	if err != nil {
 		return nil, err
 	}
-	return &SharedSummary{sharedBody(summary.Body), last.Depth + 1}, nil
+	return &SharedSummary{sharedBody(summary.Body), last.Depth + 1, summary.Range.Origin != nil}, nil
 }
 
 // sharedBody keeps the members of a message that people read. An import may have

@@ -127,6 +127,7 @@ type ReadBranch struct {
 	HeadID         string    `json:"head_id"`
 	Messages       []Message `json:"messages" jsonschema:"oldest first"`
 	OlderHeadID    string    `json:"older_head_id,omitempty" jsonschema:"the message before the first one: pass it as head_id to read on; none at the beginning"`
+	Imported       bool      `json:"summary_imported,omitempty" jsonschema:"with as_context: text of the summary came with an imported file, and nobody checked it against the messages"`
 	Status         string    `json:"status,omitempty" jsonschema:"with as_context: how full the window is"`
 	Complete       bool      `json:"complete" jsonschema:"the whole branch is in it, verbatim or as its summary"`
 }
@@ -171,6 +172,7 @@ func readContext(ctx context.Context, c *call, id, head uuid.UUID, budget int) (
 		return out, err
 	}
 	out = ReadBranch{ConversationID: id.String(), HeadID: context.HeadID.String(), Messages: []Message{}, Status: context.Status, Complete: context.Complete}
+	out.Imported = context.Summary != nil && context.Summary.Origin != nil
 	for i, p := range context.Parts() {
 		out.Messages = append(out.Messages, contextMessage(id, p, context.Messages[i]))
 	}
@@ -209,6 +211,7 @@ type ExplainedSummary struct {
 	Reason    string `json:"reason"`
 	Model     string `json:"model"`
 	Tokens    int    `json:"tokens"`
+	Imported  bool   `json:"imported,omitempty" jsonschema:"some of its text came with an imported file, and nobody checked it against the messages"`
 	Waits     bool   `json:"waits,omitempty" jsonschema:"it was made without a model, and is made again once a model answers"`
 }
 
@@ -230,7 +233,7 @@ func explainContext(ctx context.Context, c *call, in ExplainArguments) (out Expl
 		out.FoldMessages, out.FoldTokens = e.Plan.FoldMessages, e.Plan.FoldTokens
 	}
 	for _, s := range e.Summaries {
-		out.Summaries = append(out.Summaries, ExplainedSummary{s.ID.String(), s.Applies, s.Reason, s.Model, s.Tokens, s.Waits})
+		out.Summaries = append(out.Summaries, ExplainedSummary{s.ID.String(), s.Applies, s.Reason, s.Model, s.Tokens, s.Origin != nil, s.Waits})
 	}
 	return out, nil
 }

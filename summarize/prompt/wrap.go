@@ -3,7 +3,6 @@ package prompt
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -64,13 +63,9 @@ func roleAttribute(role tree.Role) string {
 	return "unknown"
 }
 
-// wrapped matches what wrapSummary writes, and gives the text. Neither the text
-// nor a kept message can hold the tags.
-var wrapped = regexp.MustCompile(`(?s)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd))
-
 // Shown returns the message that shows a stored summary in a context. This is
 // the summary's body as it is, kept text included. A body that Wrap didn't
-// make, such as that of an imported summary, is wrapped.
+// make is wrapped. ShownImported is for what an import brought.
 func Shown(body json.RawMessage) json.RawMessage {
 	switch {
 	case bytes.HasPrefix(body, wrappedStart):
@@ -109,11 +104,11 @@ func startOf(text string) []byte {
 }
 
 // Unwrap returns the text that Wrap was given. If Wrap didn't make the message,
-// as with an imported summary, Unwrap returns the whole text.
+// as with a summary from elsewhere, Unwrap returns the whole text.
 func Unwrap(body json.RawMessage) string {
-	text := Read(tree.Message{Role: tree.RoleUser, Body: body}).Text
-	if inner := wrapped.FindStringSubmatch(text); inner != nil {
-		return unescapeText(inner[1])
+	text := textOf(body)
+	if inner, ok := unwrap(text); ok {
+		return inner
 	}
 	return text
 }

@@ -1792,6 +1792,8 @@ export interface components {
             content: components["schemas"]["Content"];
             /** @description How many messages of the branch, from its beginning, it stands for. */
             messages: number;
+            /** @description Whether some of its text came with an imported file. Nobody checked that text against the messages. */
+            imported: boolean;
         };
         SharedMessage: {
             role: components["schemas"]["Role"];

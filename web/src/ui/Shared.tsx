@@ -42,7 +42,7 @@ export function Shared({ token }: { token: string }) {
       </header>
       {summary && (
         <details class="shared-summary">
-          <summary>The summary that the model reads in place of the first {count(summary.messages, 'message')}</summary>
+          <summary>The summary that the model reads in place of the first {count(summary.messages, 'message')} {summary.imported && <span class="tag imported" title="Nobody has checked it against the messages.">imported</span>}</summary>
           <Plain text={said(summary)} />
         </details>
       )}

@@ -1,0 +1,62 @@
+package prompt
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// The parts of what wrapSummary writes: what stands between tags can't hold a tag,
+// as it is escaped. unwrap looks whether it is.
+var (
+	wrapped     = regexp.MustCompile(`(?s)^(.*?)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd) + `(.*)$`)
+	keptPart    = regexp.MustCompile(`(?s)^` + regexp.QuoteMeta(keptIntro) + `<` + keptTagName + `>\n(.*)</` + keptTagName + `>$`)
+	keptMessage = regexp.MustCompile(`(?s)^<` + messageTagName + ` role="\w+"(?: name="([^"<>\n]*)")?>\n(.*?)\n</` + messageTagName + ">\n")
+)
+
+// unwrap gives the text of a summary in what wrapSummary writes, and false for
+// anything else: a file may bring a message that begins so, and ends the tag early
+// to say more outside of it.
+func unwrap(message string) (text string, ok bool) {
+	parts := wrapped.FindStringSubmatch(message)
+	if parts == nil || !harmless(parts[1]) || !escaped(parts[2]) || parts[3] != "" && !soundKept(parts[3]) {
+		return "", false
+	}
+	return unescapeText(parts[2]), true
+}
+
+func soundKept(text string) bool {
+	parts := keptPart.FindStringSubmatch(text)
+	if parts == nil {
+		return false
+	}
+	for rest := parts[1]; rest != ""; {
+		m := keptMessage.FindStringSubmatch(rest)
+		if m == nil || !harmless(m[1]) || !escaped(m[2]) {
+			return false
+		}
+		rest = rest[len(m[0]):]
+	}
+	return true
+}
+
+// escaped reports whether escapeText wrote a text.
+func escaped(text string) bool { return escapeText(unescapeText(text), "") == text }
+
+// harmless reports whether a text outside of tags holds none.
+func harmless(text string) bool { return len(Leaks(text, "")) == 0 }
+
+// ShownImported is Shown of a body that an import brought. Where the body only looks
+// like what Wrap makes, its whole text is wrapped.
+func ShownImported(body json.RawMessage) json.RawMessage {
+	text := textOf(body)
+	if _, ok := unwrap(text); !ok {
+		return wrapSummary(text, nil)
+	}
+	return Shown(messageBody(string(tree.RoleUser), text))
+}
+
+func textOf(body json.RawMessage) string {
+	return Read(tree.Message{Role: tree.RoleUser, Body: body}).Text
+}

@@ -68,14 +68,7 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 		rows: make([]db.CopyNodesParams, 0, min(rowsAtOnce, max(len(b.Nodes), 1))),
 	}
 	result := Imported{ConversationID: n.ID}
-	_, err = s.insertConversation(ctx, n, b.Source, false)
-	switch {
-	case err == nil:
-		result.Created = true
-	case isNoRows(err):
-		err = im.load(ctx)
-	}
-	if err != nil {
+	if result.Created, err = im.begin(ctx, n, b.Source); err != nil {
 		return Imported{}, err
 	}
 	var present []*BundleNode
@@ -191,13 +184,25 @@ type known struct {
 	answers  string // the call that such a message answers
 }
 
+// begin makes the conversation, or waits its turn in the one that is there. One that
+// another writer deletes while the import waits is made anew.
+func (im *importer) begin(ctx context.Context, n NewConversation, source Source) (created bool, err error) {
+	for range 2 {
+		if _, err = im.s.insertConversation(ctx, n, source, false); !isNoRows(err) {
+			return err == nil, err
+		}
+		if err = im.load(ctx); !errors.Is(err, fault.NotFound) {
+			return false, err
+		}
+	}
+	// The id may be another tenant's, which nothing here tells.
+	return false, conflict("id", "The id %s can't be had here. Write another id into the conversation's line of the file, "+
+		"or import the file into another database.", im.id)
+}
+
 // load reads the places of a conversation that is there, and waits its turn.
 func (im *importer) load(ctx context.Context) error {
 	c, err := im.s.lock(ctx, im.id)
-	if errors.Is(err, fault.NotFound) { // the id may be another tenant's, which nothing here tells
-		return conflict("id", "The id %s can't be had here. Write another id into the conversation's line of the file, "+
-			"or import the file into another database.", im.id)
-	}
 	if err != nil {
 		return err
 	}

@@ -218,8 +218,8 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 }
 
 // UpdateConversation changes the title, metadata, settings, active head or order. A head
-// that isn't a message of the conversation is a fault.Invalid. UpdatedAt stays as
-// it is.
+// that isn't a message of the conversation is a fault.Invalid. If HeadFrom isn't the
+// active head any more, it is a fault.Conflict. UpdatedAt stays as it is.
 func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u ConversationUpdate) (_ Conversation, err error) {
 	defer db.Wrap(&err, "tree.UpdateConversation(%s)", id)
 	params := db.UpdateConversationParams{ID: toUUID(id), TenantID: s.tenant, HeadID: toUUID(u.HeadID)}
@@ -251,6 +251,9 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		was, err := s.lock(ctx, id)
 		if err != nil {
 			return err
+		}
+		if u.HeadFrom != uuid.Nil && u.HeadFrom != uuid.UUID(was.HeadID.Bytes) {
+			return fault.New(fault.Conflict, "changed_meanwhile", "head_id", "Another branch became active meanwhile, or the branch went on. Read the conversation and move its head again.")
 		}
 		row, err = s.q.UpdateConversation(ctx, params)
 		if isNoRows(err) {

@@ -96,6 +96,7 @@ type ConversationUpdate struct {
 	Metadata json.RawMessage
 	Settings json.RawMessage
 	HeadID   uuid.UUID // uuid.Nil leaves the active head
+	HeadFrom uuid.UUID // with HeadID: the head that must still be active; uuid.Nil for any
 	Archived *bool
 	Pinned   *bool
 	Tags     []string // all tags from now on; empty for none, nil leaves them

@@ -3,13 +3,11 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -109,11 +107,11 @@ func appendMessages(ctx context.Context, c *call, in AppendArguments) (out Appen
 		}
 		chain = append(chain, n)
 	}
-	parent, err := c.parent(ctx, id, in.ParentID)
+	parent, options, err := place(in.ParentID)
 	if err != nil {
 		return out, err
 	}
-	stored, created, err := c.Store.AppendChain(ctx, id, parent, chain)
+	stored, created, err := c.Store.AppendChain(ctx, id, parent, chain, options...)
 	if err != nil {
 		return out, err
 	}
@@ -125,20 +123,17 @@ func appendMessages(ctx context.Context, c *call, in AppendArguments) (out Appen
 	return out, nil
 }
 
-// parent finds the message to append below; uuid.Nil is none.
-func (c *call) parent(ctx context.Context, conversationID uuid.UUID, name string) (uuid.UUID, error) {
+// place reads where to append; uuid.Nil is below no message. The active head is the
+// one at the moment of the append.
+func place(name string) (parent uuid.UUID, options []tree.AppendOption, err error) {
 	switch name {
 	case "root":
-		return uuid.Nil, nil
+		return uuid.Nil, nil, nil
 	case "active":
-		head, err := c.Store.Head(ctx, conversationID)
-		var wrong *fault.Error
-		if errors.As(err, &wrong) && wrong.Code == "no_active_head" { // there is no message yet
-			return uuid.Nil, nil
-		}
-		return head, err
+		return uuid.Nil, []tree.AppendOption{tree.AtHead()}, nil
 	}
-	return parseID(name, "parent_id")
+	parent, err = parseID(name, "parent_id")
+	return parent, nil, err
 }
 
 type ForkArguments struct {

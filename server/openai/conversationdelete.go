@@ -52,9 +52,11 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 }
 
 // pop ends the active branch above its last message, and above the calls that
-// the server answered for it. A message stays where other branches begin at it.
+// the server answered for it. A message stays where other branches begin at it. If
+// the branch has gone on from it meanwhile, nothing changes.
 func pop(r *server.Request, c tree.Conversation, last tree.Message) error {
 	_, err := r.Store().PruneLeaf(r.Context(), c.ID, last.ID)
+	stays := last.ID // where it has children
 	for last.ParentID != uuid.Nil {
 		above, missing := r.Store().Message(r.Context(), c.ID, last.ParentID)
 		if missing != nil {
@@ -65,6 +67,7 @@ func pop(r *server.Request, c tree.Conversation, last tree.Message) error {
 		}
 		if last = above; err == nil {
 			_, err = r.Store().PruneLeaf(r.Context(), c.ID, last.ID)
+			stays = last.ID
 		}
 	}
 	switch {
@@ -73,7 +76,10 @@ func pop(r *server.Request, c tree.Conversation, last tree.Message) error {
 	case last.ParentID == uuid.Nil:
 		return fault.New(fault.Invalid, codeValue, "item_id", "Other branches begin at this item, which is the conversation's first. Delete the conversation, or prune the message by the native API.")
 	}
-	_, err = r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{HeadID: last.ParentID})
+	_, err = r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{HeadID: last.ParentID, HeadFrom: stays})
+	if errors.Is(err, fault.Conflict) {
+		return wentOn()
+	}
 	return err
 }
 
@@ -88,7 +94,7 @@ func replace(r *server.Request, c tree.Conversation, branch []tree.Message, anew
 	}
 	_, err = r.Store().BranchFrom(r.Context(), c.ID, uuid.Nil, made[len(made)-1].ID, 1)
 	if errors.Is(err, fault.NotFound) {
-		return fault.New(fault.Conflict, "changed_meanwhile", "", "The conversation went on while the item was deleted. List its items and delete it again.")
+		return wentOn()
 	}
 	if err != nil {
 		return err
@@ -99,6 +105,10 @@ func replace(r *server.Request, c tree.Conversation, branch []tree.Message, anew
 		}
 	}
 	return err
+}
+
+func wentOn() error {
+	return fault.New(fault.Conflict, "changed_meanwhile", "", "The conversation went on while the item was deleted. List its items and delete it again.")
 }
 
 // again is a stored message that is stored once more.

@@ -18,6 +18,7 @@ type shown struct {
 	Content        *string         `json:"content"`
 	ToolCalls      []chatCall      `json:"tool_calls"`
 	ToolCallID     string          `json:"tool_call_id"`
+	Reasoning      string          `json:"reasoning"`
 	Pinned         bool            `json:"pinned"`
 	Metadata       json.RawMessage `json:"metadata"`
 	Tokens         int             `json:"tokens"`
@@ -89,6 +90,8 @@ func checkShown(c *conversation, m *message, got shown, where string) (found []f
 		wrong("has the depth %d, and %d messages stand above it", got.Depth, m.depth)
 	case got.Siblings.Index < 1 || got.Siblings.Index > got.Siblings.Count:
 		wrong("is number %d of %d siblings", got.Siblings.Index, got.Siblings.Count)
+	case got.Reasoning != m.reasoning:
+		wrong("was thought over as %q, and was sent with %q", got.Reasoning, m.reasoning)
 	case m.metadata != "" && compact(got.Metadata) != m.metadata:
 		wrong("has the metadata %s, and was sent with %s", got.Metadata, m.metadata)
 	}

@@ -66,6 +66,7 @@ func TestCheckShown(t *testing.T) {
 		{"metadata with other spaces", func(_ *scene, m *message, g *shown) {
 			m.metadata, g.Metadata = `{"n":1.50}`, json.RawMessage(`{ "n": 1.50 }`)
 		}, ""},
+		{"reasoning that is lost", func(_ *scene, m *message, _ *shown) { m.reasoning = "Thought 1." }, "changed"},
 		{"metadata that are lost", func(_ *scene, m *message, _ *shown) { m.metadata = `{"n":1}` }, "changed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -51,6 +51,9 @@ func (m *message) body() map[string]any {
 	if m.pinned {
 		b["pinned"] = true
 	}
+	if m.reasoning != "" {
+		b["reasoning"] = m.reasoning
+	}
 	if m.metadata != "{}" {
 		b["metadata"] = json.RawMessage(m.metadata)
 	}

@@ -18,6 +18,7 @@ type line struct {
 	ID        uuid.UUID       `json:"id"`
 	ParentID  uuid.UUID       `json:"parent_id"`
 	CreatedAt time.Time       `json:"created_at"`
+	Reasoning string          `json:"reasoning"`
 	Pinned    bool            `json:"pinned"`
 	Metadata  json.RawMessage `json:"metadata"`
 	Body      json.RawMessage `json:"body"`
@@ -116,6 +117,9 @@ func (k *checker) body(m *message, l line) {
 	_ = json.Unmarshal(body.Content, &text) // "" where it is no text, which no message has
 	if body.Role != m.role || m.content != "" && text != m.content || body.ToolCallID != m.answers || !sameCalls(body.ToolCalls, m.calls) {
 		k.wrong("export", "its export has %s as %s, and it was sent as %s %q, calls %v, answer to %q", m.id, l.Body, m.role, m.content, m.calls, m.answers)
+	}
+	if l.Reasoning != m.reasoning {
+		k.wrong("export", "its export has %s thought over as %q, and it was sent with %q", m.id, l.Reasoning, m.reasoning)
 	}
 	metadata := "{}"
 	if l.Metadata != nil {

@@ -34,7 +34,8 @@ type message struct {
 	answers    string // id of the call that a tool message answers
 	pinned     bool
 	metadata   string // compact JSON; "" where nobody has seen it yet
-	chain      int    // messages with the same number, over 0, are stored together or not at all
+	reasoning  string
+	chain      int // messages with the same number, over 0, are stored together or not at all
 	depth      int
 
 	createdAt time.Time // as the servers say; zero where nobody has seen it yet

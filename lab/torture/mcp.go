@@ -54,7 +54,7 @@ func (c *client) callTool(ctx context.Context, w *writer, server int, tool strin
 func (w *writer) appendByMCP(ctx context.Context, c *conversation, standing []*message) bool {
 	parent := w.tip(c, standing)
 	m := w.newMessage(parent.id, parent.mark, turn(parent))
-	m.pinned, m.metadata = false, "{}"
+	m.pinned, m.metadata, m.reasoning = false, "{}", ""
 	c.mu.Lock()
 	c.add(m)
 	c.mu.Unlock()

@@ -202,6 +202,9 @@ func (w *run) persist(ctx context.Context, rng *rand.Rand, attempt func(server i
 func (w *writer) newMessage(parent uuid.UUID, above mark, role string) *message {
 	m := &message{id: uuid.Must(uuid.NewV7()), parent: parent, role: role, pinned: w.rng.IntN(12) == 0, metadata: "{}"}
 	m.mark, m.content = w.marks.add(above, prose(w.rng, 12+w.rng.IntN(40)), false)
+	if role == "assistant" && w.rng.IntN(2) == 0 {
+		m.reasoning = fmt.Sprintf("Thought %d.", w.rng.IntN(1000))
+	}
 	if w.rng.IntN(3) == 0 {
 		m.metadata = fmt.Sprintf(`{"of":"%v","n":%d.50,"tags":["a","b"],"none":null}`, m.mark, w.rng.IntN(1000))
 	}

@@ -28,16 +28,18 @@ import (
 func TestPooler(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name  string
-		lines []string
+		name        string
+		connections int
+		lines       []string
 	}{
-		{"that refuses parameters", nil},
-		{"that drops parameters", []string{"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,idle_in_transaction_session_timeout,coppice.direct"}},
+		{"that refuses parameters", 3, nil},
+		{"that has as few connections as will do", 2, nil},
+		{"that drops parameters", 3, []string{"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,idle_in_transaction_session_timeout,coppice.direct"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			url := dbtest.Pooler(t, dbtest.Empty(t), poolerConnections, tt.lines...)
+			url := dbtest.Pooler(t, dbtest.Empty(t), tt.connections, tt.lines...)
 			env := []string{"DATABASE_URL=" + url, "OPENAI_API_KEY="}
 			if out := mustRun(t, env, "migrate"); !strings.Contains(out, "Migrated the schema") {
 				t.Errorf("migrate says: %s", out)
@@ -60,7 +62,7 @@ func TestPooler(t *testing.T) {
 				t.Errorf("list has %d lines, want at least %d", strings.Count(out, "\n"), clients)
 			}
 			mustRun(t, env, "import", hedgeFile)
-			checkSessions(t, url)
+			checkSessions(t, url, tt.connections)
 			s.signal(t, syscall.SIGTERM)
 			if code := s.wait(t); code != 0 {
 				t.Errorf("exit code %d", code)
@@ -70,16 +72,14 @@ func TestPooler(t *testing.T) {
 	}
 }
 
-const poolerConnections = 3
-
 // checkSessions wants nothing of the program left in the sessions of Postgres
 // behind the pooler, which belong to whoever comes next. Each of as many
 // transactions as there are sessions gets another one.
-func checkSessions(t *testing.T, url string) {
+func checkSessions(t *testing.T, url string, sessions int) {
 	t.Helper()
 	const left = `select concat_ws(' ', (select count(*) from pg_listening_channels()), (select count(*) from pg_prepared_statements),
 		(select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()))`
-	for range poolerConnections {
+	for range sessions {
 		conn, err := pgx.Connect(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func checkPoolerLog(t *testing.T, log string) {
 			t.Errorf("%v: %s", err, line)
 		}
 		switch {
-		case strings.Contains(entry.Msg, "lead through a pooler"):
+		case strings.HasPrefix(entry.Msg, "connections to Postgres lead through a pooler"):
 			pooler++
 			for _, missing := range []string{"set statement_timeout = '20000'", "set idle_in_transaction_session_timeout = '15000'"} {
 				if !strings.Contains(entry.Statements, missing) {
@@ -181,6 +181,12 @@ func useAll(ctx context.Context, url string, client int) error {
 		{"DELETE", path + "/messages/" + ids[4], nil, 200},
 		{"GET", "/v1/conversations?query=client", nil, 200},
 		{"GET", fmt.Sprintf("/v1/search?query=hazel+client%d", client), nil, 200},
+		{"GET", "/v1/tags", nil, 200},
+		{"GET", path + "/events?follow=false", nil, 200},
+		{"GET", "/v1/events?follow=false", nil, 200},
+		{"POST", path + "/branches/active/shares", map[string]any{"summaries": true}, 201},
+		{"GET", path + "/shares", nil, 200},
+		{"POST", "/openai/v1/conversations", map[string]any{"items": []any{map[string]any{"role": "user", "content": fmt.Sprintf("hazel %d", client)}}}, 200},
 		{"GET", "/readyz", nil, 200},
 	}
 	for _, step := range steps {

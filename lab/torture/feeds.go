@@ -244,9 +244,15 @@ func (f *feed) check(ctx context.Context) {
 	}
 }
 
-// checkMissing looks up the changes that a feed wasn't told of.
+// checkMissing looks up the changes that a feed wasn't told of. Those for which there
+// is no time, because a server has no database, are for the next pause.
 func (f *feed) checkMissing(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, quietPatience)
+	defer cancel()
 	for missed, after := range f.changes.missing {
+		if ctx.Err() != nil {
+			return
+		}
 		stream, err := f.own.events(ctx, f.any(), "/v1/conversations/"+missed.conversation.String()+"/events", int64(missed.sequence-1), false)
 		if err != nil || stream == nil {
 			continue // it was deleted, say; else it is for the next pause
@@ -261,7 +267,9 @@ func (f *feed) checkMissing(ctx context.Context) {
 			}
 		}
 		stream.Close()
-		delete(f.changes.missing, missed)
+		if err == nil {
+			delete(f.changes.missing, missed)
+		}
 	}
 }
 

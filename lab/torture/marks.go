@@ -110,6 +110,24 @@ func (ms *marks) onOnePath(found []mark) (strangers []mark) {
 	return notIn(found, longest)
 }
 
+// notAsked leaves out the answers to head where head was said more than once in contents.
+// Of a conversation that clients of OpenAI's API name, a retry goes to the active head: an
+// earlier try may have been answered there meanwhile, which its server didn't know.
+func (ms *marks) notAsked(head mark, strangers []mark, contents []string) (left []mark) {
+	times := 0
+	for _, c := range contents {
+		if markOf(c) == head {
+			times++
+		}
+	}
+	for _, m := range strangers {
+		if known, _ := ms.get(m); times < 2 || !known.answer || known.parent != head {
+			left = append(left, m)
+		}
+	}
+	return left
+}
+
 // notIn gives those of found that aren't in allowed.
 func notIn(found, allowed []mark) (strangers []mark) {
 	set := make(map[mark]bool, len(allowed))

@@ -75,7 +75,7 @@ func (m *model) answer(contents []string) string {
 		if strangers := m.marks.onOnePath(shown); len(strangers) > 0 {
 			m.report.violate("leak", "a prompt that ends in an extract shows %v, which are not on the branch of the rest", strangers)
 		}
-	} else if strangers := notIn(shown, m.marks.path(head)); len(strangers) > 0 || head == noMark {
+	} else if strangers := m.marks.notAsked(head, notIn(shown, m.marks.path(head)), contents); len(strangers) > 0 || head == noMark {
 		m.report.violate("leak", "the prompt of a reply to %v shows %v, which are not on its branch. It ends: %.1500s", head, strangers, last)
 	}
 	m.report.count(func(r *Report) { r.Checks.Prompts++ })

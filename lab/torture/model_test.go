@@ -46,3 +46,24 @@ func TestPromptThatEndsInAnExtract(t *testing.T) {
 		t.Errorf("a prompt that ends in nothing known: %d violations, want 2", n)
 	}
 }
+
+// A retry may come to stand below the answer of an earlier try. An answer that stands
+// above its own question, said once, is a leak.
+func TestPromptOfARetry(t *testing.T) {
+	t.Parallel()
+	report, ms := newRecorder(slog.New(slog.DiscardHandler)), &marks{}
+	m := newModel(1, 0, ms, report)
+	t.Cleanup(m.close)
+	asked, question := ms.add(noMark, "question", false)
+	_, answer := ms.add(asked, "answer", true)
+	_, other := ms.add(asked, "not an answer", false)
+	m.answer([]string{question, answer, question})
+	if n := len(report.report.Violations); n != 0 {
+		t.Errorf("%v", report.report.Violations)
+	}
+	m.answer([]string{answer, question})
+	m.answer([]string{question, other, question})
+	if n := len(report.report.Violations); n != 2 {
+		t.Errorf("%d violations, want 2: %v", n, report.report.Violations)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -180,6 +182,7 @@ type shownConversation struct {
 	Title     string          `json:"title"`
 	Metadata  json.RawMessage `json:"metadata"`
 	Settings  json.RawMessage `json:"settings"`
+	Tags      []string        `json:"tags"`
 	HeadID    uuid.UUID       `json:"head_id"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
@@ -191,8 +194,24 @@ func metadataOf(origin uuid.UUID, title string) map[string]any {
 	return map[string]any{"origin": origin, "titled": title}
 }
 
+// retitled is the body of a request that gives another title, with the metadata and the
+// tags that go with it. A conversation is made without tags.
+func retitled(origin uuid.UUID, title string) map[string]any {
+	return map[string]any{"title": title, "metadata": metadataOf(origin, title), "tags": tagsOf(title)}
+}
+
+func tagsOf(title string) []string {
+	if strings.HasPrefix(title, firstTitle) {
+		return nil
+	}
+	return []string{"of " + title}
+}
+
+// firstTitle is what the titles begin with that conversations are made with.
+const firstTitle = "torture "
+
 // checkHeader compares a conversation that a server shows with the ledger.
-// Title and metadata are always given together. The caller holds its mu.
+// Title, metadata and tags are always given together. The caller holds its mu.
 func checkHeader(c *conversation, got shownConversation, where string) (found []finding) {
 	wrong := func(format string, args ...any) {
 		found = append(found, finding{"changed", fmt.Sprintf("conversation %s in %s ", c.id, where) + fmt.Sprintf(format, args...)})
@@ -208,6 +227,8 @@ func checkHeader(c *conversation, got shownConversation, where string) (found []
 		wrong("has the title %q, which is none of its own: %q or %v", got.Title, c.title, c.titles)
 	case err != nil || metadata.Origin != c.origin || metadata.Titled != got.Title:
 		wrong("has the metadata %s, and the title %q that came with others of %s", got.Metadata, got.Title, c.origin)
+	case !slices.Equal(got.Tags, tagsOf(got.Title)):
+		wrong("has the tags %q, and the title %q that came with %q", got.Tags, got.Title, tagsOf(got.Title))
 	case compact(got.Settings) != c.settings:
 		wrong("has the settings %s, and was given %s", got.Settings, c.settings)
 	case got.CreatedAt.IsZero() || got.UpdatedAt.IsZero() || got.UpdatedAt.Before(got.CreatedAt) || got.UpdatedAt.After(time.Now().Add(clockSlack)):

@@ -148,9 +148,9 @@ func TestCheckHeader(t *testing.T) {
 		{"nothing is wrong", func(*conversation, *shownConversation) {}, ""},
 		{"another id", func(_ *conversation, g *shownConversation) { g.ID = uuid.New() }, "changed"},
 		{"another title", func(_ *conversation, g *shownConversation) { g.Title = "other" }, "changed"},
-		{"the title of a rename without an answer, and its metadata", func(c *conversation, g *shownConversation) {
+		{"the title of a rename without an answer, and what goes with it", func(c *conversation, g *shownConversation) {
 			c.mayHave("later")
-			g.Title, g.Metadata = "later", encoded(metadataOf(c.origin, "later"))
+			g.Title, g.Metadata, g.Tags = "later", encoded(metadataOf(c.origin, "later")), tagsOf("later")
 		}, ""},
 		{"the title of a rename without its metadata", func(c *conversation, g *shownConversation) {
 			c.mayHave("later")
@@ -158,7 +158,7 @@ func TestCheckHeader(t *testing.T) {
 		}, "changed"},
 		{"a title that its source had, of a fork", func(c *conversation, g *shownConversation) {
 			c.inherited = &titleSet{set: map[string]bool{"source": true}}
-			g.Title, g.Metadata = "source", encoded(metadataOf(c.origin, "source"))
+			g.Title, g.Metadata, g.Tags = "source", encoded(metadataOf(c.origin, "source")), tagsOf("source")
 		}, ""},
 		{"what a fork adds to the metadata", func(c *conversation, g *shownConversation) {
 			metadata := metadataOf(c.origin, c.title)
@@ -166,6 +166,15 @@ func TestCheckHeader(t *testing.T) {
 			g.Metadata = encoded(metadata)
 		}, ""},
 		{"no metadata", func(_ *conversation, g *shownConversation) { g.Metadata = json.RawMessage(`{}`) }, "changed"},
+		{"tags of its title", func(c *conversation, g *shownConversation) {
+			c.has("renamed 2")
+			g.Title, g.Metadata, g.Tags = c.title, encoded(metadataOf(c.id, c.title)), []string{"of renamed 2"}
+		}, ""},
+		{"no tags", func(c *conversation, g *shownConversation) {
+			c.has("renamed 2")
+			g.Title, g.Metadata = c.title, encoded(metadataOf(c.id, c.title))
+		}, "changed"},
+		{"tags of no title", func(_ *conversation, g *shownConversation) { g.Tags = []string{"of torture 1"} }, "changed"},
 		{"no settings", func(_ *conversation, g *shownConversation) { g.Settings = json.RawMessage(`{}`) }, "changed"},
 		{"no time", func(_ *conversation, g *shownConversation) { g.CreatedAt = time.Time{} }, "changed"},
 		{"updated before it was created", func(_ *conversation, g *shownConversation) { g.UpdatedAt = g.CreatedAt.Add(-time.Second) }, "changed"},

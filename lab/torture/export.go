@@ -25,6 +25,7 @@ type line struct {
 
 	Title    string          `json:"title"` // of the conversation
 	Settings json.RawMessage `json:"settings"`
+	Tags     []string        `json:"tags"`
 	HeadID   uuid.UUID       `json:"head_id"`
 
 	Cutoff uuid.UUID   `json:"last_summarized_id"` // of a summary
@@ -69,7 +70,7 @@ func checkExport(c *conversation, tree treeAnswer, lines []line) []finding {
 	}
 	head := lines[0]
 	k.found = append(k.found, checkHeader(c, shownConversation{
-		ID: head.ID, Title: head.Title, Metadata: head.Metadata, Settings: head.Settings, HeadID: head.HeadID, CreatedAt: head.CreatedAt, UpdatedAt: head.CreatedAt,
+		ID: head.ID, Title: head.Title, Metadata: head.Metadata, Settings: head.Settings, Tags: head.Tags, HeadID: head.HeadID, CreatedAt: head.CreatedAt, UpdatedAt: head.CreatedAt,
 	}, "its export")...)
 	if head.HeadID != tree.HeadID {
 		k.wrong("export", "its export has the head %s, and its tree %s", head.HeadID, tree.HeadID)

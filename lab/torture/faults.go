@@ -269,7 +269,7 @@ func (r *run) fillPools(ctx context.Context, f fault) error {
 			title := fmt.Sprintf("crowd %d", i)
 			c.mu.Lock()
 			c.mayHave(title)
-			body := map[string]any{"title": title, "metadata": metadataOf(c.origin, title)}
+			body := retitled(c.origin, title)
 			c.mu.Unlock()
 			r.as(c).do(ctx, nil, i%len(r.programs), http.MethodPatch, r.path(c), body, nil) // waits for the lock
 		})

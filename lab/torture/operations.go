@@ -37,14 +37,14 @@ func (w *writer) moveHead(ctx context.Context, c *conversation, standing []*mess
 	return true
 }
 
-// rename gives a conversation another title, and the metadata that go with it.
+// rename gives a conversation another title, and the metadata and tags that go with it.
 func (w *writer) rename(ctx context.Context, c *conversation, _ []*message) bool {
-	title := fmt.Sprintf("torture %d", w.created.Add(1))
+	title := fmt.Sprintf("renamed %d", w.created.Add(1))
 	c.renaming.Lock()
 	defer c.renaming.Unlock()
 	c.mu.Lock()
 	c.mayHave(title)
-	body := map[string]any{"title": title, "metadata": metadataOf(c.origin, title)}
+	body := retitled(c.origin, title)
 	c.mu.Unlock()
 	var got shownConversation
 	a := w.as(c).do(ctx, w.rng, w.rng.IntN(len(w.client.programs)), http.MethodPatch, w.path(c), body, &got)
@@ -82,7 +82,7 @@ func (w *run) create(ctx context.Context, t *tenant, shared bool) *conversation 
 	c := newConversation(uuid.Must(uuid.NewV7()))
 	c.shared, c.tenant = shared, t
 	number := int(w.created.Add(1))
-	c.has(fmt.Sprintf("torture %d", number))
+	c.has(fmt.Sprintf("%s%d", firstTitle, number))
 	c.settings = fmt.Sprintf(`{"anchor_slack_turns":%d,"keep_user_cap_tokens":%d}`, 1+number%2, 40+number%40)
 	w.register(c)
 	rng := w.rng("create", number)

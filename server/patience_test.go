@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,13 +116,11 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 	}
 	waiting := 0
 	var failed atomic.Bool
-	for _, r := range a.server.router.routes {
+	for at, r := range a.server.router.routes {
 		if r.May.has(Streams | Waits) {
 			waiting++
 		}
-	}
-	for some := range slices.Chunk(slices.Collect(maps.Keys(a.server.router.routes)), 4) { // which wait together
-		t.Run(fmt.Sprint(some), func(t *testing.T) {
+		t.Run(at.method+" "+r.Pattern, func(t *testing.T) {
 			t.Parallel()
 			if failed.Load() {
 				t.Skip("another route has failed, and each takes long then")
@@ -135,21 +131,18 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 					failed.Store(true)
 				}
 			}()
-			for _, at := range some {
-				r := a.server.router.routes[at]
-				path := pathOf(r.Pattern)
-				if r.May.has(Watches) {
-					path += "?follow=false" // else it never ends
-				}
-				for client, c := range clients {
-					for how, s := range stalls {
-						all.Go(func() {
-							answer := s.send(t, a, at.method, path, c.header)
-							if strings.HasPrefix(r.Pattern, "/v1/") && !(r.May.has(Keyless) && c.status != "403") && c.status != "" && !strings.HasPrefix(answer, "HTTP/"+s.version+" "+c.status) {
-								t.Errorf("%s %s, %s, %s: want %s, got %q", at.method, path, client, how, c.status, answer)
-							}
-						})
-					}
+			for client, c := range clients {
+				for how, s := range stalls {
+					all.Go(func() {
+						path := pathOf(r.Pattern)
+						if r.May.has(Watches) {
+							path += "?follow=false" // else it never ends
+						}
+						answer := s.send(t, a, at.method, path, c.header)
+						if strings.HasPrefix(r.Pattern, "/v1/") && !(r.May.has(Keyless) && c.status != "403") && c.status != "" && !strings.HasPrefix(answer, "HTTP/"+s.version+" "+c.status) {
+							t.Errorf("%s, %s: want %s, got %q", client, how, c.status, answer)
+						}
+					})
 				}
 			}
 		})

@@ -113,12 +113,11 @@ func Line(text string) string {
 	if !needsEscape(text, "") {
 		return text
 	}
+	text = breaksToSpaces(text)
 	var b strings.Builder
 	prev := ' '
 	for i, r := range text {
 		switch {
-		case IsLineBreak(r):
-			b.WriteByte(' ')
 		case isHidden(prev, r):
 		case startsTag(text[i:]):
 			b.WriteByte('(')
@@ -128,6 +127,17 @@ func Line(text string) string {
 		prev = r
 	}
 	return b.String()
+}
+
+// breaksToSpaces is for before a text is escaped: "<", a line break and our word are no
+// tag, and with a space between they look like one.
+func breaksToSpaces(text string) string {
+	return strings.Map(func(r rune) rune {
+		if IsLineBreak(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // IsLineBreak reports whether any usual reader shows the character as the end

@@ -146,8 +146,8 @@ func (t *transcriber) toolName(name string) string {
 
 // oneLine makes text fit for a line that has no mark.
 func (t *transcriber) oneLine(text string, limit int) string {
-	text = escapeText(CutMiddle(text, limit), t.nonce)
-	return strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))
+	text = strings.ReplaceAll(CutMiddle(text, limit), "\r\n", "\n")
+	return strings.TrimSpace(escapeText(breaksToSpaces(text), t.nonce))
 }
 
 // compactJSON takes the spaces out of arguments that are JSON, which a model's

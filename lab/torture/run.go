@@ -62,16 +62,19 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	if cfg.Replica {
 		cfg.Histories = 0
 	}
-	r, err := start(ctx, cfg)
-	if err != nil {
-		if ctx.Err() != nil { // what it killed says less
-			err = ctx.Err()
+	whole := ctx
+	failed := func(err error) (Report, error) {
+		if whole.Err() != nil { // what it killed says less
+			err = whole.Err()
 		}
 		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
 	}
+	r, err := start(ctx, cfg)
+	if err != nil {
+		return failed(err)
+	}
 	defer r.stop()
 	begin := time.Now()
-	whole := ctx
 	if cfg.UntilBroken {
 		var end context.CancelFunc
 		ctx, end = context.WithCancel(ctx)
@@ -79,7 +82,7 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 		r.report.onViolation(end)
 	}
 	if err := r.attack(ctx); err != nil && (whole.Err() != nil || ctx.Err() == nil) {
-		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
+		return failed(err)
 	}
 	report := r.report.finish()
 	report.Seed, report.Writers = cfg.Seed, cfg.Writers

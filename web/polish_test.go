@@ -41,6 +41,7 @@ func TestDirections(t *testing.T) {
 		".message.user .plain": "rtl", ".message.assistant .prose p": "rtl", ".message.assistant .prose p ~ p": "ltr", ".message.assistant ul": "rtl",
 		".message.assistant pre": "ltr", ".title button": "rtl", ".entry a": "rtl", ".composer textarea": "ltr",
 	} {
+		b.until(`document.querySelector($1)`, selector)
 		if got := eval[string](b, `getComputedStyle(document.querySelector($1)).direction`, selector); got != want {
 			t.Errorf("%s reads %s", selector, got)
 		}

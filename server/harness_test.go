@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,8 @@ import (
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
 // spec is openapi.yaml, checked, with a router over its paths.
 var spec = sync.OnceValues(func() (routers.Router, error) {

@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
 )
 
 // patience is how long a test waits for the page to get somewhere before it
@@ -35,6 +37,7 @@ var startBrowser = sync.OnceValues(func() (context.Context, error) {
 		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("font-render-hinting", "none"),
+		chromedp.Flag("site-per-process", true), // as with windows: the frame that draws diagrams is a process of its own
 		// A mouse, which a headless browser doesn't think it has.
 		chromedp.Flag("blink-settings", "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"),
 		chromedp.Flag("hide-scrollbars", true), chromedp.WindowSize(1440, 900),
@@ -53,18 +56,20 @@ var startBrowser = sync.OnceValues(func() (context.Context, error) {
 var closeBrowser = func() {}
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := dbtest.Main(m)
 	closeBrowser()
 	os.Exit(code)
 }
 
+// findBrowser prefers the browser that has no windows, which takes half of the
+// processor.
 func findBrowser() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("there is no browser. Install one, for example by apt-get install chromium")
+	return "", fmt.Errorf("there is no browser. Install one, for example by apt-get install chromium-headless-shell")
 }
 
 // A tab is a tab of the browser on a site. Its methods fail the test when the

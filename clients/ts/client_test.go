@@ -55,7 +55,7 @@ func TestClient(t *testing.T) {
 	for i, name := range []string{"assistant-ui", "ai-sdk"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			browser := need(t, "chromium")
+			browser := need(t, browsers...)
 			pack(t, filepath.Join("..", name), folder)
 			built := example(t, name, folder)
 			if name == "assistant-ui" {
@@ -67,18 +67,24 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// need skips the test where a program is missing, unless CI wants every client to
-// run.
-func need(t *testing.T, program string) string {
+// browsers are the programs that can be driven, the one without windows first: it
+// takes half of the processor.
+var browsers = []string{"chromium-headless-shell", "chromium"}
+
+// need gives the first of the programs that is installed. Without any, the test is
+// skipped, unless CI wants every client to run.
+func need(t *testing.T, programs ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err == nil && !testing.Short() {
-		return path
+	for _, program := range programs {
+		if path, err := exec.LookPath(program); err == nil && !testing.Short() {
+			return path
+		}
 	}
+	why := strings.Join(programs, " or ") + " is missing, or this is a short run"
 	if os.Getenv("COPPICE_REQUIRE_CLIENTS") != "" {
-		t.Fatal(err)
+		t.Fatal(why)
 	}
-	t.Skip(program, "is missing, or this is a short run")
+	t.Skip(why)
 	return ""
 }
 
@@ -198,7 +204,7 @@ const talk = `
 // browse runs the client in a page, and in a worker of it. The page, the client
 // and the API have one origin.
 func browse(t *testing.T, dist, base, key string) {
-	browser := need(t, "chromium")
+	browser := need(t, browsers...)
 	address, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@
 //
 // Where none of them works, the test fails and says how to mend it. Nothing is
 // skipped. Containers and private servers live as long as the test
-// binary, however it ends, so no TestMain is needed.
+// binary, however it ends, so no TestMain is needed. [Main] is for packages whose
+// tests mostly wait.
 //
 // A database is a clone of a template that was migrated once, which takes some
 // tens of milliseconds however long the migrations grow.
@@ -27,6 +28,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"flag"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -42,6 +46,17 @@ const defaultMaxConns = 4
 // closeTimeout is how long a pool gets to come home before its test is told
 // that it leaks connections.
 const closeTimeout = 10 * time.Second
+
+// Main runs the tests of a package, at least four at a time, for its TestMain. It is
+// for packages whose tests wait for Postgres and each other more than they compute:
+// on two cores the testing package runs two, and the cores stand still. A -parallel
+// of the command line goes before. What it gives is the exit code.
+func Main(m *testing.M) int {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
 
 // An Option changes what [New] returns.
 type Option func(*db.Config)

@@ -24,6 +24,8 @@ import (
 	"github.com/coppice-chat/coppice/db/migrate"
 )
 
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
 // schema.sql is what people and sqlc read, the migrations are what runs.
 func TestMigrationsMakeTheSchema(t *testing.T) {
 	t.Parallel()

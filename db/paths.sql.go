@@ -57,7 +57,7 @@ select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role,
 from conversations c
 join lateral (
     select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n
-    where n.conversation_id = c.id and n.path_hash is not null and n.role = 'assistant' offset 0) nodes on true
+    where n.conversation_id = c.id and n.path_hash is not null and n.role = 'assistant' and n.metadata is not null offset 0) nodes on true
 where c.tenant_id = $1
   and case when $2::uuid is null then true
         when $3::boolean then (c.created_at, c.id, nodes.created_at, nodes.id) < ($4::timestamptz, $5::uuid, $6::timestamptz, $2)
@@ -82,9 +82,9 @@ type ListRecognizedAnswersRow struct {
 	Node Node
 }
 
-// Answers of a tenant on paths with hashes, from after one of them: conversations
-// by when they were made, and the answers of each by when they were given. A
-// conversation without such paths costs one look into an index.
+// Answers of a tenant on paths with hashes that have metadata, from after one of
+// them: conversations by when they were made, and the answers of each by when they
+// were given. A conversation without such paths costs one look into an index.
 func (q *Queries) ListRecognizedAnswers(ctx context.Context, arg ListRecognizedAnswersParams) ([]ListRecognizedAnswersRow, error) {
 	rows, err := q.db.Query(ctx, listRecognizedAnswers,
 		arg.TenantID,

@@ -25,14 +25,14 @@ set metadata = @metadata
 where conversation_id = @conversation_id and id = @id and kind = 'message';
 
 -- name: ListRecognizedAnswers :many
--- Answers of a tenant on paths with hashes, from after one of them: conversations
--- by when they were made, and the answers of each by when they were given. A
--- conversation without such paths costs one look into an index.
+-- Answers of a tenant on paths with hashes that have metadata, from after one of
+-- them: conversations by when they were made, and the answers of each by when they
+-- were given. A conversation without such paths costs one look into an index.
 select sqlc.embed(nodes)
 from conversations c
 join lateral (
     select n.* from nodes n
-    where n.conversation_id = c.id and n.path_hash is not null and n.role = 'assistant' offset 0) nodes on true
+    where n.conversation_id = c.id and n.path_hash is not null and n.role = 'assistant' and n.metadata is not null offset 0) nodes on true
 where c.tenant_id = @tenant_id
   and case when sqlc.narg(after_id)::uuid is null then true
         when @descending::boolean then (c.created_at, c.id, nodes.created_at, nodes.id) < (@after_conversation_at::timestamptz, @after_conversation_id::uuid, @after_at::timestamptz, sqlc.narg(after_id))

@@ -224,10 +224,8 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 }
 
 func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, o appendOptions) (out []Message, created bool, err error) {
-	for i, d := range drafts {
-		if err := s.weigh(ctx, d, true); err != nil {
-			return nil, false, inChain(err, drafts, i)
-		}
+	if err := s.weigh(ctx, drafts); err != nil {
+		return nil, false, err
 	}
 	var committed func()
 	err = s.inTx(ctx, func(s *Store) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tokens"
 )
 
 // MaxAttachmentBytes is the size of an attachment at most, whatever the limits
@@ -328,31 +329,45 @@ func (s *Store) copyUses(ctx context.Context, from, to uuid.UUID, ids []pgtype.U
 	return s.q.AddAttachmentUses(ctx, params)
 }
 
-// weigh counts what a draft's attachments cost. All must be there if strict.
-func (s *Store) weigh(ctx context.Context, d *draft, strict bool) error {
-	if len(d.attachments) == 0 {
-		return nil
-	}
-	hashes := make([][sha256.Size]byte, len(d.attachments))
-	for i, a := range d.attachments {
-		hashes[i] = a.Hash
+// weigh counts what the attachments of drafts cost, which must all be there. It is
+// one query.
+func (s *Store) weigh(ctx context.Context, drafts []*draft) error {
+	var hashes [][sha256.Size]byte
+	for _, d := range drafts {
+		hashes = appendHashes(hashes, d.attachments)
 	}
 	there, err := s.Attachments(ctx, hashes...)
 	if err != nil {
 		return err
 	}
-	for _, a := range d.attachments {
-		stored, ok := there[a.Hash]
-		switch {
-		case !ok && strict:
+	for i, d := range drafts {
+		if err := checkNamed(d.attachments, there); err != nil {
+			return inChain(err, drafts, i)
+		}
+		d.weigh(s.counter, there)
+	}
+	return nil
+}
+
+// weigh counts a draft's attachments as far as they are there.
+func (d *draft) weigh(c tokens.Counter, there map[[sha256.Size]byte]Attachment) {
+	if len(d.attachments) > 0 {
+		d.tokenCount = costOf(d.Message, c, there)
+	}
+}
+
+// checkNamed refuses attachments that aren't there, or are named as another kind.
+func checkNamed(named []chat.Attachment, there map[[sha256.Size]byte]Attachment) error {
+	for _, a := range named {
+		switch stored, ok := there[a.Hash]; {
+		case !ok:
 			e := *errAttachmentNotFound
 			e.Field = "content"
 			return &e
-		case ok && strict && a.Image != stored.Image():
+		case a.Image != stored.Image():
 			return fault.New(fault.Invalid, "invalid_attachment", "content", "A part of the type image_url names a file, or a part of the type file a picture. Use the part that the upload's answer gave.")
 		}
 	}
-	d.tokenCount = costOf(d.Message, s.counter, there)
 	return nil
 }
 
@@ -364,6 +379,13 @@ func checkAttachments(all []chat.Attachment) error {
 		}
 	}
 	return nil
+}
+
+func appendHashes(dst [][sha256.Size]byte, named []chat.Attachment) [][sha256.Size]byte {
+	for _, a := range named {
+		dst = append(dst, a.Hash)
+	}
+	return dst
 }
 
 func distinct(hashes [][]byte) map[string]bool {

@@ -477,3 +477,25 @@ func TestImportMayNameWhatIsMissing(t *testing.T) {
 		t.Errorf("the conversation names %x: %v", all, err)
 	}
 }
+
+// TestImportCountsAttachments holds that an imported message costs what an appended
+// one does, whether the attachment is there or missing.
+func TestImportCountsAttachments(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	file := upload(t, s, "notes.txt", []byte(strings.Repeat("Hazel and ash. ", 100)))
+	missing := tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "notes.txt"}
+	want := say(t, s, start(t, s), uuid.Nil, naming("Read:", file)).Tokens
+	there, gone := uuid.New(), uuid.New()
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{
+		{ID: there, Body: naming("Read:", file)}, {ID: gone, Body: naming("Read:", missing)},
+	}}
+	if _, err := s.Import(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	for id, most := range map[uuid.UUID]int{there: want, gone: want - 300} {
+		if m, err := s.Message(t.Context(), bundle.Conversation.ID, id); err != nil || m.Tokens > most || id == there && m.Tokens != want {
+			t.Errorf("it costs %d tokens, and one that was appended %d, %v", m.Tokens, want, err)
+		}
+	}
+}

@@ -71,6 +71,9 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 	if result.Created, err = im.begin(ctx, n, b.Source); err != nil {
 		return Imported{}, err
 	}
+	if err := im.findNamed(ctx, b.Nodes); err != nil {
+		return Imported{}, err
+	}
 	var present []*BundleNode
 	for i, node := range b.Nodes {
 		if i%256 == 0 && ctx.Err() != nil {
@@ -162,13 +165,14 @@ type importer struct {
 	format   string
 	at       time.Time // of the import
 	known    map[uuid.UUID]known
-	siblings map[uuid.UUID]int32  // children so far, by parent
-	rows     []db.CopyNodesParams // not copied yet
-	waiting  int                  // bytes of text in them
-	naming   []*draft             // those of the rows that name attachments
-	added    int                  // rows copied
-	messages int                  // of them
-	newest   time.Time            // of the newest message added
+	siblings map[uuid.UUID]int32              // children so far, by parent
+	there    map[[sha256.Size]byte]Attachment // of those that the nodes name
+	rows     []db.CopyNodesParams             // not copied yet
+	waiting  int                              // bytes of text in them
+	naming   []*draft                         // those of the rows that name attachments
+	added    int                              // rows copied
+	messages int                              // of them
+	newest   time.Time                        // of the newest message added
 	hadHead  bool
 	stored   int // messages that were there before
 }
@@ -216,6 +220,22 @@ func (im *importer) load(ctx context.Context) error {
 		}
 		im.siblings[parentID] = max(im.siblings[parentID], row.SiblingIndex.Int32)
 	}
+	return err
+}
+
+// findNamed reads which attachments there are of those that the nodes name. Until the
+// import ends, none is added.
+func (im *importer) findNamed(ctx context.Context, nodes []BundleNode) (err error) {
+	named := map[[sha256.Size]byte]bool{}
+	for _, n := range nodes {
+		if _, stored := im.known[n.ID]; stored || n.Summary != nil || !chat.MayName(n.Body) {
+			continue
+		}
+		for _, a := range chat.Read(n.Body).Attachments() {
+			named[a.Hash] = true
+		}
+	}
+	im.there, err = im.s.Attachments(ctx, slices.Collect(maps.Keys(named))...)
 	return err
 }
 
@@ -272,10 +292,8 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	if err != nil {
 		return err
 	}
-	if err := im.s.weigh(ctx, d, false); err != nil {
-		return err
-	}
 	if len(d.attachments) > 0 {
+		d.weigh(im.s.counter, im.there)
 		im.naming = append(im.naming, d)
 	}
 	if d.Role == RoleTool {

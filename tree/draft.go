@@ -26,17 +26,15 @@ type draft struct {
 // Checked returns messages as Append, or AppendChain where there are several,
 // would store them, with their ids and times. Its errors are those that a message
 // causes by itself. An append of a checked message does not check and count it
-// again. The message must not be changed until then. Attachments cost a query for
-// each message that names some.
+// again. The message must not be changed until then. If messages name attachments,
+// it is one query.
 func (s *Store) Checked(ctx context.Context, ms []NewMessage) ([]NewMessage, error) {
 	drafts, err := s.drafts(ms)
 	if err != nil {
 		return nil, err
 	}
-	for i, d := range drafts {
-		if err := s.weigh(ctx, d, true); err != nil {
-			return nil, inChain(err, drafts, i)
-		}
+	if err := s.weigh(ctx, drafts); err != nil {
+		return nil, err
 	}
 	out := make([]NewMessage, len(drafts))
 	for i, d := range drafts {

@@ -170,11 +170,11 @@ func (s *Store) FindPath(ctx context.Context, conversationID uuid.UUID, hashes [
 	return Path{HeadID: uuid.UUID(row.ID.Bytes), Tokens: row.PathTokens, Known: int(row.Position)}, nil
 }
 
-// RecognizedAnswers returns up to limit of the tenant's answers on paths that
-// have path hashes. It begins behind the answer after, or with the first one if
-// after has no ID. The answers of one conversation stand together.
-// Conversations are ordered by the time at which they were made, and answers by
-// the time at which they were given.
+// RecognizedAnswers returns up to limit of the tenant's answers that have metadata,
+// on paths that have path hashes. AppendPath brings answers without any. The list
+// begins behind the answer after, or with the first one if after has no ID. The
+// answers of one conversation stand together. Conversations are ordered by the time
+// at which they were made, and answers by the time at which they were given.
 func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending bool, limit int) (_ []Message, err error) {
 	defer db.Wrap(&err, "tree.RecognizedAnswers")
 	params := db.ListRecognizedAnswersParams{TenantID: s.tenant, Descending: descending, RowLimit: int32(limit)}
@@ -218,8 +218,9 @@ func (s *Store) ChangeMetadata(ctx context.Context, conversationID, id uuid.UUID
 
 // PruneEnd prunes a message that has no messages below it. It also prunes the
 // messages above that lead to no other message, up to the first one that goes
-// declines. If the whole tree is pruned, the conversation is deleted. If
-// messages lie below, nothing changes and pruned is false.
+// declines. goes gets messages without their bodies. If the whole tree is pruned,
+// the conversation is deleted. If messages lie below, nothing changes and pruned is
+// false.
 func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes func(Message) bool) (pruned bool, err error) {
 	defer db.Wrap(&err, "tree.PruneEnd(%s, %s)", conversationID, id)
 	err = s.inTx(ctx, func(s *Store) error {
@@ -235,15 +236,8 @@ func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes
 		if err != nil || below > 0 {
 			return err
 		}
-		for m.Siblings.Count == 1 && m.ParentID != uuid.Nil {
-			above, err := s.Message(ctx, conversationID, m.ParentID)
-			if err != nil {
-				return err
-			}
-			if !goes(above) {
-				break
-			}
-			m = above
+		if m, err = s.highest(ctx, m, goes); err != nil {
+			return err
 		}
 		pruned = true
 		if m.ParentID == uuid.Nil && m.Siblings.Count == 1 {

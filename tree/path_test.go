@@ -267,14 +267,14 @@ func TestRecognizedAnswers(t *testing.T) {
 	var want []uuid.UUID
 	for range 3 {
 		c := uuid.New()
-		p := appendPath(t, s, c, path("s", "u1"))
+		p := appendPath(t, s, c, path("s", "u1", "a brought one", "u2"))
 		for i := range 2 {
-			want = append(want, mustAppend(t, s, c, p.HeadID, tree.NewMessage{Body: path(fmt.Sprint("a", i))[0].Raw}).ID)
+			want = append(want, mustAppend(t, s, c, p.HeadID, tree.NewMessage{Body: path(fmt.Sprint("a", i))[0].Raw, Metadata: json.RawMessage(`{"n":1}`)}).ID)
 		}
 	}
 	plain := newConversation(t, s)
 	q := mustAppend(t, s, plain.ID, uuid.Nil, user("hi"))
-	mustAppend(t, s, plain.ID, q.ID, tree.NewMessage{Body: path("a")[0].Raw})
+	mustAppend(t, s, plain.ID, q.ID, tree.NewMessage{Body: path("a")[0].Raw, Metadata: json.RawMessage(`{"n":1}`)})
 	for _, descending := range []bool{false, true} {
 		var got []uuid.UUID
 		for after := (tree.Message{}); ; {

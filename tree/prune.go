@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -117,4 +118,28 @@ func (s *Store) newestLeaf(ctx context.Context, conversationID uuid.UUID) (uuid.
 		return uuid.Nil, err
 	}
 	return uuid.UUID(rows[0].Node.ID.Bytes), nil
+}
+
+// highest goes up from a message for as long as it leads to no other message and
+// goes takes the parent, and returns where it ends. goes gets messages without their
+// bodies. Each query reads twice as many parents as the one before, so there are few
+// queries, and few parents are read for nothing.
+func (s *Store) highest(ctx context.Context, m Message, goes func(parent Message) bool) (Message, error) {
+	for limit := 2; m.ParentID != uuid.Nil && m.Siblings.Count == 1; limit *= 2 {
+		var above []Message
+		for parent, err := range s.Branch(ctx, m.ConversationID, m.ParentID, limit) {
+			if err != nil {
+				return m, err
+			}
+			parent.Body = nil // many at once
+			above = append(above, parent)
+		}
+		for _, parent := range slices.Backward(above) {
+			if m.Siblings.Count > 1 || !goes(parent) {
+				return m, nil
+			}
+			m = parent
+		}
+	}
+	return m, nil
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"slices"
 
@@ -53,13 +54,18 @@ func (s *Store) recountIn(ctx context.Context, conversationID pgtype.UUID, hash 
 		if err != nil {
 			return err
 		}
-		for _, row := range rows {
-			d := &draft{Message: chat.Read(row.Node.Body)}
-			d.attachments = d.Message.Attachments()
-			if err := s.weigh(ctx, d, false); err != nil {
-				return err
-			}
-			if more := int32(d.tokenCount) - row.Node.Tokens; more != 0 {
+		said := make([]*chat.Message, len(rows))
+		var named [][sha256.Size]byte
+		for i, row := range rows {
+			said[i] = chat.Read(row.Node.Body)
+			named = appendHashes(named, said[i].Attachments())
+		}
+		there, err := s.Attachments(ctx, named...)
+		if err != nil {
+			return err
+		}
+		for i, row := range rows {
+			if more := int32(costOf(said[i], s.counter, there)) - row.Node.Tokens; more != 0 {
 				params.Ids, params.More = append(params.Ids, row.Node.ID), append(params.More, more)
 			}
 		}

@@ -133,11 +133,10 @@ func (s *Store) retract(ctx context.Context, c db.Conversation, id uuid.UUID, br
 		if children > 0 {
 			return left, s.PutReplyState(ctx, ReplyState{ConversationID: conversationID, MessageID: id, State: StateDeleted})
 		}
-		top := m
-		for n := brought(m); n > 0 && top.ParentID != uuid.Nil && top.Siblings.Count == 1; n-- {
-			if top, err = s.Message(ctx, conversationID, top.ParentID); err != nil {
-				return left, err
-			}
+		n := brought(m)
+		top, err := s.highest(ctx, m, func(Message) bool { n--; return n >= 0 })
+		if err != nil {
+			return left, err
 		}
 		if err := s.DropReplyState(ctx, conversationID, id); err != nil {
 			return left, err

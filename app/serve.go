@@ -13,16 +13,22 @@ import (
 // Serve was told to end.
 const DefaultShutdownTimeout = 10 * time.Second
 
-// lostPatience is how long running requests get to say that there is no database
-// any more.
-const lostPatience = time.Second
+const (
+	// lostPatience is how long running requests get to say that there is no
+	// database any more.
+	lostPatience = time.Second
+
+	// endPatience is how long clients of replies get to hear how these ended.
+	endPatience = 5 * time.Second
+)
 
 // Serve calls Start, and answers requests until ctx is done. If the private
 // Postgres ends for good, Serve ends too, with an error.
 //
 // Running requests then have shutdownTimeout to finish. Replies have three
 // quarters of that time, so that the rest is left to store what they have so far.
-// A timeout of 0 means DefaultShutdownTimeout.
+// Where storing takes longer, connections stay until it is done, so that clients
+// hear of it. A timeout of 0 means DefaultShutdownTimeout.
 //
 // Serve leaves the database open. Call Close after it.
 func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout time.Duration) error {
@@ -47,11 +53,22 @@ func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout tim
 	case <-ctx.Done():
 		c.log.Info("stopping: running requests finish first", "timeout", shutdownTimeout)
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	closed := make(chan struct{})
+	grace, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	closed, heard := make(chan struct{}), make(chan struct{})
+	defer time.AfterFunc(patience, func() {
+		if failure == nil {
+			<-heard
+		}
+		cut()
+	}).Stop()
 	go func() { // meanwhile, as their clients' requests last as long as they do
 		defer close(closed)
+		if c.replies.Stats().Running > 0 {
+			defer time.AfterFunc(endPatience, func() { close(heard) })
+		} else {
+			defer close(heard)
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout*3/4)
 		defer cancel()
 		if err := c.replies.Close(ctx); err != nil {
@@ -59,7 +76,7 @@ func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout tim
 		}
 	}()
 	if err := web.Shutdown(grace); err != nil {
-		c.log.Warn("requests were cut off", "error", err)
+		c.log.Warn("requests were cut off", "timeout", shutdownTimeout)
 		web.Close()
 	}
 	if failure == nil { // else there is nowhere to store them

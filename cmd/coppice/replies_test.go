@@ -73,12 +73,13 @@ func TestServeAnswersOffline(t *testing.T) {
 }
 
 // A server that is told to stop gives running replies a while, and keeps what
-// came of those that take longer.
+// came of those that take longer. Their clients hear of it, however short the while
+// is.
 func TestServeStoresRepliesWhenItStops(t *testing.T) {
 	t.Parallel()
 	fake := llmtest.NewServer(t, llmtest.HangMidway(strings.Repeat("Hazel and ash. ", 20)))
 	env := []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL=" + fake.URL()}
-	s := serve(t, env, "--reply-model", "gpt-4o", "--shutdown-timeout", "1s")
+	s := serve(t, env, "--reply-model", "gpt-4o", "--shutdown-timeout", "1ms")
 	conversation, res := s.ask(t, "What grows there?")
 	events := bufio.NewReader(res.Body)
 	for {

@@ -85,6 +85,7 @@ func TestParseRefuses(t *testing.T) {
 		{call(`{"function":{"name":"f"}}`), "invalid_tool_calls", "tool_calls[1].id"},
 		{call(`{"id":"1","function":{"name":"f"}}`), "invalid_tool_calls", "tool_calls[1].id"},
 		{call(`{"id":"2"}`), "invalid_tool_calls", "tool_calls[1]"},
+		{call(`{"id":"2","type":1e300,"function":{"name":"f"}}`), "wrong_type", "tool_calls[1].type"},
 		{call(`{"id":5,"function":{"name":"f"}}`), "wrong_type", "tool_calls[1].id"},
 		{call(`{"id":"2","function":"f"}`), "wrong_type", "tool_calls[1].function"},
 		{call(`{"id":"2","function":{"name":"f","arguments":{}}}`), "wrong_type", "tool_calls[1].function.arguments"},

@@ -161,6 +161,8 @@ func (d *decoder) call(raw json.RawMessage, field string) (c Call) {
 		switch string(nameOf(quoted)) {
 		case "id":
 			c.ID = d.text(value, field+".id")
+		case "type":
+			d.text(value, field+".type")
 		case "function":
 			if name, arguments := d.called(value, field+".function", "arguments"); c.Name == "" || name != "" {
 				c.Name, c.Arguments = name, arguments

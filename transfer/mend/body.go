@@ -238,7 +238,8 @@ func mendCall(call format.Object, own bool) (mended, ok bool) {
 	if called.Str("name") == "" {
 		return false, false
 	}
-	if own && (!called.Has(input) || format.IsString(called[input])) {
+	text := func(o format.Object, member string) bool { return !o.Has(member) || format.IsString(o[member]) }
+	if own && text(called, input) && text(call, "type") {
 		return false, true
 	}
 	if call.Has(other) {

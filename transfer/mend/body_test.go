@@ -88,6 +88,29 @@ func TestMendBody(t *testing.T) {
 	}
 }
 
+// Calls of Coppice's own files stay as the store took them. What it doesn't take is
+// mended.
+func TestMendOwnCalls(t *testing.T) {
+	t.Parallel()
+	for call, want := range map[string]string{
+		`{"id":"a","function":{"name":"f"}}`:                               "",
+		`{"id":"a","type":"other","function":{"name":"f","arguments":""}}`: "",
+		`{"id":"a","type":5,"function":{"name":"f","arguments":"{}"}}`:     `{"function":{"name":"f","arguments":"{}"},"id":"a","type":"function"}`,
+		`{"id":"a","function":{"name":"f","arguments":{"x":1}}}`:           `{"function":{"arguments":"{\"x\":1}","name":"f"},"id":"a","type":"function"}`,
+	} {
+		if want == "" {
+			want = call
+		}
+		got, err := mend.MendOwnBody([]byte(`{"role":"assistant","tool_calls":[` + call + `]}`))
+		if want = `{"role":"assistant","tool_calls":[` + want + `]}`; err != nil || string(got) != want {
+			t.Errorf("%s became\n%s, %v; want\n%s", call, got, err, want)
+		}
+		if _, err := chat.Parse(got); err != nil {
+			t.Errorf("%s: %v", got, err)
+		}
+	}
+}
+
 // What is too large for the store is cut where it is largest, and says so.
 func TestMendBodyTooLarge(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,11 @@
 package mend
 
-import "github.com/coppice-chat/coppice/transfer/format"
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/coppice-chat/coppice/transfer/format"
+)
 
 // What tests of a package of their own see.
 var (
@@ -14,3 +19,11 @@ var (
 func (d defect) Kind() format.Kind { return d.kind }
 
 func (d defect) String() string { return string(d.kind) + ": " + d.detail }
+
+func MendOwnBody(raw json.RawMessage) (json.RawMessage, error) {
+	body, _, _, failed := mend(raw, true)
+	if failed != nil {
+		return nil, errors.New(failed.String())
+	}
+	return body, nil
+}

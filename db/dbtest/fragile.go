@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -43,7 +44,7 @@ func NewFragile(t testing.TB, pool *pgxpool.Pool) *Fragile {
 		if err != nil {
 			return nil, err
 		}
-		return fragileConn{conn, f}, nil
+		return &fragileConn{Conn: conn, of: f}, nil
 	}
 	var err error
 	if f.Pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
@@ -128,23 +129,33 @@ func (f *Fragile) send() (sends, breaks bool) {
 
 type fragileConn struct {
 	net.Conn
-	of *Fragile
+	of    *Fragile
+	broke atomic.Bool // so that no answer is read any more
 }
 
-func (c fragileConn) Write(p []byte) (n int, err error) {
+// Read gives nothing that came after the break. pgx reads beside a write that takes
+// long, so an answer may come before the connection is closed.
+func (c *fragileConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.broke.Load() {
+		return 0, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	}
+	return n, err
+}
+
+func (c *fragileConn) Write(p []byte) (n int, err error) {
 	if goodbye(p) {
 		return c.Conn.Write(p)
 	}
 	sends, breaks := c.of.send()
-	if sends {
-		n, err = c.Conn.Write(p)
-	} else {
-		err = &net.OpError{Op: "write", Net: "tcp", Err: syscall.ECONNRESET}
-	}
 	if breaks {
-		c.Conn.Close()
+		c.broke.Store(true)
+		defer c.Conn.Close()
 	}
-	return n, err
+	if !sends {
+		return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.ECONNRESET}
+	}
+	return c.Conn.Write(p)
 }
 
 // goodbye reports whether a message is one of those that pgx sends in the

@@ -345,6 +345,68 @@ func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([
 	return items, nil
 }
 
+const listAncestors = `-- name: ListAncestors :many
+with recursive path as (
+    select n.id, n.parent_id, n.role, n.metadata, 0 as position
+    from nodes n
+    where n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    union all
+    select p.id, p.parent_id, p.role, p.metadata, path.position + 1
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    where path.position < $3::integer
+)
+select path.id, path.parent_id, path.role, path.metadata,
+       coalesce(case when path.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = path.parent_id)
+       end, 0)::integer as sibling_count
+from path
+where path.position > 0
+order by path.position
+`
+
+type ListAncestorsParams struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+	RowLimit       int32
+}
+
+type ListAncestorsRow struct {
+	ID           pgtype.UUID
+	ParentID     pgtype.UUID
+	Role         string
+	Metadata     []byte
+	SiblingCount int32
+}
+
+// The messages above one, nearest first, @row_limit at most, without their bodies.
+func (q *Queries) ListAncestors(ctx context.Context, arg ListAncestorsParams) ([]ListAncestorsRow, error) {
+	rows, err := q.db.Query(ctx, listAncestors, arg.ConversationID, arg.ID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListAncestorsRow
+	for rows.Next() {
+		var i ListAncestorsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ParentID,
+			&i.Role,
+			&i.Metadata,
+			&i.SiblingCount,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listBranches = `-- name: ListBranches :many
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning,
        coalesce(case when n.parent_id is null

@@ -55,6 +55,27 @@ from (select path.id, path.position from path order by path.position desc) path
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = path.id offset 0) n on true
 order by path.position desc;
 
+-- name: ListAncestors :many
+-- The messages above one, nearest first, @row_limit at most, without their bodies.
+with recursive path as (
+    select n.id, n.parent_id, n.role, n.metadata, 0 as position
+    from nodes n
+    where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
+    union all
+    select p.id, p.parent_id, p.role, p.metadata, path.position + 1
+    from path
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
+    where path.position < @row_limit::integer
+)
+select path.id, path.parent_id, path.role, path.metadata,
+       coalesce(case when path.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = path.parent_id)
+       end, 0)::integer as sibling_count
+from path
+where path.position > 0
+order by path.position;
+
 -- name: GetBranchPage :many
 -- The messages of the branch that ends in @head_id from a depth on, oldest first.
 -- No @head_id stands for the active head. The walk carries ids alone and ends at

@@ -184,7 +184,7 @@ type known struct {
 	kind     Kind
 	stored   bool
 	role     Role
-	made     calls  // by a message that isn't stored yet; nil for none
+	made     calls  // by the message; nil for none, and of a stored one until they are asked for
 	answers  string // the call that such a message answers
 }
 
@@ -368,14 +368,14 @@ func (im *importer) callsAt(ctx context.Context, parentID uuid.UUID, call string
 			answered = answered || k.answers == call
 			continue
 		}
-		open := k.made
-		if k.stored {
+		if k.stored && k.made == nil {
 			var err error
-			if open, err = im.s.callsAt(ctx, im.id, k.id); err != nil {
+			if k.made, err = im.s.callsAt(ctx, im.id, k.id); err != nil {
 				return nil, err
 			}
+			im.known[id] = k // for the next result below it
 		}
-		before, made := open[call]
+		before, made := k.made[call]
 		if !made {
 			return nil, nil
 		}

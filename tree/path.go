@@ -218,9 +218,9 @@ func (s *Store) ChangeMetadata(ctx context.Context, conversationID, id uuid.UUID
 
 // PruneEnd prunes a message that has no messages below it. It also prunes the
 // messages above that lead to no other message, up to the first one that goes
-// declines. goes gets messages without their bodies. If the whole tree is pruned,
-// the conversation is deleted. If messages lie below, nothing changes and pruned is
-// false.
+// declines. goes gets a message's id, parent, role and metadata. If the whole tree is
+// pruned, the conversation is deleted. If messages lie below, nothing changes and
+// pruned is false.
 func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes func(Message) bool) (pruned bool, err error) {
 	defer db.Wrap(&err, "tree.PruneEnd(%s, %s)", conversationID, id)
 	err = s.inTx(ctx, func(s *Store) error {

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -121,20 +120,17 @@ func (s *Store) newestLeaf(ctx context.Context, conversationID uuid.UUID) (uuid.
 }
 
 // highest goes up from a message for as long as it leads to no other message and
-// goes takes the parent, and returns where it ends. goes gets messages without their
-// bodies. Each query reads twice as many parents as the one before, so there are few
-// queries, and few parents are read for nothing.
+// goes takes the parent, and returns where it ends. goes gets a message's id, parent,
+// role and metadata. Each query reads twice as many parents as the one before, so
+// there are few queries, and few parents are read for nothing.
 func (s *Store) highest(ctx context.Context, m Message, goes func(parent Message) bool) (Message, error) {
-	for limit := 2; m.ParentID != uuid.Nil && m.Siblings.Count == 1; limit *= 2 {
-		var above []Message
-		for parent, err := range s.Branch(ctx, m.ConversationID, m.ParentID, limit) {
-			if err != nil {
-				return m, err
-			}
-			parent.Body = nil // many at once
-			above = append(above, parent)
+	for limit := int32(2); m.ParentID != uuid.Nil && m.Siblings.Count == 1; limit *= 2 {
+		above, err := s.q.ListAncestors(ctx, db.ListAncestorsParams{ConversationID: toUUID(m.ConversationID), ID: toUUID(m.ID), RowLimit: limit})
+		if err != nil || len(above) == 0 {
+			return m, err
 		}
-		for _, parent := range slices.Backward(above) {
+		for _, row := range above {
+			parent := fromMessage(db.Node{ConversationID: toUUID(m.ConversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, Metadata: row.Metadata}, row.SiblingCount)
 			if m.Siblings.Count > 1 || !goes(parent) {
 				return m, nil
 			}

@@ -133,10 +133,11 @@ func (s *Store) retract(ctx context.Context, c db.Conversation, id uuid.UUID, br
 		if children > 0 {
 			return left, s.PutReplyState(ctx, ReplyState{ConversationID: conversationID, MessageID: id, State: StateDeleted})
 		}
-		n := brought(m)
-		top, err := s.highest(ctx, m, func(Message) bool { n--; return n >= 0 })
-		if err != nil {
-			return left, err
+		top := m
+		if n := brought(m); n > 0 {
+			if top, err = s.highest(ctx, m, func(Message) bool { n--; return n >= 0 }); err != nil {
+				return left, err
+			}
 		}
 		if err := s.DropReplyState(ctx, conversationID, id); err != nil {
 			return left, err

@@ -110,11 +110,9 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 	if a.server, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	// As cmd/coppice serves it, with all timeouts but the one of the head: after it a
-	// connection is closed without a word, and on a busy machine a head may wait.
+	// As cmd/coppice serves it, with all timeouts.
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = a.server.HTTPServer("")
-	web.Config.ReadHeaderTimeout = time.Minute
 	web.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { a.ended.of(w.Header().Get("X-Request-Id")).tell() }()
 		a.server.ServeHTTP(w, r)

@@ -1,0 +1,226 @@
+package tree
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tokens"
+)
+
+// AttachmentPatience is how long an attachment stays that no message names.
+const AttachmentPatience = 24 * time.Hour
+
+// SweepAttachments deletes attachments of all tenants that no message names and
+// that were last added before a time, limit at most. It returns how many it
+// deleted.
+func (s *Store) SweepAttachments(ctx context.Context, before time.Time, limit int) (deleted int, err error) {
+	defer db.Wrap(&err, "tree.SweepAttachments(%s)", before)
+	for page := (db.ListOldAttachmentsParams{AfterHash: []byte{}, Before: before, RowLimit: int32(limit)}); deleted < limit; {
+		rows, err := s.q.ListOldAttachments(ctx, page)
+		if err != nil || len(rows) == 0 {
+			return deleted, err
+		}
+		var tenants []string
+		var hashes [][]byte
+		for _, row := range rows {
+			tenants, hashes = append(tenants, row.TenantID), append(hashes, row.Hash)
+		}
+		unused, err := s.unused(ctx, tenants, hashes)
+		if err != nil {
+			return deleted, err
+		}
+		for tenant, hashes := range unused {
+			n, err := s.ForTenant(tenant).dropUnused(ctx, hashes[:min(len(hashes), limit-deleted)], before)
+			if err != nil {
+				return deleted, err
+			}
+			deleted += n
+		}
+		if len(rows) < limit {
+			break
+		}
+		page.AfterTenant, page.AfterHash = rows[len(rows)-1].TenantID, rows[len(rows)-1].Hash
+	}
+	return deleted, nil
+}
+
+// unused are those of some attachments that no message names, by tenant.
+func (s *Store) unused(ctx context.Context, tenants []string, hashes [][]byte) (map[string][][]byte, error) {
+	rows, err := s.q.ListUsedAttachments(ctx, db.ListUsedAttachmentsParams{TenantIds: tenants, Hashes: hashes})
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, row := range rows {
+		used[string(row.Hash)+row.TenantID] = true // hashes have one length
+	}
+	of := map[string][][]byte{}
+	for i, tenant := range tenants {
+		if !used[string(hashes[i])+tenant] {
+			of[tenant] = append(of[tenant], hashes[i])
+		}
+	}
+	return of, nil
+}
+
+// dropUnused deletes those of some attachments that no message names. It comes
+// after the commit of what deleted the messages: so it waits for no conversation
+// while it holds attachments.
+func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before time.Time) (deleted int, err error) {
+	err = s.inTx(ctx, func(s *Store) error {
+		if err := s.whereDistributed(ctx, func() error {
+			return s.q.AwaitNamed(ctx, db.AwaitNamedParams{TenantID: s.tenant, Hashes: hashes})
+		}); err != nil {
+			return err
+		}
+		if _, err := s.q.LockUnusedAttachments(ctx, db.LockUnusedAttachmentsParams{TenantID: s.tenant, Hashes: hashes}); err != nil {
+			return err
+		}
+		// What the appends committed only a statement of its own sees.
+		unused, err := s.unused(ctx, slices.Repeat([]string{s.tenant}, len(hashes)), hashes)
+		if err != nil || len(unused) == 0 {
+			return err
+		}
+		n, err := s.q.DeleteAttachments(ctx, db.DeleteAttachmentsParams{TenantID: s.tenant, Hashes: unused[s.tenant], Before: before})
+		deleted = int(n)
+		return err
+	})
+	return deleted, err
+}
+
+// dropping locks a conversation, runs f, which deletes messages of it, and then
+// deletes the attachments that nothing names any more.
+func (s *Store) dropping(ctx context.Context, conversationID uuid.UUID, f func(*Store, db.Conversation) error) error {
+	var named [][]byte
+	err := s.inTx(ctx, func(s *Store) error {
+		c, err := s.lock(ctx, conversationID)
+		if err != nil {
+			return err
+		}
+		if named, err = s.q.ListConversationAttachments(ctx, db.ListConversationAttachmentsParams{ConversationID: c.ID, TenantID: s.tenant}); err != nil {
+			return err
+		}
+		return f(s, c)
+	})
+	if err == nil && len(named) > 0 {
+		// The messages are gone, whatever comes of this: a sweep does it again.
+		_, _ = s.dropUnused(ctx, named, now().Add(time.Minute))
+	}
+	return err
+}
+
+// use notes which attachments the drafts name, which must all be there if strict.
+// They stay until the transaction ends, and then because a message names them.
+func (s *Store) use(ctx context.Context, conversationID uuid.UUID, drafts []*draft, strict bool) error {
+	params := db.AddAttachmentUsesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant}
+	for _, d := range drafts {
+		for _, a := range d.attachments {
+			params.MessageIds, params.Hashes = append(params.MessageIds, toUUID(d.ID)), append(params.Hashes, a.Hash[:])
+		}
+	}
+	if len(params.Hashes) == 0 {
+		return nil
+	}
+	if err := s.whereDistributed(ctx, func() error {
+		return s.q.AwaitUnused(ctx, db.AwaitUnusedParams{TenantID: s.tenant, Hashes: params.Hashes})
+	}); err != nil {
+		return err
+	}
+	held, err := s.q.HoldAttachments(ctx, db.HoldAttachmentsParams{TenantID: s.tenant, Hashes: params.Hashes})
+	if err != nil {
+		return err
+	}
+	if strict && len(held) < len(distinct(params.Hashes)) {
+		return errAttachmentNotFound // deleted since they were weighed
+	}
+	return s.q.AddAttachmentUses(ctx, params)
+}
+
+// copyUses notes for the copies of messages what the messages name.
+func (s *Store) copyUses(ctx context.Context, from, to uuid.UUID, ids []pgtype.UUID) error {
+	rows, err := s.q.ListAttachmentUses(ctx, db.ListAttachmentUsesParams{ConversationID: toUUID(from), MessageIds: ids})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	params := db.AddAttachmentUsesParams{ConversationID: toUUID(to), TenantID: s.tenant}
+	for _, row := range rows {
+		params.MessageIds = append(params.MessageIds, toUUID(copyID(to, uuid.UUID(row.MessageID.Bytes))))
+		params.Hashes = append(params.Hashes, row.Hash)
+	}
+	return s.q.AddAttachmentUses(ctx, params)
+}
+
+// weigh counts what the attachments of drafts cost, which must all be there. It is
+// one query.
+func (s *Store) weigh(ctx context.Context, drafts []*draft) error {
+	var hashes [][sha256.Size]byte
+	for _, d := range drafts {
+		hashes = appendHashes(hashes, d.attachments)
+	}
+	there, err := s.Attachments(ctx, hashes...)
+	if err != nil {
+		return err
+	}
+	for i, d := range drafts {
+		if err := checkNamed(d.attachments, there); err != nil {
+			return inChain(err, drafts, i)
+		}
+		d.weigh(s.counter, there)
+	}
+	return nil
+}
+
+// weigh counts a draft's attachments as far as they are there.
+func (d *draft) weigh(c tokens.Counter, there map[[sha256.Size]byte]Attachment) {
+	if len(d.attachments) > 0 {
+		d.tokenCount = costOf(d.Message, c, there)
+	}
+}
+
+// checkNamed refuses attachments that aren't there, or are named as another kind.
+func checkNamed(named []chat.Attachment, there map[[sha256.Size]byte]Attachment) error {
+	for _, a := range named {
+		switch stored, ok := there[a.Hash]; {
+		case !ok:
+			e := *errAttachmentNotFound
+			e.Field = "content"
+			return &e
+		case a.Image != stored.Image():
+			return fault.New(fault.Invalid, "invalid_attachment", "content", "A part of the type image_url names a file, or a part of the type file a picture. Use the part that the upload's answer gave.")
+		}
+	}
+	return nil
+}
+
+// checkAttachments refuses addresses that can't be read.
+func checkAttachments(all []chat.Attachment) error {
+	for _, a := range all {
+		if !a.Valid {
+			return fault.New(fault.Invalid, "invalid_attachment", "content", "An address that begins with %s goes on with a SHA-256 in lower-case hex. Use the part that the upload's answer gave.", chat.AttachmentScheme)
+		}
+	}
+	return nil
+}
+
+func appendHashes(dst [][sha256.Size]byte, named []chat.Attachment) [][sha256.Size]byte {
+	for _, a := range named {
+		dst = append(dst, a.Hash)
+	}
+	return dst
+}
+
+func distinct(hashes [][]byte) map[string]bool {
+	out := make(map[string]bool, len(hashes))
+	for _, h := range hashes {
+		out[string(h)] = true
+	}
+	return out
+}

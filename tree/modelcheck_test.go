@@ -1,0 +1,155 @@
+package tree_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Check compares every read with the model after every step.
+func (s *machine) Check(t *rapid.T) {
+	for _, m := range s.convs[max(0, len(s.convs)-2):] {
+		s.check(t, m)
+	}
+	// Only the last few conversations stay in play.
+	for len(s.convs) > 6 {
+		s.must(t, s.store.DeleteConversation(s.ctx, s.convs[0].id))
+		s.convs = s.convs[1:]
+	}
+}
+
+func (s *machine) check(t *rapid.T, m *model) {
+	c, err := s.store.Conversation(s.ctx, m.id)
+	s.must(t, err)
+	if c.HeadID != m.head {
+		t.Fatalf("the head is %s, want %s", c.HeadID, m.head)
+	}
+	seen := map[uuid.UUID]tree.Node{}
+	for n, err := range s.store.Tree(s.ctx, m.id, 0) {
+		s.must(t, err)
+		if _, ok := seen[n.ParentID]; !ok && n.ParentID != uuid.Nil {
+			t.Fatalf("node %s comes before its parent", n.ID)
+		}
+		seen[n.ID] = n
+	}
+	if len(seen) != len(m.nodes) {
+		t.Fatalf("the tree has %d nodes, want %d", len(seen), len(m.nodes))
+	}
+	for _, want := range m.nodes {
+		got, ok := seen[want.id]
+		if !ok || got.ParentID != want.parent || got.Role != want.role || got.Pinned != want.pinned || got.Depth != len(m.path(want.id))-1 {
+			t.Fatalf("node %+v, want %+v", got, want)
+		}
+		if want.isSummary() && (got.Kind != tree.KindSummary || got.Summary.LastSummarizedID != want.cutoff) {
+			t.Fatalf("summary %+v, want %+v", got, want)
+		}
+	}
+	s.checkBranches(t, m)
+	s.checkChildren(t, m, uuid.Nil)
+	if messages := m.messages(); len(messages) > 0 {
+		s.checkChildren(t, m, rapid.SampledFrom(messages).Draw(t, "parent").id)
+		s.checkTranscript(t, m, rapid.SampledFrom(messages).Draw(t, "head").id)
+		s.checkSearch(t, m, rapid.SampledFrom(messages).Draw(t, "sought"))
+	}
+	s.checkRows(t, m)
+}
+
+func (s *machine) checkBranches(t *rapid.T, m *model) {
+	var got []uuid.UUID
+	for p := (tree.Paging{Limit: 3}); ; {
+		page, err := s.store.Branches(s.ctx, m.id, p)
+		s.must(t, err)
+		for _, b := range page.Data {
+			got = append(got, b.ID)
+		}
+		if p.Cursor = page.Next; p.Cursor == "" {
+			break
+		}
+	}
+	var want []uuid.UUID
+	for _, n := range m.leaves(uuid.Nil) {
+		want = append(want, n.id)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("branches %v, want %v", got, want)
+	}
+}
+
+func (s *machine) checkChildren(t *rapid.T, m *model, parent uuid.UUID) {
+	want := m.children(parent)
+	i := 0
+	for p := (tree.Paging{Limit: 2}); ; {
+		page, err := s.store.Children(s.ctx, m.id, parent, p)
+		s.must(t, err)
+		for _, got := range page.Data {
+			if i >= len(want) || got.ID != want[i].id || got.Siblings != (tree.Siblings{Index: i + 1, Count: len(want)}) {
+				t.Fatalf("child %d of %s is %s, %+v of %d", i+1, parent, got.ID, got.Siblings, len(want))
+			}
+			i++
+		}
+		if p.Cursor = page.Next; p.Cursor == "" {
+			break
+		}
+	}
+	if i != len(want) {
+		t.Fatalf("%s has %d children, want %d", parent, i, len(want))
+	}
+}
+
+func (s *machine) checkTranscript(t *rapid.T, m *model, head uuid.UUID) {
+	var got []tree.Message
+	for p := (tree.Paging{Limit: rapid.IntRange(1, 7).Draw(t, "page")}); ; {
+		page, err := s.store.Transcript(s.ctx, m.id, head, p)
+		s.must(t, err)
+		got = append(slices.Clone(page.Data), got...)
+		if p.Cursor = page.Next; p.Cursor == "" {
+			break
+		}
+	}
+	want := m.path(head)
+	if len(got) != len(want) {
+		t.Fatalf("the transcript of %s has %d messages, want %d", head, len(got), len(want))
+	}
+	sum := int64(0)
+	for i, g := range got {
+		sum += int64(g.Tokens)
+		siblings := m.children(want[i].parent)
+		index := slices.IndexFunc(siblings, func(n modelNode) bool { return n.id == want[i].id }) + 1
+		if g.ID != want[i].id || string(g.Body) != want[i].body || g.PathTokens != sum || g.Depth != i || g.Siblings != (tree.Siblings{Index: index, Count: len(siblings)}) {
+			t.Fatalf("message %d of the transcript is %+v (sum %d), want %+v", i, g, sum, want[i])
+		}
+	}
+}
+
+func (s *machine) checkSearch(t *rapid.T, m *model, sought modelNode) {
+	number := sought.body[strings.Index(sought.body, "number"):]
+	number = number[:strings.IndexByte(number, '"')]
+	page, err := s.store.Search(s.ctx, `"`+number+`"`, m.id, tree.Paging{}) // in quotes, as 1 is the beginning of 10
+	s.must(t, err)
+	if len(page.Data) != 1 || page.Data[0].Message.ID != sought.id || page.Data[0].LeafID != m.leaves(sought.id)[0].id {
+		t.Fatalf("searching %q found %+v, want %s", number, page.Data, sought.id)
+	}
+}
+
+// checkRows asks the database itself for what no constraint can hold.
+func (s *machine) checkRows(t *rapid.T, m *model) {
+	var broken int
+	err := s.pool.QueryRow(s.ctx, `
+		select (select count(*) from nodes n join nodes p on p.conversation_id = n.conversation_id and p.id = n.parent_id
+		        where n.conversation_id = $1 and (p.kind <> 'message' or n.depth <> p.depth + 1 or n.path_tokens <> p.path_tokens + n.tokens
+		           or n.prefix_id is distinct from case when n.kind = 'message' and n.role in ('system', 'developer') and p.prefix_id = p.id then n.id else p.prefix_id end))
+		     + (select count(*) from nodes n where n.conversation_id = $1 and n.parent_id is null
+		        and (n.depth <> 0 or n.path_tokens <> n.tokens or n.prefix_id is distinct from case when n.role in ('system', 'developer') then n.id end))
+		     + (select count(*) from conversations c where c.id = $1 and c.head_id is not null
+		        and not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message'))
+		     + (select count(*) from conversations c where c.id = $1
+		        and c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message'))`, m.id).Scan(&broken)
+	s.must(t, err)
+	if broken != 0 {
+		t.Fatalf("%d rows break an invariant", broken)
+	}
+}

@@ -18,7 +18,7 @@ const holdAnswers = `{
 	window.read = []
 	window.fetch = async (path, options) => {
 		if (String(path).endsWith('/v1/events')) return fetched(path, options)
-		const by = window.holds.find(h => h.pattern.test((options?.method ?? 'GET') + ' ' + path))
+		const by = window.holds.find(h => h.pattern.test((options?.method ?? 'GET') + ' ' + path) && h.where())
 		window.under++
 		try {
 			const response = await fetched(path, options)
@@ -39,8 +39,14 @@ const holdAnswers = `{
 // expression, those that are sent from now on.
 func (b *tab) hold(pattern string) {
 	b.t.Helper()
+	b.holdWhere(pattern, "true")
+}
+
+// holdWhere is hold for requests that are sent while a condition holds.
+func (b *tab) holdWhere(pattern, condition string) {
+	b.t.Helper()
 	eval[any](b, `{
-		const h = { pattern: new RegExp($1) }
+		const h = { pattern: new RegExp($1), where: () => `+condition+` }
 		h.freed = new Promise(free => (h.free = free))
 		window.holds.push(h)
 	}`, pattern)
@@ -186,12 +192,7 @@ func TestListHasNoGap(t *testing.T) {
 	b.until(all + ` === 50`)
 	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"The last one"}`, nil)
 	b.until(entries + `.startsWith('The last one,') && window.under === 0`) // it listens, and has read what it reads then
-	const later = `^GET /v1/conversations\?.*cursor=`
-	b.hold(later)
-	b.until(`(document.querySelector('.list').scrollTop = 1e6, window.held === 1)`)
-	b.pass()
-	b.hold(later)
-	eval[any](b, `{ window.freeing.forEach(h => h.free()) }`)
+	b.holdWhere(`^GET /v1/conversations\?.*cursor=`, all+` === 100`)
 	b.until(`(document.querySelector('.list').scrollTop = 1e6, ` + all + ` === 100 && window.held === 1)`)
 	b.pass()
 	eval[any](b, `{ new BroadcastChannel('coppice').postMessage({ conversation: null }) }`)

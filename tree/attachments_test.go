@@ -292,6 +292,43 @@ func TestAttachmentsAreHeld(t *testing.T) {
 	workers.Wait()
 }
 
+// A prune drops two attachments, one of which is not there. That one is uploaded and
+// named by a message of another conversation when the prune has looked for messages
+// that name it: it stays, and the other one goes.
+func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	before, other := uuid.New(), start(t, s)
+	meanwhile := []byte("uploaded meanwhile")
+	late := tree.Attachment{Hash: sha256.Sum256(meanwhile), MediaType: "text/plain", Name: "late.txt"}
+	there := upload(t, s, "there.txt", []byte("there already"))
+	id := uuid.New()
+	if _, err := s.Import(t.Context(), tree.Bundle{
+		Conversation: tree.NewConversation{ID: before},
+		Nodes:        []tree.BundleNode{{ID: id, Body: naming("both", there, late)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	asked := false
+	pruning := tree.New(dbtest.AfterQuery(t, pool, "ListUsedAttachments", func() {
+		asked = true
+		mustAppend(t, s, other, uuid.Nil, tree.NewMessage{Body: naming("late", upload(t, s, "late.txt", meanwhile))})
+	}))
+	if _, err := pruning.Prune(t.Context(), before, id); err != nil {
+		t.Fatal(err)
+	}
+	if !asked {
+		t.Fatal("the prune looked for no messages")
+	}
+	if _, _, err := s.Attachment(t.Context(), late.Hash); err != nil {
+		t.Errorf("a message names what is gone: %v", err)
+	}
+	if _, _, err := s.Attachment(t.Context(), there.Hash); !errors.Is(err, fault.NotFound) {
+		t.Errorf("nothing names it, and reading it gives %v", err)
+	}
+}
+
 func TestAttachmentsAreChecked(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t), tree.WithLimits(tree.Limits{AttachmentBytes: 2000, AllAttachmentBytes: 3000}))

@@ -81,11 +81,13 @@ func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before time.Tim
 		}); err != nil {
 			return err
 		}
-		if _, err := s.q.LockUnusedAttachments(ctx, db.LockUnusedAttachmentsParams{TenantID: s.tenant, Hashes: hashes}); err != nil {
+		// One that isn't there to be locked may be uploaded and named at any moment.
+		locked, err := s.q.LockUnusedAttachments(ctx, db.LockUnusedAttachmentsParams{TenantID: s.tenant, Hashes: hashes})
+		if err != nil || len(locked) == 0 {
 			return err
 		}
 		// What the appends committed only a statement of its own sees.
-		unused, err := s.unused(ctx, slices.Repeat([]string{s.tenant}, len(hashes)), hashes)
+		unused, err := s.unused(ctx, slices.Repeat([]string{s.tenant}, len(locked)), locked)
 		if err != nil || len(unused) == 0 {
 			return err
 		}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -106,18 +104,14 @@ func TestJobOfABranchThatGrows(t *testing.T) {
 	id := conversation(t, plain)
 	var head atomic.Value // of type uuid.UUID
 	head.Store(talk(t, plain, id, uuid.Nil, 40).ID)
-	more := func() error {
+	growing := dbtest.AfterQuery(t, pool, "GetView", func() {
 		m, _, err := plain.Append(context.Background(), id, head.Load().(uuid.UUID), tree.NewMessage{Body: messageBody("user", "More.")})
+		if err != nil {
+			t.Error(err)
+			return
+		}
 		head.Store(m.ID)
-		return err
-	}
-	config := pool.Config()
-	config.ConnConfig.Tracer = afterQuery{"GetView", more}
-	growing, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(growing.Close)
+	})
 	w, err := New(pool, service(t, tree.New(growing), summarize.Config{}), Config{ID: "one"})
 	if err != nil {
 		t.Fatal(err)
@@ -139,26 +133,6 @@ func TestJobOfABranchThatGrows(t *testing.T) {
 	add(t, store, id, head.Load().(uuid.UUID), `{"role":"user","content":"Go on."}`)
 	if looks.n != 0 {
 		t.Error("what follows a job is looked at, though the job knows what room there is")
-	}
-}
-
-// afterQuery calls a function after each query of a name.
-type afterQuery struct {
-	name string
-	call func() error
-}
-
-type queryNameKey struct{}
-
-func (a afterQuery) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	return context.WithValue(ctx, queryNameKey{}, strings.HasPrefix(data.SQL, "-- name: "+a.name+" "))
-}
-
-func (a afterQuery) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
-	if is, _ := ctx.Value(queryNameKey{}).(bool); is && data.Err == nil {
-		if err := a.call(); err != nil {
-			panic(err)
-		}
 	}
 }
 

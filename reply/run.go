@@ -334,8 +334,10 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 	return m, err
 }
 
-// untilStored calls store until it succeeds, is refused, or ctx ends.
+// untilStored calls store until it succeeds, is refused, or ctx ends. A try that ctx
+// cut off says only that, so the error is then that of the try before.
 func (s *Service) untilStored(ctx context.Context, r *Reply, store func() error) error {
+	var before error
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
 		err := store()
 		if err == nil && s.cfg.Stored != nil {
@@ -345,6 +347,9 @@ func (s *Service) untilStored(ctx context.Context, r *Reply, store func() error)
 			return err
 		}
 		s.log.WarnContext(ctx, "an answer could not be stored yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
+		if before != nil && ctx.Err() != nil {
+			return before
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -352,6 +357,7 @@ func (s *Service) untilStored(ctx context.Context, r *Reply, store func() error)
 			timer.Stop()
 			return err
 		}
+		before = err
 	}
 }
 

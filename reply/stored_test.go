@@ -2,11 +2,13 @@ package reply
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 )
 
@@ -55,5 +57,25 @@ func TestStoredIsCalledBeforeTheEnd(t *testing.T) {
 	<-ended
 	if len(called) > 0 {
 		t.Error("Stored is called twice")
+	}
+}
+
+// A database that is away is told as that, also where the time to store an answer
+// ends in the middle of a try.
+func TestTriesThatAreCutOffTellTheCause(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, llm.Offline(0))
+	ctx, cancel := context.WithCancel(t.Context())
+	away := fault.New(fault.Unavailable, "database_unavailable", "", "The database is away.")
+	tries := 0
+	err := f.untilStored(ctx, &Reply{}, func() error {
+		if tries++; tries == 1 {
+			return away
+		}
+		cancel()
+		return ctx.Err()
+	})
+	if tries != 2 || !errors.Is(err, fault.Unavailable) {
+		t.Errorf("after %d tries: %v", tries, err)
 	}
 }

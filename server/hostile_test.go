@@ -100,7 +100,7 @@ func TestSlowSenders(t *testing.T) {
 func TestSlowReadersLeaveConnections(t *testing.T) {
 	t.Parallel()
 	const conns = 8
-	a := newAPIOn(t, dbtest.New(t, dbtest.MaxConns(conns)), func(c *Config) { c.MaxReads, c.RequestTimeout = conns/2, 3*time.Second })
+	a := newAPIOn(t, dbtest.New(t, dbtest.MaxConns(conns)), func(c *Config) { c.MaxReads, c.RequestTimeout = conns/2, 10*time.Second }) // so long a busy machine may hold a reader up
 	for _, tenant := range []string{"slow", "other"} {
 		store := a.store.ForTenant(tenant)
 		plant(t, store, tenant)

@@ -113,7 +113,7 @@ func TestIdleTransaction(t *testing.T) {
 		t.Cleanup(pool.Close)
 		return pool
 	}
-	gone, err := open(200 * time.Millisecond).Begin(t.Context())
+	gone, err := open(2 * time.Second).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestFaults(t *testing.T) {
 			server := llmtest.NewServer(t, test.does, llmtest.Answer("Another try."))
 			f := serve(t, func(c *Config) {
 				if test.timeout {
-					c.Timeout = 500 * time.Millisecond
+					c.Timeout = 2 * time.Second
 				}
 			}, openAI(t, server))
 			id, head := f.conversation(t)

@@ -212,6 +212,7 @@ func TestCompactionTimeout(t *testing.T) {
 	}
 	for timeout, want := range map[time.Duration]int{time.Minute: 201, short: 503} {
 		a := newAPI(t, serviceOf(t, slow, prometheus.NewRegistry()), func(c *Config) { c.RequestTimeout, c.CompactionTimeout = short, timeout })
+		a.unhurried()
 		plantLong(t, a.store, "c", 20)
 		before := a.state()
 		res := a.must(want, nil, request{method: "POST", path: fill(conversationPathOf + "/branches/{{c.40}}/compactions")})

@@ -110,17 +110,30 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 	if a.server, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	// As cmd/coppice serves it, with all timeouts.
+	a.serve(a.server.HTTPServer(""))
+	return a
+}
+
+// serve serves the API as cmd/coppice does, with all timeouts of h.
+func (a *testAPI) serve(h *http.Server) {
 	web := httptest.NewUnstartedServer(nil)
-	web.Config = a.server.HTTPServer("")
+	web.Config = h
 	web.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { a.ended.of(w.Header().Get("X-Request-Id")).tell() }()
 		a.server.ServeHTTP(w, r)
 	})
 	web.Start()
-	t.Cleanup(web.Close)
+	a.t.Cleanup(web.Close)
 	a.url = web.URL
-	return a
+}
+
+// unhurried serves the API once more, with a minute for the head of a request to come
+// and for the answer to leave. Else net/http closes a connection without a word that a
+// busy machine holds up for as long as the short patience of a test.
+func (a *testAPI) unhurried() {
+	h := a.server.HTTPServer("")
+	h.ReadHeaderTimeout, h.WriteTimeout = time.Minute, time.Minute
+	a.serve(h)
 }
 
 // A request of a test. Body is a string as it is, or anything else as JSON.

@@ -192,6 +192,7 @@ func TestTimeouts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			a := newAPIOn(t, dbtest.New(t, dbtest.StatementTimeout(c.statement)), func(cfg *Config) { cfg.RequestTimeout = c.request })
+			a.unhurried()
 			tx, err := a.pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
 	"sync"
@@ -84,18 +83,6 @@ func (s stall) send(t testing.TB, a *testAPI, method, path, header string) (answ
 		t.Errorf("%s %s: the server still waits; it said %q", method, path, all)
 	}
 	return string(all)
-}
-
-// unhurried serves the API once more, with a minute for the head of a request to come
-// and for the answer to leave. Else net/http closes a connection without a word that a
-// busy machine holds up for as long as the short patience of a test.
-func (a *testAPI) unhurried() {
-	web := httptest.NewUnstartedServer(nil)
-	web.Config = a.server.HTTPServer("")
-	web.Config.ReadHeaderTimeout, web.Config.WriteTimeout = time.Minute, time.Minute
-	web.Start()
-	a.t.Cleanup(web.Close)
-	a.url = web.URL
 }
 
 // TestStalledBodiesEndOnEveryRoute sends requests whose body never comes to an

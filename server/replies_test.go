@@ -65,7 +65,7 @@ func TestReplyFaults(t *testing.T) {
 			server := llmtest.NewServer(t, test.does, test.does)
 			a := newAPI(t, withModels(func(c *reply.Config) {
 				if test.code == CodeModelTimeout {
-					c.Timeout = 700 * time.Millisecond
+					c.Timeout = 2 * time.Second
 				}
 			}, model(t, server)))
 			plant(t, a.store, "c")

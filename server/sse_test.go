@@ -121,7 +121,7 @@ func TestReaderThatStandsStill(t *testing.T) {
 	t.Parallel()
 	text := llmtest.Text(600_000)
 	fake := llmtest.NewServer(t, llmtest.Answer(text))
-	a := newAPI(t, withModels(nil, model(t, fake)), func(c *Config) { c.RequestTimeout = 500 * time.Millisecond })
+	a := newAPI(t, withModels(nil, model(t, fake)), func(c *Config) { c.RequestTimeout = 2 * time.Second })
 	plant(t, a.store, "c")
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -172,6 +172,7 @@ func TestSignsOfLife(t *testing.T) {
 	t.Parallel()
 	m := paced{make(chan string)}
 	a := newAPI(t, withModels(nil, m), func(c *Config) { c.Heartbeat = 10 * time.Millisecond; c.RequestTimeout = time.Second })
+	a.unhurried()
 	plant(t, a.store, "c")
 	l := a.listen(t.Context(), ask(replyPathOf, ""))
 	silence := l.bounded()

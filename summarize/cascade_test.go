@@ -104,8 +104,12 @@ func TestCascade(t *testing.T) {
 			}
 			store := tree.New(pool)
 			var observed []tree.Compaction
+			timeout := time.Minute
+			if test.error == "timed out" {
+				timeout = 400 * time.Millisecond
+			}
 			s := service(t, store, Config{
-				Summarizer: Cascade{Models: []Model{{Model: faulty, Window: 100_000, Timeout: 400 * time.Millisecond}}},
+				Summarizer: Cascade{Models: []Model{{Model: faulty, Window: 100_000, Timeout: timeout}}},
 				Observe:    func(k tree.Compaction) { observed = append(observed, k) },
 			})
 			id := conversation(t, store)

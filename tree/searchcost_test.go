@@ -276,7 +276,7 @@ func TestSearchEndsInTime(t *testing.T) {
 		}
 		return all
 	}
-	if _, err := tx.Exec(t.Context(), "set local statement_timeout = '75ms'"); err != nil {
+	if _, err := tx.Exec(t.Context(), "set local statement_timeout = '500ms'"); err != nil {
 		t.Fatal(err)
 	}
 	was := settings()

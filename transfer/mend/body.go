@@ -210,7 +210,13 @@ func (b *body) soundCalls() []soundCall {
 			call["id"], changed = format.Encode(id), true
 			b.note(format.KindTool, "tool call %d had the id %q, as none or another has; it became %s", i+1, format.Clip(was), id)
 		}
-		mended, ok := mendCall(call, b.own)
+		if changed {
+			raw = format.EncodeObject(call)
+		}
+		mended, ok := false, true
+		if !b.own || !taken(raw) {
+			mended, ok = mendCall(call)
+		}
 		if !ok {
 			b.note(format.KindTool, "tool call %d names no function and was taken out", i+1)
 			continue
@@ -218,7 +224,7 @@ func (b *body) soundCalls() []soundCall {
 		if mended {
 			b.note(format.KindTool, "tool call %d written as the chat-completions API does", i+1)
 		}
-		if changed || mended {
+		if mended {
 			raw = format.EncodeObject(call)
 		}
 		b.calls, seen[id] = append(b.calls, id), true
@@ -227,20 +233,22 @@ func (b *body) soundCalls() []soundCall {
 	return calls
 }
 
+// taken reports whether the store takes a call as it stands.
+func taken(call json.RawMessage) bool {
+	_, err := chat.Parse(slices.Concat([]byte(`{"role":"assistant","tool_calls":[`), call, []byte(`]}`)))
+	return err == nil
+}
+
 // mendCall makes type, name and arguments of a call sound; false for ok where
 // it names nothing to call.
-func mendCall(call format.Object, own bool) (mended, ok bool) {
+func mendCall(call format.Object) (mended, ok bool) {
 	kind, input, other := "function", "arguments", "custom"
-	if call.Object("function") == nil && call.Object("custom") != nil {
+	if call.Object("function").Str("name") == "" && call.Object("custom") != nil {
 		kind, input, other = "custom", "input", "function"
 	}
 	called := call.Object(kind)
 	if called.Str("name") == "" {
 		return false, false
-	}
-	text := func(o format.Object, member string) bool { return !o.Has(member) || format.IsString(o[member]) }
-	if own && text(called, input) && text(call, "type") {
-		return false, true
 	}
 	if call.Has(other) {
 		delete(call, other)

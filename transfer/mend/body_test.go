@@ -95,8 +95,11 @@ func TestMendOwnCalls(t *testing.T) {
 	for call, want := range map[string]string{
 		`{"id":"a","function":{"name":"f"}}`:                               "",
 		`{"id":"a","type":"other","function":{"name":"f","arguments":""}}`: "",
+		`{"id":"a","type":null,"function":{"name":"f","arguments":null}}`:  "",
+		`{"id":"a","function":{"name":""},"custom":{"name":"g"}}`:          "", // the store reads the custom tool's
 		`{"id":"a","type":5,"function":{"name":"f","arguments":"{}"}}`:     `{"function":{"name":"f","arguments":"{}"},"id":"a","type":"function"}`,
 		`{"id":"a","function":{"name":"f","arguments":{"x":1}}}`:           `{"function":{"arguments":"{\"x\":1}","name":"f"},"id":"a","type":"function"}`,
+		`{"id":"a","function":{"name":"f","arguments":"{}"},"custom":5}`:   `{"function":{"name":"f","arguments":"{}"},"id":"a","type":"function"}`,
 	} {
 		if want == "" {
 			want = call

@@ -76,7 +76,7 @@ func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout tim
 		}
 	}()
 	if err := web.Shutdown(grace); err != nil {
-		c.log.Warn("requests were cut off", "timeout", shutdownTimeout)
+		c.log.Warn("requests were cut off", "timeout", patience)
 		web.Close()
 	}
 	if failure == nil { // else there is nowhere to store them

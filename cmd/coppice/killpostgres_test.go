@@ -178,6 +178,8 @@ func TestServerEndsWithoutPostgres(t *testing.T) {
 	}
 	if r := s.logged(); !strings.Contains(r, "the private Postgres ended (it was started again 5 times in a row") {
 		t.Errorf("the server doesn't say why it ended:\n%s", r)
+	} else if !strings.Contains(r, `"msg":"requests were cut off","timeout":1}`) {
+		t.Errorf("the server doesn't say after which time it cut the request off:\n%s", r)
 	}
 	mustRun(t, []string{"COPPICE_DATA_DIR=" + dir}, "list")
 }

@@ -29,6 +29,7 @@ func TestOpenSettings(t *testing.T) {
 		"application_name":  "coppice",
 		"jit":               "off",
 		"plan_cache_mode":   planCacheMode(t, pool),
+		"enable_seqscan":    enableSeqscan(t, pool),
 		"statement_timeout": "1500ms",
 
 		"idle_in_transaction_session_timeout": "2500ms",
@@ -51,6 +52,15 @@ func planCacheMode(t *testing.T, h db.DBTX) string {
 		return "auto"
 	}
 	return "force_generic_plan"
+}
+
+// enableSeqscan is what Open sets: on Citus, the nodes plan what reads tables.
+func enableSeqscan(t *testing.T, h db.DBTX) string {
+	t.Helper()
+	if planCacheMode(t, h) == "auto" {
+		return "on"
+	}
+	return "off"
 }
 
 // What the URL says wins over what Open would set.

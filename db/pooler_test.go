@@ -21,8 +21,8 @@ func TestOpenThroughAPooler(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]string{
 		"that refuses parameters":      nil,
-		"that refuses the mark alone":  {"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,idle_in_transaction_session_timeout"},
-		"that drops parameters":        {"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,idle_in_transaction_session_timeout,coppice.direct"},
+		"that refuses the mark alone":  {"ignore_startup_parameters = jit,plan_cache_mode,enable_seqscan,statement_timeout,idle_in_transaction_session_timeout"},
+		"that drops parameters":        {"ignore_startup_parameters = jit,plan_cache_mode,enable_seqscan,statement_timeout,idle_in_transaction_session_timeout,coppice.direct"},
 		"that keeps sessions together": {"pool_mode = session"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +48,12 @@ func TestOpenThroughAPooler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mode := planCacheMode(t, pool)
-			if len(missing) != 4 { // on a distributed database the role has the mode of the nodes
+			mode, seqscan := planCacheMode(t, pool), enableSeqscan(t, pool)
+			want := 5
+			if seqscan == "on" {
+				want = 4 // the role has the plan_cache_mode of the nodes
+			}
+			if len(missing) != want {
 				t.Errorf("missing parameters: %q", missing)
 			}
 			conn := connect(t, direct)
@@ -60,7 +64,7 @@ func TestOpenThroughAPooler(t *testing.T) {
 			}
 			// From the next connection to Postgres on they are there.
 			next := connect(t, direct)
-			for name, want := range map[string]string{"jit": "off", "plan_cache_mode": mode, "statement_timeout": "1500ms", "idle_in_transaction_session_timeout": "2500ms"} {
+			for name, want := range map[string]string{"jit": "off", "plan_cache_mode": mode, "enable_seqscan": seqscan, "statement_timeout": "1500ms", "idle_in_transaction_session_timeout": "2500ms"} {
 				var got string
 				if err := next.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
 					t.Errorf("%s is %q, %v; want %q", name, got, err, want)

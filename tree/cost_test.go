@@ -106,21 +106,27 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 	}
 }
 
-// TestFirstConversation holds a database's first conversation to the same. A
-// connection keeps the plans it made for empty tables, foreign keys' checks
-// among them, until the tables are analyzed.
+// TestFirstConversation holds a database's first conversation to the same, and an
+// import that comes after it. A connection keeps the plans it made for tables that
+// were empty, or analyzed when they were small, foreign keys' checks among them,
+// until the tables are analyzed again.
 func TestFirstConversation(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "until its shard has statistics, an append reads the conversation")
 	pool := dbtest.New(t, dbtest.MaxConns(1))
 	s := tree.New(pool)
 	id, head := newConversation(t, s).ID, uuid.Nil
-	for range 300 {
+	for i := range 300 {
 		m, _, err := s.Append(t.Context(), id, head, user("On and on."))
 		if err != nil {
 			t.Fatal(err)
 		}
 		head = m.ID
+		if i == 60 {
+			if _, err := pool.Exec(t.Context(), "analyze"); err != nil { // as autovacuum does after fifty
+				t.Fatal(err)
+			}
+		}
 	}
 	got := rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
 		_, _, err := s.Append(ctx, id, head, user("And then?"))
@@ -128,6 +134,18 @@ func TestFirstConversation(t *testing.T) {
 	})
 	if got > 10 {
 		t.Errorf("an append after 300 others reads %d rows", got)
+	}
+	const imported = 1000
+	chain := bundleOf(uuid.New(), imported)
+	for i := range chain.Nodes[1:] {
+		chain.Nodes[i+1].ParentID = chain.Nodes[i].ID
+	}
+	got = rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
+		_, err := s.Import(ctx, chain)
+		return err
+	})
+	if got > 10*imported {
+		t.Errorf("an import of %d messages reads %d rows", imported, got)
 	}
 }
 

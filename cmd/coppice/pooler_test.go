@@ -34,7 +34,7 @@ func TestPooler(t *testing.T) {
 	}{
 		{"that refuses parameters", 3, nil},
 		{"that has as few connections as will do", 2, nil},
-		{"that drops parameters", 3, []string{"ignore_startup_parameters = jit,plan_cache_mode,statement_timeout,idle_in_transaction_session_timeout,coppice.direct"}},
+		{"that drops parameters", 3, []string{"ignore_startup_parameters = jit,plan_cache_mode,enable_seqscan,statement_timeout,idle_in_transaction_session_timeout,coppice.direct"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -107,6 +107,7 @@ func newPlain(ctx context.Context, url string) (*plain, error) {
 		return nil, err
 	}
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	config.RuntimeParams["enable_seqscan"] = "off"
 	config.RuntimeParams["jit"] = "off"
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {

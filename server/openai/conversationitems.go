@@ -57,7 +57,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 		}
 		there = append(there, added...)
 		if title := summarize.TitleOf(plain(messages[len(messages)-len(rest):])...); c.Title == "" && c.HeadID == uuid.Nil && title != "" {
-			if _, err := r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{Title: &title}); err != nil {
+			if _, err := r.Store().Retitle(r.Context(), c.ID, "", title); err != nil { // another client may have given one meanwhile
 				return nil, err
 			}
 		}

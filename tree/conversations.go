@@ -242,7 +242,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		return Conversation{}, err
 	}
 	params.Archived, params.Pinned, params.Tags = toBool(u.Archived), toBool(u.Pinned), u.Tags
-	if u.Title == nil && params.Metadata == nil && params.Settings == nil && u.HeadID == uuid.Nil &&
+	if u.Title == nil && params.Metadata == nil && u.ChangeMetadata == nil && params.Settings == nil && u.HeadID == uuid.Nil &&
 		u.Archived == nil && u.Pinned == nil && u.Tags == nil {
 		return s.Conversation(ctx, id)
 	}
@@ -254,6 +254,11 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		}
 		if u.HeadFrom != uuid.Nil && u.HeadFrom != uuid.UUID(was.HeadID.Bytes) {
 			return fault.New(fault.Conflict, "changed_meanwhile", "head_id", "Another branch became active meanwhile, or the branch went on. Read the conversation and move its head again.")
+		}
+		if u.ChangeMetadata != nil {
+			if params.Metadata, err = checkExtra(u.ChangeMetadata(was.Metadata), "metadata"); err != nil {
+				return err
+			}
 		}
 		row, err = s.q.UpdateConversation(ctx, params)
 		if isNoRows(err) {

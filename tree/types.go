@@ -100,6 +100,10 @@ type ConversationUpdate struct {
 	Archived *bool
 	Pinned   *bool
 	Tags     []string // all tags from now on; empty for none, nil leaves them
+
+	// ChangeMetadata makes the metadata of the present ones, in the place of
+	// Metadata. No other writer comes between. nil: Metadata counts.
+	ChangeMetadata func(json.RawMessage) json.RawMessage
 }
 
 // A ConversationFilter says which conversations a list has.

@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Items that give a conversation a title come at the same moment as a native client's
-// change of the title: what that one said stays.
+// An update of a conversation's pairs, and items that give it a title, come at the
+// same moment as a native client's change of the same: what that one said stays.
 func TestNativeChangeMeanwhile(t *testing.T) {
 	t.Parallel()
 	title := "Woods"
@@ -20,7 +20,8 @@ func TestNativeChangeMeanwhile(t *testing.T) {
 		title      string
 		metadata   string
 	}{
-		"title": {"/items", `{"items":[` + says("user", "Good morning") + `]}`, tree.ConversationUpdate{Title: &title}, title, "{}"},
+		"metadata": {"", `{"metadata":{"topic":"woods"}}`, tree.ConversationUpdate{Metadata: []byte(`{"topic":"trees","colours":["red"]}`)}, "", `{"colours":["red"],"topic":"woods"}`},
+		"title":    {"/items", `{"items":[` + says("user", "Good morning") + `]}`, tree.ConversationUpdate{Title: &title}, title, "{}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

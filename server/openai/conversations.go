@@ -99,7 +99,8 @@ func updateConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c, err = r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{Metadata: withPairs(c.Metadata, req.Metadata)}); err != nil {
+	change := func(stored json.RawMessage) json.RawMessage { return withPairs(stored, req.Metadata) }
+	if c, err = r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{ChangeMetadata: change}); err != nil {
 		return nil, err
 	}
 	return answerConversation(c)

@@ -2,12 +2,15 @@ package jobs
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -38,8 +41,9 @@ type healer struct {
 	w *Worker
 }
 
-// Work makes the summaries of the job's branches again, one after the other. If
-// models answer in vain, the attempt is on record, and the branch waits.
+// Work makes the summaries of the job's branches again, one after the other, until
+// it was told of no other. If models answer in vain, the attempt is on record, and
+// the branch waits.
 func (h *healer) Work(ctx context.Context, j *river.Job[healing]) (err error) {
 	err = errPanicked
 	defer func() { h.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
@@ -50,8 +54,9 @@ func (h *healer) work(ctx context.Context, j *river.Job[healing]) error {
 	store, service := tree.New(h.w.pool).ForTenant(j.Args.TenantID), h.w.service.ForTenant(j.Args.TenantID)
 	round := summarize.Round{Until: time.Now().Add(h.w.slice)}
 	ctx = withCause(ctx, j.Metadata)
-	for _, head := range append([]uuid.UUID{j.Args.HeadID}, branchesOf(j.Metadata)...) {
-		leaf, err := store.NewestLeaf(ctx, j.Args.ConversationID, head)
+	heads := append([]uuid.UUID{j.Args.HeadID}, branchesOf(j.Metadata)...)
+	for i := 0; i < len(heads); i++ {
+		leaf, err := store.NewestLeaf(ctx, j.Args.ConversationID, heads[i])
 		var p summarize.Progress
 		if err == nil {
 			p, err = service.Heal(ctx, j.Args.ConversationID, leaf.ID, round)
@@ -65,8 +70,34 @@ func (h *healer) work(ctx context.Context, j *river.Job[healing]) error {
 		case p.Failed != nil:
 			return river.JobSnooze(min(max(p.Away, time.Since(j.CreatedAt)/4), longestPause))
 		}
+		if i == len(heads)-1 {
+			told, err := h.complete(ctx, j, heads)
+			if err != nil {
+				return h.w.ended(ctx, j.JobRow, j.Args.ConversationID, err)
+			}
+			heads = append(heads, told...)
+		}
 	}
 	return nil
+}
+
+// complete completes the job, unless it was told of branches since it began: it
+// gives those. It looks while it has the job's row locked, as runner.complete does.
+func (h *healer) complete(ctx context.Context, j *river.Job[healing], tried []uuid.UUID) (told []uuid.UUID, err error) {
+	defer db.Wrap(&err, "jobs.healer.complete(%s)", j.Args.ConversationID)
+	err = pgx.BeginFunc(ctx, h.w.pool, func(tx pgx.Tx) error {
+		metadata, err := db.New(tx).LockJob(ctx, j.ID)
+		if err != nil {
+			return err
+		}
+		told = slices.DeleteFunc(branchesOf(metadata), func(head uuid.UUID) bool { return slices.Contains(tried, head) })
+		if len(told) > 0 {
+			return nil
+		}
+		_, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, j)
+		return err
+	})
+	return told, err
 }
 
 // queueHealing inserts such a job in a transaction, or tells the one that there

@@ -232,9 +232,8 @@ func (w *Worker) queue(ctx context.Context, tx pgx.Tx, j job, tail []uuid.UUID) 
 }
 
 // insert inserts a job. Where the conversation has one of the kind, that job is
-// told of the branch: it may be at work on another. A compaction ends with its
-// row locked, so that it comes to know of the branch, or else there is room for a
-// job.
+// told of the branch: it may be at work on another. A job ends with its row
+// locked, so that it comes to know of the branch, or else there is room for a job.
 func (w *Worker) insert(ctx context.Context, tx pgx.Tx, j river.JobArgs, head uuid.UUID, tail []uuid.UUID) error {
 	for {
 		inserted, err := w.river.InsertTx(ctx, tx, j, &river.InsertOpts{Metadata: causeOf(ctx)})

@@ -106,9 +106,9 @@ func TestRevokedKeyCutsFiles(t *testing.T) {
 	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // as slowly as it may
-		for range 1000 {
-			if _, err := io.WriteString(file, " "); err != nil {
+	go func() { // as slowly as it may, until it is answered: net/http reads for half a second more
+		for range 6000 {
+			if _, err := io.WriteString(file, " "); err != nil || strings.Contains(a.log.String(), "invalid_key") {
 				return
 			}
 			time.Sleep(10 * time.Millisecond)

@@ -222,7 +222,7 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 // message it is stored: the checkpoint's parent, or one that was stored with Aside
 // below it. A message without a body isn't stored. TakeCheckpoint stores no message, and returns stored false, if the
 // checkpoint is gone or was saved again, if a message with its id exists, if it was
-// told that the reply ended, or if the parent was pruned. If then nothing tells how
+// told that the reply ended, or that it was deleted, or if the parent was pruned. If then nothing tells how
 // the reply ended, it stores the metadata of the message as those of a reply that
 // ended. A conversation without an active head gets one as with EndReply.
 func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(c Checkpoint, added json.RawMessage) (m NewMessage, parentID uuid.UUID)) (m Message, stored bool, err error) {
@@ -245,7 +245,7 @@ func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer fu
 		if ignoreNotFound(err) != nil {
 			return err
 		}
-		if state.State == StateEnded {
+		if state.State == StateEnded || state.State == StateDeleted {
 			return s.giveHead(ctx, conversation, uuid.UUID(row.ParentID.Bytes))
 		}
 		c := listed

@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,7 +29,7 @@ const (
 	StateRunning  State = "running"
 	StateStopping State = "stopping" // a server that doesn't run it asked for its end
 	StateEnded    State = "ended"    // with nothing to store
-	StateDeleted  State = "deleted"  // its answer is there for other branches alone
+	StateDeleted  State = "deleted"  // its answer is there for other branches alone, or was never stored
 )
 
 // PutReplyState stores the state of a reply, in place of an earlier one.
@@ -156,6 +157,28 @@ func (s *Store) retract(ctx context.Context, c db.Conversation, id uuid.UUID, br
 			return left, err
 		}
 	}
+}
+
+// DropReply marks a reply as deleted that has no answer in the tree: none is stored
+// after that from what was saved of it. Where an answer came to be stored meanwhile,
+// it changes nothing and returns that answer, which Retract deletes.
+func (s *Store) DropReply(ctx context.Context, conversationID, id uuid.UUID) (answer *Message, err error) {
+	defer db.Wrap(&err, "tree.DropReply(%s, %s)", conversationID, id)
+	err = s.inTx(ctx, func(s *Store) error {
+		if _, err := s.lock(ctx, conversationID); err != nil {
+			return err
+		}
+		m, err := s.Message(ctx, conversationID, id)
+		if err == nil {
+			answer = &m
+			return nil
+		}
+		if !errors.Is(err, fault.NotFound) {
+			return err
+		}
+		return s.PutReplyState(ctx, ReplyState{ConversationID: conversationID, MessageID: id, State: StateDeleted})
+	})
+	return answer, err
 }
 
 // Retracted reports whether an answer is marked as deleted.

@@ -69,13 +69,16 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 		}
 		end = &stopped
 	}
-	if end.Message == nil { // nothing of it is in the tree but its input
-		err = r.Store().PutReplyState(r.Context(), tree.ReplyState{ConversationID: n.Conversation, MessageID: n.Node, State: tree.StateDeleted})
-	} else {
-		err = retract(r, n, *end.Message)
+	stored := end.Message
+	if stored == nil { // nothing of it is in the tree but its input, unless it came meanwhile
+		if stored, err = r.Store().DropReply(r.Context(), n.Conversation, n.Node); err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
+	if stored != nil {
+		if err := retract(r, n, *stored); err != nil {
+			return nil, err
+		}
 	}
 	return answer{body: marshal(DeletedResponse(n))}, nil
 }

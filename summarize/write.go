@@ -232,7 +232,7 @@ func compose(r prompt.Result, p *Plan, messages []tree.Message, count tokens.Cou
 	}
 	body, dropped := prompt.Wrap(r.Text, kept, count)
 	return &tree.NewSummary{
-		AnchorID: p.AnchorID, Body: body, Tokens: messageTokens + count.Count(chat.Read(body).Text()),
+		AnchorID: p.AnchorID, AnchorAt: p.AnchorAt, Body: body, Tokens: messageTokens + count.Count(chat.Read(body).Text()),
 		Range: tree.SummaryRange{LastSummarizedID: p.CutoffID, PriorSummaryID: p.PriorID, KeptIDs: ids[dropped:], Model: r.Model},
 	}
 }

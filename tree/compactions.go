@@ -69,11 +69,11 @@ func (k Compaction) ReasoningTokens() (sum int) {
 // with its summary if n is not nil.
 //
 // The summary lands by compare-and-swap. Its anchor and cutoff must still be
-// there, and the summary that applies at the anchor must still be n.Over. Without
-// n.Over it must be the one that it merged, k.PriorSummaryID. Otherwise the
-// outcome becomes OutcomeStale or OutcomeSuperseded, and no node is made. So a
-// late result never hides a newer one. RecordCompaction returns the record as it
-// was stored.
+// there, the anchor as the message of n.AnchorAt. The summary that applies at the
+// anchor must still be n.Over. Without n.Over it must be the one that it merged,
+// k.PriorSummaryID. Otherwise the outcome becomes OutcomeStale or
+// OutcomeSuperseded, and no node is made. So a late result never hides a newer
+// one. RecordCompaction returns the record as it was stored.
 //
 // The cost grows with the messages between the anchor and the prior summary's
 // anchor.
@@ -118,11 +118,14 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 		k.Outcome, k.Reason = OutcomeSuperseded, "Another summary was saved or undone on this branch meanwhile."
 	}
 	n.Range.PriorSummaryID = k.PriorSummaryID
-	_, err = s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(k.ConversationID), ID: toUUID(n.AnchorID), TenantID: s.tenant})
-	if isNoRows(err) {
-		k.Outcome, k.Reason = OutcomeStale, "The messages that it summarizes were deleted meanwhile."
-	} else if err != nil {
+	anchor, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(k.ConversationID), ID: toUUID(n.AnchorID), TenantID: s.tenant})
+	if err != nil && !isNoRows(err) {
 		return err
+	}
+	// A message can't be pruned without those below it, and the anchor is the deepest
+	// that was read.
+	if err != nil || !n.AnchorAt.IsZero() && !anchor.Node.CreatedAt.Equal(n.AnchorAt) {
+		k.Outcome, k.Reason = OutcomeStale, "The messages that it summarizes were deleted meanwhile."
 	}
 	if k.Outcome != OutcomeSaved {
 		k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore

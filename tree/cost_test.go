@@ -219,3 +219,65 @@ func rowsReadOf(t *testing.T, pool *pgxpool.Pool, table string, call func(contex
 	}
 	return read() - before
 }
+
+// TestNoForeignConversationIsRead counts the rows of conversations that a small
+// tenant's requests read beside a larger one, in tables that were analyzed. Reading
+// all of them would be cheapest, and would tell by its time how many others there are.
+func TestNoForeignConversationIsRead(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPlain(t, "the nodes of a small table's shards read them whole")
+	pool := dbtest.New(t, dbtest.MaxConns(1))
+	const own, others = 5, 300
+	conversations := func(tenant string, n int) (id uuid.UUID) {
+		s := tree.New(pool).ForTenant(tenant)
+		for range n {
+			id = newConversation(t, s).ID
+			mustAppend(t, s, id, uuid.Nil, user("an oak"))
+		}
+		return id
+	}
+	conversations("others", others)
+	id := conversations("own", own)
+	if _, err := pool.Exec(t.Context(), "vacuum analyze"); err != nil {
+		t.Fatal(err)
+	}
+	limits := tree.WithLimits(tree.Limits{Conversations: own + 1})
+	for what, call := range map[string]func(context.Context, *tree.Store) error{
+		"a list": func(ctx context.Context, s *tree.Store) error {
+			_, err := s.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{})
+			return err
+		},
+		"a list by title": func(ctx context.Context, s *tree.Store) error {
+			_, err := s.Conversations(ctx, tree.ConversationFilter{Query: "oak"}, tree.Paging{})
+			return err
+		},
+		"a conversation by its name": func(ctx context.Context, s *tree.Store) error {
+			_, err := s.FindConversation(ctx, id.String()[:6])
+			return err
+		},
+		"a search": func(ctx context.Context, s *tree.Store) error {
+			_, err := s.Search(ctx, "oak", uuid.Nil, tree.Paging{})
+			return err
+		},
+		"a ranked search": func(ctx context.Context, s *tree.Store) error {
+			_, err := s.SearchRanked(ctx, "oak", uuid.Nil, tree.Paging{})
+			return err
+		},
+		"a new one under a limit": func(ctx context.Context, s *tree.Store) error {
+			_, _, err := s.CreateConversation(ctx, tree.NewConversation{})
+			return err
+		},
+		"an append": func(ctx context.Context, s *tree.Store) error {
+			_, _, err := s.Append(ctx, id, uuid.Nil, user("an ash"))
+			return err
+		},
+	} {
+		got := rowsReadOf(t, pool, "conversations", func(ctx context.Context, s *tree.Store) error {
+			limits(s)
+			return call(ctx, s.ForTenant("own"))
+		})
+		if got > 6*own {
+			t.Errorf("%s reads %d rows of conversations, of which %d are the tenant's", what, got, own)
+		}
+	}
+}

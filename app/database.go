@@ -27,8 +27,9 @@ import (
 
 const (
 	// joinPatience is how long JoinDatabase waits for a program that is about to
-	// start the private Postgres, or to stop it.
-	joinPatience = 15 * time.Second
+	// start the private Postgres, or to stop it. Its first start makes the cluster,
+	// which took over 15 s on a very busy machine.
+	joinPatience = time.Minute
 	// migratePatience is how long it waits where the schema is older: the other
 	// program may be about to migrate it, or be an older one and done.
 	migratePatience = 10 * time.Second

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,7 @@ func TestDroppedClients(t *testing.T) {
 		transport.CloseIdleConnections()
 		model1.Client().CloseIdleConnections()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		a.pool.Reset() // pgx may go on reading a connection, whose write was slow, until something comes
 		return runtime.NumGoroutine()
 	}
 	var baseline int
@@ -89,6 +91,11 @@ func TestDroppedClients(t *testing.T) {
 		})
 	}
 	all.Wait()
+	defer func() {
+		if t.Failed() { // which of them stayed
+			_ = pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
+		}
+	}()
 	within(t, patience, fmt.Sprintf("%d goroutines", baseline), func() bool { return rest() <= baseline })
 	within(t, patience, "no connection to the database in use", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
 	s := a.server.cfg.Replies.Stats()

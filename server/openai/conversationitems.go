@@ -26,11 +26,9 @@ func storedItems(m tree.Message) []Item {
 	return itemsOf(NodeID{m.ConversationID, m.ID}, messageOf(m), note.Phase, endOf(reply.EndOf(m)).lastItem(), names)
 }
 
-func createItems(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
+// createItems adds items. A retry has waited for the end of the earlier tries, so it
+// finds what they stored.
+func createItems(r *server.Request, body []byte, _ *try) (server.Answer, error) {
 	req, err := ParseNewItems(body)
 	if err != nil {
 		return nil, err

@@ -4,11 +4,14 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 const retryHeader = "X-Stainless-Retry-Count"
@@ -118,5 +121,50 @@ func TestRetryOfWhatRuns(t *testing.T) {
 	wg.Wait()
 	if ids[0] == ids[1] {
 		t.Errorf("two retries got one answer")
+	}
+}
+
+// TestRetryOfItemsThatAreBeingAdded holds that items are stored once where their
+// request comes again while the first still waits for the database.
+func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	store := a.store.ForTenant("acme")
+	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := a.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), "select from conversations where id = $1 for update", c.ID); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func() (n int) {
+		if err := a.pool.QueryRow(t.Context(), "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	body := `{"items":[{"role":"user","content":"hi"},{"role":"user","content":"there"}]}`
+	var wg sync.WaitGroup
+	got := make([]string, 2)
+	for i := range got {
+		wg.Go(func() {
+			var status int
+			if status, got[i], _ = a.send("acme", "POST", "/conversations/"+openai.ConversationID(c.ID)+"/items", body, retryHeader, strconv.Itoa(i)); status != 200 {
+				t.Error(got[i])
+			}
+		})
+		a.eventually(func() bool { return waiting() > i || a.tried() > i && waiting() > 0 })
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if n := a.messages("acme", c.ID.String()); n != 2 || got[0] != got[1] {
+		t.Errorf("%d messages, want 2: the first try got %s, the retry %s", n, got[0], got[1])
 	}
 }

@@ -176,7 +176,7 @@ const insertAttachment = `-- name: InsertAttachment :one
 insert into attachments (tenant_id, hash, media_type, name, size, width, height, tokens, said, bytes, uploaded_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 on conflict (tenant_id, hash) do update set uploaded_at = excluded.uploaded_at
-returning (xmax = 0)::boolean as created
+returning name, (xmax = 0)::boolean as created
 `
 
 type InsertAttachmentParams struct {
@@ -193,8 +193,13 @@ type InsertAttachmentParams struct {
 	UploadedAt time.Time
 }
 
-// Whether it was not there: another request may have stored the same.
-func (q *Queries) InsertAttachment(ctx context.Context, arg InsertAttachmentParams) (bool, error) {
+type InsertAttachmentRow struct {
+	Name    string
+	Created bool
+}
+
+// Whether it was not there, and its name: another request may have stored the same.
+func (q *Queries) InsertAttachment(ctx context.Context, arg InsertAttachmentParams) (InsertAttachmentRow, error) {
 	row := q.db.QueryRow(ctx, insertAttachment,
 		arg.TenantID,
 		arg.Hash,
@@ -208,9 +213,9 @@ func (q *Queries) InsertAttachment(ctx context.Context, arg InsertAttachmentPara
 		arg.Bytes,
 		arg.UploadedAt,
 	)
-	var created bool
-	err := row.Scan(&created)
-	return created, err
+	var i InsertAttachmentRow
+	err := row.Scan(&i.Name, &i.Created)
+	return i, err
 }
 
 const listAttachmentUses = `-- name: ListAttachmentUses :many
@@ -578,11 +583,17 @@ func (q *Queries) RecountMessages(ctx context.Context, arg RecountMessagesParams
 }
 
 const sumAttachments = `-- name: SumAttachments :one
-select coalesce(sum(size), 0)::bigint from attachments where tenant_id = $1
+select coalesce(sum(size), 0)::bigint from attachments where tenant_id = $1 and hash <> $2
 `
 
-func (q *Queries) SumAttachments(ctx context.Context, tenantID string) (int64, error) {
-	row := q.db.QueryRow(ctx, sumAttachments, tenantID)
+type SumAttachmentsParams struct {
+	TenantID string
+	Hash     []byte
+}
+
+// Without the one that is to be stored: another request may have stored the same.
+func (q *Queries) SumAttachments(ctx context.Context, arg SumAttachmentsParams) (int64, error) {
+	row := q.db.QueryRow(ctx, sumAttachments, arg.TenantID, arg.Hash)
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err

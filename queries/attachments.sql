@@ -11,14 +11,15 @@ returning media_type, name, size, width, height, tokens;
 select pg_advisory_xact_lock(1668246641, hashtext(@tenant_id::text));
 
 -- name: SumAttachments :one
-select coalesce(sum(size), 0)::bigint from attachments where tenant_id = @tenant_id;
+-- Without the one that is to be stored: another request may have stored the same.
+select coalesce(sum(size), 0)::bigint from attachments where tenant_id = @tenant_id and hash <> @hash;
 
 -- name: InsertAttachment :one
--- Whether it was not there: another request may have stored the same.
+-- Whether it was not there, and its name: another request may have stored the same.
 insert into attachments (tenant_id, hash, media_type, name, size, width, height, tokens, said, bytes, uploaded_at)
 values (@tenant_id, @hash, @media_type, @name, @size, @width, @height, @tokens, @said, @bytes, @uploaded_at)
 on conflict (tenant_id, hash) do update set uploaded_at = excluded.uploaded_at
-returning (xmax = 0)::boolean as created;
+returning name, (xmax = 0)::boolean as created;
 
 -- name: LockNaming :exec
 -- An import whose messages name attachments waits here for uploads of the tenant,

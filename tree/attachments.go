@@ -96,13 +96,14 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 		Said: content.Text, Bytes: data, UploadedAt: now(),
 	}
 	err = s.inTx(ctx, func(s *Store) error {
-		if err := s.attachmentRoom(ctx, len(data)); err != nil {
+		if err := s.attachmentRoom(ctx, hash[:], len(data)); err != nil {
 			return err
 		}
 		if err := s.patiently(ctx, func() error { return s.q.LockUpload(ctx, s.tenant) }); err != nil { // an import may take long
 			return err
 		}
-		if created, err = s.q.InsertAttachment(ctx, params); err != nil || !created {
+		stored, err := s.q.InsertAttachment(ctx, params)
+		if created, params.Name = stored.Created, stored.Name; err != nil || !created {
 			return err
 		}
 		return s.recount(ctx, hash[:])
@@ -112,8 +113,8 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 	}), created, err
 }
 
-// attachmentRoom refuses bytes that the tenant has no room for.
-func (s *Store) attachmentRoom(ctx context.Context, bytes int) error {
+// attachmentRoom refuses the bytes of an attachment that the tenant has no room for.
+func (s *Store) attachmentRoom(ctx context.Context, hash []byte, bytes int) error {
 	most := s.limits.AllAttachmentBytes
 	if most == 0 {
 		return nil
@@ -121,7 +122,7 @@ func (s *Store) attachmentRoom(ctx context.Context, bytes int) error {
 	if err := s.q.LockAttachments(ctx, s.tenant); err != nil {
 		return err
 	}
-	have, err := s.q.SumAttachments(ctx, s.tenant)
+	have, err := s.q.SumAttachments(ctx, db.SumAttachmentsParams{TenantID: s.tenant, Hash: hash})
 	if err != nil || have+int64(bytes) <= most {
 		return err
 	}

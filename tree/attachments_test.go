@@ -145,6 +145,27 @@ func TestCheckedCountsAttachments(t *testing.T) {
 	}
 }
 
+// TestUploadsAtOnce holds that an upload whose bytes another request stores meanwhile
+// is answered as a second upload: by the first one's name, and with no need of room.
+func TestUploadsAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	data := []byte("the same bytes")
+	limits := tree.Limits{AllAttachmentBytes: int64(len(data)) * 3 / 2}
+	other := tree.New(pool, tree.WithLimits(limits))
+	uploads := 0
+	s := tree.New(dbtest.AfterQuery(t, pool, "TouchAttachment", func() {
+		uploads++
+		if _, created, err := other.AddAttachment(t.Context(), "first.txt", data); err != nil || !created {
+			t.Errorf("the upload in between: %v, %v", created, err)
+		}
+	}), tree.WithLimits(limits))
+	a, created, err := s.AddAttachment(t.Context(), "second.txt", data)
+	if err != nil || created || a.Name != "first.txt" || uploads != 1 {
+		t.Errorf("it is stored as %q, created %v, %v; after %d uploads in between", a.Name, created, err, uploads)
+	}
+}
+
 // TestAttachmentsOfOtherTenants holds that another tenant's attachment is one that
 // isn't there, for every call.
 func TestAttachmentsOfOtherTenants(t *testing.T) {

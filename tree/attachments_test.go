@@ -236,6 +236,39 @@ func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
 	check("a prune of the last message", false, false)
 }
 
+// TestAttachmentGoesWithItsTurn holds that a turn which is deleted with its answer
+// takes with it what its question named.
+func TestAttachmentGoesWithItsTurn(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	for what, deletes := range map[string]func(c, id uuid.UUID) error{
+		"Retract": func(c, id uuid.UUID) error {
+			_, err := s.Retract(t.Context(), c, id, func(tree.Message) int { return 1 })
+			return err
+		},
+		"PruneEnd": func(c, id uuid.UUID) error {
+			_, err := s.PruneEnd(t.Context(), c, id, func(m tree.Message) bool { return m.Role == tree.RoleUser })
+			return err
+		},
+	} {
+		for _, whole := range []bool{true, false} { // the turn is the whole conversation
+			a := upload(t, s, "a.txt", []byte("a"))
+			c, parent := start(t, s), uuid.Nil
+			if !whole {
+				parent = say(t, s, c, uuid.Nil, json.RawMessage(`{"role":"system","content":"stays"}`)).ID
+			}
+			question := say(t, s, c, parent, naming("What is it?", a))
+			answer := say(t, s, c, question.ID, json.RawMessage(`{"role":"assistant","content":"An a."}`))
+			if err := deletes(c, answer.ID); err != nil {
+				t.Fatal(err)
+			}
+			if has(t, s, a) {
+				t.Errorf("%s leaves it; the turn was the whole conversation: %v", what, whole)
+			}
+		}
+	}
+}
+
 func TestSweepAttachments(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))

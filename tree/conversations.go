@@ -283,17 +283,20 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 // with them, at about 25,000 a second.
 func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error) {
 	defer db.Wrap(&err, "tree.DeleteConversation(%s)", id)
-	return s.dropping(ctx, id, func(s *Store, _ db.Conversation) error {
-		return s.patiently(ctx, func() error {
-			if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
-				return err
-			}
-			deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})
-			if err == nil && deleted == 0 {
-				err = errConversationNotFound
-			}
+	return s.dropping(ctx, id, func(s *Store, _ db.Conversation) error { return s.deleteConversation(ctx, id) })
+}
+
+// deleteConversation deletes a locked conversation.
+func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
+	return s.patiently(ctx, func() error {
+		if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
 			return err
-		})
+		}
+		deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})
+		if err == nil && deleted == 0 {
+			err = errConversationNotFound
+		}
+		return err
 	})
 }
 

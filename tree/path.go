@@ -223,11 +223,7 @@ func (s *Store) ChangeMetadata(ctx context.Context, conversationID, id uuid.UUID
 // pruned is false.
 func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes func(Message) bool) (pruned bool, err error) {
 	defer db.Wrap(&err, "tree.PruneEnd(%s, %s)", conversationID, id)
-	err = s.inTx(ctx, func(s *Store) error {
-		c, err := s.lock(ctx, conversationID)
-		if err != nil {
-			return err
-		}
+	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		m, err := s.Message(ctx, conversationID, id)
 		if err != nil {
 			return err
@@ -241,7 +237,7 @@ func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes
 		}
 		pruned = true
 		if m.ParentID == uuid.Nil && m.Siblings.Count == 1 {
-			return s.DeleteConversation(ctx, conversationID)
+			return s.deleteConversation(ctx, conversationID)
 		}
 		return s.patiently(ctx, func() error {
 			_, err := s.prune(ctx, c, m.ID)

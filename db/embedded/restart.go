@@ -57,7 +57,7 @@ func (s *Server) supervise(p *postmaster) {
 		s.log.Warn("could not tidy up after Postgres", "dir", string(s.dir), "error", err)
 	}
 	if s.lock != nil {
-		s.lock.Close()
+		release(s.lock)
 	}
 	s.end()
 	close(s.done)

@@ -87,7 +87,7 @@ func upgrade(ctx context.Context, cfg Config, h host, move func(ctx context.Cont
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
+	defer release(lock)
 	f.older = true
 	dir := f.dir
 	version, err := dir.version()

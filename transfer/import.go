@@ -100,7 +100,8 @@ const (
 // conversation, or four times those of the largest attachment, besides the notes. A
 // zip archive that can't be read at any offset is copied to a temporary file. Import
 // stores several small conversations at a time, and reads on while the store works.
-// After the end of the context it stops within a few hundred messages.
+// After the end of the context it reads no more of the file, and stops within a few
+// hundred messages.
 //
 // An error of the file has one of the codes above, and its detail says where the
 // file is unsound. An error of the store is returned unchanged.
@@ -164,7 +165,7 @@ func (im *importer) file(r io.Reader) error {
 			return im.zip(readerAt{f, progress}, info.Size())
 		}
 	}
-	in := bufio.NewReaderSize(reader{r, progress}, format.ReadBytes)
+	in := bufio.NewReaderSize(reader{r, progress, im.stopped}, format.ReadBytes)
 	head, _ := in.Peek(len(zipMagic)) // longer than gzipMagic
 	switch {
 	case string(head) == zipMagic:
@@ -352,9 +353,13 @@ func (c *counter) add(n int) {
 type reader struct {
 	io.Reader
 	*counter
+	stopped func() error
 }
 
 func (r reader) Read(p []byte) (int, error) {
+	if err := r.stopped(); err != nil {
+		return 0, err
+	}
 	n, err := r.Reader.Read(p)
 	r.add(n)
 	return n, err

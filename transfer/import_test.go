@@ -264,6 +264,28 @@ func TestImportStops(t *testing.T) {
 
 // A run that is stopped while the store has a batch stores nothing more of it,
 // though the batch is to be taken one by one.
+// TestImportStopsBeforeTheFormatIsKnown holds that an import whose context ended
+// reads no further piece, though it has too little of the file to know its format.
+func TestImportStopsBeforeTheFormatIsKnown(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	reads := 0
+	_, err := transfer.Import(ctx, nil, readerFunc(func(p []byte) (int, error) {
+		if reads++; reads == 3 {
+			cancel()
+		}
+		return copy(p, "["), nil
+	}), transfer.Options{DryRun: true})
+	if !errors.Is(err, context.Canceled) || reads != 3 {
+		t.Errorf("after %d reads: %v", reads, err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func TestImportStopsWithinABatch(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

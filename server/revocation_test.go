@@ -82,8 +82,7 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 	})
 }
 
-// TestRevokedKeyCutsFiles revokes a key amid an import, and amid an export that
-// nobody reads on.
+// TestRevokedKeyCutsFiles revokes a key amid an import.
 func TestRevokedKeyCutsFiles(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, watchful)

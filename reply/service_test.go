@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -333,13 +334,7 @@ func TestSwitchWhileTheAnswerIsStored(t *testing.T) {
 		}
 		g.pieces <- "x"
 		close(g.pieces)
-		eventually(t, "the answer waits for the conversation", func() (waits bool) {
-			const query = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
-			if err := f.pool.QueryRow(t.Context(), query).Scan(&waits); err != nil {
-				t.Fatal(err)
-			}
-			return waits
-		})
+		eventually(t, "the answer waits for the conversation", func() bool { return dbtest.Waiting(t, f.pool) > 0 })
 		if switches {
 			if _, err := held.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: other}); err != nil {
 				t.Fatal(err)

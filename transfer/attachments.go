@@ -59,18 +59,19 @@ func (im *importer) attach(a format.Attachment) (created bool, err error) {
 	return created, err
 }
 
-// missing notes which attachments the messages of a conversation name that neither
-// the file brings nor the store has.
-func (im *importer) missing(b tree.Bundle, conversation string) (notes []format.Note, err error) {
+// missing notes which attachments the messages of a conversation name that are not
+// there. In a dry run the file may bring them; else the store has them by now, and
+// those that stored messages name stay.
+func (s *saver) missing(e entry, brought map[[sha256.Size]byte]bool) (notes []format.Note, err error) {
 	var named []chat.Attachment
 	var hashes [][sha256.Size]byte
 	seen := map[[sha256.Size]byte]bool{}
-	for _, n := range b.Nodes {
+	for _, n := range e.Nodes {
 		if !chat.MayName(n.Body) {
 			continue
 		}
 		for _, a := range chat.Read(n.Body).Attachments() {
-			if !a.Valid || im.files.sound[a.Hash] || seen[a.Hash] {
+			if !a.Valid || brought[a.Hash] || seen[a.Hash] {
 				continue
 			}
 			seen[a.Hash] = true
@@ -81,8 +82,8 @@ func (im *importer) missing(b tree.Bundle, conversation string) (notes []format.
 		return nil, nil
 	}
 	var there map[[sha256.Size]byte]tree.Attachment
-	if im.store != nil {
-		if there, err = im.store.Attachments(im.ctx, hashes...); err != nil {
+	if s.store != nil {
+		if there, err = s.store.Attachments(s.ctx, hashes...); err != nil {
 			return nil, err
 		}
 	}
@@ -90,8 +91,8 @@ func (im *importer) missing(b tree.Bundle, conversation string) (notes []format.
 		if _, ok := there[a.Hash]; ok || len(notes) == format.MaxNotes {
 			continue
 		}
-		notes = append(notes, format.Note{Action: format.LeftOut, Kind: format.KindAttachment, Conversation: conversation, Place: fmt.Sprintf("%x", a.Hash),
-			Detail: fmt.Sprintf("the attachment %q is not in the file; upload it, and the messages that name it have it", format.Clip(a.Name))})
+		notes = append(notes, format.Note{Action: format.LeftOut, Kind: format.KindAttachment, Conversation: e.title(), Place: fmt.Sprintf("%x", a.Hash),
+			Detail: fmt.Sprintf("the attachment %q is not there; upload it, and the messages that name it have it", format.Clip(a.Name))})
 	}
 	return notes, nil
 }

@@ -241,12 +241,6 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 	if err := in.Stopped(); err != nil {
 		return err
 	}
-	missing, err := im.missing(b, name)
-	if err != nil {
-		im.stop(err)
-		return err
-	}
-	notes = append(notes, missing...)
 	dropped := 0
 	if im.opts.DropSummaries {
 		ids, dropped = dropSummaries(&b, ids)
@@ -256,6 +250,14 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 		notes = append(notes, format.Note{Action: format.Repaired, Kind: format.KindDuplicate, Conversation: name, Detail: "the conversation stands in the file more than once; what is new in this one was added"})
 	}
 	e := entry{Bundle: b, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped}
+	if im.opts.DryRun {
+		missing, err := im.missing(e, im.files.sound)
+		if err != nil {
+			im.stop(err)
+			return err
+		}
+		e.notes = append(e.notes, missing...)
+	}
 	if again || im.nodes+len(b.Nodes) > batchNodes || im.bytes+e.bytes > aheadBytes {
 		if err := im.flush(); err != nil {
 			return err

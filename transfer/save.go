@@ -214,6 +214,16 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 			report.Notes = append(report.Notes, s.kept.keep(e.changed(c, at))...)
 		}
 	}
+	if s.dryRun {
+		return nil
+	}
+	for _, e := range batch {
+		missing, err := s.missing(e, nil)
+		if err != nil {
+			return err
+		}
+		report.Notes = append(report.Notes, s.kept.keep(missing...)...)
+	}
 	return nil
 }
 

@@ -372,7 +372,7 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 	if err := s.copyNodes(ctx, rows); err != nil {
 		return nil, err
 	}
-	if err := s.use(ctx, conversationID, drafts, true); err != nil {
+	if err := s.use(ctx, conversationID, drafts); err != nil {
 		return nil, err
 	}
 	last := drafts[len(drafts)-1]

@@ -383,6 +383,38 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestImportHoldsWhatItCounts has a sweep come for an attachment that nothing names
+// yet, after an import has looked what its message costs with it: it stays.
+func TestImportHoldsWhatItCounts(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	a := upload(t, s, "a.txt", []byte("not named yet"))
+	swept := make(chan error, 1)
+	importing := tree.New(dbtest.AfterQuery(t, pool, "ListAttachments", func() {
+		go func() {
+			_, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10)
+			swept <- err
+		}()
+		for dbtest.Waiting(t, pool) == 0 && len(swept) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}))
+	id := uuid.New()
+	if _, err := importing.Import(t.Context(), tree.Bundle{
+		Conversation: tree.NewConversation{ID: uuid.New()},
+		Nodes:        []tree.BundleNode{{ID: id, Body: naming("read", a)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-swept; err != nil {
+		t.Error(err)
+	}
+	if !has(t, s, a) {
+		t.Error("a message names it, and its tokens are counted, and it is gone")
+	}
+}
+
 func TestAttachmentsAreChecked(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t), tree.WithLimits(tree.Limits{AttachmentBytes: 2000, AllAttachmentBytes: 3000}))

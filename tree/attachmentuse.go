@@ -119,31 +119,44 @@ func (s *Store) dropping(ctx context.Context, conversationID uuid.UUID, f func(*
 	return err
 }
 
-// use notes which attachments the drafts name, which must all be there if strict.
-// They stay until the transaction ends, and then because a message names them.
-func (s *Store) use(ctx context.Context, conversationID uuid.UUID, drafts []*draft, strict bool) error {
+// use notes which attachments the drafts name, which must all be there. They stay
+// until the transaction ends, and then because a message names them.
+func (s *Store) use(ctx context.Context, conversationID uuid.UUID, drafts []*draft) error {
+	params := s.usesOf(conversationID, drafts)
+	held, err := s.hold(ctx, params.Hashes)
+	if err != nil || len(params.Hashes) == 0 {
+		return err
+	}
+	if held < len(distinct(params.Hashes)) {
+		return errAttachmentNotFound // deleted since they were weighed
+	}
+	return s.q.AddAttachmentUses(ctx, params)
+}
+
+// usesOf are the attachments that the drafts name.
+func (s *Store) usesOf(conversationID uuid.UUID, drafts []*draft) db.AddAttachmentUsesParams {
 	params := db.AddAttachmentUsesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant}
 	for _, d := range drafts {
 		for _, a := range d.attachments {
 			params.MessageIds, params.Hashes = append(params.MessageIds, toUUID(d.ID)), append(params.Hashes, a.Hash[:])
 		}
 	}
-	if len(params.Hashes) == 0 {
-		return nil
+	return params
+}
+
+// hold keeps attachments until the transaction ends, and tells how many of them
+// there are.
+func (s *Store) hold(ctx context.Context, hashes [][]byte) (held int, err error) {
+	if len(hashes) == 0 {
+		return 0, nil
 	}
 	if err := s.whereDistributed(ctx, func() error {
-		return s.q.AwaitUnused(ctx, db.AwaitUnusedParams{TenantID: s.tenant, Hashes: params.Hashes})
+		return s.q.AwaitUnused(ctx, db.AwaitUnusedParams{TenantID: s.tenant, Hashes: hashes})
 	}); err != nil {
-		return err
+		return 0, err
 	}
-	held, err := s.q.HoldAttachments(ctx, db.HoldAttachmentsParams{TenantID: s.tenant, Hashes: params.Hashes})
-	if err != nil {
-		return err
-	}
-	if strict && len(held) < len(distinct(params.Hashes)) {
-		return errAttachmentNotFound // deleted since they were weighed
-	}
-	return s.q.AddAttachmentUses(ctx, params)
+	rows, err := s.q.HoldAttachments(ctx, db.HoldAttachmentsParams{TenantID: s.tenant, Hashes: hashes})
+	return len(rows), err
 }
 
 // copyUses notes for the copies of messages what the messages name.

@@ -141,10 +141,10 @@ func (im *importer) copy(ctx context.Context) error {
 		return err
 	}
 	store := func() error {
-		if err := im.s.copyNodes(ctx, im.rows); err != nil {
+		if err := im.s.copyNodes(ctx, im.rows); err != nil || len(im.naming) == 0 {
 			return err
 		}
-		return im.s.use(ctx, im.id, im.naming, false)
+		return im.s.q.AddAttachmentUses(ctx, im.s.usesOf(im.id, im.naming)) // findNamed holds them
 	}
 	var err error
 	if len(im.rows) > rowsInTime || im.waiting > textInTime {
@@ -224,8 +224,8 @@ func (im *importer) load(ctx context.Context) error {
 }
 
 // findNamed reads which attachments there are of those that the nodes name. Until the
-// import ends, none is added.
-func (im *importer) findNamed(ctx context.Context, nodes []BundleNode) (err error) {
+// import ends, none is added and none deleted.
+func (im *importer) findNamed(ctx context.Context, nodes []BundleNode) error {
 	named := map[[sha256.Size]byte]bool{}
 	for _, n := range nodes {
 		if _, stored := im.known[n.ID]; stored || n.Summary != nil || !chat.MayName(n.Body) {
@@ -235,7 +235,12 @@ func (im *importer) findNamed(ctx context.Context, nodes []BundleNode) (err erro
 			named[a.Hash] = true
 		}
 	}
-	im.there, err = im.s.Attachments(ctx, slices.Collect(maps.Keys(named))...)
+	hashes := slices.Collect(maps.Keys(named))
+	_, err := im.s.hold(ctx, rawHashes(hashes))
+	if err != nil {
+		return err
+	}
+	im.there, err = im.s.Attachments(ctx, hashes...)
 	return err
 }
 

@@ -79,11 +79,7 @@ func TestDeleteEmpty(t *testing.T) {
 func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		var waiting bool
-		if err := pool.QueryRow(t.Context(), "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')").Scan(&waiting); err != nil {
-			t.Fatal(err)
-		}
-		if waiting {
+		if dbtest.Waiting(t, pool) > 0 {
 			return
 		}
 		if time.Now().After(end) {

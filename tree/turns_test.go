@@ -29,10 +29,9 @@ func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, c
 	}
 	done := make(chan error, 1)
 	go func() { done <- call() }()
-	const waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-	for waiting, deadline := 0, time.Now().Add(30*time.Second); waiting == 0 && len(done) == 0; time.Sleep(time.Millisecond) {
-		if err := pool.QueryRow(t.Context(), waits).Scan(&waiting); err != nil || time.Now().After(deadline) {
-			t.Fatalf("the call neither waits nor ends: %v", err)
+	for deadline := time.Now().Add(30 * time.Second); dbtest.Waiting(t, pool) == 0 && len(done) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the call neither waits nor ends")
 		}
 	}
 	if err := tx.Commit(t.Context()); err != nil {

@@ -269,14 +269,7 @@ func holdCommits(t *testing.T, url string, answer func()) {
 		t.Fatal(err)
 	}
 	answer()
-	const waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-	eventually(t, "the program to wait for the lock", func() (waits bool) {
-		var n int
-		if err := conn.QueryRow(ctx, waiting).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n > 0
-	})
+	eventually(t, "the program to wait for the lock", func() bool { return dbtest.Waiting(t, conn) > 0 })
 }
 
 // TestTwoServersCompact has two servers on one database, each with one worker,

@@ -3,9 +3,11 @@ package mcp_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/server/mcp"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -38,10 +40,8 @@ func TestAppendBelowTheActiveHead(t *testing.T) {
 		defer close(done)
 		c.call("append_messages", said, &appended)
 	}()
-	for waits := false; !waits; {
-		if err := a.pool.QueryRow(t.Context(), "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')").Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
+	for dbtest.Waiting(t, a.pool) == 0 {
+		time.Sleep(time.Millisecond)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)

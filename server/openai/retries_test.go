@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
@@ -142,12 +143,6 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "select from conversations where id = $1 for update", c.ID); err != nil {
 		t.Fatal(err)
 	}
-	waiting := func() (n int) {
-		if err := a.pool.QueryRow(t.Context(), "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	body := `{"items":[{"role":"user","content":"hi"},{"role":"user","content":"there"}]}`
 	var wg sync.WaitGroup
 	got := make([]string, 2)
@@ -158,7 +153,7 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 				t.Error(got[i])
 			}
 		})
-		a.eventually(func() bool { return waiting() > i || a.tried() > i && waiting() > 0 })
+		a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > i || a.tried() > i && dbtest.Waiting(t, a.pool) > 0 })
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -38,10 +39,7 @@ func TestDeletedItemOfABranchThatWentOn(t *testing.T) {
 		status, got, _ := a.send("acme", "DELETE", "/conversations/"+id+"/items/"+last, "")
 		answered <- answer{status, got}
 	}()
-	a.eventually(func() (waits bool) {
-		err := a.pool.QueryRow(t.Context(), "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')").Scan(&waits)
-		return err == nil && waits
-	})
+	a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > 0 })
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func createConversation(r *Request) (Answer, error) {
 	}
 	c, created, err := r.Store().CreateConversation(r.Context(), n)
 	if err != nil {
-		return nil, conflictOfKey(err, derived)
+		return nil, ConflictOfKey(err, derived)
 	}
 	return answerCreated(c, created, conversationPath(c.ID))
 }

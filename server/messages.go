@@ -32,7 +32,7 @@ func appendMessages(r *Request) (Answer, error) {
 	m, created, err := r.Store().Append(r.Context(), id, deref(b.parentID), b.messages[0], options...)
 	r.server.countAppend(1, created, err)
 	if err != nil {
-		return nil, conflictOfKey(err, derived["id"])
+		return nil, ConflictOfKey(err, derived["id"])
 	}
 	return answerCreated(m, created, messagePath(m))
 }
@@ -41,7 +41,7 @@ func (r *Request) appendChain(id uuid.UUID, b *appendBody, derived map[string]bo
 	chain, created, err := r.Store().AppendChain(r.Context(), id, deref(b.parentID), b.messages, options...)
 	r.server.countAppend(len(chain), created, err)
 	if err != nil {
-		return nil, conflictOfKey(err, derived[deref(toProblem(err).Field)])
+		return nil, ConflictOfKey(err, derived[deref(toProblem(err).Field)])
 	}
 	a, err := answerPage(tree.Page[tree.Message]{Data: chain})
 	if created {
@@ -165,7 +165,7 @@ func forkMessage(r *Request) (Answer, error) {
 	}
 	c, created, err := r.Store().Fork(r.Context(), conversationID, messageID, n)
 	if err != nil {
-		return nil, conflictOfKey(err, derived)
+		return nil, ConflictOfKey(err, derived)
 	}
 	return answerCreated(c, created, conversationPath(c.ID))
 }

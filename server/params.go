@@ -88,9 +88,9 @@ func (r *Request) newID(id *string, scope string) (_ uuid.UUID, derived bool, er
 	return given, false, err
 }
 
-// conflictOfKey tells a client whose Idempotency-Key an id derives from that it
+// ConflictOfKey tells a client whose Idempotency-Key an id derives from that it
 // is the key that is taken: it never saw the id.
-func conflictOfKey(err error, derived bool) error {
+func ConflictOfKey(err error, derived bool) error {
 	if !derived || err == nil || toProblem(err).Code != CodeIDConflict {
 		return err
 	}

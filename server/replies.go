@@ -27,7 +27,7 @@ func createReply(r *Request) (Answer, error) {
 	rep, started, err := r.Replies().Start(r.Context(), req)
 	if err != nil {
 		err = b.listed(err)
-		return nil, conflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
+		return nil, ConflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
 	}
 	if deref(b.stream) {
 		return eventStream{r, rep, 0, replyPath(rep), r.nativeStream()}, nil

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -26,9 +28,11 @@ func storedItems(m tree.Message) []Item {
 	return itemsOf(NodeID{m.ConversationID, m.ID}, messageOf(m), note.Phase, endOf(reply.EndOf(m)).lastItem(), names)
 }
 
-// createItems adds items. A retry has waited for the end of the earlier tries, so it
-// finds what they stored.
-func createItems(r *server.Request, body []byte, _ *try) (server.Answer, error) {
+func createItems(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
 	req, err := ParseNewItems(body)
 	if err != nil {
 		return nil, err
@@ -49,9 +53,9 @@ func createItems(r *server.Request, body []byte, _ *try) (server.Answer, error) 
 		if err := req.Input.files.store(r, plain(messages[len(there):])...); err != nil {
 			return nil, err
 		}
-		added, _, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, rest, tree.AtHead())
+		added, err := appendOnce(r, c, body, rest)
 		if err != nil {
-			return nil, inItems(err)
+			return nil, err
 		}
 		there = append(there, added...)
 		if title := summarize.TitleOf(plain(messages[len(messages)-len(rest):])...); c.Title == "" && c.HeadID == uuid.Nil && title != "" {
@@ -70,6 +74,40 @@ func createItems(r *server.Request, body []byte, _ *try) (server.Answer, error) 
 		items = append(items, storedItems(m)...)
 	}
 	return answerIn(c, NewList(items, false))
+}
+
+// appendOnce adds the messages of a request at the active head. Their ids derive from
+// its bytes, and from its Idempotency-Key or else from the head that it saw. So the
+// tries of one request store the messages once, also where several of them wait for
+// the conversation at the same time, on any servers.
+func appendOnce(r *server.Request, c tree.Conversation, body []byte, messages []tree.NewMessage) (added []tree.Message, err error) {
+	key := r.Header.Get(idempotencyKey)
+	place := c.HeadID.String()
+	if key != "" {
+		place = idempotencyKey + key
+	}
+	for i := range messages {
+		// Fewer are left where some were there before.
+		name := fmt.Sprintf("%s\x00%s\x00%x\x00%d", c.ID, place, sha256.Sum256(body), len(messages)-i)
+		if messages[i].ID, err = r.Store().DeriveID(r.Context(), "items", name); err != nil {
+			return nil, err
+		}
+	}
+	added, created, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, messages, tree.AtHead())
+	switch changed := errors.Is(err, fault.Conflict); {
+	case changed && key != "":
+		return nil, server.ConflictOfKey(err, true)
+	case err != nil && !changed:
+		return nil, inItems(err)
+	case created || err == nil && (key != "" || retryCount(r.Header) > 0):
+		return added, nil
+	}
+	// The head is where it was when the same items were added: they are meant anew.
+	for i := range messages {
+		messages[i].ID = uuid.Nil
+	}
+	added, _, err = r.Store().AppendChain(r.Context(), c.ID, c.HeadID, messages, tree.AtHead())
+	return added, inItems(err)
 }
 
 // itemsSaid gives the messages of items that are added to a conversation.

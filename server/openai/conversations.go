@@ -18,6 +18,7 @@ var conversationRoutes = []server.Route{
 	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}", Handle: getConversation},
 	{Method: "POST", Pattern: Prefix + "conversations/{conversation_id}", Handle: updateConversation},
 	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}", Handle: deleteConversation},
+	{Method: "POST", Pattern: Prefix + "conversations/{conversation_id}/items", Handle: createItems},
 	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}/items", Handle: listItems},
 	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: getItem},
 	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: deleteItem},

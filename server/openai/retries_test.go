@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
@@ -126,8 +128,58 @@ func TestRetryOfWhatRuns(t *testing.T) {
 }
 
 // TestRetryOfItemsThatAreBeingAdded holds that items are stored once where their
-// request comes again while the first still waits for the database.
+// request comes again, to another server, while the first still waits for the
+// database.
 func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	servers := []*api{a, a.again()}
+	for name, headers := range map[string][2][]string{
+		"counted": {{retryHeader, "0"}, {retryHeader, "1"}},
+		"keyed":   {{"Idempotency-Key", "k"}, {"Idempotency-Key", "k"}},
+	} {
+		c, _, err := a.store.ForTenant("acme").CreateConversation(t.Context(), tree.NewConversation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := a.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+		if _, err := tx.Exec(t.Context(), "select from conversations where id = $1 for update", c.ID); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		var got [2]string
+		for i, s := range servers {
+			wg.Go(func() {
+				var status int
+				if status, got[i], _ = s.send("acme", "POST", itemsPath(c.ID), twoItems, headers[i]...); status != 200 {
+					t.Error(got[i])
+				}
+			})
+			a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > i })
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if n := a.messages("acme", c.ID.String()); n != 2 || got[0] != got[1] {
+			t.Errorf("%s: %d messages, want 2: the first try got %s, the retry %s", name, n, got[0], got[1])
+		}
+	}
+}
+
+const twoItems = `{"items":[{"role":"user","content":"hi"},{"role":"user","content":"there"}]}`
+
+func itemsPath(conversation uuid.UUID) string {
+	return "/conversations/" + openai.ConversationID(conversation) + "/items"
+}
+
+// TestItemsAddedAgain adds the same items several times. They are stored once for
+// each request, which an Idempotency-Key names for good.
+func TestItemsAddedAgain(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	store := a.store.ForTenant("acme")
@@ -135,31 +187,57 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx, err := a.pool.Begin(t.Context())
+	first := user(t, store, c.ID, "first")
+	for _, step := range []struct {
+		does   string
+		header []string
+		before func()
+		status int
+		all    int // messages then
+		says   string
+	}{
+		{"the same at once", nil, nil, 200, 3, "user:first user:hi user:there"},
+		{"is meant twice", nil, nil, 200, 5, "user:first user:hi user:there user:hi user:there"},
+		{"at the first place again", nil, func() {
+			if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first}); err != nil {
+				t.Fatal(err)
+			}
+		}, 200, 7, "user:first user:hi user:there"},
+		{"with a key", []string{"Idempotency-Key", "k"}, nil, 200, 9, "user:first user:hi user:there user:hi user:there"},
+		{"with the key, when the branch went on", []string{"Idempotency-Key", "k"}, func() { user(t, store, c.ID, "on") }, 200, 10, "user:first user:hi user:there user:hi user:there user:on"},
+		{"with another key", []string{"Idempotency-Key", "l"}, nil, 200, 12, "user:first user:hi user:there user:hi user:there user:on user:hi user:there"},
+		{"with a key whose last item is gone", []string{"Idempotency-Key", "l"}, func() {
+			page, err := store.Transcript(t.Context(), c.ID, uuid.Nil, tree.Paging{Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Prune(t.Context(), c.ID, page.Data[0].ID); err != nil {
+				t.Fatal(err)
+			}
+		}, 409, 11, "user:first user:hi user:there user:hi user:there user:on user:hi"},
+	} {
+		if step.before != nil {
+			step.before()
+		}
+		status, got, _ := a.send("acme", "POST", itemsPath(c.ID), twoItems, step.header...)
+		if status != step.status || status == 409 && !strings.Contains(got, "The key was used before") {
+			t.Errorf("%s: %d %s", step.does, status, got)
+		}
+		if n := a.messages("acme", c.ID.String()); n != step.all {
+			t.Errorf("%s: %d messages, want %d", step.does, n, step.all)
+		}
+		if says := a.items(openai.ConversationID(c.ID), "?order=asc").says(); says != step.says {
+			t.Errorf("%s: the items are %s", step.does, says)
+		}
+	}
+}
+
+// user appends a user's message at the end of the active branch.
+func user(t *testing.T, s *tree.Store, conversation uuid.UUID, text string) uuid.UUID {
+	t.Helper()
+	m, _, err := s.Append(t.Context(), conversation, uuid.Nil, tree.NewMessage{Body: (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode()}, tree.AtHead())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := tx.Exec(t.Context(), "select from conversations where id = $1 for update", c.ID); err != nil {
-		t.Fatal(err)
-	}
-	body := `{"items":[{"role":"user","content":"hi"},{"role":"user","content":"there"}]}`
-	var wg sync.WaitGroup
-	got := make([]string, 2)
-	for i := range got {
-		wg.Go(func() {
-			var status int
-			if status, got[i], _ = a.send("acme", "POST", "/conversations/"+openai.ConversationID(c.ID)+"/items", body, retryHeader, strconv.Itoa(i)); status != 200 {
-				t.Error(got[i])
-			}
-		})
-		a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > i || a.tried() > i && dbtest.Waiting(t, a.pool) > 0 })
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wg.Wait()
-	if n := a.messages("acme", c.ID.String()); n != 2 || got[0] != got[1] {
-		t.Errorf("%d messages, want 2: the first try got %s, the retry %s", n, got[0], got[1])
-	}
+	return m.ID
 }

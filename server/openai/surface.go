@@ -41,7 +41,6 @@ func (c Recognition) surface(all *tries) server.Surface {
 			{Method: "DELETE", Pattern: Prefix + "chat/completions/{completion_id}", Handle: deleteCompletion},
 			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}/messages", May: server.Reads, Handle: listCompletionMessages},
 			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: all.retried(createResponse)},
-			{Method: "POST", Pattern: Prefix + "conversations/{conversation_id}/items", Handle: all.retried(createItems)},
 		}, responseRoutes, conversationRoutes),
 	}
 }

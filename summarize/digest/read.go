@@ -247,7 +247,7 @@ func (r *reader) add(s sentence, about messageFacts) {
 	r.text = true
 	r.order++
 	lower := lowerText(text)
-	context := about.context
+	context := oneLine(about.context)
 	if before := r.corrected(lower, about); before != "" {
 		text = before + " " + text
 		lower = lowerText(text)
@@ -261,7 +261,7 @@ func (r *reader) add(s sentence, about messageFacts) {
 	it.terms = r.vocabulary.terms(text)
 	it.leans = !s.code && cues.find(lower)&cueLeans != 0
 	if context != "" && (about.role == tree.RoleTool || says(it.terms) <= enough || isBare(it.terms) || (it.leans || len(text) <= shortAnswer) && !about.lead && r.assisted || about.lead && cues.find(lowerText(context))&cueTime != 0) {
-		it.context = shorten(oneLine(context), r.length/4, marksOf(context))
+		it.context = shorten(context, r.length/4, marksOf(context))
 		if about.ended != "" {
 			it.context += ": " + about.ended
 		}

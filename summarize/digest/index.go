@@ -218,9 +218,9 @@ func (p *picker) layOutIndex(chosen []entry) string {
 	}
 	switch {
 	case words.Len() == 0:
-		return indexLine + b.String()
+		return withoutTags(indexLine + b.String())
 	case b.Len() == 0:
-		return indexWords + words.String()
+		return withoutTags(indexWords + words.String())
 	}
-	return indexLine + b.String() + "\n" + indexWords + words.String()
+	return withoutTags(indexLine + b.String() + "\n" + indexWords + words.String())
 }

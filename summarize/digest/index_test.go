@@ -202,6 +202,42 @@ func TestDigestIndexOfNumbers(t *testing.T) {
 	}
 }
 
+// TestJoinedPiecesMakeNoTag has pieces of a digest that make a tag of the prompt where
+// they come to stand beside each other.
+func TestJoinedPiecesMakeNoTag(t *testing.T) {
+	t.Parallel()
+	in := prompt.Input{Fold: []tree.Message{prompttest.UserSays("It has `wood_1<` and then Coppice-17."), prompttest.AssistantSays("…")}}
+	r := newReader(in, 1000)
+	r.readFold(in.Fold)
+	p := newPicker(r, tokens.O200k(), 1000)
+	if index := p.layOutIndex(p.chooseEntries(1000)); index != indexLine+"wood_1( Coppice-17" {
+		t.Errorf("the index is %q", index)
+	}
+	p.items = []item{{text: shorten(strings.Repeat("And so on. ", 9), 60, []string{"wood_1<", "Coppice-17"})}}
+	p.chosen = []int{0}
+	if text := p.text(); !strings.HasSuffix(text, "wood_1( Coppice-17") {
+		t.Errorf("the text is %q", text)
+	}
+}
+
+// TestQuotes holds that a quotation is a term without the spaces and the punctuation at
+// its ends, and none where that leaves nothing.
+func TestQuotes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`It says "hazel  wood."`:   "hazel  wood",
+		"« coupe à blanc\u202f! »": "coupe à blanc",
+		"`\u1680 go run .\u2003`":  "go run",
+		"\"\u1680\"":               "", "\"\u3000\u2003\"": "", `" ."`: "", `""`: "",
+	} {
+		got := ""
+		quotes(text, func(start, end int) { got += text[start:end] })
+		if got != want {
+			t.Errorf("of %q it takes %q, want %q", text, got, want)
+		}
+	}
+}
+
 // A word of two letters is none to look up, in any alphabet.
 func TestDigestShortWords(t *testing.T) {
 	t.Parallel()

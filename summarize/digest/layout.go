@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/summarize/prompt"
 )
 
 // layOut writes the chosen items under their headings, in the conversation's
@@ -62,7 +64,17 @@ func (p *picker) text() string {
 			b.WriteString("\n")
 		}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return withoutTags(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// withoutTags cleans lines of which the pieces are clean: two that come to stand beside
+// each other may make one of the prompt's tags.
+func withoutTags(lines string) string {
+	all := strings.Split(lines, "\n")
+	for i, line := range all {
+		all[i] = prompt.Line(line)
+	}
+	return strings.Join(all, "\n")
 }
 
 // sameSpeaker begins a line of the speaker of the line before.

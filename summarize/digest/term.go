@@ -204,8 +204,8 @@ func quotes(text string, found func(start, end int)) {
 			continue
 		}
 		if n := strings.IndexRune(text[i:min(i+most, len(text))], end); n > 1 {
-			said := strings.TrimRight(text[i:i+n], " \u00a0\u202f.,;:!?")
-			if bare := strings.TrimLeft(said, " \u00a0\u202f"); bare != "" {
+			said := strings.TrimRightFunc(text[i:i+n], func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?", r) })
+			if bare := strings.TrimLeftFunc(said, unicode.IsSpace); bare != "" {
 				found(i+len(said)-len(bare), i+len(said))
 			}
 			i += n + utf8.RuneLen(end)

@@ -105,10 +105,17 @@ func (s *Service) saveOnce(ctx context.Context, r *Reply, a *assignment, newTry 
 	return s.claim(ctx, r, a, newTry)
 }
 
-// claim makes the first save. It runs under the lock of what is known of saves.
+// claim makes the first save. Where an earlier one was made and the word of it got
+// lost, what others told meanwhile stays: that the reply is to stop, or was deleted. It
+// runs under the lock of what is known of saves.
 func (s *Service) claim(ctx context.Context, r *Reply, a *assignment, newTry bool) error {
-	r.saving.tried = true
-	err := s.store.ClaimReply(ctx, s.checkpoint(r, a), members(r.metadata), newTry)
+	err := tree.ErrReplyLost
+	if r.saving.tried {
+		err = s.store.SaveCheckpoint(ctx, s.checkpoint(r, a))
+	}
+	if r.saving.tried = true; errors.Is(err, tree.ErrReplyLost) {
+		err = s.store.ClaimReply(ctx, s.checkpoint(r, a), members(r.metadata), newTry)
+	}
 	r.saving.claimed = err == nil
 	return err
 }

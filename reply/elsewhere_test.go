@@ -21,6 +21,33 @@ func quickly(server string) func(*Config) {
 	return func(c *Config) { c.ServerID, c.CheckpointEvery, c.Lease = server, 5*time.Millisecond, time.Hour }
 }
 
+// TestStopOutlivesALostClaim holds that a stop which another server was asked for is
+// heeded, though the reply's server never heard that its claim was stored.
+func TestStopOutlivesALostClaim(t *testing.T) {
+	t.Parallel()
+	f := serve(t, byHand("a"), newGate())
+	id, head := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head, Background: true})
+	a := &assignment{place: r.place, active: head}
+	f.save(r, a)
+	if stops, err := f.store.StopReply(t.Context(), id, r.MessageID()); !stops || err != nil {
+		t.Fatal(stops, err)
+	}
+	r.saving.Lock()
+	r.saving.claimed = false // the word of it got lost
+	r.saving.Unlock()
+	if !f.save(r, a) {
+		t.Error("it is not saved")
+	}
+	if state, err := f.store.ReplyState(t.Context(), id, r.MessageID()); err != nil || state.State != tree.StateStopping {
+		t.Fatalf("its state is %q, %v", state.State, err)
+	}
+	f.heed(r)
+	if e := end(t, r); e.Status != StatusStopped {
+		t.Errorf("it ends as %+v", e)
+	}
+}
+
 // A reply that was told as ended stays so, whatever a server brings that stalled
 // and wakes: a further save, a whole answer, or its own failure.
 func TestWhatWasToldStays(t *testing.T) {

@@ -56,3 +56,46 @@ func TestDropReply(t *testing.T) {
 		}
 	}
 }
+
+// TestDropReplyTakesTurns deletes a reply while another server stores what was saved of
+// it: the second of the two knows of the first.
+func TestDropReplyTakesTurns(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
+	for _, dropFirst := range []bool{true, false} {
+		id := uuid.New()
+		if err := s.ClaimReply(t.Context(), tree.Checkpoint{ConversationID: c.ID, MessageID: id, ParentID: asked.ID, ServerID: "a", Model: "m", Content: "said"}, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		listed, err := s.Checkpoints(t.Context())
+		if err != nil || len(listed) != 1 {
+			t.Fatal(listed, err)
+		}
+		var answer *tree.Message
+		var stored bool
+		drop := func(s *tree.Store) (err error) {
+			answer, err = s.DropReply(t.Context(), c.ID, id)
+			return err
+		}
+		take := func(s *tree.Store) (err error) {
+			_, stored, err = s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint, _ json.RawMessage) (tree.NewMessage, uuid.UUID) {
+				return tree.NewMessage{ID: c.MessageID, Body: raw(`{"role":"assistant","content":"said"}`).Body}, c.ParentID
+			})
+			return err
+		}
+		first, second := take, drop
+		if dropFirst {
+			first, second = drop, take
+		}
+		if err := meanwhile(t, pool, first, func() error { return second(s) }); err != nil {
+			t.Fatal(err)
+		}
+		deleted, err := s.Retracted(t.Context(), c.ID, id)
+		if err != nil || stored == dropFirst || deleted != dropFirst || (answer == nil) != dropFirst {
+			t.Errorf("deleted first %t: it is stored %t and marked as deleted %t, and the deletion found %v: %v", dropFirst, stored, deleted, answer, err)
+		}
+	}
+}

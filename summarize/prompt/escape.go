@@ -45,10 +45,9 @@ func escapeText(text, nonce string) string {
 			// The newline that follows says it.
 		case IsLineBreak(r):
 			b.WriteByte('\n')
-		case r == escapeOpen || r == escapeClose || isHidden(prev, r):
+		case r == escapeOpen || r == escapeClose || isHidden(prev, r) || startsTag(text[i:]) || startsNonce(text[i:], nonce):
 			escapeRune(&b, r)
-		case startsTag(text[i:]) || startsNonce(text[i:], nonce):
-			escapeRune(&b, r)
+			r = escapeClose
 		default:
 			b.WriteRune(r) // U+FFFD for invalid bytes
 		}
@@ -110,20 +109,20 @@ func unescapeText(text string) string {
 // characters and our tags, so that Clean accepts it. The change can't be
 // undone.
 func Line(text string) string {
-	if !needsEscape(text, "") {
+	if !needsEscape(text, "") && !strings.Contains(text, "\n") {
 		return text
 	}
 	text = breaksToSpaces(text)
 	var b strings.Builder
-	prev := ' '
+	prev := ' ' // that was written
 	for i, r := range text {
-		switch {
-		case isHidden(prev, r):
-		case startsTag(text[i:]):
-			b.WriteByte('(')
-		default:
-			b.WriteRune(r)
+		if isHidden(prev, r) {
+			continue
 		}
+		if startsTag(text[i:]) {
+			r = '('
+		}
+		b.WriteRune(r)
 		prev = r
 	}
 	return b.String()

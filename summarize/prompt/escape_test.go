@@ -11,6 +11,34 @@ import (
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 )
 
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plain":                       "plain",
+		"a\r\nb\u2028c":               "a  b c",
+		"<\n/coppice-summary>":        "( /coppice-summary>",
+		"pass\u200bword":              "password",
+		"pass\u3164\u200dword":        "password", // the joiner stands at an s
+		"<coppice\u200d>":             "(coppice>",
+		"＜\u200dcoppice>":             "(coppice>",
+		"❤\ufe0f and 👨\u200d👩\u200d👧": "❤\ufe0f and 👨\u200d👩\u200d👧",
+	} {
+		if got := Line(text); got != want {
+			t.Errorf("of %q it makes %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestLineProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := prompttest.Hostile().Draw(t, "text")
+		if once := Line(text); strings.ContainsFunc(once, IsLineBreak) || Line(once) != once || len(Leaks(once, "")) > 0 {
+			t.Errorf("of %q it makes %q, and of that %q", text, once, Line(once))
+		}
+	})
+}
+
 func TestEscapeText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{

@@ -177,15 +177,16 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	changed := make([][]tree.Changed, len(batch))
+	changed, missing := make([][]tree.Changed, len(batch)), make([][]format.Note, len(batch))
+	var err error // after the conversations were stored
 	if !s.dryRun {
 		bundles := make([]tree.Bundle, len(batch))
 		for i, e := range batch {
 			bundles[i] = e.Bundle
 		}
-		imported, err := s.store.Import(s.ctx, bundles...)
-		if err != nil {
-			return err
+		imported, refused := s.store.Import(s.ctx, bundles...)
+		if refused != nil {
+			return refused
 		}
 		for i, one := range imported {
 			report.Added += one.Added
@@ -193,12 +194,15 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 				report.Present += one.Present
 			}
 			changed[i] = one.Changed
+			if err == nil {
+				missing[i], err = s.missing(batch[i], nil)
+			}
 		}
 	}
 	for i, e := range batch {
 		s.counts.add(e.Bundle)
 		report.Dropped += e.dropped
-		report.Notes = append(report.Notes, s.kept.keep(e.notes...)...)
+		report.Notes = append(append(report.Notes, s.kept.keep(e.notes...)...), s.kept.keep(missing[i]...)...)
 		at := map[uuid.UUID]int{}
 		for j, n := range e.Nodes {
 			if len(changed[i]) == 0 {
@@ -214,17 +218,7 @@ func (s *saver) saveOnce(report *Report, batch []entry) error {
 			report.Notes = append(report.Notes, s.kept.keep(e.changed(c, at))...)
 		}
 	}
-	if s.dryRun {
-		return nil
-	}
-	for _, e := range batch {
-		missing, err := s.missing(e, nil)
-		if err != nil {
-			return err
-		}
-		report.Notes = append(report.Notes, s.kept.keep(missing...)...)
-	}
-	return nil
+	return err
 }
 
 // total adds the parts up. No call may be under way.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -383,35 +384,44 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestImportHoldsWhatItCounts has a sweep come for an attachment that nothing names
-// yet, after an import has looked what its message costs with it: it stays.
+// TestImportHoldsWhatItCounts has a sweep come for attachments that nothing names yet,
+// after an import has looked what its first message costs with one of them: they stay,
+// and neither the import nor the sweep waits for ever, whatever the order is in which
+// the conversations name them.
 func TestImportHoldsWhatItCounts(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	s := tree.New(pool)
-	a := upload(t, s, "a.txt", []byte("not named yet"))
+	named := []tree.Attachment{upload(t, s, "a.txt", []byte("not named yet")), upload(t, s, "b.txt", []byte("nor this"))}
+	slices.SortFunc(named, func(a, b tree.Attachment) int { return bytes.Compare(b.Hash[:], a.Hash[:]) }) // the sweep begins at the other end
 	swept := make(chan error, 1)
+	var once sync.Once
 	importing := tree.New(dbtest.AfterQuery(t, pool, "ListAttachments", func() {
-		go func() {
-			_, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10)
-			swept <- err
-		}()
-		for dbtest.Waiting(t, pool) == 0 && len(swept) == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		once.Do(func() {
+			go func() {
+				_, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10)
+				swept <- err
+			}()
+			for dbtest.Waiting(t, pool) == 0 && len(swept) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		})
 	}))
-	id := uuid.New()
-	if _, err := importing.Import(t.Context(), tree.Bundle{
-		Conversation: tree.NewConversation{ID: uuid.New()},
-		Nodes:        []tree.BundleNode{{ID: id, Body: naming("read", a)}},
-	}); err != nil {
-		t.Fatal(err)
+	var bundles []tree.Bundle
+	for _, a := range named {
+		bundles = append(bundles, tree.Bundle{
+			Conversation: tree.NewConversation{ID: uuid.New()},
+			Nodes:        []tree.BundleNode{{ID: uuid.New(), Body: naming("read", a)}},
+		})
+	}
+	if _, err := importing.Import(t.Context(), bundles...); err != nil {
+		t.Error(err)
 	}
 	if err := <-swept; err != nil {
 		t.Error(err)
 	}
-	if !has(t, s, a) {
-		t.Error("a message names it, and its tokens are counted, and it is gone")
+	if !has(t, s, named[0]) || !has(t, s, named[1]) {
+		t.Error("messages name them, and their tokens are counted, and they are gone")
 	}
 }
 

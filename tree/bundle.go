@@ -33,7 +33,7 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 			return err
 		}
 		if slices.ContainsFunc(bundles, mayName) {
-			if err := s.patiently(ctx, func() error { return s.q.LockNaming(ctx, s.tenant) }); err != nil {
+			if err := s.patiently(ctx, func() error { return s.holdNamed(ctx, bundles) }); err != nil {
 				return err
 			}
 		}
@@ -144,7 +144,7 @@ func (im *importer) copy(ctx context.Context) error {
 		if err := im.s.copyNodes(ctx, im.rows); err != nil || len(im.naming) == 0 {
 			return err
 		}
-		return im.s.q.AddAttachmentUses(ctx, im.s.usesOf(im.id, im.naming)) // findNamed holds them
+		return im.s.q.AddAttachmentUses(ctx, im.s.usesOf(im.id, im.naming)) // holdNamed holds them
 	}
 	var err error
 	if len(im.rows) > rowsInTime || im.waiting > textInTime {
@@ -223,24 +223,42 @@ func (im *importer) load(ctx context.Context) error {
 	return err
 }
 
-// findNamed reads which attachments there are of those that the nodes name. Until the
-// import ends, none is added and none deleted.
-func (im *importer) findNamed(ctx context.Context, nodes []BundleNode) error {
+// holdNamed keeps the attachments that nodes of the bundles name: until the import
+// ends, none is added and none deleted. It holds all of them at once, in the order in
+// which those that delete attachments lock them.
+func (s *Store) holdNamed(ctx context.Context, bundles []Bundle) error {
+	if err := s.q.LockNaming(ctx, s.tenant); err != nil {
+		return err
+	}
 	named := map[[sha256.Size]byte]bool{}
-	for _, n := range nodes {
-		if _, stored := im.known[n.ID]; stored || n.Summary != nil || !chat.MayName(n.Body) {
-			continue
+	for _, b := range bundles {
+		for _, n := range b.Nodes {
+			named = addNamed(named, n)
 		}
+	}
+	_, err := s.hold(ctx, rawHashes(slices.Collect(maps.Keys(named))))
+	return err
+}
+
+// addNamed adds the attachments that a node names to others.
+func addNamed(named map[[sha256.Size]byte]bool, n BundleNode) map[[sha256.Size]byte]bool {
+	if n.Summary == nil && chat.MayName(n.Body) {
 		for _, a := range chat.Read(n.Body).Attachments() {
 			named[a.Hash] = true
 		}
 	}
-	hashes := slices.Collect(maps.Keys(named))
-	_, err := im.s.hold(ctx, rawHashes(hashes))
-	if err != nil {
-		return err
+	return named
+}
+
+// findNamed reads which attachments there are of those that the nodes name.
+func (im *importer) findNamed(ctx context.Context, nodes []BundleNode) (err error) {
+	named := map[[sha256.Size]byte]bool{}
+	for _, n := range nodes {
+		if _, stored := im.known[n.ID]; !stored {
+			named = addNamed(named, n)
+		}
 	}
-	im.there, err = im.s.Attachments(ctx, hashes...)
+	im.there, err = im.s.Attachments(ctx, slices.Collect(maps.Keys(named))...)
 	return err
 }
 

@@ -41,7 +41,11 @@ func TestAppendBelowTheActiveHead(t *testing.T) {
 		c.call("append_messages", said, &appended)
 	}()
 	for dbtest.Waiting(t, a.pool) == 0 {
-		time.Sleep(time.Millisecond)
+		select {
+		case <-done:
+			t.Fatal("the call doesn't wait")
+		case <-time.After(time.Millisecond):
+		}
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.atHead || o.aside || o.behind != uuid.Nil || o.begins != nil {
+	if o.atHead || o.ifHead || o.aside || o.behind != uuid.Nil || o.begins != nil {
 		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
 		if err != nil {
 			return Message{}, false, alone(err)
@@ -238,6 +238,9 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 		}
 		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts, o.atHead); out != nil || err != nil {
 			return err
+		}
+		if o.ifHead && uuid.UUID(c.HeadID.Bytes) != o.from {
+			return fault.New(fault.Conflict, "changed_meanwhile", "", "The conversation went on meanwhile, or another branch became active. Read it and send this again.")
 		}
 		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
 			return err

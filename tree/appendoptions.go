@@ -10,6 +10,7 @@ type appendOptions struct {
 	keepHead bool
 	compare  bool // the active head with from
 	from     uuid.UUID
+	ifHead   bool // it is from, or nothing is stored
 	hashed   bool // a new root gets a path hash
 	aside    bool // no path hash
 	behind   uuid.UUID
@@ -33,6 +34,13 @@ func KeepHead() AppendOption { return func(o *appendOptions) { o.keepHead = true
 // uuid.Nil stands for no active head.
 func MoveHeadFrom(headID uuid.UUID) AppendOption {
 	return func(o *appendOptions) { o.compare, o.from = true, headID }
+}
+
+// IfHead stores nothing, and gives a fault.Conflict of the code changed_meanwhile, if
+// the active head is another message by then. uuid.Nil stands for no active head.
+// Messages whose ids are stored already are found whatever the head is.
+func IfHead(headID uuid.UUID) AppendOption {
+	return func(o *appendOptions) { o.ifHead, o.compare, o.from = true, true, headID }
 }
 
 // Aside stores messages that FindPath never finds, as they have no path hash: a

@@ -101,3 +101,32 @@ func TestAppendAtHeadAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestIfHead holds that an append which is bound to the active head stores nothing once
+// another message is the head, and finds what it stored before.
+func TestIfHead(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	first := user("first")
+	first.ID = uuid.New()
+	if _, created, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); !created || err != nil {
+		t.Fatal(created, err)
+	}
+	second := []tree.NewMessage{user("second"), user("third")}
+	chain, _, err := s.AppendChain(t.Context(), c.ID, first.ID, second, tree.IfHead(first.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, saw := range []uuid.UUID{uuid.Nil, first.ID, chain[0].ID} {
+		if _, _, err := s.AppendChain(t.Context(), c.ID, saw, second, tree.IfHead(saw)); !errors.Is(err, fault.Conflict) || fault.Of(err).Code != "changed_meanwhile" {
+			t.Errorf("with the head %s before: %v", saw, err)
+		}
+	}
+	if m, created, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); created || m.ID != first.ID || err != nil {
+		t.Errorf("what is stored already gives %s, %v, %v", m.ID, created, err)
+	}
+	if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.HeadID != chain[1].ID {
+		t.Errorf("the head is %s: %v", got.HeadID, err)
+	}
+}

@@ -55,32 +55,62 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 // the server answered for it. A message stays where other branches begin at it. If
 // the branch has gone on from it meanwhile, nothing changes.
 func pop(r *server.Request, c tree.Conversation, last tree.Message) error {
-	_, err := r.Store().PruneLeaf(r.Context(), c.ID, last.ID)
-	stays := last.ID // where it has children
-	for last.ParentID != uuid.Nil {
-		above, missing := r.Store().Message(r.Context(), c.ID, last.ParentID)
-		if missing != nil {
-			return missing
+	turn, err := withSteps(r, last)
+	if err != nil {
+		return err
+	}
+	top := turn[len(turn)-1]
+	if top.ParentID == uuid.Nil {
+		if top, err = r.Store().Message(r.Context(), c.ID, top.ID); err != nil {
+			return err
 		}
-		if !reply.IsStep(above) {
+		if top.Siblings.Count > 1 {
+			return isFirst()
+		}
+	}
+	for _, m := range turn {
+		if _, err = r.Store().PruneLeaf(r.Context(), c.ID, m.ID); errors.Is(err, fault.Conflict) { // it has children
+			return moveAbove(r, c, top, m.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withSteps gives a message and the calls above it that the server answered for it.
+func withSteps(r *server.Request, m tree.Message) (turn []tree.Message, err error) {
+	turn = []tree.Message{m}
+	for m.ParentID != uuid.Nil {
+		if m, err = r.Store().Message(r.Context(), m.ConversationID, m.ParentID); err != nil {
+			return nil, err
+		}
+		if !reply.IsStep(m) {
 			break
 		}
-		if last = above; err == nil {
-			_, err = r.Store().PruneLeaf(r.Context(), c.ID, last.ID)
-			stays = last.ID
-		}
+		turn = append(turn, m)
 	}
-	switch {
-	case !errors.Is(err, fault.Conflict):
-		return err
-	case last.ParentID == uuid.Nil:
-		return fault.New(fault.Invalid, codeValue, "item_id", "Other branches begin at this item, which is the conversation's first. Delete the conversation, or prune the message by the native API.")
+	return turn, nil
+}
+
+// moveAbove makes the parent of a turn's first message the active head, if the head is
+// still the message of the turn that stays.
+func moveAbove(r *server.Request, c tree.Conversation, top tree.Message, stays uuid.UUID) error {
+	if top.ParentID == uuid.Nil {
+		return isFirst()
 	}
-	_, err = r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{HeadID: last.ParentID, HeadFrom: stays})
+	_, err := r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{HeadID: top.ParentID, HeadFrom: stays})
 	if errors.Is(err, fault.Conflict) {
 		return wentOn()
 	}
 	return err
+}
+
+// isFirst refuses to end a branch above its first message where others are: one of
+// these would become the active one, with items that were deleted from it.
+func isFirst() error {
+	return fault.New(fault.Invalid, codeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
 }
 
 // replace makes the active branch anew from the parent of its first message on.

@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -37,77 +35,35 @@ func createItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := namedConversation(r)
-	if err != nil {
-		return nil, err
-	}
 	messages, err := itemsSaid(r, &req.Input)
 	if err != nil {
 		return nil, err
 	}
-	there, err := saidBefore(r, c, messages)
+	add := addition{r, messages, req.Input.files}
+	var c tree.Conversation
+	var all []tree.Message
+	if key := r.Header.Get(idempotencyKey); key != "" && len(messages) > 0 {
+		c, all, err = add.once(key, body)
+	} else {
+		c, all, err = add.atHead()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if rest := drafts(messages[len(there):], ""); len(rest) > 0 {
-		if err := req.Input.files.store(r, plain(messages[len(there):])...); err != nil {
+	if title := summarize.TitleOf(plain(messages)...); c.Title == "" && title != "" && all[0].ParentID == uuid.Nil {
+		if _, err := r.Store().Retitle(r.Context(), c.ID, "", title); err != nil { // another client may have given one meanwhile
 			return nil, err
 		}
-		added, err := appendOnce(r, c, body, rest)
-		if err != nil {
-			return nil, err
-		}
-		there = append(there, added...)
-		if title := summarize.TitleOf(plain(messages[len(messages)-len(rest):])...); c.Title == "" && c.HeadID == uuid.Nil && title != "" {
-			if _, err := r.Store().Retitle(r.Context(), c.ID, "", title); err != nil { // another client may have given one meanwhile
-				return nil, err
-			}
-		}
-		c.HeadID = there[len(there)-1].ID
 	}
 	var items []Item
 	show := showing{r: r, most: maxShown}
-	for _, m := range there {
+	for _, m := range all {
 		if m, _, err = show.message(m); err != nil {
 			return nil, err
 		}
 		items = append(items, storedItems(m)...)
 	}
 	return answerIn(c, NewList(items, false))
-}
-
-// appendOnce adds the messages of a request at the active head. Their ids derive from
-// its bytes, and from its Idempotency-Key or else from the head that it saw. So the
-// tries of one request store the messages once, also where several of them wait for
-// the conversation at the same time, on any servers.
-func appendOnce(r *server.Request, c tree.Conversation, body []byte, messages []tree.NewMessage) (added []tree.Message, err error) {
-	key := r.Header.Get(idempotencyKey)
-	place := c.HeadID.String()
-	if key != "" {
-		place = idempotencyKey + key
-	}
-	for i := range messages {
-		// Fewer are left where some were there before.
-		name := fmt.Sprintf("%s\x00%s\x00%x\x00%d", c.ID, place, sha256.Sum256(body), len(messages)-i)
-		if messages[i].ID, err = r.Store().DeriveID(r.Context(), "items", name); err != nil {
-			return nil, err
-		}
-	}
-	added, created, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, messages, tree.AtHead())
-	switch changed := errors.Is(err, fault.Conflict); {
-	case changed && key != "":
-		return nil, server.ConflictOfKey(err, true)
-	case err != nil && !changed:
-		return nil, inItems(err)
-	case created || err == nil && (key != "" || retryCount(r.Header) > 0):
-		return added, nil
-	}
-	// The head is where it was when the same items were added: they are meant anew.
-	for i := range messages {
-		messages[i].ID = uuid.Nil
-	}
-	added, _, err = r.Store().AppendChain(r.Context(), c.ID, c.HeadID, messages, tree.AtHead())
-	return added, inItems(err)
 }
 
 // itemsSaid gives the messages of items that are added to a conversation.

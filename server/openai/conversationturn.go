@@ -20,9 +20,8 @@ import (
 //     ids of earlier items, and then adds the turn's items. Only the answer of such
 //     a response makes a turn known. A client that says the same again means it.
 //   - A request that an SDK repeats, because no answer came, brings all of its
-//     items again.
-func saidBefore(r *server.Request, c tree.Conversation, messages []said) ([]tree.Message, error) {
-	retried := retryCount(r.Header) > 0
+//     items again. Whether it is one, retried tells.
+func saidBefore(r *server.Request, c tree.Conversation, messages []said, retried bool) ([]tree.Message, error) {
 	answered := slices.ContainsFunc(messages, func(m said) bool { return m.Role == chat.Assistant })
 	if c.HeadID == uuid.Nil || !retried && !answered {
 		return nil, nil

@@ -57,6 +57,44 @@ func TestTurnThatComesTwice(t *testing.T) {
 	}
 }
 
+// TestKeyOfATurnThatComesTwice holds that the key of a request finds its items for good,
+// also those that were there when it came.
+func TestKeyOfATurnThatComesTwice(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, llmtest.Answer("Hello."))
+	id, native := a.conversation(`{"items":[` + says("user", "first") + `]}`)
+	got, _ := a.ask(200, "acme", "GET", "/conversations/"+id+"/items", "")
+	var page struct{ Data []json.RawMessage }
+	if err := json.Unmarshal([]byte(got), &page); err != nil {
+		t.Fatal(err)
+	}
+	a.create(fmt.Sprintf(`{"model":"wood","input":[%s,%s]}`, page.Data[0], says("user", "Hi")))
+	body := `{"items":[` + says("user", "Hi") + "," + says("assistant", "Hello.") + "," + says("user", "more") + `]}`
+	for _, on := range []bool{false, false, true} {
+		if on {
+			a.add(id, says("user", "on"))
+		}
+		status, got, header := a.send("acme", "POST", "/conversations/"+id+"/items", body, "Idempotency-Key", "k")
+		var added itemPage
+		if err := json.Unmarshal([]byte(got), &added); err != nil || status != 200 {
+			t.Fatal(status, got)
+		}
+		if says := added.says(); says != "user:Hi assistant:Hello. user:more" {
+			t.Errorf("it gives %s", says)
+		}
+		want, says := 4, "user:first user:Hi assistant:Hello. user:more"
+		if on {
+			want, says = 5, says+" user:on"
+		}
+		if items := a.items(id, "?order=asc"); items.says() != says || a.treeSize(native) != want {
+			t.Errorf("the items are %s", items.says())
+		}
+		if c, err := a.store.ForTenant("acme").Conversation(t.Context(), native); err != nil || header.Get("X-Coppice-Head-Id") != c.HeadID.String() {
+			t.Errorf("the head %s is told as %s: %v", c.HeadID, header.Get("X-Coppice-Head-Id"), err)
+		}
+	}
+}
+
 // A request that an SDK sends again is not carried out again.
 func TestItemsThatAreSentAgain(t *testing.T) {
 	t.Parallel()
@@ -156,11 +194,21 @@ func TestDeleteItem(t *testing.T) {
 	if got := a.items(id, "").says(); got != "user:q" || a.treeSize(native) != 3 {
 		t.Errorf("the items are %s, and the tree has %d messages", got, a.treeSize(native))
 	}
-	if got := remove(400, id, 0); !strings.Contains(got, "Other branches begin at this item") {
+	if got := remove(400, id, 0); !strings.Contains(got, "other branches begin at it") {
 		t.Errorf("%s", got)
 	}
 	a.ask(404, "acme", "GET", "/conversations/"+id+"/items/"+last, "")
 	a.ask(404, "acme", "DELETE", "/conversations/"+id+"/items/"+last, "")
+
+	// Of the items that are deleted from a former branch, none comes back.
+	id, _ = a.conversation(`{"items":[` + says("user", "q") + "," + says("assistant", "a") + `]}`)
+	remove(200, id, 0)
+	if got := remove(400, id, 0); !strings.Contains(got, "stand beside it") {
+		t.Errorf("%s", got)
+	}
+	if got := a.items(id, "").says(); got != "assistant:a" {
+		t.Errorf("the items are %s", got)
+	}
 }
 
 // TestSessionInAConversation goes through the turns of the Agents SDK's session:

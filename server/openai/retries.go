@@ -27,9 +27,12 @@ import (
 // request with the same one and the same bytes is a try of that request.
 const idempotencyKey = "Idempotency-Key"
 
+// retryHeader is the header in which SDKs say how often they sent a request before.
+const retryHeader = "X-Stainless-Retry-Count"
+
 // retryCount is how often a client sent a request before.
 func retryCount(h http.Header) int {
-	n, _ := strconv.Atoi(h.Get("X-Stainless-Retry-Count"))
+	n, _ := strconv.Atoi(h.Get(retryHeader))
 	return n
 }
 

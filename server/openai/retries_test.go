@@ -129,14 +129,15 @@ func TestRetryOfWhatRuns(t *testing.T) {
 
 // TestRetryOfItemsThatAreBeingAdded holds that items are stored once where their
 // request comes again, to another server, while the first still waits for the
-// database.
+// database, whichever of the two gets its turn first.
 func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	servers := []*api{a, a.again()}
 	for name, headers := range map[string][2][]string{
-		"counted": {{retryHeader, "0"}, {retryHeader, "1"}},
-		"keyed":   {{"Idempotency-Key", "k"}, {"Idempotency-Key", "k"}},
+		"counted":   {{retryHeader, "0"}, {retryHeader, "1"}},
+		"overtaken": {{retryHeader, "1"}, {retryHeader, "0"}},
+		"keyed":     {{"Idempotency-Key", "k"}, {"Idempotency-Key", "k"}},
 	} {
 		c, _, err := a.store.ForTenant("acme").CreateConversation(t.Context(), tree.NewConversation{})
 		if err != nil {
@@ -188,45 +189,55 @@ func TestItemsAddedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := user(t, store, c.ID, "first")
+	id, retry, key := openai.ConversationID(c.ID), []string{retryHeader, "1"}, func(k string) []string { return []string{"Idempotency-Key", k} }
+	back := func() {
+		if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deletes := func(at int) func() {
+		return func() {
+			if status, got, _ := a.send("acme", "DELETE", itemsPath(c.ID)+"/"+a.items(id, "?order=asc").Data[at].ID, ""); status != 200 {
+				t.Fatal(got)
+			}
+		}
+	}
+	on := func() { user(t, store, c.ID, "on") }
 	for _, step := range []struct {
 		does   string
-		header []string
 		before func()
+		header []string
 		status int
-		all    int // messages then
+		added  int // messages
 		says   string
 	}{
-		{"the same at once", nil, nil, 200, 3, "user:first user:hi user:there"},
-		{"is meant twice", nil, nil, 200, 5, "user:first user:hi user:there user:hi user:there"},
-		{"at the first place again", nil, func() {
-			if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first}); err != nil {
-				t.Fatal(err)
-			}
-		}, 200, 7, "user:first user:hi user:there"},
-		{"with a key", []string{"Idempotency-Key", "k"}, nil, 200, 9, "user:first user:hi user:there user:hi user:there"},
-		{"with the key, when the branch went on", []string{"Idempotency-Key", "k"}, func() { user(t, store, c.ID, "on") }, 200, 10, "user:first user:hi user:there user:hi user:there user:on"},
-		{"with another key", []string{"Idempotency-Key", "l"}, nil, 200, 12, "user:first user:hi user:there user:hi user:there user:on user:hi user:there"},
-		{"with a key whose last item is gone", []string{"Idempotency-Key", "l"}, func() {
-			page, err := store.Transcript(t.Context(), c.ID, uuid.Nil, tree.Paging{Limit: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := store.Prune(t.Context(), c.ID, page.Data[0].ID); err != nil {
-				t.Fatal(err)
-			}
-		}, 409, 11, "user:first user:hi user:there user:hi user:there user:on user:hi"},
+		{"once", nil, nil, 200, 2, "user:first user:hi user:there"},
+		{"that are meant twice", nil, nil, 200, 2, "user:first user:hi user:there user:hi user:there"},
+		{"where they were added before", back, nil, 200, 2, "user:first user:hi user:there"},
+		{"there, by a retry whose first try never came", back, retry, 200, 2, "user:first user:hi user:there"},
+		{"by its retry", nil, retry, 200, 0, "user:first user:hi user:there"},
+		{"with a key", back, key("k"), 200, 2, "user:first user:hi user:there"},
+		{"with another, whose first try never came", nil, slices.Concat(key("l"), retry), 200, 2, "user:first user:hi user:there user:hi user:there"},
+		{"with its key again, when the branch went on", on, key("l"), 200, 0, "user:first user:hi user:there user:hi user:there user:on"},
+		{"with the first key", nil, key("k"), 200, 0, "user:first user:hi user:there user:hi user:there user:on"},
+		{"with a key whose items stand on another branch", back, key("k"), 409, 0, "user:first"},
+		{"with a new key", nil, key("m"), 200, 2, "user:first user:hi user:there"},
+		{"with it, when the last one is gone", deletes(2), key("m"), 409, 0, "user:first user:hi"},
+		{"with another key", back, key("n"), 200, 2, "user:first user:hi user:there"},
+		{"with it, when the first one is gone", deletes(1), key("n"), 409, 0, "user:first user:there"},
 	} {
 		if step.before != nil {
 			step.before()
 		}
+		before := a.messages("acme", c.ID.String())
 		status, got, _ := a.send("acme", "POST", itemsPath(c.ID), twoItems, step.header...)
 		if status != step.status || status == 409 && !strings.Contains(got, "The key was used before") {
 			t.Errorf("%s: %d %s", step.does, status, got)
 		}
-		if n := a.messages("acme", c.ID.String()); n != step.all {
-			t.Errorf("%s: %d messages, want %d", step.does, n, step.all)
+		if n := a.messages("acme", c.ID.String()) - before; n != step.added {
+			t.Errorf("%s: %d messages are added, want %d", step.does, n, step.added)
 		}
-		if says := a.items(openai.ConversationID(c.ID), "?order=asc").says(); says != step.says {
+		if says := a.items(id, "?order=asc").says(); says != step.says {
 			t.Errorf("%s: the items are %s", step.does, says)
 		}
 	}

@@ -55,6 +55,7 @@ func TestJSONList(t *testing.T) {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	refused := fault.New(fault.Invalid, "c", "title", "It is too long.")
+	_, notConnected := pgconn.Connect(t.Context(), "postgres://ada:secret@/x?host="+t.TempDir())
 	tests := []struct {
 		err  error
 		want string
@@ -70,6 +71,7 @@ func TestExplain(t *testing.T) {
 		{importError(t, `[{"uuid":"a","name":"A","chat_messages":[`), "claude: the file is cut off: it ends in the middle of element 1, at byte 41; export or copy it again"},
 		{failed("migrate.Up", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{failed("tree.Import", unsentError{syscall.EPIPE}), "the connection to the database broke under this command. What it had finished is kept; run it again"},
+		{failed("tree.Import", notConnected), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{&app.UnreachableError{URL: "postgres://ada:secret@db.example:5432/x", Err: context.DeadlineExceeded}, "the database server db.example:5432 doesn't answer (it took too long): check --database-url, or the variable DATABASE_URL"},
 		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: &pgconn.PgError{Message: "password authentication failed"}}, "the database server db.example:5432 refuses the connection: password authentication failed: check --database-url, or the variable DATABASE_URL"},
 		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: failed("migrate.Up", &net.DNSError{Err: "no such host", Name: "db.example"})}, "the database server db.example:5432 doesn't answer (no such host): check --database-url, or the variable DATABASE_URL"},

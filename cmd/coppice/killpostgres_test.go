@@ -238,7 +238,7 @@ func TestPostgresKilledUnderImport(t *testing.T) {
 			}
 		}
 	}()
-	first := killedWhenStored(t, dir, lines, done)
+	first := killedWhenStored(t, dir, lines, done, &stderr)
 	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), "run it again") {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
@@ -249,7 +249,7 @@ func TestPostgresKilledUnderImport(t *testing.T) {
 
 // killedWhenStored feeds an import until some of it is stored, kills its Postgres,
 // and goes on until it has ended. It returns how many conversations were stored.
-func killedWhenStored(t *testing.T, dir string, lines chan<- string, done <-chan error) (stored int) {
+func killedWhenStored(t *testing.T, dir string, lines chan<- string, done <-chan error, stderr fmt.Stringer) (stored int) {
 	t.Helper()
 	defer close(lines)
 	var conn *pgx.Conn
@@ -262,7 +262,7 @@ func killedWhenStored(t *testing.T, dir string, lines chan<- string, done <-chan
 		case lines <- string(body) + "\n":
 		case <-done:
 			if stored == 0 {
-				t.Fatal("the import ended before anything was stored")
+				t.Fatalf("the import ended before anything was stored:\n%s", stderr)
 			}
 			return stored
 		case <-time.After(patience):

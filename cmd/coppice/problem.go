@@ -110,9 +110,10 @@ func reason(err error) string {
 }
 
 // connectionBroke tells whether the connection to the database broke: amid an
-// answer, or before a statement could be sent.
+// answer, or before a statement could be sent; or whether no other could be made.
 func connectionBroke(err error) bool {
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err)
+	var notConnected *pgconn.ConnectError
+	return errors.As(err, &notConnected) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err)
 }
 
 // unreachableProblem names the database server that can't be reached, and never

@@ -32,13 +32,17 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 		if err := s.takeTurn(ctx); err != nil {
 			return err
 		}
+		var there map[[sha256.Size]byte]Attachment
 		if slices.ContainsFunc(bundles, mayName) {
-			if err := s.patiently(ctx, func() error { return s.holdNamed(ctx, bundles) }); err != nil {
+			if err := s.patiently(ctx, func() (err error) {
+				there, err = s.holdNamed(ctx, bundles)
+				return err
+			}); err != nil {
 				return err
 			}
 		}
 		for i, b := range bundles {
-			if out[i], err = s.importOne(ctx, b); err != nil {
+			if out[i], err = s.importOne(ctx, b, there); err != nil {
 				return fault.At(err, fmt.Sprintf("conversation %s", b.Conversation.ID))
 			}
 		}
@@ -55,7 +59,7 @@ func mayName(b Bundle) bool {
 	return slices.ContainsFunc(b.Nodes, func(n BundleNode) bool { return chat.MayName(n.Body) })
 }
 
-func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
+func (s *Store) importOne(ctx context.Context, b Bundle, there map[[sha256.Size]byte]Attachment) (Imported, error) {
 	if b.Conversation.ID == uuid.Nil {
 		return Imported{}, fault.New(fault.Invalid, "missing_id", "id", "A conversation to be imported needs an id, so that it can be imported again.")
 	}
@@ -64,14 +68,11 @@ func (s *Store) importOne(ctx context.Context, b Bundle) (Imported, error) {
 		return Imported{}, err
 	}
 	im := &importer{
-		s: s, id: n.ID, format: b.Format, at: now(), known: map[uuid.UUID]known{}, siblings: map[uuid.UUID]int32{},
+		s: s, id: n.ID, format: b.Format, at: now(), there: there, known: map[uuid.UUID]known{}, siblings: map[uuid.UUID]int32{},
 		rows: make([]db.CopyNodesParams, 0, min(rowsAtOnce, max(len(b.Nodes), 1))),
 	}
 	result := Imported{ConversationID: n.ID}
 	if result.Created, err = im.begin(ctx, n, b.Source); err != nil {
-		return Imported{}, err
-	}
-	if err := im.findNamed(ctx, b.Nodes); err != nil {
 		return Imported{}, err
 	}
 	var present []*BundleNode
@@ -166,7 +167,7 @@ type importer struct {
 	at       time.Time // of the import
 	known    map[uuid.UUID]known
 	siblings map[uuid.UUID]int32              // children so far, by parent
-	there    map[[sha256.Size]byte]Attachment // of those that the nodes name
+	there    map[[sha256.Size]byte]Attachment // of those that nodes of the import name
 	rows     []db.CopyNodesParams             // not copied yet
 	waiting  int                              // bytes of text in them
 	naming   []*draft                         // those of the rows that name attachments
@@ -223,43 +224,29 @@ func (im *importer) load(ctx context.Context) error {
 	return err
 }
 
-// holdNamed keeps the attachments that nodes of the bundles name: until the import
-// ends, none is added and none deleted. It holds all of them at once, in the order in
-// which those that delete attachments lock them.
-func (s *Store) holdNamed(ctx context.Context, bundles []Bundle) error {
+// holdNamed gives the attachments that there are of those which nodes of the bundles
+// name: until the import ends, none is added and none deleted. It holds all of them at
+// once, in the order in which those that delete attachments lock them.
+func (s *Store) holdNamed(ctx context.Context, bundles []Bundle) (map[[sha256.Size]byte]Attachment, error) {
 	if err := s.q.LockNaming(ctx, s.tenant); err != nil {
-		return err
+		return nil, err
 	}
 	named := map[[sha256.Size]byte]bool{}
 	for _, b := range bundles {
 		for _, n := range b.Nodes {
-			named = addNamed(named, n)
+			if n.Summary != nil || !chat.MayName(n.Body) {
+				continue
+			}
+			for _, a := range chat.Read(n.Body).Attachments() {
+				named[a.Hash] = true
+			}
 		}
 	}
-	_, err := s.hold(ctx, rawHashes(slices.Collect(maps.Keys(named))))
-	return err
-}
-
-// addNamed adds the attachments that a node names to others.
-func addNamed(named map[[sha256.Size]byte]bool, n BundleNode) map[[sha256.Size]byte]bool {
-	if n.Summary == nil && chat.MayName(n.Body) {
-		for _, a := range chat.Read(n.Body).Attachments() {
-			named[a.Hash] = true
-		}
+	hashes := slices.Collect(maps.Keys(named))
+	if _, err := s.hold(ctx, rawHashes(hashes)); err != nil {
+		return nil, err
 	}
-	return named
-}
-
-// findNamed reads which attachments there are of those that the nodes name.
-func (im *importer) findNamed(ctx context.Context, nodes []BundleNode) (err error) {
-	named := map[[sha256.Size]byte]bool{}
-	for _, n := range nodes {
-		if _, stored := im.known[n.ID]; !stored {
-			named = addNamed(named, n)
-		}
-	}
-	im.there, err = im.s.Attachments(ctx, slices.Collect(maps.Keys(named))...)
-	return err
+	return s.Attachments(ctx, hashes...)
 }
 
 // rewritten finds those of stored nodes that say something else than the store.

@@ -1,17 +1,43 @@
 package tokens
 
-// count says into how many tokens byte-pair encoding splits a piece. It begins
-// with single bytes and merges, again and again, the two neighbours whose
-// joint token has the lowest rank, the leftmost of several. The cost is
+// maxBlock is how much of a piece is merged at once, in bytes. A longer piece,
+// which no natural language has, is counted block by block, and may so count one
+// token more for each block.
+const maxBlock = 4 << 10
+
+// count says into how many tokens byte-pair encoding splits a piece. It takes 20
+// bytes of memory for each byte of a block.
+func (v *vocabulary) count(piece string) (tokens int) {
+	m := merge{v: v}
+	for len(piece) > maxBlock {
+		tokens += m.count(piece[:maxBlock])
+		piece = piece[maxBlock:]
+	}
+	return tokens + m.count(piece)
+}
+
+// A merge is a block on its way. A part is named by the offset at which it
+// begins.
+type merge struct {
+	v       *vocabulary
+	piece   string
+	next    []uint32 // the part after each part; the block's length after the last
+	prev    []uint32 // the part before each part; not read of the first
+	ranks   []uint32 // of each part joined to the next one, or none
+	waiting []uint64 // a heap of pairs: rank, and offset of the left part
+}
+
+// count begins with single bytes and merges, again and again, the two neighbours
+// whose joint token has the lowest rank, the leftmost of several. The cost is
 // n log n for n bytes, because the pairs wait in a heap.
 //
 // The algorithm is that of Sennrich, Haddow and Birch, "Neural Machine
 // Translation of Rare Words with Subword Units" (2016), over bytes.
-func (v *vocabulary) count(piece string) int {
-	if len(piece) < 2 || v.rank(piece) != none {
+func (m *merge) count(piece string) int {
+	if len(piece) < 2 || m.v.rank(piece) != none {
 		return min(len(piece), 1)
 	}
-	m := newMerge(v, piece)
+	m.begin(piece)
 	tokens := len(piece)
 	for len(m.waiting) > 0 {
 		rank, left := m.pop()
@@ -24,21 +50,17 @@ func (v *vocabulary) count(piece string) int {
 	return tokens
 }
 
-// A merge is a piece on its way. A part is named by the offset at which it
-// begins.
-type merge struct {
-	v       *vocabulary
-	piece   string
-	next    []uint32 // the part after each part; the piece's length after the last
-	prev    []uint32 // the part before each part; not read of the first
-	ranks   []uint32 // of each part joined to the next one, or none
-	waiting []uint64 // a heap of pairs: rank, and offset of the left part
-}
-
-func newMerge(v *vocabulary, piece string) *merge {
+// begin makes a part of each byte. It takes the memory of the block before, which
+// was no shorter.
+func (m *merge) begin(piece string) {
 	n := len(piece)
-	space := make([]uint32, 3*n)
-	m := &merge{v: v, piece: piece, next: space[:n], prev: space[n : 2*n], ranks: space[2*n:], waiting: make([]uint64, 0, n)}
+	m.piece = piece
+	if cap(m.next) < n {
+		space := make([]uint32, 3*n)
+		m.next, m.prev, m.ranks = space[:n:n], space[n:2*n:2*n], space[2*n:]
+		m.waiting = make([]uint64, 0, n)
+	}
+	m.next, m.prev, m.ranks = m.next[:n], m.prev[:n], m.ranks[:n]
 	for i := range n {
 		m.next[i] = uint32(i + 1)
 		m.prev[i] = uint32(i - 1)
@@ -46,7 +68,6 @@ func newMerge(v *vocabulary, piece string) *merge {
 	for i := range n {
 		m.look(uint32(i))
 	}
-	return m
 }
 
 // look finds the rank of a part joined to the next one.

@@ -43,32 +43,37 @@ const (
 	maxPieces = 1 << 15
 	// maxRemembered is how long a piece may be that is remembered, in bytes.
 	maxRemembered = 32
+	// maxMissed is how many unknown pieces a count collects before it learns them.
+	maxMissed = 1 << 10
 )
 
 func (c *counter) Count(text string) (sum int) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var missed, aged []string
-	c.mu.RLock()
 	for i := 0; i < len(text); {
-		end := pieceEnd(text, i)
-		piece := text[i:end]
-		i = end
-		n, ok := c.now[piece]
-		if !ok {
-			if n, ok = c.old[piece]; ok {
-				aged = append(aged, piece)
-			} else {
-				missed = append(missed, piece)
+		missed, aged = missed[:0], aged[:0]
+		c.mu.RLock()
+		for i < len(text) && len(missed) < maxMissed && len(aged) < maxMissed {
+			end := pieceEnd(text, i)
+			piece := text[i:end]
+			i = end
+			n, ok := c.now[piece]
+			if !ok {
+				if n, ok = c.old[piece]; ok {
+					aged = append(aged, piece)
+				} else {
+					missed = append(missed, piece)
+				}
 			}
+			sum += int(n)
 		}
-		sum += int(n)
-	}
-	c.mu.RUnlock()
-	for _, piece := range missed {
-		sum += c.learn(piece)
-	}
-	if len(aged) > 0 {
-		c.renew(aged)
+		c.mu.RUnlock()
+		for _, piece := range missed {
+			sum += c.learn(piece)
+		}
+		if len(aged) > 0 {
+			c.renew(aged)
+		}
 	}
 	return sum
 }

@@ -3,6 +3,7 @@ package tokens
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,23 @@ func TestFrequentWordsStay(t *testing.T) {
 	}
 	if len(calls) < 5*maxPieces || len(c.now) > maxPieces || len(c.old) > maxPieces {
 		t.Errorf("%d words counted, %d and %d remembered", len(calls), len(c.now), len(c.old))
+	}
+}
+
+// TestLongPiece holds that the memory of a count doesn't grow with a piece, which a
+// client may make as long as a message.
+func TestLongPiece(t *testing.T) {
+	text := strings.Repeat("xq", 1<<20)
+	O200k().Count("unpacked")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	n := O200k().Count(text)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 40*maxBlock {
+		t.Errorf("%d bytes take %d of memory, want %d at most", len(text), got, 40*maxBlock)
+	}
+	if blocks := len(text) / maxBlock; n < len(text)/2 || n > len(text)/2+blocks {
+		t.Errorf("%d tokens", n)
 	}
 }
 

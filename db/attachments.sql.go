@@ -77,18 +77,17 @@ func (q *Queries) AwaitUnused(ctx context.Context, arg AwaitUnusedParams) error 
 
 const deleteAttachments = `-- name: DeleteAttachments :execrows
 delete from attachments
-where tenant_id = $1 and hash = any ($2::bytea[]) and uploaded_at < $3
+where tenant_id = $1 and hash = any ($2::bytea[])
 `
 
 type DeleteAttachmentsParams struct {
 	TenantID string
 	Hashes   [][]byte
-	Before   time.Time
 }
 
-// Second half: those that were uploaded before a time.
+// Second half.
 func (q *Queries) DeleteAttachments(ctx context.Context, arg DeleteAttachmentsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteAttachments, arg.TenantID, arg.Hashes, arg.Before)
+	result, err := q.db.Exec(ctx, deleteAttachments, arg.TenantID, arg.Hashes)
 	if err != nil {
 		return 0, err
 	}
@@ -337,6 +336,42 @@ func (q *Queries) ListConversationAttachments(ctx context.Context, arg ListConve
 	return items, nil
 }
 
+const listNamedAttachments = `-- name: ListNamedAttachments :many
+select u.hash, max(n.created_at)::timestamptz as named_at
+from attachment_uses u
+join nodes n on n.conversation_id = $1 and n.id = u.message_id
+where u.conversation_id = $1
+group by u.hash
+order by u.hash
+`
+
+type ListNamedAttachmentsRow struct {
+	Hash    []byte
+	NamedAt time.Time
+}
+
+// Of a conversation that is locked: what its messages name, and when the last of
+// them was stored that names it.
+func (q *Queries) ListNamedAttachments(ctx context.Context, conversationID pgtype.UUID) ([]ListNamedAttachmentsRow, error) {
+	rows, err := q.db.Query(ctx, listNamedAttachments, conversationID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListNamedAttachmentsRow
+	for rows.Next() {
+		var i ListNamedAttachmentsRow
+		if err := rows.Scan(&i.Hash, &i.NamedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listNamingConversations = `-- name: ListNamingConversations :many
 select distinct conversation_id from attachment_uses
 where tenant_id = $1 and hash = $2
@@ -507,7 +542,7 @@ func (q *Queries) LockNaming(ctx context.Context, tenantID string) error {
 }
 
 const lockUnusedAttachments = `-- name: LockUnusedAttachments :many
-select hash from attachments
+select hash, uploaded_at from attachments
 where tenant_id = $1 and hash = any ($2::bytea[])
 order by hash
 for update
@@ -518,20 +553,26 @@ type LockUnusedAttachmentsParams struct {
 	Hashes   [][]byte
 }
 
-// First half of a deletion: it waits for appends that name one of them.
-func (q *Queries) LockUnusedAttachments(ctx context.Context, arg LockUnusedAttachmentsParams) ([][]byte, error) {
+type LockUnusedAttachmentsRow struct {
+	Hash       []byte
+	UploadedAt time.Time
+}
+
+// First half of a deletion: it waits for appends that name one of them, and for
+// uploads of them.
+func (q *Queries) LockUnusedAttachments(ctx context.Context, arg LockUnusedAttachmentsParams) ([]LockUnusedAttachmentsRow, error) {
 	rows, err := q.db.Query(ctx, lockUnusedAttachments, arg.TenantID, arg.Hashes)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items [][]byte
+	var items []LockUnusedAttachmentsRow
 	for rows.Next() {
-		var hash []byte
-		if err := rows.Scan(&hash); err != nil {
+		var i LockUnusedAttachmentsRow
+		if err := rows.Scan(&i.Hash, &i.UploadedAt); err != nil {
 			return nil, err
 		}
-		items = append(items, hash)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -117,9 +117,20 @@ join attachment_uses u on u.conversation_id = @conversation_id
 where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by u.hash;
 
+-- name: ListNamedAttachments :many
+-- Of a conversation that is locked: what its messages name, and when the last of
+-- them was stored that names it.
+select u.hash, max(n.created_at)::timestamptz as named_at
+from attachment_uses u
+join nodes n on n.conversation_id = @conversation_id and n.id = u.message_id
+where u.conversation_id = @conversation_id
+group by u.hash
+order by u.hash;
+
 -- name: LockUnusedAttachments :many
--- First half of a deletion: it waits for appends that name one of them.
-select hash from attachments
+-- First half of a deletion: it waits for appends that name one of them, and for
+-- uploads of them.
+select hash, uploaded_at from attachments
 where tenant_id = @tenant_id and hash = any (@hashes::bytea[])
 order by hash
 for update;
@@ -132,9 +143,9 @@ from (select unnest(@tenant_ids::text[]) as tenant_id, unnest(@hashes::bytea[]) 
 join attachment_uses u on u.tenant_id = wanted.tenant_id and u.hash = wanted.hash;
 
 -- name: DeleteAttachments :execrows
--- Second half: those that were uploaded before a time.
+-- Second half.
 delete from attachments
-where tenant_id = @tenant_id and hash = any (@hashes::bytea[]) and uploaded_at < @before;
+where tenant_id = @tenant_id and hash = any (@hashes::bytea[]);
 
 -- name: ListOldAttachments :many
 -- Of all tenants, after one: what was uploaded some time ago.

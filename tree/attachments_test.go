@@ -237,6 +237,27 @@ func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
 	check("a prune of the last message", false, false)
 }
 
+// TestAttachmentAddedAgainStays holds that an upload which was acknowledged is there
+// for the message to come, although the last message that named it is deleted.
+func TestAttachmentAddedAgainStays(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	a := upload(t, s, "a.txt", []byte("a"))
+	one, two := start(t, s), start(t, s)
+	say(t, s, one, uuid.Nil, naming("one", a))
+	upload(t, s, "a.txt", []byte("a"))
+	if err := s.DeleteConversation(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	say(t, s, two, uuid.Nil, naming("two", a))
+	if err := s.DeleteConversation(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	if has(t, s, a) {
+		t.Error("it stays, although nothing names it and nobody added it again")
+	}
+}
+
 // TestAttachmentGoesWithItsTurn holds that a turn which is deleted with its answer
 // takes with it what its question named.
 func TestAttachmentGoesWithItsTurn(t *testing.T) {

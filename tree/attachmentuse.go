@@ -38,7 +38,7 @@ func (s *Store) SweepAttachments(ctx context.Context, before time.Time, limit in
 			return deleted, err
 		}
 		for tenant, hashes := range unused {
-			n, err := s.ForTenant(tenant).dropUnused(ctx, hashes[:min(len(hashes), limit-deleted)], before)
+			n, err := s.ForTenant(tenant).dropUnused(ctx, hashes[:min(len(hashes), limit-deleted)], func([]byte) time.Time { return before })
 			if err != nil {
 				return deleted, err
 			}
@@ -71,10 +71,10 @@ func (s *Store) unused(ctx context.Context, tenants []string, hashes [][]byte) (
 	return of, nil
 }
 
-// dropUnused deletes those of some attachments that no message names. It comes
-// after the commit of what deleted the messages: so it waits for no conversation
-// while it holds attachments.
-func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before time.Time) (deleted int, err error) {
+// dropUnused deletes those of some attachments that no message names, and that were
+// last added before a time of their own. It comes after the commit of what deleted
+// the messages: so it waits for no conversation while it holds attachments.
+func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before func(hash []byte) time.Time) (deleted int, err error) {
 	err = s.inTx(ctx, func(s *Store) error {
 		if err := s.whereDistributed(ctx, func() error {
 			return s.q.AwaitNamed(ctx, db.AwaitNamedParams{TenantID: s.tenant, Hashes: hashes})
@@ -82,7 +82,13 @@ func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before time.Tim
 			return err
 		}
 		// One that isn't there to be locked may be uploaded and named at any moment.
-		locked, err := s.q.LockUnusedAttachments(ctx, db.LockUnusedAttachmentsParams{TenantID: s.tenant, Hashes: hashes})
+		rows, err := s.q.LockUnusedAttachments(ctx, db.LockUnusedAttachmentsParams{TenantID: s.tenant, Hashes: hashes})
+		var locked [][]byte
+		for _, row := range rows {
+			if row.UploadedAt.Before(before(row.Hash)) {
+				locked = append(locked, row.Hash)
+			}
+		}
 		if err != nil || len(locked) == 0 {
 			return err
 		}
@@ -91,7 +97,7 @@ func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before time.Tim
 		if err != nil || len(unused) == 0 {
 			return err
 		}
-		n, err := s.q.DeleteAttachments(ctx, db.DeleteAttachmentsParams{TenantID: s.tenant, Hashes: unused[s.tenant], Before: before})
+		n, err := s.q.DeleteAttachments(ctx, db.DeleteAttachmentsParams{TenantID: s.tenant, Hashes: unused[s.tenant]})
 		deleted = int(n)
 		return err
 	})
@@ -99,22 +105,36 @@ func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before time.Tim
 }
 
 // dropping locks a conversation, runs f, which deletes messages of it, and then
-// deletes the attachments that nothing names any more.
+// deletes the attachments that nothing names any more. One that was added again
+// since a message named it stays for AttachmentPatience, as the message that names
+// it next is yet to come.
 func (s *Store) dropping(ctx context.Context, conversationID uuid.UUID, f func(*Store, db.Conversation) error) error {
-	var named [][]byte
+	var hashes [][]byte
+	namedAt := map[string]time.Time{}
 	err := s.inTx(ctx, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
 			return err
 		}
-		if named, err = s.q.ListConversationAttachments(ctx, db.ListConversationAttachmentsParams{ConversationID: c.ID, TenantID: s.tenant}); err != nil {
+		rows, err := s.q.ListNamedAttachments(ctx, c.ID)
+		if err != nil {
 			return err
+		}
+		for _, row := range rows {
+			hashes = append(hashes, row.Hash)
+			namedAt[string(row.Hash)] = row.NamedAt
 		}
 		return f(s, c)
 	})
-	if err == nil && len(named) > 0 {
+	if err == nil && len(hashes) > 0 {
 		// The messages are gone, whatever comes of this: a sweep does it again.
-		_, _ = s.dropUnused(ctx, named, now().Add(time.Minute))
+		old := now().Add(-AttachmentPatience) // an imported message may be older than its file
+		_, _ = s.dropUnused(ctx, hashes, func(hash []byte) time.Time {
+			if named := namedAt[string(hash)]; named.After(old) {
+				return named
+			}
+			return old
+		})
 	}
 	return err
 }

@@ -122,6 +122,10 @@ func CheckObject(raw []byte, what string) error {
 	return checkStrings(raw, what)
 }
 
+// CheckString refuses a JSON string that Postgres could not store, as CheckObject
+// does. It takes valid JSON.
+func CheckString(raw []byte, what string) error { return checkStrings(raw, what) }
+
 // checkStrings walks valid JSON once, minding nesting and escapes.
 func checkStrings(raw []byte, what string) error {
 	depth := 0

@@ -167,8 +167,7 @@ func (a *answer) addPiece(p *piece, whole bool) error {
 	inline, content := a.split.add(content)
 	d := Delta{Reasoning: withoutNUL(reasoning + inline), Content: withoutNUL(held + content), Refusal: withoutNUL(p.Refusal)}
 	if len(p.ToolCalls) > 0 && !slices.Contains([]string{"null", "[]"}, string(p.ToolCalls)) {
-		d.ToolCalls = p.ToolCalls
-		if err := a.addCalls(d.ToolCalls, whole); err != nil {
+		if d.ToolCalls, err = a.addCalls(p.ToolCalls, whole); err != nil {
 			return err
 		}
 	}

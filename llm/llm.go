@@ -106,8 +106,9 @@ type Delta struct {
 	Content   string // a piece of the content; "" for none
 	Refusal   string // a piece of the refusal; "" for none
 
-	// ToolCalls is the chunk's tool_calls array as it came: pieces of calls,
-	// each with the index of its call. It is nil for none. Response.Message has
-	// the whole calls.
+	// ToolCalls is the chunk's tool_calls array: pieces of calls, each with the
+	// index of its call among those of Response.Message, which has the whole calls.
+	// An index that the server left out or got wrong is put right; all else is as
+	// it came. It is nil for none.
 	ToolCalls json.RawMessage
 }

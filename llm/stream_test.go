@@ -74,10 +74,20 @@ func TestToolCallDeltas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, events(finish+done, test.deltas...))
-			streamed := 0
+			streamed, arguments := 0, map[int]string{}
 			res, err := client(t, s).Stream(deadline(t, patience), request(), func(d llm.Delta) error {
-				if !json.Valid(d.ToolCalls) {
-					t.Errorf("a delta has %q", d.ToolCalls)
+				var pieces []struct {
+					Index            *int
+					Function, Custom struct{ Arguments, Input string }
+				}
+				if err := json.Unmarshal(d.ToolCalls, &pieces); err != nil {
+					t.Errorf("a delta has %q: %v", d.ToolCalls, err)
+				}
+				for _, p := range pieces {
+					if p.Index == nil {
+						t.Fatalf("a piece has no index: %s", d.ToolCalls)
+					}
+					arguments[*p.Index] += p.Function.Arguments + p.Custom.Input
 				}
 				streamed++
 				return nil
@@ -87,6 +97,15 @@ func TestToolCallDeltas(t *testing.T) {
 			}
 			if want := `{"role":"assistant","content":null,"tool_calls":` + test.calls + `}`; string(res.Message) != want {
 				t.Errorf("message %s\nwant    %s", res.Message, want)
+			}
+			var calls []struct{ Function, Custom struct{ Arguments, Input string } }
+			if err := json.Unmarshal([]byte(test.calls), &calls); err != nil {
+				t.Fatal(err)
+			}
+			for i, call := range calls {
+				if want := call.Function.Arguments + call.Custom.Input; arguments[i] != want {
+					t.Errorf("the pieces of call %d are %s, and the call has %s", i, arguments[i], want)
+				}
 			}
 			if streamed != len(test.deltas) || res.FinishReason != "tool_calls" || res.Model != "gpt-4o" {
 				t.Errorf("%d deltas, %+v", streamed, res)

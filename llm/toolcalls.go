@@ -3,6 +3,7 @@ package llm
 import (
 	"encoding/json"
 	"maps"
+	"strconv"
 	"strings"
 )
 
@@ -29,13 +30,14 @@ type called struct {
 }
 
 // addCalls takes in a tool_calls array: in a stream pieces of calls, else
-// whole ones.
-func (a *answer) addCalls(raw json.RawMessage, whole bool) error {
+// whole ones. It returns the array with the index of each piece's call.
+func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, error) {
 	var pieces []json.RawMessage
 	if json.Unmarshal(raw, &pieces) != nil {
-		return failed(ErrBadResponse, "tool_calls is no array")
+		return nil, failed(ErrBadResponse, "tool_calls is no array")
 	}
-	for _, raw := range pieces {
+	changed := false
+	for i, raw := range pieces {
 		var p struct {
 			Index            *int
 			ID, Type         string
@@ -43,13 +45,18 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) error {
 		}
 		members := map[string]json.RawMessage{}
 		if json.Unmarshal(raw, &p) != nil || json.Unmarshal(raw, &members) != nil {
-			return failed(ErrBadResponse, "a tool call can't be read")
+			return nil, failed(ErrBadResponse, "a tool call can't be read")
+		}
+		named := p.Function != nil && p.Function.Name != "" || p.Custom != nil && p.Custom.Name != ""
+		at, call := a.callOf(p.Index, p.ID, named, whole)
+		if p.Index == nil || *p.Index != at {
+			members["index"] = json.RawMessage(strconv.Itoa(at))
+			pieces[i], _ = marshal(members) // which were JSON
+			changed = true
 		}
 		for _, name := range []string{"index", "id", "type", "function", "custom"} {
 			delete(members, name)
 		}
-		named := p.Function != nil && p.Function.Name != "" || p.Custom != nil && p.Custom.Name != ""
-		call := a.callOf(p.Index, p.ID, named, whole)
 		set(&call.id, p.ID)
 		set(&call.kind, p.Type)
 		if f := p.Function; f != nil {
@@ -65,29 +72,32 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) error {
 			a.size += len(name) + len(value)
 		}
 		if a.size > a.limit {
-			return errTooMuch
+			return nil, errTooMuch
 		}
 	}
-	return nil
+	if changed {
+		return marshal(pieces)
+	}
+	return raw, nil
 }
 
 // callOf finds the call that a piece belongs to, or begins one; named says
 // that the piece names a tool. Not all servers number calls as OpenAI does:
 // some leave the index out, some send 0 for all and some another id with each
 // piece. So a name with another id begins another call, whatever the index.
-func (a *answer) callOf(index *int, id string, named, whole bool) *toolCall {
+func (a *answer) callOf(index *int, id string, named, whole bool) (int, *toolCall) {
 	for i := len(a.calls) - 1; i >= 0 && !whole; i-- {
 		call := a.calls[i]
 		sameIndex := index == nil || call.index == nil || *index == *call.index
 		sameID := id == "" || call.id == "" || id == call.id || index != nil && !named
 		if sameIndex && sameID {
-			return call
+			return i, call
 		}
 	}
 	call := &toolCall{index: index, other: map[string]json.RawMessage{}}
 	a.calls = append(a.calls, call)
 	a.size += callBytes
-	return call
+	return len(a.calls) - 1, call
 }
 
 func (c *called) with(name, input string) *called {

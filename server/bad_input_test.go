@@ -161,6 +161,7 @@ var badRequests = []badInput{
 	{name: "NUL in title", method: "POST", path: "/v1/conversations", body: `{"title":"a\u0000b"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "newline in title", method: "POST", path: "/v1/conversations", body: `{"title":"a\nb"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "half a surrogate pair in title", method: "PATCH", path: conversationPathOf, body: `{"title":"\udc00"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
+	{name: "half a surrogate pair beside U+FFFD in title", method: "PATCH", path: conversationPathOf, body: `{"title":"\ufffd\udc00"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "title a number", method: "PATCH", path: conversationPathOf, body: `{"title":1}`, status: 400, code: CodeWrongType, field: "title"},
 	{name: "title null", method: "PATCH", path: conversationPathOf, body: `{"title":null}`, status: 400, code: CodeWrongType, field: "title"},
 	{name: "settings a string", method: "PATCH", path: conversationPathOf, body: `{"settings":"x"}`, status: 400, code: CodeWrongType, field: "settings"},

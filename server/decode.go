@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -178,8 +179,12 @@ func textOf(raw json.RawMessage, path, name string) (string, error) {
 		return "", problemf(CodeWrongType, join(path, name), "This must be a string.")
 	}
 	s := chat.String(raw)
-	if strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(string(raw), utf8.RuneError) {
-		return "", problemf(CodeInvalidCharacter, join(path, name), "It has half a surrogate pair (\\ud800 to \\udfff). Write the whole character.")
+	if !strings.ContainsRune(s, utf8.RuneError) {
+		return s, nil
+	}
+	var bad *fault.Error // of half a surrogate pair, which is read as U+FFFD
+	if asError(chat.CheckString(raw, "text"), &bad) {
+		return "", problemf(CodeInvalidCharacter, join(path, name), "%s", bad.Detail)
 	}
 	return s, nil
 }

@@ -62,6 +62,16 @@ func TestBodyKeepsBytes(t *testing.T) {
 	}
 }
 
+// TestReplacementCharacter takes U+FFFD as any other character, also as an escape.
+func TestReplacementCharacter(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{`"a\ufffd"`, `"a\uFFFD"`, "\"a\ufffd\""} {
+		if got, err := textOf(json.RawMessage(raw), "", "title"); got != "a\ufffd" || err != nil {
+			t.Errorf("%s: %q, %v", raw, got, err)
+		}
+	}
+}
+
 func bind(t *testing.T, target body, given string) {
 	t.Helper()
 	if err := tryBind(target, []byte(given)); err != nil {

@@ -19,7 +19,7 @@ import (
 // a new conversation. The copy of the message becomes its active head. Fork uses
 // the ID, Title, Metadata, Settings and Order of n. A title, metadata, settings or
 // tags that n leaves out are those of the source, and the metadata then names the source
-// under "forked_from". The ids of the copies are derived from the new
+// under "forked_from", if there is room for that. The ids of the copies are derived from the new
 // conversation's id and their own.
 //
 // Asked again for the same fork, with the same id, message and n, Fork changes
@@ -186,7 +186,9 @@ func forked(source db.Conversation, messageID uuid.UUID, n NewConversation) (New
 		return n, err
 	}
 	members["forked_from"] = origin
-	n.Metadata, err = json.Marshal(members)
+	if n.Metadata, err = json.Marshal(members); len(n.Metadata) > MaxMetadataBytes {
+		n.Metadata = source.Metadata // without a name of the source, rather than no fork
+	}
 	return n, err
 }
 

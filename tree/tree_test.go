@@ -280,6 +280,21 @@ func TestForkIdempotent(t *testing.T) {
 	}
 }
 
+// A fork whose metadata has no room for a name of the source does without.
+func TestForkOfFullMetadata(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	full := `{"a":"` + strings.Repeat("x", tree.MaxMetadataBytes-8) + `"}`
+	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{Metadata: json.RawMessage(full)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork, _, err := s.Fork(t.Context(), c.ID, mustAppend(t, s, c.ID, uuid.Nil, user("root")).ID, tree.NewConversation{})
+	if err != nil || string(fork.Metadata) != full {
+		t.Errorf("%v, metadata of %d bytes", err, len(fork.Metadata))
+	}
+}
+
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))

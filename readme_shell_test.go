@@ -36,6 +36,9 @@ func inlineCode(markdown string) (code []string) {
 // A step is a command of a document, and what it prints there.
 type step struct{ command, output string }
 
+// serves tells whether the step starts the server.
+func (s step) serves() bool { return strings.Contains(s.command+" ", " serve ") }
+
 // transcript reads the steps of a document's console blocks.
 func transcript(t *testing.T, document string) (steps []step) {
 	t.Helper()
@@ -83,17 +86,17 @@ func matches(got, shown string) bool {
 	return regexp.MustCompile(`\A` + pattern.String() + `\z`).MatchString(strings.TrimSpace(got) + "\n")
 }
 
-// A shell carries out what little the README uses of one, so that the test
+// A shell carries out the few commands that the documents use, so that the test
 // needs neither a shell nor curl.
 type shell struct {
 	t         *testing.T
 	program   string
 	env       []string
-	url       string // of the server, which the README has on readmeURL
+	url       string // of the server, which the documents have on documentedURL
 	variables map[string]string
 }
 
-const readmeURL = "http://127.0.0.1:8787"
+const documentedURL = "http://127.0.0.1:8787"
 
 func newShell(t *testing.T, program string, env ...string) *shell {
 	return &shell{t: t, program: program, env: append(cleanEnv(), env...), variables: map[string]string{}}
@@ -137,9 +140,9 @@ func (s *shell) run(command string) string {
 		}
 		return string(out)
 	case words[0] == "curl":
-		return request(s.t, words[1:], readmeURL, s.url)
+		return request(s.t, words[1:], documentedURL, s.url)
 	case command == "go build ./cmd/coppice":
-		return "" // done, elsewhere
+		return "" // newShell was given the program
 	}
 	s.t.Fatalf("this test doesn't know the command %q", command)
 	return ""
@@ -183,7 +186,7 @@ func (s *shell) serve(args []string) string {
 		_ = cmd.Wait() // the signal's doing
 	})
 	s.url = url
-	return strings.ReplaceAll(log, url, readmeURL)
+	return strings.ReplaceAll(log, url, documentedURL)
 }
 
 // words splits a command as a shell does. Variables stand in no single quotes

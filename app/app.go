@@ -188,7 +188,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 		cfg.Contexts.Settings = fitWindow(cfg.Contexts.Settings, cfg.KeepReserve, m.replies, families)
 	}
 	if len(m.replies) == 0 {
-		m.replies = []llm.Model{llm.Offline(offlinePause)}
+		m.replies, cfg.Replies.AnyName = []llm.Model{llm.Offline(offlinePause)}, true
 	}
 	if m.embedder, err = cfg.Models.Embedder(); err != nil {
 		return m, err

@@ -77,6 +77,7 @@ type Config struct {
 	Recall   *recall.Service   // searches for replies with recall; nil is a service with its own indexes
 	Models   []llm.Model       // the first answers where a request names none; none at all: the offline model
 	Aliases  map[string]string // further names of Models, by which requests may ask for them
+	AnyName  bool              // the first of Models answers whatever name a request gives; meant for the offline model alone
 	Families llm.Families      // says how large the models' windows are; nil is llm.KnownFamilies
 
 	WantsReasoning func(model string) bool // tells the models that are given what they thought before they called tools; nil: Families says it
@@ -199,6 +200,9 @@ func (s *Service) ForTenant(tenantID string) *Service {
 
 // Aliases returns the further names of models, each with the model's own name.
 func (s *Service) Aliases() map[string]string { return s.cfg.Aliases }
+
+// AnyName reports whether the first of Models answers whatever name a request gives.
+func (s *Service) AnyName() bool { return s.cfg.AnyName }
 
 // Models returns the names that a request may choose from, the default first.
 func (s *Service) Models() (names []string) {

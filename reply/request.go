@@ -194,7 +194,8 @@ func (s *Service) settle(ctx context.Context, r *Reply, a *assignment, claim boo
 	return nil
 }
 
-// CheckModel returns an error if a name is neither a model's name nor an alias.
+// CheckModel returns an error if a name is neither a model's name nor an alias,
+// and the service doesn't take any name.
 func (s *Service) CheckModel(name string) error {
 	_, err := s.model(name)
 	return err
@@ -212,6 +213,9 @@ func (s *Service) model(name string) (llm.Model, error) {
 		if m.Name() == name {
 			return m, nil
 		}
+	}
+	if s.cfg.AnyName {
+		return s.cfg.Models[0], nil
 	}
 	return nil, fault.New(fault.Invalid, "unknown_model", "model", "This server has no model of this name to answer with. It has %s.", quotedList(s.Models()))
 }

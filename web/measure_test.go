@@ -11,8 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// measures skips what only measures, unless COPPICE_MEASURE is set. docs/page.md
-// has the figures.
+// measures skips what only measures, unless COPPICE_MEASURE is set.
 func measures(t *testing.T) {
 	t.Helper()
 	if os.Getenv("COPPICE_MEASURE") == "" {

@@ -50,9 +50,9 @@ func (f *replyFlags) config() (config reply.Config, err error) {
 func (f *answerFlags) announce(reachable bool, log *slog.Logger) {
 	switch {
 	case len(f.ReplyModel) == 0:
-		log.Info("the offline model answers, which understands nothing: no --reply-model is given")
+		log.Info("the offline model answers, whatever model a request names, and understands nothing: no --reply-model is given")
 	case !reachable:
-		log.Warn("the offline model answers: the models of --reply-model need OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key")
+		log.Warn("the offline model answers, whatever model a request names: the models of --reply-model need OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key")
 	default:
 		log.Info("models answer", "models", f.ReplyModel)
 	}

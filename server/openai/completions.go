@@ -74,13 +74,13 @@ func begun(r *server.Request, rep *reply.Reply) error {
 // answer begins the reply, or finds the one that an earlier try of the request
 // began.
 func (c Recognition) answer(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
+	if err := req.checkModel(r); err != nil {
+		return nil, err
+	}
 	ask := reply.Request{
 		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
 		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, Recall: req.Recall,
 		Metadata: map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo, Completion: t.key})},
-	}
-	if err := r.Replies().CheckModel(req.Model); err != nil { // before anything is stored
-		return nil, err
 	}
 	if c.records(r, req) {
 		rep, err := t.answer(r, func() (*reply.Reply, error) { return c.record(r, req, t, ask) })

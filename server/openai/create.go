@@ -177,7 +177,7 @@ func (req *Request) ask() reply.Request {
 // request that continues nothing gets a conversation of its own, which goes again
 // where the request is refused and nobody else has said something there.
 func start(r *server.Request, req *Request, t *try, to target, brought int) (*reply.Reply, error) {
-	if err := r.Replies().CheckModel(req.Model); err != nil { // before anything is stored
+	if err := req.checkModel(r); err != nil {
 		return nil, err
 	}
 	if err := req.Input.files.store(r, plain(to.said)...); err != nil {

@@ -30,3 +30,16 @@ func getModel(r *server.Request, at time.Time) (server.Answer, error) {
 	}
 	return answer{body: marshal(NewModel(name, at))}, nil
 }
+
+// checkModel refuses a model that this server doesn't have, before anything is
+// stored. Where the offline model answers to any name, the response names the
+// offline model.
+func (req *Request) checkModel(r *server.Request) error {
+	if err := r.Replies().CheckModel(req.Model); err != nil {
+		return err
+	}
+	if r.Replies().AnyName() {
+		req.Echo.Model = r.Replies().Models()[0]
+	}
+	return nil
+}

@@ -48,14 +48,14 @@ func toolsOf(t *testing.T, dataDir string) string {
 // matches, as one line.
 func manualCommand(t *testing.T, pattern string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(docs, "operating.md"))
+	text, err := os.ReadFile(filepath.Join(docs, "operate.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(string(text), "")
 	found := regexp.MustCompile("(?m)^ *(" + pattern + ".*)$").FindStringSubmatch(plain)
 	if found == nil {
-		t.Fatalf("operating.md has no command %s", pattern)
+		t.Fatalf("operate.md has no command %s", pattern)
 	}
 	return found[1]
 }

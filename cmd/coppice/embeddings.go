@@ -9,9 +9,9 @@ import (
 
 // embeddingFlags say which model puts messages into vectors.
 type embeddingFlags struct {
-	EmbeddingModel      string `placeholder:"NAME" help:"Model that puts messages and questions into vectors, such as text-embedding-3-small, so that recall finds what was said in other words. It is sent the text of all messages. Without it recall goes by words alone."`
-	EmbeddingDimensions int    `placeholder:"N" help:"Dimensions to ask of it. Each message takes a byte for each. Without it as many as the model has."`
-	EmbeddingBaseURL    string `name:"embedding-base-url" placeholder:"URL" help:"Server of that model, any that speaks OpenAI's embeddings. Without it, the server and the key of the other models."`
+	EmbeddingModel      string `placeholder:"NAME" help:"Model, such as text-embedding-3-small, by whose vectors recall finds messages in other words than the question's. It is sent the text of all messages. Without it recall goes by words alone."`
+	EmbeddingDimensions int    `placeholder:"N" help:"Dimensions of a vector, a byte each for every message. Without it the model's own."`
+	EmbeddingBaseURL    string `name:"embedding-base-url" placeholder:"URL" help:"Server of that model, any that speaks OpenAI's embeddings. Without it, that of the other models, with their key."`
 	EmbeddingAPIKey     string `name:"embedding-api-key" placeholder:"KEY" help:"Key for that server. Better given by the variable."`
 }
 

@@ -79,26 +79,30 @@ func TestFigures(t *testing.T) {
 	t.Run("alerts", func(t *testing.T) { alertsAreSound(t, there) })
 }
 
-// figuresAreTold compares the figures with the manual's table, both ways.
+// figuresAreTold compares the metrics with the manual's table, both ways: their
+// names, types and labels. A row may name several metrics.
 func figuresAreTold(t *testing.T, there map[string]figure) {
-	text, err := os.ReadFile(filepath.Join(docs, "operating.md"))
+	text, err := os.ReadFile(filepath.Join(docs, "operate.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(coppice_\\w+)` \\|([^|]*)\\|").FindAllStringSubmatch(string(text), -1) {
-		name, labels := row[1], strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ' ' })
+	for _, row := range regexp.MustCompile("(?m)^\\| (`coppice_[^|]*) \\| (\\w+)(?: by ([^|]*))? \\|").FindAllStringSubmatch(string(text), -1) {
+		kind, labels := row[2], strings.FieldsFunc(row[3], func(r rune) bool { return r == ',' || r == ' ' })
 		slices.Sort(labels)
-		told[name] = true
-		if f, ok := there[name]; !ok {
-			t.Errorf("operating.md tells of %s, which there isn't", name)
-		} else if !slices.Equal(labels, f.labels) {
-			t.Errorf("operating.md gives %s the labels %q; they are %q", name, labels, f.labels)
+		for name := range strings.SplitSeq(row[1], ", ") {
+			name = strings.Trim(name, "`")
+			told[name] = true
+			if f, ok := there[name]; !ok {
+				t.Errorf("operate.md tells of %s, which there isn't", name)
+			} else if is := strings.ToLower(f.kind.String()); kind != is || !slices.Equal(labels, f.labels) {
+				t.Errorf("operate.md says that %s is a %s by %q; it is a %s by %q", name, kind, labels, is, f.labels)
+			}
 		}
 	}
 	for name := range there {
 		if strings.HasPrefix(name, "coppice_") && !told[name] {
-			t.Errorf("operating.md's table lacks %s", name)
+			t.Errorf("operate.md's table lacks %s", name)
 		}
 	}
 }
@@ -258,7 +262,7 @@ func alertsAreSound(t *testing.T, there map[string]figure) {
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
-	manual, err := os.ReadFile(filepath.Join(docs, "operating.md"))
+	manual, err := os.ReadFile(filepath.Join(docs, "operate.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +274,7 @@ func alertsAreSound(t *testing.T, there map[string]figure) {
 			}
 			names[rule.Alert] = true
 			if !strings.Contains(string(manual), "`"+rule.Alert+"`") {
-				t.Errorf("operating.md doesn't say what to do about %s", rule.Alert)
+				t.Errorf("operate.md doesn't say what to do about %s", rule.Alert)
 			}
 			checkExpression(t, rule.Alert, rule.Expr, there)
 		}

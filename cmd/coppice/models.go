@@ -37,7 +37,7 @@ type modelFlags struct {
 	SummaryModel   []string      `placeholder:"NAME" help:"Model that writes summaries; repeat it for those to ask when one fails, in order. Without it, and where all fail, summaries are extracts made offline."`
 	SummaryTimeout time.Duration `default:"30s" placeholder:"DURATION" help:"Time that one call of such a model may take (${default})."`
 	providerFlags
-	OpenAILegacyFields bool `name:"openai-legacy-fields" help:"Send such a server max_tokens instead of max_completion_tokens, which some don't know."`
+	OpenAILegacyFields bool `name:"openai-legacy-fields" help:"Send the server of the models max_tokens instead of max_completion_tokens, which some servers don't know."`
 }
 
 // titleFlags say what gives conversations their titles.
@@ -55,7 +55,7 @@ func (f *modelFlags) models() app.Models {
 
 // priceFlags say what models cost.
 type priceFlags struct {
-	ModelPrice []string `sep:"none" placeholder:"NAME=IN,OUT" help:"What a million tokens cost of a model, or of those whose names begin so: sent, and given. In any currency; repeat it for others. Usage and metrics then tell costs."`
+	ModelPrice []string `sep:"none" placeholder:"NAME=IN,OUT" help:"Price of a million tokens of a model, or of those whose names begin so: sent, and given. In any currency; repeat it for others. Usage and metrics then show costs."`
 }
 
 // prices reads --model-price.

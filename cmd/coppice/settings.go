@@ -18,14 +18,14 @@ import (
 // conversation's own settings win over them.
 type settingsFlags struct {
 	Settings             string   `placeholder:"JSON|FILE" help:"Settings of contexts and compactions: a JSON object, or a file that has one. The flags below win over it."`
-	Compaction           string   `placeholder:"MODE" help:"Who asks for compactions: auto (long branches do by themselves), manual (only requests do) or off (auto)."`
+	Compaction           string   `placeholder:"MODE" help:"What starts compactions: auto (the length of a branch), manual (only requests) or off (auto)."`
 	MaxContextTokens     *int     `placeholder:"TOKENS" help:"Window of the model that reads contexts (128000)."`
 	ReservedTokens       *int     `placeholder:"TOKENS" help:"Part of the window for the answer (16000)."`
 	TriggerRatio         *float64 `placeholder:"RATIO" help:"Compact a branch whose context fills more than this share of the rest (0.75)."`
 	KeepRatio            *float64 `placeholder:"RATIO" help:"Share that then stays verbatim (0.2)."`
 	SummaryTargetTokens  *int     `placeholder:"TOKENS" help:"Size of a summary (4000)."`
-	Digest               string   `placeholder:"WHEN" help:"When the offline digest writes a summary because no model gave one: when_needed (only where the branch doesn't fit its window), always or never. Without it, when_needed where models write summaries, and always where none does."`
-	Recall               bool     `help:"Let models that answer search the messages that a summary folded, by a function recall that the server answers, and say so in contexts."`
+	Digest               string   `placeholder:"WHEN" help:"When the offline digest writes a summary that no model gave: when_needed (only where the branch doesn't fit its window), always or never. Without it, when_needed if there is a --summary-model, else always."`
+	Recall               bool     `help:"Let models that answer search the folded messages by a function recall, and say so in contexts."`
 	StandingInstructions string   `placeholder:"TEXT" help:"What every summary should take care of."`
 }
 
@@ -93,8 +93,8 @@ func (f *settingsFlags) readObject(members map[string]any) error {
 
 // workerFlags say how a server takes part in background work.
 type workerFlags struct {
-	CompactionWorkers *int   `placeholder:"N" help:"Branches that this server compacts at once; 0 leaves that to the other servers on the database. Without it 2, or where no model writes summaries one for each processor. One more may have its summary made again."`
-	ServerID          string `placeholder:"NAME" help:"Name of this server among those on the database, the same at each start, so that it takes up at once what it was doing when it was killed. By default it is made of the host name and the data directory or the address."`
+	CompactionWorkers *int   `placeholder:"N" help:"Branches that this server compacts at once; 0 leaves that to other servers. Without it 2, or one for each processor if no model writes summaries. One more worker makes a digest's summaries again."`
+	ServerID          string `placeholder:"NAME" help:"Name of this server, the same at each start, by which a killed server continues its jobs. Without it, made of the host name and the data directory or the address."`
 }
 
 // config is what the flags say of background jobs.

@@ -37,7 +37,7 @@ func (e *ForeignError) Error() string {
 	var b strings.Builder
 	b.WriteString("this data directory is not as Coppice made it. Nothing was moved, and the old cluster is in use as before.")
 	if len(e.Foreign) > 0 {
-		b.WriteString(" An upgrade would lose this; drop it first, and make it again after the upgrade, or use pg_dump as docs/operating.md says:\n  " + strings.Join(e.Foreign, "\n  "))
+		b.WriteString(" An upgrade would lose this; drop it first, and make it again after the upgrade, or use pg_dump as docs/operate.md says:\n  " + strings.Join(e.Foreign, "\n  "))
 	}
 	if len(e.Missing) > 0 {
 		b.WriteString("\nThis is missing; restore it first:\n  " + strings.Join(e.Missing, "\n  "))

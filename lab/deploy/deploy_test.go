@@ -67,7 +67,7 @@ func decode(content []byte) (all []metav1.Object, err error) {
 }
 
 // TestManifests holds each file to what Kubernetes takes, and the pods to what
-// docs/operating.md promises of them.
+// docs/install.md promises of them.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../deploy/*.yaml")

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai"
+)
+
+// TestGeneratedDocuments compares the tables in docs/ that follow from the
+// program with the program: the flags, and the codes of errors. With -update it
+// writes them. A table stands between <!-- begin NAME --> and <!-- end -->; the
+// text around it is written by hand.
+func TestGeneratedDocuments(t *testing.T) {
+	t.Parallel()
+	for name, tables := range map[string]map[string]string{
+		"configuration.md": flagTables(t),
+		"errors.md":        codeTables(t),
+	} {
+		path := filepath.Join(docs, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]bool{}
+		got := regexp.MustCompile(`(?s)<!-- begin ([^>]+) -->\n.*?<!-- end -->`).ReplaceAllStringFunc(string(text), func(old string) string {
+			first, _, _ := strings.Cut(old, "\n")
+			table := strings.TrimSuffix(strings.TrimPrefix(first, "<!-- begin "), " -->")
+			if tables[table] == "" {
+				t.Errorf("%s: nothing generates %q", name, table)
+			}
+			found[table] = true
+			return first + "\n\n" + tables[table] + "\n<!-- end -->"
+		})
+		for _, table := range slices.Sorted(maps.Keys(tables)) {
+			if !found[table] {
+				t.Errorf("%s lacks <!-- begin %s -->", name, table)
+			}
+		}
+		switch {
+		case got == string(text):
+		case *update:
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("%s is not up to date: go test ./cmd/coppice -run TestGeneratedDocuments -update", path)
+		}
+	}
+}
+
+// flagTables are a table for each group of serve's flags, and "commands" for
+// those of the other commands.
+func flagTables(t *testing.T) map[string]string {
+	t.Helper()
+	var cli commands
+	parser, err := newParser(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := map[string]string{}
+	servesToo := map[string]bool{} // by flag and meaning
+	type row struct{ flag, meaning, variable string }
+	var rows []row
+	by := map[row][]string{}
+	for _, command := range parser.Model.Leaves(true) {
+		name := strings.TrimPrefix(command.Path(), "coppice ")
+		for _, flags := range command.AllFlags(true) {
+			for _, f := range flags {
+				if f.Name == "help" {
+					continue
+				}
+				meaning, standard := meaningOf(t, f)
+				if name != "serve" {
+					r := row{flagOf(f), meaning, f.Envs[0]}
+					if standard != "" {
+						r.meaning += " Default: " + standard + "."
+					}
+					if by[r] == nil {
+						rows = append(rows, r)
+					}
+					by[r] = append(by[r], name)
+					continue
+				}
+				group := "Server"
+				if f.Group != nil {
+					group = f.Group.Key
+				}
+				if tables[group] == "" {
+					tables[group] = "| flag | variable | default | meaning |\n|---|---|---|---|\n"
+				}
+				variables := "`" + strings.Join(f.Envs, "`, `") + "`"
+				tables[group] += fmt.Sprintf("| `%s` | %s | %s | %s |\n", flagOf(f), variables, standard, meaning)
+				servesToo[flagOf(f)+meaning] = true
+			}
+		}
+	}
+	var out strings.Builder
+	out.WriteString("| flag | commands | meaning |\n|---|---|---|\n")
+	for _, r := range rows {
+		if before, _, _ := strings.Cut(r.meaning, " Default: "); servesToo[r.flag+before] {
+			continue
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", r.flag, namesOf(by[r]), r.meaning)
+	}
+	tables["commands"] = out.String()
+	return tables
+}
+
+// namesOf lists commands, unless they are too many to read.
+func namesOf(commands []string) string {
+	if len(commands) > 10 {
+		return "most"
+	}
+	return strings.Join(commands, ", ")
+}
+
+// flagOf is a flag as one types it, with the word for its value.
+func flagOf(f *kong.Flag) string {
+	name := "--" + f.Name
+	if f.Tag.Negatable != "" {
+		name = "--[no-]" + f.Name
+	}
+	if f.Short != 0 {
+		name = "-" + string(f.Short) + ", " + name
+	}
+	if f.IsBool() {
+		return name
+	}
+	return name + "=" + strings.ReplaceAll(f.FormatPlaceHolder(), "|", "\\|")
+}
+
+// standardIn is where a flag's help names its default.
+var standardIn = regexp.MustCompile(` \(([^\s()]+)\)`)
+
+// meaningOf is a flag's help without its default, and the default with its unit.
+func meaningOf(t *testing.T, f *kong.Flag) (meaning, standard string) {
+	t.Helper()
+	meaning = strings.ReplaceAll(f.Help, "|", "\\|")
+	standard = f.Default
+	if at := standardIn.FindAllStringSubmatchIndex(meaning, -1); len(at) > 0 {
+		last := at[len(at)-1]
+		named := meaning[last[2]:last[3]]
+		if standard != "" && named != standard && f.FormatPlaceHolder() != "DIR" {
+			t.Errorf("the help of --%s names the default %s, and it is %s", f.Name, named, standard)
+		}
+		meaning, standard = meaning[:last[0]]+meaning[last[1]:], named
+	}
+	switch {
+	case f.Name == "data-dir":
+		return meaning, "`~/.local/share/coppice`; of root `/var/lib/coppice`"
+	case f.Name == "cache-dir":
+		return meaning, "`~/.cache/coppice`; of root `/var/cache/coppice`"
+	case strings.HasSuffix(f.Name, "bytes") && standard != "":
+		n, err := strconv.Atoi(standard)
+		if err != nil || n%(1<<20) != 0 {
+			t.Errorf("--%s has the default %s", f.Name, standard)
+		}
+		if n%(1<<30) == 0 {
+			return meaning, fmt.Sprintf("%d GiB", n>>30)
+		}
+		return meaning, fmt.Sprintf("%d MiB", n>>20)
+	}
+	return meaning, standard
+}
+
+// codeTables are the codes of errors by their status, "codes", and "OpenAI" for
+// those that OpenAI's clients see otherwise. server.TestEveryCodeIsDocumented
+// holds the descriptions in openapi.yaml to the codes that there are.
+func codeTables(t *testing.T) map[string]string {
+	t.Helper()
+	byStatus := map[int][]string{}
+	others := map[string][]string{}
+	for _, m := range regexp.MustCompile("(?m)^ +\\| `([a-z0-9_]+)` \\| (\\d+) \\| (.+) \\|$").FindAllStringSubmatch(string(server.Spec), -1) {
+		code, meaning := m[1], m[3]
+		status, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		byStatus[status] = append(byStatus[status], fmt.Sprintf("- `%s`: %s\n", code, meaning))
+		if r := openai.RefuseStatus(status, code, "", ""); *r.Body.Code != code || r.Status != status {
+			as := fmt.Sprintf("%d `%s`", r.Status, *r.Body.Code)
+			others[as] = append(others[as], code)
+		}
+	}
+	var out strings.Builder
+	for _, status := range slices.Sorted(maps.Keys(byStatus)) {
+		fmt.Fprintf(&out, "**%d**\n\n%s\n", status, strings.Join(byStatus[status], ""))
+	}
+	other := "| OpenAI's | Coppice's |\n|---|---|\n"
+	for _, as := range slices.Sorted(maps.Keys(others)) {
+		other += fmt.Sprintf("| %s | `%s` |\n", as, strings.Join(others[as], "`, `"))
+	}
+	return map[string]string{"codes": strings.TrimSuffix(out.String(), "\n"), "OpenAI": other}
+}

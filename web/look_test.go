@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the pictures in docs/images anew")
 
 // pictures are the views that the documentation shows.
-var pictures = []string{"chat-light", "chat-dark", "context-light", "map", "narrow", "narrow-map"}
+var pictures = []string{"chat-light", "chat-dark", "context-light", "map", "narrow"}
 
 // view takes the picture of a view of the page, and looks it over.
 func (b *tab) view(name string) {

@@ -20,7 +20,7 @@ import (
 // documents are what people read first.
 var documents = []string{
 	"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md", "docs/branch-safety.md", "docs/concepts.md", "docs/operating.md",
-	"docs/events.md", "docs/page.md", "docs/benchmarks.md", "docs/reliability.md", "docs/replies.md", "docs/summaries.md", "docs/tour.md",
+	"docs/events.md", "docs/page.md", "docs/benchmarks.md", "docs/design.md", "docs/reliability.md", "docs/replies.md", "docs/summaries.md", "docs/tour.md",
 }
 
 // The manual explains all flags of these groups of serve's help, and all figures

@@ -75,7 +75,7 @@ type BeginSearchRow struct {
 // with it. BeginSearch reads the query. SearchNewest or SearchRecent looks at the
 // newest messages themselves. What those don't answer, SearchConversation or
 // SearchTenant looks up in the index. MeasureHits tells what a ranking needs, and
-// DescribeHits what a page shows. docs/decisions.md says which of them runs when.
+// DescribeHits what a page shows. docs/design.md says why, under "Search".
 // words is the query as Postgres reads it: @query and @required together. Where
 // @last is one word, @query_to_last is the query with a placeholder in its place,
 // and words that begin with it match too. whole is the query without those.

@@ -2,7 +2,7 @@
 -- with it. BeginSearch reads the query. SearchNewest or SearchRecent looks at the
 -- newest messages themselves. What those don't answer, SearchConversation or
 -- SearchTenant looks up in the index. MeasureHits tells what a ranking needs, and
--- DescribeHits what a page shows. docs/decisions.md says which of them runs when.
+-- DescribeHits what a page shows. docs/design.md says why, under "Search".
 
 -- name: BeginSearch :one
 -- words is the query as Postgres reads it: @query and @required together. Where

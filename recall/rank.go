@@ -16,7 +16,7 @@ import (
 // more; a message of few words counts less.
 //
 // The constants were chosen on LoCoMo's conversations and on BEAM's of 500,000
-// tokens. docs/decisions.md has what each of them brings.
+// tokens; docs/benchmarks.md has what recall finds with them.
 const (
 	k1 = 0.9  // BM25: how soon a term that occurs again counts no more
 	b  = 0.75 // BM25: how much the terms of a long message count less

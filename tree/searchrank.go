@@ -202,7 +202,7 @@ func (p Paging) ranked(list ...string) (limit int, after rankedCursor, err error
 
 // messages tells about how many messages the tenant has.
 func (s *Store) messages(ctx context.Context) (int64, error) {
-	if n, _, ok := s.sizes.add(s.tenant, 0, 0); ok {
+	if n, _, _, ok := s.sizes.add(s.tenant, 0, 0); ok {
 		return n, nil
 	}
 	n, err := s.q.CountMessages(ctx, s.tenant)

@@ -84,7 +84,7 @@ func WithAppendHook(h AppendHook) Option {
 // or a transaction. Over a transaction the caller commits. A method that fails
 // has then changed nothing, and the transaction goes on.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(), engine: new(engine), searchTimeout: SearchTimeout, mostFound: mostFound}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(h), engine: new(engine), searchTimeout: SearchTimeout, mostFound: mostFound}
 	for _, o := range opts {
 		o(s)
 	}

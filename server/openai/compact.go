@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -100,7 +101,10 @@ func openCall(id string) error {
 func compactHistory(r *server.Request, at *tree.Message, added []said, demand summarize.Demand) (server.Answer, error) {
 	var history []json.RawMessage
 	if at != nil {
-		c, err := r.Contexts().Context(r.Context(), at.ConversationID, at.ID, summarize.Window{})
+		c, err := contextOf(r, NodeID{at.ConversationID, at.ID}, true)
+		if err == nil && !c.Complete {
+			err = inInput(reply.TooLong(c.Whole() - c.Usage.ContextTokens))
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -54,14 +54,16 @@ func createResponse(r *server.Request, body []byte, t *try) (server.Answer, erro
 // begin begins the reply to a request, or finds the one that an earlier try began.
 func begin(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
 	if !req.Store {
-		prompt, err := unstored(r, req)
-		if err == nil && len(prompt) == 0 {
-			err = noItem()
-		}
-		if err != nil {
-			return nil, err
-		}
 		ask := req.ask()
+		prompt, missing, err := unstored(r, req, req.Compact != nil)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(prompt) == 0:
+			return nil, noItem()
+		case missing > 0 && !req.Truncate:
+			return nil, reply.TooLong(missing)
+		}
 		ask.Prompt = &reply.Prompt{Messages: prompt}
 		return r.Replies().Ask(r.Context(), ask)
 	}

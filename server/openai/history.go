@@ -255,21 +255,23 @@ func opened(r *server.Request, entries []Entry) ([]said, error) {
 	return stored(r, entries)
 }
 
-// unstored gives the history that a request brings of which nothing is kept.
-func unstored(r *server.Request, req *Request) (all []json.RawMessage, err error) {
+// unstored gives the history that a request brings of which nothing is kept. The
+// branch that it continues may not fit its window whole: missing is how many
+// tokens of it are left out then.
+func unstored(r *server.Request, req *Request, compact bool) (all []json.RawMessage, missing int, err error) {
 	entries := req.Input.Entries
 	var at *NodeID
 	switch {
 	case req.Conversation != nil:
 		c, err := r.Store().Conversation(r.Context(), *req.Conversation)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if c.HeadID != uuid.Nil {
 			at = &NodeID{c.ID, c.HeadID}
 			head, err := calledIn(r, c.ID, entries)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			if head != uuid.Nil {
 				at.Node = head
@@ -277,7 +279,7 @@ func unstored(r *server.Request, req *Request) (all []json.RawMessage, err error
 		}
 	case req.Previous != nil:
 		if _, err := previous(r, *req.Previous); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		at = req.Previous
 	default:
@@ -287,7 +289,7 @@ func unstored(r *server.Request, req *Request) (all []json.RawMessage, err error
 			}
 			m, err := compactedAt(r, e)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			if m != nil {
 				at, entries = &NodeID{m.ConversationID, m.ID}, entries[i+1:]
@@ -297,21 +299,37 @@ func unstored(r *server.Request, req *Request) (all []json.RawMessage, err error
 	}
 	var before []*chat.Message
 	if at != nil {
-		c, err := r.Contexts().Context(r.Context(), at.Conversation, at.Node, summarize.Window{})
+		c, err := contextOf(r, *at, compact)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		all = slices.Clip(c.Messages)
+		if all = slices.Clip(c.Messages); !c.Complete {
+			missing = c.Whole() - c.Usage.ContextTokens
+		}
 		for _, m := range c.Messages {
 			before = append(before, chat.Read(m))
 		}
 	}
 	added, err := opened(r, entries)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, m := range added {
 		all = append(all, m.Raw)
 	}
-	return all, CheckCalls(nil, append(before, plain(added)...))
+	return all, missing, CheckCalls(nil, append(before, plain(added)...))
+}
+
+// fitTimeout is how long a compaction may take of a branch that doesn't fit.
+const fitTimeout = reply.DefaultCompactionTimeout
+
+// contextOf gives the context of a branch. Where the branch doesn't fit its window
+// and compact is set, it is compacted first.
+func contextOf(r *server.Request, at NodeID, compact bool) (summarize.Context, error) {
+	c, err := r.Contexts().Context(r.Context(), at.Conversation, at.Node, summarize.Window{})
+	if err != nil || c.Complete || !compact {
+		return c, err
+	}
+	r.Contexts().EnsureFits(r.Context(), at.Conversation, at.Node, summarize.Window{}, fitTimeout)
+	return r.Contexts().Context(r.Context(), at.Conversation, at.Node, summarize.Window{})
 }

@@ -18,7 +18,7 @@ func countInput(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, err := unstored(r, req)
+	messages, count, err := unstored(r, req, false) // what is left out would be input, too
 	if err != nil {
 		return nil, inInput(err)
 	}
@@ -30,7 +30,6 @@ func countInput(r *server.Request) (server.Answer, error) {
 			messages = append(messages, marshal(wireMessage{Role: chat.System, Content: marshal(string(raw))}))
 		}
 	}
-	count := 0
 	for _, m := range messages {
 		cost, err := r.Store().Cost(json.RawMessage(m))
 		if err != nil {

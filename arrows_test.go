@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"summarize/digest":   {"summarize/prompt", "tokens", "tree"},
 	"summarize/jobs":     {"db", "fault", "llm", "recall/embed", "summarize", "tree"},
 	"summarize/prompt":   {"chat", "tokens", "tree"},
-	"llm":                {},
+	"llm":                {"chat"},
 	"llm/llmtest":        {"llm"},
 
 	"summarize/prompt/prompttest": {"transfer", "tree"},

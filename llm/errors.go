@@ -33,6 +33,8 @@ type Error struct {
 	Detail     string        // what went wrong, and how to mend it where that helps
 
 	Err error // with ErrTimeout context.DeadlineExceeded, with ErrCanceled context.Canceled, else nil
+
+	turns bool // the model takes user and assistant by turns only
 }
 
 func (e *Error) Error() string {

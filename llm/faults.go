@@ -79,7 +79,9 @@ func refusal(status int, header http.Header, f fault) *Error {
 			break
 		}
 	}
-	switch {
+	switch e.turns = wantsTurns.MatchString(f.Message); {
+	case e.turns:
+		e.Kind, e.Detail = ErrInvalid, "the model's chat template takes user and assistant by turns only"
 	case overflows(status, f):
 		e.Kind, e.Detail = ErrPromptTooLong, "the messages don't fit the model's window"
 	case status == http.StatusUnauthorized:

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openai/openai-go/packages/ssestream"
@@ -73,6 +74,7 @@ type OpenAI struct {
 	base             *url.URL
 	url, key         string
 	http             http.Client
+	turns            atomic.Bool // its chat template takes user and assistant by turns only
 }
 
 // NewOpenAI returns a client. It doesn't connect.
@@ -203,13 +205,25 @@ func leave(body io.ReadCloser, stop func(), well bool) {
 }
 
 // post sends a request, once: the caller counts the attempts. The response is
-// one of HTTP 200, its body unread; every other status is an error.
+// one of HTTP 200, its body unread; every other status is an error. A model whose
+// template refuses two messages of one role in a row gets them joined at once, and
+// from then on.
 func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Response, error) {
+	joins := c.turns.Load()
+	if joins {
+		req.Messages = byTurns(req.Messages)
+	}
 	body, err := c.encode(req, stream)
 	if err != nil {
 		return nil, err
 	}
-	return c.send(ctx, c.url, body)
+	res, err := c.send(ctx, c.url, body)
+	var e *Error
+	if errors.As(err, &e) && e.turns && !joins {
+		c.turns.Store(true)
+		return c.post(ctx, req, stream)
+	}
+	return res, err
 }
 
 // send posts a body to an address of the server.

@@ -98,7 +98,9 @@ func TestToolCallDeltas(t *testing.T) {
 			if want := `{"role":"assistant","content":null,"tool_calls":` + test.calls + `}`; string(res.Message) != want {
 				t.Errorf("message %s\nwant    %s", res.Message, want)
 			}
-			var calls []struct{ Function, Custom struct{ Arguments, Input string } }
+			var calls []struct {
+				Function, Custom struct{ Arguments, Input string }
+			}
 			if err := json.Unmarshal([]byte(test.calls), &calls); err != nil {
 				t.Fatal(err)
 			}

@@ -25,6 +25,34 @@ const maxShownBytes = 32 << 20
 // place.
 func (s *Service) WithAttachments(ctx context.Context, messages []json.RawMessage) (_ []json.RawMessage, err error) {
 	defer fault.Wrap(&err, "summarize.WithAttachments(%d messages)", len(messages))
+	return resolver{store: s.store, room: maxShownBytes}.messages(ctx, messages)
+}
+
+// maxFoldedBytes is how many bytes of files one call of a summarizer brings. What
+// its window doesn't take is cut there.
+const maxFoldedBytes = 4 << 20
+
+// withFiles returns messages to be folded with the text of the files that they
+// name, which leaves the context with them. Pictures stay names.
+func (s *Service) withFiles(ctx context.Context, messages []tree.Message) ([]tree.Message, error) {
+	bodies := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		bodies[i] = m.Body
+	}
+	bodies, err := resolver{store: s.store, room: maxFoldedBytes, files: true}.messages(ctx, bodies)
+	if err != nil {
+		return nil, err
+	}
+	messages = slices.Clone(messages)
+	for i := range messages {
+		messages[i].Body = bodies[i]
+	}
+	return messages, nil
+}
+
+// messages puts attachments in the place of their names. Messages that name none
+// keep their bytes.
+func (r resolver) messages(ctx context.Context, messages []json.RawMessage) (_ []json.RawMessage, err error) {
 	parsed := make(map[int]*chat.Message)
 	var hashes [][sha256.Size]byte
 	for i, body := range messages {
@@ -42,8 +70,7 @@ func (s *Service) WithAttachments(ctx context.Context, messages []json.RawMessag
 	if len(parsed) == 0 {
 		return messages, nil
 	}
-	r := resolver{store: s.store, room: maxShownBytes}
-	if r.there, err = s.store.Attachments(ctx, hashes...); err != nil {
+	if r.there, err = r.store.Attachments(ctx, hashes...); err != nil {
 		return nil, err
 	}
 	messages = slices.Clone(messages)
@@ -67,14 +94,15 @@ func NamesAttachments(messages []json.RawMessage) bool {
 type resolver struct {
 	store *tree.Store
 	there map[[sha256.Size]byte]tree.Attachment
-	room  int // in bytes
+	room  int  // in bytes
+	files bool // and no pictures
 }
 
 // message gives a message with what its parts name. All else keeps its bytes.
 func (r *resolver) message(ctx context.Context, m *chat.Message) (json.RawMessage, error) {
 	content := []byte{'['}
 	for i, p := range m.Parts {
-		if named, ok := p.Attachment(); ok {
+		if named, ok := p.Attachment(); ok && !(r.files && (named.Image || r.there[named.Hash].Image())) {
 			var err error
 			if p, err = r.part(ctx, named); err != nil {
 				return nil, err

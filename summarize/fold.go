@@ -112,6 +112,10 @@ func (s *Service) foldText(ctx context.Context, l look, o order, f *Folded) (str
 		for _, m := range rest[:s.portion(models, &Plan{Fold: rest, Target: l.plan.Target}, o)] {
 			in.Fold = append(in.Fold, m.Message)
 		}
+		var err error
+		if in.Fold, err = s.withFiles(ctx, in.Fold); err != nil {
+			return "", err
+		}
 		r, err := s.ask(ctx, models, in, l, o)
 		if err != nil {
 			return "", err

@@ -192,7 +192,11 @@ func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID 
 	if err != nil {
 		return prompt.Input{}, err
 	}
-	in := prompt.Input{Nonce: prompt.Nonce(compactionID), TargetTokens: p.Target, Fold: read[:len(p.Fold)], LookAhead: read[len(p.Fold):]}
+	fold, err := s.withFiles(ctx, read[:len(p.Fold)])
+	if err != nil {
+		return prompt.Input{}, err
+	}
+	in := prompt.Input{Nonce: prompt.Nonce(compactionID), TargetTokens: p.Target, Fold: fold, LookAhead: read[len(p.Fold):]}
 	if v.Summary != nil {
 		in.Prior = prompt.Unwrap(v.Summary.Body)
 		in.PriorTokens = s.count.Count(in.Prior)

@@ -1,0 +1,53 @@
+package summarize
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/summarize/prompt"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestFilesAreFolded folds a message that names a file: the summarizer reads what
+// stands in the file, and the digest keeps its facts.
+func TestFilesAreFolded(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	file, _, err := store.AddAttachment(t.Context(), "hedge.txt", []byte("The hedge was planted by Oda Brandt on 4711-03-02 and costs EUR 1,290.50 a year."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart("Read this."), file.Part()}}).Encode()
+	var read strings.Builder
+	summarizers := map[string]Summarizer{
+		"own": own(func(in prompt.Input) (prompt.Result, error) {
+			for _, m := range in.Fold {
+				read.WriteString(chat.Read(m.Body).Text())
+			}
+			return prompt.Result{Text: written, Model: "own", Taken: len(in.Fold)}, nil
+		}),
+		"digest": nil,
+	}
+	for name, with := range summarizers {
+		s, id := service(t, store, Config{Summarizer: with}), conversation(t, store)
+		m, _, err := store.Append(t.Context(), id, uuid.Nil, tree.NewMessage{Body: body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := talk(t, store, id, m.ID, 40)
+		if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Outcome != tree.OutcomeSaved {
+			t.Fatalf("%s: %s: %s, %v", name, k.Outcome, k.Reason, err)
+		}
+		summary := string(contextOf(t, s, id, head.ID).Messages[0])
+		if name == "digest" && !strings.Contains(summary, "1,290.50") {
+			t.Errorf("the digest is %s", summary)
+		}
+	}
+	if !strings.Contains(read.String(), "Oda Brandt") {
+		t.Errorf("the summarizer reads %.300s", read.String())
+	}
+}

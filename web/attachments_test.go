@@ -52,42 +52,37 @@ func TestAttach(t *testing.T) {
 	t.Parallel()
 	model := newPuppet()
 	s := newSite(t, model)
-	for _, look := range []struct {
-		name    string
-		options []option
-	}{{"light", []option{alsoDark}}, {"narrow", []option{size(390, 844)}}} {
-		b := newTab(t, s, "/", look.options...)
-		b.shows("A conversation is a tree.")
-		picture := base64.StdEncoding.EncodeToString(treePicture(t))
-		eval[any](b, give, picture, "old tree.png", "image/png", "paste")
-		b.until(`document.querySelector('.tray li:not(.coming) img')`)
-		eval[any](b, give, base64.StdEncoding.EncodeToString([]byte("# Hazel\n\nCut it low.")), "notes.md", "text/markdown", "drop")
-		file := filepath.Join(t.TempDir(), "left out.txt")
-		if err := os.WriteFile(file, []byte("Nobody reads this."), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		b.do(chromedp.SetUploadFiles(".attach-input", []string{file}))
-		b.until(`document.querySelectorAll('.tray li:not(.coming)').length === 3`)
-		b.view("composer-" + look.name)
-		b.click(`.tray [aria-label="Leave out left out.txt"]`, "")
-		b.until(`document.querySelectorAll('.tray li').length === 2`)
-		b.send("Which tree is it?")
-		model.say("Hazel.", end)
-		shown := `document.querySelector('.message.user .thumbnail img')?.naturalWidth === 320 && document.querySelector('.message.user .file')?.innerText.includes('notes.md 20 B')`
-		b.until(shown + ` && !document.querySelector('.tray') && !document.querySelector('.live')`)
-		conversation, head := b.ids()
-		b.do(chromedp.Reload())
-		b.until(shown)
-		b.view("transcript-" + look.name)
+	b := newTab(t, s, "/", alsoDark)
+	b.shows("A conversation is a tree.")
+	picture := base64.StdEncoding.EncodeToString(treePicture(t))
+	eval[any](b, give, picture, "old tree.png", "image/png", "paste")
+	b.until(`document.querySelector('.tray li:not(.coming) img')`)
+	eval[any](b, give, base64.StdEncoding.EncodeToString([]byte("# Hazel\n\nCut it low.")), "notes.md", "text/markdown", "drop")
+	file := filepath.Join(t.TempDir(), "left out.txt")
+	if err := os.WriteFile(file, []byte("Nobody reads this."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.SetUploadFiles(".attach-input", []string{file}))
+	b.until(`document.querySelectorAll('.tray li:not(.coming)').length === 3`)
+	b.view("composer")
+	b.click(`.tray [aria-label="Leave out left out.txt"]`, "")
+	b.until(`document.querySelectorAll('.tray li').length === 2`)
+	b.send("Which tree is it?")
+	model.say("Hazel.", end)
+	shown := `document.querySelector('.message.user .thumbnail img')?.naturalWidth === 320 && document.querySelector('.message.user .file')?.innerText.includes('notes.md 20 B')`
+	b.until(shown + ` && !document.querySelector('.tray') && !document.querySelector('.live')`)
+	conversation, head := b.ids()
+	b.do(chromedp.Reload())
+	b.until(shown)
+	b.view("transcript")
 
-		var told struct {
-			Data []struct{ Content json.RawMessage }
-		}
-		s.call("GET", "/v1/conversations/"+conversation.String()+"/branches/"+head.String()+"/transcript", "", &told)
-		first := string(told.Data[0].Content)
-		if !strings.Contains(first, "/old%20tree.png") || !strings.Contains(first, `"filename":"notes.md"`) || strings.Contains(first, "left out") || strings.Contains(first, "base64") {
-			t.Errorf("%s: stored is %s", look.name, first)
-		}
+	var told struct {
+		Data []struct{ Content json.RawMessage }
+	}
+	s.call("GET", "/v1/conversations/"+conversation.String()+"/branches/"+head.String()+"/transcript", "", &told)
+	first := string(told.Data[0].Content)
+	if !strings.Contains(first, "/old%20tree.png") || !strings.Contains(first, `"filename":"notes.md"`) || strings.Contains(first, "left out") || strings.Contains(first, "base64") {
+		t.Errorf("stored is %s", first)
 	}
 }
 

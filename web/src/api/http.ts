@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals'
 import { ConnectionError, Coppice, Problem } from '@coppice-chat/client'
 
-export { ConnectionError, Problem }
+export { Problem }
 
 /** reachable is false from a request without answer to the next that has one. */
 export const reachable = signal(true)

@@ -51,6 +51,8 @@ const builds = [
  * that of diagrams are large and seldom asked for, so that they are stored compressed, as file.gz.
  */
 async function write(results) {
+  const round = results.flatMap(r => circular(r.metafile.inputs))
+  if (round.length) throw new Error(`these import one another in a circle, or lead to one: ${round.join(', ')}`)
   await rm(dist, { recursive: true, force: true })
   await mkdir(join(dist, 'assets'), { recursive: true })
   const names = {}
@@ -71,6 +73,16 @@ async function write(results) {
       return '/assets/' + names[name]
     }))
   }
+}
+
+/** circular are the sources that are left when all are taken out whose imports are. */
+function circular(inputs) {
+  let left = Object.keys(inputs).filter(name => !name.startsWith('node_modules/'))
+  for (let before; before !== left.length;) {
+    before = left.length
+    left = left.filter(name => inputs[name].imports.some(({ path }) => left.includes(path)))
+  }
+  return left
 }
 
 /** zip compresses, to the same bytes at any time. */
@@ -139,7 +151,10 @@ if (watch) {
   const contexts = await Promise.all(builds.map(options => esbuild.context(options)))
   const build = async () => write(await Promise.all(contexts.map(c => c.rebuild())))
   await build()
-  for await (const _ of changes(join(root, 'src'), { recursive: true })) await build().catch(() => {}) // esbuild says what is wrong
+  for (const folder of ['src', '../clients/ts/src']) void rebuild(folder)
+  async function rebuild(folder) {
+    for await (const _ of changes(join(root, folder), { recursive: true })) await build().catch(() => {}) // esbuild says what is wrong
+  }
 } else {
   await write(await Promise.all(builds.map(options => esbuild.build(options))))
   await report()

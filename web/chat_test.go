@@ -135,6 +135,7 @@ func TestFailure(t *testing.T) {
 	model.say(fail)
 	b.shows("There is no answer.")
 	b.shows("it fell over")
+	b.view("failed")
 	b.click("button", "Try again")
 	model.say("Half an ", fail)
 	b.shows("The answer broke off here: the model can’t be reached.")
@@ -147,6 +148,14 @@ func TestFailure(t *testing.T) {
 	model.say("A whole answer.", end)
 	b.shows("A whole answer.")
 	b.until(`document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
+
+	// One that ended with its server.
+	cut, asked := s.conversation("Cut", "Zero?")
+	s.call("POST", fmt.Sprintf("/v1/conversations/%s/messages", cut), fmt.Sprintf(
+		`{"parent_id":%q,"role":"assistant","content":"Ze","metadata":{"reply":{"status":"stopped","finish_reason":"interrupted"}}}`, asked[0]), nil)
+	b.do(chromedp.Navigate(s.url + "/c/" + cut.String()))
+	b.shows("The answer broke off here: the server stopped.")
+	b.audit("interrupted")
 }
 
 func TestEdit(t *testing.T) {
@@ -159,6 +168,7 @@ func TestEdit(t *testing.T) {
 	b.shows("Sending makes a new branch.")
 	b.until(`document.activeElement.matches('.editor textarea') && document.activeElement.value === 'Second?'`)
 	b.keys(" Or third?")
+	b.audit("edit")
 	b.click("button", "Send as new branch")
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
 	b.until(`[...document.querySelectorAll('.message.user')].at(-1).querySelector('.siblings')?.innerText.trim() === '2/2'`)
@@ -185,30 +195,6 @@ func TestEdit(t *testing.T) {
 	b.until(`document.activeElement.matches('.editor textarea')`)
 	b.keys(kb.Escape)
 	b.until(`!document.querySelector('.editor') && document.activeElement.matches('.message.user')`)
-}
-
-func TestRegenerate(t *testing.T) {
-	t.Parallel()
-	model := newPuppet()
-	s := newSite(t, model)
-	id, messages := s.conversation("Regenerate", "Which tree?", "Hazel.")
-	b := newTab(t, s, "/c/"+id.String())
-	b.until(`document.querySelector($1)`, row(messages[1]))
-	b.click(row(messages[1])+" .actions button", "regenerate")
-	b.until(`!document.querySelector($1) && document.querySelector('.live')`, row(messages[1]))
-	model.say("Willow.", end)
-	b.until(`document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
-	b.shows("Willow.")
-	b.until(`!document.querySelector('.live')`)
-	_, head := b.ids()
-	if got := s.texts(id, head); !slices.Equal(got, []string{"Which tree?", "Willow."}) {
-		t.Errorf("stored is %q", got)
-	}
-	// Back goes to what was before.
-	eval[any](b, `history.back()`)
-	b.shows("Hazel.")
-	eval[any](b, `history.forward()`)
-	b.shows("Willow.")
 }
 
 func TestSwitch(t *testing.T) {
@@ -357,6 +343,7 @@ func TestReconnect(t *testing.T) {
 	b.send("Are you there?")
 	b.shows("The server doesn’t answer.")
 	b.shows("waiting for the server")
+	b.view("gone")
 	b.click(".composer textarea", "")
 	b.keys("typed meanwhile")
 	model.say("I am.", end)

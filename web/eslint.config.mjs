@@ -4,7 +4,7 @@ import js from '@eslint/js'
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['dist', 'node_modules', 'src/api/openapi.d.ts', '**/*.test.ts', '**/*.testing.ts', '*.mjs'] },
+  { ignores: ['dist', 'node_modules', '**/*.test.ts', '**/*.testing.ts', '*.mjs'] },
   js.configs.recommended,
   tseslint.configs.recommendedTypeChecked,
   {

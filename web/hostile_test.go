@@ -16,21 +16,21 @@ import (
 )
 
 // corpus are the files of testdata/hostile: Markdown and HTML that set
-// window.ran, or ask for something at evil.example, where they are obeyed.
-func corpus(t *testing.T) (texts []string) {
+// window.ran, or ask for something at evil.example, where they are obeyed. Texts that
+// would be long to write down follow the files.
+func corpus(t *testing.T) (texts []string, files int) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/hostile/*.md")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d files, %v", len(files), err)
+	paths, err := filepath.Glob("testdata/hostile/*.md")
+	if err != nil || len(paths) < 20 {
+		t.Fatalf("%d files, %v", len(paths), err)
 	}
-	for _, file := range files {
+	for _, file := range paths {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		texts = append(texts, string(text))
 	}
-	// What would be long to write down.
 	return append(texts,
 		strings.Repeat("> ", 5000)+"<script>window.ran='deep quote'</script>",
 		strings.Repeat("- ", 3000)+"<img src=x onerror=window.ran='deep list'>",
@@ -43,7 +43,7 @@ func corpus(t *testing.T) (texts []string) {
 		"a"+strings.Repeat(" ", 100_000)+"<img src=x onerror=window.ran='blanks'>",
 		strings.Repeat("<script>window.ran='long'</script>\n\n", 300),
 		strings.Repeat("<script>window.ran='longest'</script>\n\n", 6000),
-	)
+	), len(paths)
 }
 
 // unsafe lists what of a message stands on the page and shouldn't: elements,
@@ -84,7 +84,7 @@ const unsafe = `(() => {
 func TestHostileMessages(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	texts := corpus(t)
+	texts, files := corpus(t)
 	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: `<img src=x onerror="window.ran='title'"> "><script>window.ran='title'</script>`})
 	if err != nil {
 		t.Fatal(err)
@@ -104,19 +104,22 @@ func TestHostileMessages(t *testing.T) {
 		ids = append(ids, m.ID)
 	}
 	for i, text := range texts {
-		add(map[string]any{"role": "user", "content": text, "name": "<b onclick=window.ran='name'>"})
 		add(map[string]any{"role": "assistant", "content": text, "reasoning_content": text})
+		if i >= files {
+			continue // what is long is long as Markdown
+		}
+		add(map[string]any{"role": "user", "content": text, "name": "<b onclick=window.ran='name'>"})
 		add(map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
 			"id": fmt.Sprint("call_", i), "type": "function", "function": map[string]any{"name": "<i onclick=window.ran='tool'>", "arguments": text},
 		}}})
 		add(map[string]any{"role": "tool", "tool_call_id": fmt.Sprint("call_", i), "content": []any{map[string]any{"type": "text", "text": text}}})
-		add(map[string]any{"role": "user", "content": []any{
-			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://evil.example/attached.png"}},
-			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "javascript:window.ran='attached'"}},
-			map[string]any{"type": "file", "file": map[string]any{"filename": "<img src=x onerror=window.ran='file'>"}},
-		}})
 	}
-	body, _ := json.Marshal(map[string]string{"role": "user", "content": strings.Join(texts[:20], "\n\n")}) // strings marshal
+	add(map[string]any{"role": "user", "content": []any{
+		map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://evil.example/attached.png"}},
+		map[string]any{"type": "image_url", "image_url": map[string]any{"url": "javascript:window.ran='attached'"}},
+		map[string]any{"type": "file", "file": map[string]any{"filename": "<img src=x onerror=window.ran='file'>"}},
+	}})
+	body, _ := json.Marshal(map[string]string{"role": "user", "content": strings.Join(texts[:files], "\n\n")}) // strings marshal
 	if _, err := s.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
 		AnchorID: parent, Body: body, Range: tree.SummaryRange{LastSummarizedID: ids[4], Model: "<u onclick=window.ran='model'>"},
 	}); err != nil {
@@ -137,7 +140,7 @@ func TestHostileMessages(t *testing.T) {
 	for i, id := range ids {
 		b.render(i, id)
 		eval[any](b, `document.querySelectorAll('.message details').forEach(d => d.open = true)`)
-		check(fmt.Sprintf("message %d, %.40q", i, texts[i/5]))
+		check(fmt.Sprintf("message %d", i))
 	}
 	b.showMessage(5, ids[5])
 	b.click(".fold-rule", "")
@@ -160,7 +163,8 @@ func TestHostileStream(t *testing.T) {
 	model := newPuppet()
 	s := newSite(t, model)
 	b := newTab(t, s, "/")
-	for i, text := range corpus(t)[:20] {
+	texts, files := corpus(t)
+	for i, text := range texts[:files] {
 		b.send(fmt.Sprintf("Say the worst, number %d", i))
 		b.until(`document.querySelector('.live')`)
 		for from := 0; from < len(text); from += 7 {

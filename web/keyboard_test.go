@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -123,37 +122,4 @@ func TestKeyboardOnly(t *testing.T) {
 	b.keys("By keyboard")
 	b.keys(kb.Enter)
 	b.until(`document.querySelector('.title').innerText === 'By keyboard'`)
-}
-
-// TestNames holds what screen readers are told to what there is.
-func TestNames(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id, messages := s.conversation("Names", "One?", "One.", "Two?")
-	s.append(id, messages[2], "assistant", "Two.")
-	s.append(id, messages[2], "assistant", "Also two.")
-	b := newTab(t, s, fmt.Sprintf("/c/%s", id))
-	b.until(`document.querySelector('.message.last .siblings') && document.querySelector('.map-item')`)
-	for selector, want := range map[string]string{
-		"nav":                           "Conversations",
-		"main":                          "Conversation",
-		"aside":                         "Map",
-		".transcript":                   "Branch",
-		".message.last":                 "Assistant, message 4 of 4",
-		".message.last .siblings":       "Version 2 of 2. Left and right arrow keys switch.",
-		".composer textarea":            "Message",
-		".composer .send":               "Send",
-		".search input":                 "Search conversations and messages",
-		".map-item[aria-selected=true]": "Assistant, 6 tokens, you are here",
-	} {
-		if got := eval[string](b, `document.querySelector($1)?.getAttribute('aria-label') ?? ''`, selector); got != want {
-			t.Errorf("%s is called %q, want %q", selector, got, want)
-		}
-	}
-	if got := eval[string](b, `document.title`); got != "Names · Coppice" {
-		t.Errorf("the title is %q", got)
-	}
-	if got := eval[string](b, `document.documentElement.lang`); got != "en" {
-		t.Errorf("the language is %q", got)
-	}
 }

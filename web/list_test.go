@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,8 +12,6 @@ import (
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/coppice-chat/coppice/fault"
 )
 
 func TestSearch(t *testing.T) {
@@ -100,24 +97,34 @@ func TestRenameAndDelete(t *testing.T) {
 	}
 
 	// Deleting leaves the page at the start, and can be taken back for a while.
-	b.click(".branch-head .menu button", "Conversation")
-	b.click("[role=menuitem]", "Delete the conversation")
-	b.until(`location.pathname === '/' && document.querySelectorAll('.entry').length === 1`)
-	b.eventually("the conversation is deleted", func() bool {
-		_, err := s.store.Conversation(t.Context(), first)
-		return errors.Is(err, fault.NotFound)
-	})
-	b.hides("“First of all” is deleted.")
-	b.do(chromedp.Navigate(s.url + "/c/" + first.String()))
-	b.shows("This conversation can’t be shown.")
-	b.audit("deleted")
-	b.click(".ways button", "Next") // a way on
-	b.until(`document.querySelector('.title')?.innerText === 'Next'`)
+	remove := func(after int) {
+		b.lasting(after)
+		b.click(".branch-head .menu button", "Conversation")
+		b.click("[role=menuitem]", "Delete the conversation")
+		b.until(`location.pathname === '/' && ` + entries + ` === 'Next'`)
+	}
+	remove(never)
+	b.view("deleted")
+	b.click(".notice button", "Undo")
+	b.until(`location.pathname.startsWith($1) && localStorage.getItem('coppice.deleting') === '{}' && `+entries+`.includes('First of all')`, "/c/"+first.String())
+	if s.gone(first)() {
+		t.Error("it is deleted all the same")
+	}
+	remove(0)
+	b.eventually("the conversation is deleted", s.gone(first))
 	b.do(chromedp.Navigate(s.url + "/c/" + first.String()))
 	b.shows("It was deleted, or the address is wrong.")
 	b.send("Another, then?")
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 2 && !location.pathname.includes($1)`, first.String())
 }
+
+// dropped hands a file to the page. A file from outside can't be dragged by a script
+// but for its last step.
+const dropped = `{
+	const data = new DataTransfer()
+	data.items.add(new File([Uint8Array.from(atob($1), c => c.charCodeAt(0))], $2))
+	document.querySelector('main').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
+}`
 
 func TestImportAndExport(t *testing.T) {
 	t.Parallel()
@@ -128,15 +135,7 @@ func TestImportAndExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A file from outside can't be dragged by a script but for its last step.
-	eval[any](b, `{
-		const bytes = Uint8Array.from(atob($1), c => c.charCodeAt(0))
-		const data = new DataTransfer()
-		data.items.add(new File([bytes], 'conversations.json'))
-		for (const type of ['dragenter', 'dragover', 'drop']) {
-			document.querySelector('main').dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))
-		}
-	}`, base64.StdEncoding.EncodeToString(export))
+	eval[any](b, dropped, base64.StdEncoding.EncodeToString(export), "conversations.json")
 	b.until(`document.querySelector('dialog')?.innerText.includes('conversations.json')`)
 	b.shows("(chatgpt)")
 	b.shows("repaired or left out")
@@ -144,11 +143,7 @@ func TestImportAndExport(t *testing.T) {
 	b.until(`document.querySelectorAll('.entry').length > 0`)
 
 	// What is no export says so.
-	eval[any](b, `{
-		const data = new DataTransfer()
-		data.items.add(new File(['nothing of the kind'], 'letter.txt'))
-		document.querySelector('main').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
-	}`)
+	eval[any](b, dropped, base64.StdEncoding.EncodeToString([]byte("nothing of the kind")), "letter.txt")
 	b.until(`document.querySelector('dialog .bad')`)
 	b.keys(kb.Escape)
 	b.until(`!document.querySelector('dialog')`)
@@ -183,27 +178,6 @@ func TestDemo(t *testing.T) {
 	b.click("button", "Try the demonstration")
 	b.until(`document.querySelector('.title')?.innerText === 'A hedge that grows back'`)
 	b.until(`document.querySelectorAll('.siblings').length > 0`)
-
-	// It has messages of all roles, each with its menu.
-	b.hover(".message.last .body", "")
-	b.click(".message.last .menu button", "More")
-	b.until(`document.activeElement.matches('[role=menuitem]')`)
-	b.audit("menu at the end")
-	b.keys(kb.Escape)
-	for _, role := range []string{"tool", "system"} {
-		b.until(`(() => {
-			const found = document.querySelector('.message.' + $1)
-			if (!found) document.querySelector('.transcript').scrollTop -= 200
-			return found
-		})()`, role)
-		b.scroll(`document.querySelector('.message.' + $1).scrollIntoView({ block: 'center' })`, role)
-		b.audit(role)
-		b.hover(".message."+role, "")
-		b.click(".message."+role+" .menu button", "More")
-		b.until(`document.activeElement.matches('[role=menuitem]')`)
-		b.audit("menu of " + role)
-		b.keys(kb.Escape)
-	}
 }
 
 // TestKey serves a database in which a key was made.

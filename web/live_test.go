@@ -140,31 +140,6 @@ func TestEventsAfterTheServerComesBack(t *testing.T) {
 	b.shows("The branch goes on below")
 }
 
-// holdTranscripts keeps the answers to requests for messages while window.holding
-// is true, and counts the requests that are under way.
-const holdTranscripts = `{
-	const fetched = window.fetch.bind(window)
-	window.under = window.held = window.read = 0
-	const let_go = new Promise(go => (window.letGo = go))
-	window.fetch = async (path, options) => {
-		if (String(path).endsWith('/v1/events')) return fetched(path, options)
-		const held = window.holding && String(path).includes('/transcript')
-		window.under++
-		try {
-			const response = await fetched(path, options)
-			if (held) {
-				window.held++
-				await let_go
-				window.held--
-			}
-			return response
-		} finally {
-			window.under--
-			if (/conversations\/[^/]+$/.test(path)) window.read++
-		}
-	}
-}`
-
 // TestLateAnswer has an older state of a branch come after a newer one: the newer one stays.
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
@@ -181,17 +156,17 @@ func TestLateAnswer(t *testing.T) {
 	pin(false)
 	b.until("!" + pinned)
 
-	eval[any](b, holdTranscripts+"; window.holding = true")
+	eval[any](b, holdAnswers)
+	const read = `window.under === window.held && window.read.includes($1)`
+	b.hold("/transcript")
 	pin(true)
-	b.until(`window.held > 0 && window.under === window.held && window.read > 0`)
-	eval[any](b, `window.holding = false; window.read = 0`)
+	b.until("window.held > 0 && "+read, "/v1/conversations/"+id.String())
+	b.pass()
+	eval[any](b, `window.read = []`)
 	pin(false)
-	b.until(`window.read > 0 && window.under === window.held`)
-	eval[any](b, `window.letGo()`)
-	b.until(`window.under === 0`)
+	b.until(read, "/v1/conversations/"+id.String())
+	b.release()
 	b.until("!" + pinned)
-	eval[any](b, `new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))`)
-	b.until(`window.under === 0`)
 	if eval[bool](b, "Boolean("+pinned+")") {
 		t.Error("the page shows the older state")
 	}
@@ -260,12 +235,12 @@ func TestTitleAmidAnAnswer(t *testing.T) {
 	b.until(`document.querySelector($1)`, row(messages[1]))
 	b.send("Two?")
 	b.until(`document.querySelector('.live')`)
-	eval[any](b, holdTranscripts+"; window.holding = true")
+	eval[any](b, holdAnswers)
+	b.hold("/transcript")
 	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"Late"}`, nil)
 	b.until(`window.held > 0 && window.under === window.held && document.querySelector('.entry.current')?.innerText.includes('Late')`)
 	model.say("Two.", end)
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
-	eval[any](b, `window.holding = false; window.letGo()`)
-	b.until(`window.under === 0`)
+	b.release()
 	b.until(`document.querySelector('.entry.current').innerText.includes('Late') && document.querySelector('.branch-head').innerText.includes('Late')`)
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// looks are the ways in which a flow is tried. What is viewed in the light one is
-// looked over in dark colours, too: the flow is the same there.
-var looks = map[string][]option{"light": {alsoDark}, "narrow": {size(390, 844), touch}}
+// narrow is a telephone. Each flow is tried in one look: some on a telephone, the
+// others in a window.
+var narrow = []option{size(390, 844), touch}
 
 // list makes the list of conversations be seen.
 func (b *tab) list() {
@@ -49,107 +49,81 @@ func (b *tab) say(text string) {
 	b.click(".composer .send", "")
 }
 
-// patiently makes what the page does after ten seconds, as the deletion of a
-// conversation, wait for longer than any test.
-func (b *tab) patiently() {
+// lasting has what the page does after ten seconds, as the deletion of a
+// conversation, come after so many milliseconds.
+func (b *tab) lasting(milliseconds int) {
 	b.t.Helper()
-	eval[any](b, `(later => { window.setTimeout = (f, ms, ...rest) => later(f, ms === 10_000 ? 2 ** 30 : ms, ...rest) })(window.setTimeout.bind(window))`)
+	eval[any](b, `(later => {
+		window.setTimeout = (f, ms, ...rest) => later(f, ms === 10_000 ? window.lasts : ms, ...rest)
+	})(window.setTimeout.bind(window)); window.lasts = $1`, milliseconds)
 }
+
+// never is longer than any test takes.
+const never = 1 << 30
 
 // TestOrder pins, tags and archives conversations, and finds them again.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	for name, options := range looks {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			old, _ := s.conversation("Old", "One?", "One.")
-			s.conversation("Middle", "Two?", "Two.")
-			s.conversation("New", "Three?", "Three.")
-			b := newTab(t, s, "/", options...)
-			b.list()
-			b.until(entries + ` === 'New,Middle,Old'`)
-			if eval[bool](b, `!!document.querySelector('.to-archive')`) {
-				t.Error("the archive is offered, and nothing is in it")
-			}
-
-			b.act("Old", "Pin to the top")
-			b.until(entries + ` === 'Old,New,Middle' && document.querySelector('.group').innerText === 'Pinned'`)
-
-			b.act("Middle", "Tags")
-			b.until(`document.activeElement?.getAttribute('aria-label') === 'New tag'`)
-			b.keys("two words")
-			b.keys(kb.Enter)
-			b.until(`document.querySelector('dialog .chip')?.innerText.includes('two words')`)
-			b.keys("wood")
-			b.keys(kb.Enter)
-			b.until(`document.querySelectorAll('dialog .chip').length === 2`)
-			b.view("tags-" + name)
-			b.click("dialog .chip button", "Remove the tag wood")
-			b.until(`document.querySelectorAll('dialog .chip').length === 1`)
-			b.click("dialog button", "Done")
-			b.list()
-			b.view("list-" + name)
-			b.click(".list-tags button", "two words")
-			b.until(entries + ` === 'Middle'`)
-			b.audit("list of " + name)
-			b.click(".list-tags button", "two words")
-			b.until(entries + ` === 'Old,New,Middle'`)
-
-			b.act("Old", "Archive")
-			b.until(entries + ` === 'New,Middle'`)
-			b.list()
-			b.click(".to-archive", "")
-			b.until(entries + ` === 'Old'`)
-			b.view("archive-" + name)
-			c, err := s.store.Conversation(t.Context(), old)
-			if err != nil || !c.Archived || !c.Pinned {
-				t.Errorf("it is %+v, %v", c.Order, err)
-			}
-			b.act("Old", "Bring back")
-			b.until(`document.querySelector('.sidebar-empty')?.innerText === 'Nothing is archived.'`)
-			b.list()
-			b.click(".list-archive button", "Back to the list")
-			b.until(entries + ` === 'Old,New,Middle' && !document.querySelector('.to-archive')`)
-
-			// What another program changes shows, too.
-			s.call("PATCH", "/v1/conversations/"+old.String(), `{"archived":true}`, nil)
-			b.until(entries + ` === 'New,Middle' && document.querySelector('.to-archive')`)
-			s.call("PATCH", "/v1/conversations/"+old.String(), `{"archived":false}`, nil)
-			b.until(entries + ` === 'Old,New,Middle'`)
-			s.call("PATCH", "/v1/conversations/"+old.String(), `{"pinned":false,"tags":["elsewhere"]}`, nil)
-			b.until(entries + ` === 'New,Middle,Old'`)
-			page, err := s.store.Conversations(t.Context(), tree.ConversationFilter{Tag: "two words"}, tree.Paging{})
-			if err != nil || len(page.Data) != 1 {
-				t.Errorf("%d conversations have the tag, %v", len(page.Data), err)
-			}
-		})
+	s := newSite(t)
+	old, _ := s.conversation("Old", "One?", "One.")
+	s.conversation("Middle", "Two?", "Two.")
+	s.conversation("New", "Three?", "Three.")
+	b := newTab(t, s, "/", alsoDark)
+	b.list()
+	b.until(entries + ` === 'New,Middle,Old'`)
+	if eval[bool](b, `!!document.querySelector('.to-archive')`) {
+		t.Error("the archive is offered, and nothing is in it")
 	}
-}
 
-// TestUndoDelete takes a deletion back, where it was open and from the list.
-func TestUndoDelete(t *testing.T) {
-	t.Parallel()
-	for name, options := range looks {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			id, messages := s.conversation("Dear", "One?", "One.")
-			s.conversation("Other", "Two?", "Two.")
-			b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, messages[1]), options...)
-			b.until(`document.querySelector($1)`, row(messages[1]))
-			b.patiently()
-			b.click(".branch-head .menu button", "Conversation")
-			b.click("[role=menuitem]", "Delete the conversation")
-			b.until(`location.pathname === '/' && ` + entries + ` === 'Other'`)
-			b.view("deleted-" + name)
-			b.click(".notice button", "Undo")
-			b.until(`location.pathname.endsWith($1) && `+entries+`.includes('Dear')`, messages[1].String())
-			if waiting := eval[string](b, `localStorage.getItem('coppice.deleting')`); waiting != "{}" {
-				t.Errorf("%s waits still", waiting)
-			}
-			if _, err := s.store.Conversation(t.Context(), id); err != nil {
-				t.Error(err)
-			}
-		})
+	b.act("Old", "Pin to the top")
+	b.until(entries + ` === 'Old,New,Middle' && document.querySelector('.group').innerText === 'Pinned'`)
+
+	b.act("Middle", "Tags")
+	b.until(`document.activeElement?.getAttribute('aria-label') === 'New tag'`)
+	b.keys("two words")
+	b.keys(kb.Enter)
+	b.until(`document.querySelector('dialog .chip')?.innerText.includes('two words')`)
+	b.keys("wood")
+	b.keys(kb.Enter)
+	b.until(`document.querySelectorAll('dialog .chip').length === 2`)
+	b.view("tags")
+	b.click("dialog .chip button", "Remove the tag wood")
+	b.until(`document.querySelectorAll('dialog .chip').length === 1`)
+	b.click("dialog button", "Done")
+	b.list()
+	b.view("list")
+	b.click(".list-tags button", "two words")
+	b.until(entries + ` === 'Middle'`)
+	b.audit("list")
+	b.click(".list-tags button", "two words")
+	b.until(entries + ` === 'Old,New,Middle'`)
+
+	b.act("Old", "Archive")
+	b.until(entries + ` === 'New,Middle'`)
+	b.list()
+	b.click(".to-archive", "")
+	b.until(entries + ` === 'Old'`)
+	b.view("archive")
+	c, err := s.store.Conversation(t.Context(), old)
+	if err != nil || !c.Archived || !c.Pinned {
+		t.Errorf("it is %+v, %v", c.Order, err)
+	}
+	b.act("Old", "Bring back")
+	b.until(`document.querySelector('.sidebar-empty')?.innerText === 'Nothing is archived.'`)
+	b.list()
+	b.click(".list-archive button", "Back to the list")
+	b.until(entries + ` === 'Old,New,Middle' && !document.querySelector('.to-archive')`)
+
+	// What another program changes shows, too.
+	s.call("PATCH", "/v1/conversations/"+old.String(), `{"archived":true}`, nil)
+	b.until(entries + ` === 'New,Middle' && document.querySelector('.to-archive')`)
+	s.call("PATCH", "/v1/conversations/"+old.String(), `{"archived":false}`, nil)
+	b.until(entries + ` === 'Old,New,Middle'`)
+	s.call("PATCH", "/v1/conversations/"+old.String(), `{"pinned":false,"tags":["elsewhere"]}`, nil)
+	b.until(entries + ` === 'New,Middle,Old'`)
+	page, err := s.store.Conversations(t.Context(), tree.ConversationFilter{Tag: "two words"}, tree.Paging{})
+	if err != nil || len(page.Data) != 1 {
+		t.Errorf("%d conversations have the tag, %v", len(page.Data), err)
 	}
 }
 
@@ -174,7 +148,7 @@ func TestDeleteOfClosedTab(t *testing.T) {
 	watching := newTab(t, s, "/", beside(b))
 	watching.until(entries + ` === 'Third,Second,First'`)
 	b.list()
-	b.patiently()
+	b.lasting(never)
 	b.act("First", "Delete")
 	b.until(entries + ` === 'Third,Second'`)
 	watching.until(entries + ` === 'Third,Second'`)
@@ -199,201 +173,185 @@ func TestDeleteOfClosedTab(t *testing.T) {
 // TestEditAnswer puts another text beside an answer.
 func TestEditAnswer(t *testing.T) {
 	t.Parallel()
-	for name, options := range looks {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			id, messages := s.conversation("Edits", "One?", "One.", "Two?", "Two.")
-			b := newTab(t, s, "/c/"+id.String(), options...)
-			b.until(`document.querySelector($1)`, row(messages[3]))
-			b.hover(row(messages[1]), "")
-			b.click(row(messages[1])+" [aria-label=More]", "")
-			b.click("[role=menuitem]", "Edit this answer")
-			b.until(`document.activeElement.matches('.editor textarea')`)
-			eval[any](b, `document.activeElement.select()`)
-			b.keys("One, or the first.")
-			b.view("edit-answer-" + name)
-			b.click(".editor button", "Save as new branch")
-			b.until(`document.querySelectorAll('.message[data-id]').length === 2 && document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
-			b.shows("One, or the first.")
-			c, err := s.store.Conversation(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := s.texts(id, c.HeadID); !slices.Equal(got, []string{"One?", "One, or the first."}) {
-				t.Errorf("the active branch is %q", got)
-			}
-			b.click(".message.last .siblings button", "Previous")
-			b.shows("Two.")
-		})
+	s := newSite(t)
+	id, messages := s.conversation("Edits", "One?", "One.", "Two?", "Two.")
+	b := newTab(t, s, "/c/"+id.String(), narrow...)
+	b.until(`document.querySelector($1)`, row(messages[3]))
+	b.hover(row(messages[1]), "")
+	b.click(row(messages[1])+" [aria-label=More]", "")
+	b.click("[role=menuitem]", "Edit this answer")
+	b.until(`document.activeElement.matches('.editor textarea')`)
+	eval[any](b, `document.activeElement.select()`)
+	b.keys("One, or the first.")
+	b.view("edit-answer")
+	b.click(".editor button", "Save as new branch")
+	b.until(`document.querySelectorAll('.message[data-id]').length === 2 && document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
+	b.shows("One, or the first.")
+	c, err := s.store.Conversation(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if got := s.texts(id, c.HeadID); !slices.Equal(got, []string{"One?", "One, or the first."}) {
+		t.Errorf("the active branch is %q", got)
+	}
+	b.click(".message.last .siblings button", "Previous")
+	b.shows("Two.")
 }
 
 // TestPins pins a message, which shows, and takes the pin away from the list of pins.
 func TestPins(t *testing.T) {
 	t.Parallel()
-	for name, options := range looks {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			id, messages := s.conversation("Pins", "One?", "One.")
-			b := newTab(t, s, "/c/"+id.String(), options...)
-			b.until(`document.querySelector($1)`, row(messages[1]))
-			pinned := func() bool {
-				m, err := s.store.Message(t.Context(), id, messages[0])
-				return err == nil && m.Pinned
-			}
-			b.hover(row(messages[0]), "")
-			b.click(row(messages[0])+" [aria-label=More]", "")
-			b.click("[role=menuitem]", "Pin")
-			b.until(`document.querySelector($1)`, row(messages[0])+" .pinned")
-			b.eventually("the pin is stored", pinned)
-			b.click(".branch-head .menu button", "Conversation")
-			b.click("[role=menuitem]", "Prompt and settings")
-			b.until(`document.querySelector('dialog .share-list')?.innerText.includes('One?')`)
-			b.click("dialog .share-list button", "unpin")
-			b.until(`!document.querySelector('dialog .share-list')`)
-			b.click("dialog button", "Cancel")
-			b.until(`!document.querySelector('.message .pinned')`)
-			if pinned() {
-				t.Error("it is pinned still")
-			}
-			s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, messages[1]), `{"pinned":true}`, nil)
-			b.until(`document.querySelector($1)`, row(messages[1])+" .pinned")
-			b.view("pinned-" + name)
-		})
+	s := newSite(t)
+	id, messages := s.conversation("Pins", "One?", "One.")
+	b := newTab(t, s, "/c/"+id.String(), narrow...)
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	pinned := func() bool {
+		m, err := s.store.Message(t.Context(), id, messages[0])
+		return err == nil && m.Pinned
 	}
+	b.hover(row(messages[0]), "")
+	b.click(row(messages[0])+" [aria-label=More]", "")
+	b.click("[role=menuitem]", "Pin")
+	b.until(`document.querySelector($1)`, row(messages[0])+" .pinned")
+	b.eventually("the pin is stored", pinned)
+	b.click(".branch-head .menu button", "Conversation")
+	b.click("[role=menuitem]", "Prompt and settings")
+	b.until(`document.querySelector('dialog .share-list')?.innerText.includes('One?')`)
+	b.click("dialog .share-list button", "unpin")
+	b.until(`!document.querySelector('dialog .share-list')`)
+	b.click("dialog button", "Cancel")
+	b.until(`!document.querySelector('.message .pinned')`)
+	if pinned() {
+		t.Error("it is pinned still")
+	}
+	s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, messages[1]), `{"pinned":true}`, nil)
+	b.until(`document.querySelector($1)`, row(messages[1])+" .pinned")
+	b.view("pinned")
 }
 
 // TestPromptAndSettings changes what is particular to a conversation. Another prompt
 // makes a new branch, which the page says.
 func TestPromptAndSettings(t *testing.T) {
 	t.Parallel()
-	for name, options := range looks {
-		t.Run(name, func(t *testing.T) {
-			small, large := newPuppet(), newPuppet()
-			small.name, large.name = "acme-small", "acme-large"
-			s := newSite(t, small, large)
-			c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: "Settings", Metadata: []byte(`{"mine":1}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			system := s.append(c.ID, uuid.Nil, "system", "Be brief.")
-			question := s.append(c.ID, system, "user", "What is a coppice?")
-			answer := s.append(c.ID, question, "assistant", "A wood that is cut.")
-			b := newTab(t, s, "/c/"+c.ID.String(), options...)
-			b.until(`document.querySelector($1)`, row(answer))
-			put := func(label, value string) {
-				b.until(`[...document.querySelectorAll('.setting')].some(l => l.innerText.startsWith($1))`, label)
-				eval[any](b, `{
-					const e = [...document.querySelectorAll('.setting')].find(l => l.innerText.startsWith($1)).querySelector('input, select, textarea')
-					e.value = $2
-					e.dispatchEvent(new Event(e.matches('select') ? 'change' : 'input', { bubbles: true }))
-				}`, label, value)
-			}
-
-			// What can't stand is refused, and changes nothing.
-			b.settings()
-			b.until(`document.querySelector('.settings textarea').value === 'Be brief.'`)
-			b.view("settings-" + name)
-			put("Window", "100")
-			put("Kept free", "200")
-			b.click("dialog button", "Save")
-			b.until(`document.querySelector('.settings [role=alert]')?.innerText.includes('reserved_tokens')`)
-			put("Kept free", "")
-			put("Window", "")
-			put("Due at", "50")
-			put("Stays at the end", "10")
-			put("Compaction", "manual")
-			b.until(`document.querySelector('.settings-effect').innerText.includes('only when you ask for it')`)
-			put("Compaction", "")
-			b.until(`document.querySelector('.settings-effect').innerText.includes('is compacted when it passes about 56,000')`)
-			put("Model", "acme-large")
-			put("Temperature", "0.3")
-			b.until(`!document.querySelector('.notice-in label')`)
-			eval[any](b, `document.querySelector('.settings-effect').scrollIntoView()`)
-			b.view("settings-end-" + name)
-			b.click("dialog button", "Save")
-			b.until(`!document.querySelector('dialog') && document.querySelector('.model-picker')?.value === 'acme-large'`)
-			if c, err = s.store.Conversation(t.Context(), c.ID); err != nil {
-				t.Fatal(err)
-			}
-			if got := fmt.Sprintf("%s %s", c.Metadata, c.Settings); got != `{"mine":1,"reply":{"model":"acme-large","temperature":0.3}} {"trigger_ratio":0.5,"keep_ratio":0.1}` {
-				t.Errorf("stored are %s", got)
-			}
-			if c.HeadID != answer {
-				t.Error("the branch has changed")
-			}
-
-			// Another prompt.
-			b.settings()
-			put("System prompt", "Be thorough.")
-			b.until(`document.querySelector('.notice-in')?.innerText.includes('begins a new branch')`)
-			b.shows("Copy the 2 messages of this branch below it")
-			b.view("prompt-" + name)
-			b.click("dialog button", "Save as new branch")
-			b.until(`!document.querySelector('dialog') && document.querySelectorAll('.message[data-id]').length === 3`)
-			b.shows("Be thorough.")
-			if c, err = s.store.Conversation(t.Context(), c.ID); err != nil {
-				t.Fatal(err)
-			}
-			if got := s.texts(c.ID, c.HeadID); !slices.Equal(got, []string{"Be thorough.", "What is a coppice?", "A wood that is cut."}) {
-				t.Errorf("the new branch is %q", got)
-			}
-			if got := s.texts(c.ID, answer); !slices.Equal(got, []string{"Be brief.", "What is a coppice?", "A wood that is cut."}) {
-				t.Errorf("the branch before is %q", got)
-			}
-			large.say("By the large one.", end)
-			b.say("And then?")
-			b.shows("By the large one.")
-		})
+	small, large := newPuppet(), newPuppet()
+	small.name, large.name = "acme-small", "acme-large"
+	s := newSite(t, small, large)
+	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: "Settings", Metadata: []byte(`{"mine":1}`)})
+	if err != nil {
+		t.Fatal(err)
 	}
+	system := s.append(c.ID, uuid.Nil, "system", "Be brief.")
+	question := s.append(c.ID, system, "user", "What is a coppice?")
+	answer := s.append(c.ID, question, "assistant", "A wood that is cut.")
+	b := newTab(t, s, "/c/"+c.ID.String(), alsoDark)
+	b.until(`document.querySelector($1)`, row(answer))
+	put := func(label, value string) {
+		b.until(`[...document.querySelectorAll('.setting')].some(l => l.innerText.startsWith($1))`, label)
+		eval[any](b, `{
+			const e = [...document.querySelectorAll('.setting')].find(l => l.innerText.startsWith($1)).querySelector('input, select, textarea')
+			e.value = $2
+			e.dispatchEvent(new Event(e.matches('select') ? 'change' : 'input', { bubbles: true }))
+		}`, label, value)
+	}
+
+	// What can't stand is refused, and changes nothing.
+	b.settings()
+	b.until(`document.querySelector('.settings textarea').value === 'Be brief.'`)
+	b.view("settings")
+	put("Window", "100")
+	put("Kept free", "200")
+	b.click("dialog button", "Save")
+	b.until(`document.querySelector('.settings [role=alert]')?.innerText.includes('reserved_tokens')`)
+	put("Kept free", "")
+	put("Window", "")
+	put("Due at", "50")
+	put("Stays at the end", "10")
+	put("Compaction", "manual")
+	b.until(`document.querySelector('.settings-effect').innerText.includes('only when you ask for it')`)
+	put("Compaction", "")
+	b.until(`document.querySelector('.settings-effect').innerText.includes('is compacted when it passes about 56,000')`)
+	put("Model", "acme-large")
+	put("Temperature", "0.3")
+	b.until(`!document.querySelector('.notice-in label')`)
+	eval[any](b, `document.querySelector('.settings-effect').scrollIntoView()`)
+	b.view("settings-end")
+	b.click("dialog button", "Save")
+	b.until(`!document.querySelector('dialog') && document.querySelector('.model-picker')?.value === 'acme-large'`)
+	if c, err = s.store.Conversation(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%s %s", c.Metadata, c.Settings); got != `{"mine":1,"reply":{"model":"acme-large","temperature":0.3}} {"trigger_ratio":0.5,"keep_ratio":0.1}` {
+		t.Errorf("stored are %s", got)
+	}
+	if c.HeadID != answer {
+		t.Error("the branch has changed")
+	}
+
+	// Another prompt.
+	b.settings()
+	put("System prompt", "Be thorough.")
+	b.until(`document.querySelector('.notice-in')?.innerText.includes('begins a new branch')`)
+	b.shows("Copy the 2 messages of this branch below it")
+	b.view("prompt")
+	b.click("dialog button", "Save as new branch")
+	b.until(`!document.querySelector('dialog') && document.querySelectorAll('.message[data-id]').length === 3`)
+	b.shows("Be thorough.")
+	if c, err = s.store.Conversation(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.texts(c.ID, c.HeadID); !slices.Equal(got, []string{"Be thorough.", "What is a coppice?", "A wood that is cut."}) {
+		t.Errorf("the new branch is %q", got)
+	}
+	if got := s.texts(c.ID, answer); !slices.Equal(got, []string{"Be brief.", "What is a coppice?", "A wood that is cut."}) {
+		t.Errorf("the branch before is %q", got)
+	}
+	large.say("By the large one.", end)
+	b.say("And then?")
+	b.shows("By the large one.")
 }
 
 // TestPresets begins conversations with a preset and with settings of one's own.
 func TestPresets(t *testing.T) {
 	t.Parallel()
-	for name, options := range looks {
-		t.Run(name, func(t *testing.T) {
-			small, large := newPuppet(), newPuppet()
-			small.name, large.name = "acme-small", "acme-large"
-			presets := []server.Preset{{
-				Name: "Brief", Description: "Answers in one sentence.", System: "Be brief.", Model: "acme-large", Temperature: new(0.2),
-				Settings: []byte(`{"keep_ratio":0.1}`),
-			}, {Name: "Plain"}}
-			s := newSiteWith(t, presets, small, large)
-			b := newTab(t, s, "/", options...)
-			b.until(`document.querySelectorAll('.begin-with option').length === 3`)
-			eval[any](b, `{ const e = document.querySelector('.begin-with select'); e.value = 'Brief'; e.dispatchEvent(new Event('change', { bubbles: true })) }`)
-			b.shows("Answers in one sentence.")
-			b.until(`document.querySelector('.model-picker')?.value === 'acme-large'`)
-			b.view("preset-" + name)
-			large.say("A wood.", end)
-			b.say("What is a coppice?")
-			b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 3`)
-			id, head := b.ids()
-			c, err := s.store.Conversation(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := fmt.Sprintf("%s %s %q", c.Metadata, c.Settings, s.texts(id, head)); got != `{"reply":{"model":"acme-large","temperature":0.2}} {"keep_ratio":0.1} ["Be brief." "What is a coppice?" "A wood."]` {
-				t.Errorf("it began with %s", got)
-			}
+	small, large := newPuppet(), newPuppet()
+	small.name, large.name = "acme-small", "acme-large"
+	presets := []server.Preset{{
+		Name: "Brief", Description: "Answers in one sentence.", System: "Be brief.", Model: "acme-large", Temperature: new(0.2),
+		Settings: []byte(`{"keep_ratio":0.1}`),
+	}, {Name: "Plain"}}
+	s := newSiteWith(t, presets, small, large)
+	b := newTab(t, s, "/", narrow...)
+	b.until(`document.querySelectorAll('.begin-with option').length === 3`)
+	eval[any](b, `{ const e = document.querySelector('.begin-with select'); e.value = 'Brief'; e.dispatchEvent(new Event('change', { bubbles: true })) }`)
+	b.shows("Answers in one sentence.")
+	b.until(`document.querySelector('.model-picker')?.value === 'acme-large'`)
+	b.view("preset")
+	large.say("A wood.", end)
+	b.say("What is a coppice?")
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 3`)
+	id, head := b.ids()
+	c, err := s.store.Conversation(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%s %s %q", c.Metadata, c.Settings, s.texts(id, head)); got != `{"reply":{"model":"acme-large","temperature":0.2}} {"keep_ratio":0.1} ["Be brief." "What is a coppice?" "A wood."]` {
+		t.Errorf("it began with %s", got)
+	}
 
-			// The next one begins with nothing, or with what is said for it.
-			b.list()
-			b.click(".sidebar-head button", "New conversation")
-			b.until(`document.querySelector('.begin-with select')?.value === ''`)
-			b.click(".begin-with button", "Prompt and settings")
-			b.until(`document.activeElement.matches('.settings textarea')`)
-			b.keys("Be kind.")
-			b.click("dialog button", "Save")
-			b.shows("Be kind.")
-			small.say("Gladly.", end)
-			b.say("Help?")
-			b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 3`)
-			id, head = b.ids()
-			if got := s.texts(id, head); !slices.Equal(got, []string{"Be kind.", "Help?", "Gladly."}) {
-				t.Errorf("it began with %q", got)
-			}
-		})
+	// The next one begins with nothing, or with what is said for it.
+	b.list()
+	b.click(".sidebar-head button", "New conversation")
+	b.until(`document.querySelector('.begin-with select')?.value === ''`)
+	b.click(".begin-with button", "Prompt and settings")
+	b.until(`document.activeElement.matches('.settings textarea')`)
+	b.keys("Be kind.")
+	b.click("dialog button", "Save")
+	b.shows("Be kind.")
+	small.say("Gladly.", end)
+	b.say("Help?")
+	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 3`)
+	id, head = b.ids()
+	if got := s.texts(id, head); !slices.Equal(got, []string{"Be kind.", "Help?", "Gladly."}) {
+		t.Errorf("it began with %q", got)
 	}
 }

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -56,33 +55,20 @@ func TestTouch(t *testing.T) {
 	s := newSite(t)
 	id, messages := s.conversation("On the way", "Where to?", "To the woods.")
 	s.append(id, messages[0], "assistant", "Home.")
-	for name, options := range looks {
-		b := newTab(t, s, "/c/"+id.String(), append([]option{touch}, options...)...)
-		coarse := `matchMedia('(pointer: coarse)').matches`
-		if !eval[bool](b, coarse) {
-			t.Skip("this browser doesn't take the tab for a touch screen") // see startBrowser
-		}
-		b.until(`document.querySelector('.message.last')`)
-		small := `[...document.querySelectorAll('.branch-head button, .composer button, .actions button, .siblings button, .sidebar button')].filter(e => e.checkVisibility({ visibilityProperty: true })).
-			filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 120))`
-		if found := eval[[]string](b, small); len(found) > 0 {
-			t.Errorf("%s: too small to touch: %q", name, found)
-		}
-		b.view("touch-" + name)
-
-		// A telephone zooms in on a field with text smaller than 16 pixels.
-		b.list()
-		b.hover(".entry a", "On the way")
-		b.click(".entry .menu button", "Actions of")
-		b.click("[role=menuitem]", "Rename")
-		b.until(`document.activeElement.matches('.rename')`)
-		if found := eval[[]string](b, `[...document.querySelectorAll('input:not([type=file], [type=checkbox]), textarea')].filter(e => parseFloat(getComputedStyle(e).fontSize) < 16).map(e => e.outerHTML.slice(0, 120))`); len(found) > 0 {
-			t.Errorf("%s: a telephone zooms in on %q", name, found)
-		}
-		if found := eval[[]string](b, strings.Replace(small, "button, .composer", "button, .rename, .composer", 1)); len(found) > 0 {
-			t.Errorf("%s: too small to touch: %q", name, found)
-		}
-		b.view("rename-" + name)
+	b := newTab(t, s, "/c/"+id.String(), narrow...)
+	if !eval[bool](b, `matchMedia('(pointer: coarse)').matches`) {
+		t.Skip("this browser doesn't take the tab for a touch screen") // see startBrowser
+	}
+	b.until(`document.querySelector('.message.last')`)
+	b.act("On the way", "Rename")
+	b.until(`document.activeElement.matches('.rename')`)
+	if found := eval[[]string](b, `[...document.querySelectorAll('.branch-head button, .composer button, .rename, .actions button, .siblings button, .sidebar button')].filter(e => e.checkVisibility({ visibilityProperty: true })).
+		filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 120))`); len(found) > 0 {
+		t.Errorf("too small to touch: %q", found)
+	}
+	// A telephone zooms in on a field with text smaller than 16 pixels.
+	if found := eval[[]string](b, `[...document.querySelectorAll('input:not([type=file], [type=checkbox]), textarea')].filter(e => parseFloat(getComputedStyle(e).fontSize) < 16).map(e => e.outerHTML.slice(0, 120))`); len(found) > 0 {
+		t.Errorf("a telephone zooms in on %q", found)
 	}
 }
 
@@ -98,31 +84,4 @@ func TestSkipLink(t *testing.T) {
 	b.audit("skip")
 	b.keys(kb.Enter)
 	b.until(`document.activeElement.matches('.transcript')`)
-}
-
-// TestDropCovers drags a file over the page: nothing shows through, and only the
-// message field, on which files can be dropped, is in sight.
-func TestDropCovers(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.conversation("Behind", "One?", "One.")
-	b := newTab(t, s, "/")
-	b.until(`document.querySelector('.entry')`)
-	eval[any](b, `{
-		const data = new DataTransfer()
-		data.items.add(new File(['x'], 'x.json'))
-		document.querySelector('main').dispatchEvent(new DragEvent('dragenter', { dataTransfer: data, bubbles: true }))
-	}`)
-	b.until(`(r => r && r.x === 0 && r.y === 0 && r.width === innerWidth && r.height === innerHeight)(document.querySelector('.drop')?.getBoundingClientRect())`)
-	if colour := eval[string](b, `getComputedStyle(document.querySelector('.drop')).backgroundColor`); len(colour) > 4 && colour[:4] == "rgba" {
-		t.Errorf("what is behind shows through: %s", colour)
-	}
-	b.until(`document.elementFromPoint(...(r => [r.x + r.width / 2, r.y + 4])(document.querySelector('.composer').getBoundingClientRect())).closest('.composer') && getComputedStyle(document.querySelector('.composer')).zIndex > getComputedStyle(document.querySelector('.drop')).zIndex`)
-	b.snapshot("drop")
-	eval[any](b, `{
-		const data = new DataTransfer()
-		data.items.add(new File(['x'], 'x.json'))
-		document.querySelector('main').dispatchEvent(new DragEvent('dragleave', { dataTransfer: data, bubbles: true }))
-	}`)
-	b.until(`!document.querySelector('.drop') && !document.body.classList.contains('dragging')`)
 }

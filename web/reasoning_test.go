@@ -5,7 +5,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	"github.com/google/uuid"
 )
 
 // TestReasoning follows a model that thinks before it answers: what it thinks
@@ -64,23 +63,4 @@ func TestReasoning(t *testing.T) {
 	b.keys(kb.Escape)
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.reasoning').length === 1`)
 	b.shows("ask for an answer")
-}
-
-// TestReasoningLooks shows what was thought in dark colours and on a telephone.
-func TestReasoningLooks(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id, messages := s.conversation("Thoughts", "What is a coppice?")
-	var m struct{ ID uuid.UUID }
-	s.call("POST", "/v1/conversations/"+id.String()+"/messages", `{"parent_id":"`+messages[0].String()+`","role":"assistant",
-		"content":"A wood that is cut, so that it grows again from the same roots.","reasoning":"They ask for a definition.\n\n- hazel\n- ash\n\nA word about **roots**, too.",
-		"metadata":{"reply":{"status":"completed","model":"puppet","reasoning_ms":83000}}}`, &m)
-	for name, options := range map[string][]option{"dark": {dark}, "narrow": {size(360, 740), touch}} {
-		b := newTab(t, s, "/c/"+id.String(), options...)
-		b.until(`document.querySelector('.reasoning-title')?.innerText === 'Thought for 1 min 23 s'`)
-		b.view("thought-" + name)
-		b.click(".reasoning summary", "Thought")
-		b.until(`document.querySelector('.reasoning-body li')`)
-		b.view("thought-open-" + name)
-	}
 }

@@ -23,114 +23,101 @@ func (b *tab) settings() {
 // was set or can't stand.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	for name, options := range looks {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: "Settings"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			question := s.append(c.ID, c.HeadID, "user", "What is a coppice?")
-			answer := s.append(c.ID, question, "assistant", "A wood that is cut.")
-			b := newTab(t, s, "/c/"+c.ID.String(), options...)
-			b.until(`document.querySelector($1)`, row(answer))
-			put := func(name, value string) {
-				eval[any](b, `{
-					const e = document.querySelector('.settings [name=' + $1 + ']')
-					e.value = $2
-					e.dispatchEvent(new Event(e.matches('select') ? 'change' : 'input', { bubbles: true }))
-				}`, name, value)
-			}
-			stored := func() string {
-				got, err := s.store.Conversation(t.Context(), c.ID)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return string(got.Settings)
-			}
-			effect := func(text string) {
-				b.until(`document.querySelector('.settings-effect').innerText.replaceAll(/\s+/g, ' ').includes($1)`, text)
-			}
+	s := newSite(t)
+	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: "Settings"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := s.append(c.ID, c.HeadID, "user", "What is a coppice?")
+	answer := s.append(c.ID, question, "assistant", "A wood that is cut.")
+	b := newTab(t, s, "/c/"+c.ID.String(), narrow...)
+	b.until(`document.querySelector($1)`, row(answer))
+	put := func(name, value string) {
+		eval[any](b, `{
+			const e = document.querySelector('.settings [name=' + $1 + ']')
+			e.value = $2
+			e.dispatchEvent(new Event(e.matches('select') ? 'change' : 'input', { bubbles: true }))
+		}`, name, value)
+	}
+	stored := func() string {
+		got, err := s.store.Conversation(t.Context(), c.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got.Settings)
+	}
+	effect := func(text string) {
+		b.until(`document.querySelector('.settings-effect').innerText.replaceAll(/\s+/g, ' ').includes($1)`, text)
+	}
 
-			b.settings()
-			if eval[bool](b, `document.querySelector('.more-settings').open`) {
-				t.Error("the rare settings are open")
-			}
-			var all map[string]any
-			known, err := json.Marshal(summarize.Defaults())
-			if err == nil {
-				err = json.Unmarshal(known, &all)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := slices.Sorted(maps.Keys(all))
-			if got := eval[[]string](b, `[...document.querySelectorAll('.setting [name]')].map(e => e.name).sort()`); !slices.Equal(got, want) {
-				t.Errorf("there are fields for %q, and settings %q", got, want)
-			}
-			if mute := eval[[]string](b, `[...document.querySelectorAll('.setting [name]')].filter(e => !(e.parentElement.querySelector('small')?.textContent || e.placeholder)).map(e => e.name)`); len(mute) > 0 {
-				t.Errorf("no meaning is told of %q", mute)
-			}
-			b.view("settings-" + name)
+	b.settings()
+	if eval[bool](b, `document.querySelector('.more-settings').open`) {
+		t.Error("the rare settings are open")
+	}
+	var all map[string]any
+	known, err := json.Marshal(summarize.Defaults())
+	if err == nil {
+		err = json.Unmarshal(known, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Sorted(maps.Keys(all))
+	if got := eval[[]string](b, `[...document.querySelectorAll('.setting [name]')].map(e => e.name).sort()`); !slices.Equal(got, want) {
+		t.Errorf("there are fields for %q, and settings %q", got, want)
+	}
+	if mute := eval[[]string](b, `[...document.querySelectorAll('.setting [name]')].filter(e => !(e.parentElement.querySelector('small')?.textContent || e.placeholder)).map(e => e.name)`); len(mute) > 0 {
+		t.Errorf("no meaning is told of %q", mute)
+	}
+	b.view("settings")
 
-			b.click(".more-settings summary", "More")
-			b.until(`document.querySelector('.settings [name=digest]').checkVisibility()`)
-			effect("the last 4 messages in any case")
-			effect("up to 5,600 tokens of your folded messages")
-			effect("once they are 4 messages and 1,000 tokens")
-			put("digest", "never")
-			put("recall", "false")
-			put("trigger_cap_tokens", "30000")
-			put("keep_cap_tokens", "9000")
-			put("keep_user_cap_tokens", "0")
-			put("min_fold_messages", "6")
-			put("min_fold_tokens", "50")
-			put("anchor_slack_turns", "3")
-			effect("when it passes about 30,000")
-			effect("About 9,000 tokens at its end, and the last 4 messages in any case, then stay word for word.")
-			effect("once they are 6 messages and 50 tokens")
-			eval[any](b, `document.querySelector('.more-settings').scrollIntoView()`)
-			b.view("more-" + name)
-			eval[any](b, `document.querySelector('.settings-effect').scrollIntoView({ block: 'center' })`)
-			b.view("effect-" + name)
-			b.click("dialog button", "Save")
-			b.until(`!document.querySelector('dialog')`)
-			const saved = `{"digest":"never","recall":false,"trigger_cap_tokens":30000,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_messages":6,"min_fold_tokens":50,"anchor_slack_turns":3}`
-			if got := stored(); got != saved {
-				t.Errorf("stored are %s", got)
-			}
+	b.click(".more-settings summary", "More")
+	b.until(`document.querySelector('.settings [name=digest]').checkVisibility()`)
+	put("digest", "never")
+	put("recall", "false")
+	put("trigger_cap_tokens", "30000")
+	put("keep_cap_tokens", "9000")
+	put("keep_user_cap_tokens", "0")
+	put("min_fold_messages", "6")
+	put("min_fold_tokens", "50")
+	put("anchor_slack_turns", "3")
+	effect("when it passes about 30,000")
+	effect("About 9,000 tokens at its end, and the last 4 messages in any case, then stay word for word.")
+	b.click("dialog button", "Save")
+	b.until(`!document.querySelector('dialog')`)
+	const saved = `{"digest":"never","recall":false,"trigger_cap_tokens":30000,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_messages":6,"min_fold_tokens":50,"anchor_slack_turns":3}`
+	if got := stored(); got != saved {
+		t.Errorf("stored are %s", got)
+	}
 
-			// What was set shows. What is emptied is the server's again, and isn't taken for what was stored.
-			b.settings()
-			b.until(`document.querySelector('.more-settings').open`)
-			if got := eval[string](b, `[...document.querySelectorAll('.setting [name]')].filter(e => e.value).map(e => e.name + '=' + e.value).join()`); got !=
-				"recall=false,trigger_cap_tokens=30000,keep_cap_tokens=9000,keep_user_cap_tokens=0,min_fold_messages=6,min_fold_tokens=50,anchor_slack_turns=3,digest=never" {
-				t.Errorf("shown are %s", got)
-			}
-			put("trigger_cap_tokens", "")
-			effect("is the server’s once you save")
-			b.until(`document.querySelector('[name=trigger_cap_tokens]').placeholder === 'the server’s'`)
-			put("trigger_cap_tokens", "30000")
-			effect("when it passes about 30,000")
+	// What was set shows. What is emptied is the server's again, and isn't taken for what was stored.
+	b.settings()
+	b.until(`document.querySelector('.more-settings').open`)
+	if got := eval[string](b, `[...document.querySelectorAll('.setting [name]')].filter(e => e.value).map(e => e.name + '=' + e.value).join()`); got !=
+		"recall=false,trigger_cap_tokens=30000,keep_cap_tokens=9000,keep_user_cap_tokens=0,min_fold_messages=6,min_fold_tokens=50,anchor_slack_turns=3,digest=never" {
+		t.Errorf("shown are %s", got)
+	}
+	put("trigger_cap_tokens", "")
+	effect("is the server’s once you save")
+	put("trigger_cap_tokens", "30000")
+	effect("when it passes about 30,000")
 
-			// One that can't stand is shown, also where "More" was closed.
-			put("min_fold_messages", "0")
-			b.click(".more-settings summary", "More")
-			b.until(`!document.querySelector('.more-settings').open`)
-			b.click("dialog button", "Save")
-			b.until(`document.querySelector('.settings [role=alert]')?.innerText.includes('It must be 1 or more')`)
-			b.until(`document.querySelector('[name=min_fold_messages]').checkVisibility() && document.querySelector('[name=min_fold_messages]').ariaInvalid === 'true'`)
-			b.audit("refused " + name)
-			if got := stored(); got != saved {
-				t.Errorf("stored are %s", got)
-			}
-			put("min_fold_messages", "")
-			b.until(`!document.querySelector('.settings [role=alert], .settings [aria-invalid]')`)
-			b.click("dialog button", "Save")
-			b.until(`!document.querySelector('dialog')`)
-			if got := stored(); got != `{"digest":"never","recall":false,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_tokens":50,"anchor_slack_turns":3,"trigger_cap_tokens":30000}` {
-				t.Errorf("stored are %s", got)
-			}
-		})
+	// One that can't stand is shown, also where "More" was closed.
+	put("min_fold_messages", "0")
+	b.click(".more-settings summary", "More")
+	b.until(`!document.querySelector('.more-settings').open`)
+	b.click("dialog button", "Save")
+	b.until(`document.querySelector('.settings [role=alert]')?.innerText.includes('It must be 1 or more')`)
+	b.until(`document.querySelector('[name=min_fold_messages]').checkVisibility() && document.querySelector('[name=min_fold_messages]').ariaInvalid === 'true'`)
+	b.audit("refused")
+	if got := stored(); got != saved {
+		t.Errorf("stored are %s", got)
+	}
+	put("min_fold_messages", "")
+	b.until(`!document.querySelector('.settings [role=alert], .settings [aria-invalid]')`)
+	b.click("dialog button", "Save")
+	b.until(`!document.querySelector('dialog')`)
+	if got := stored(); got != `{"digest":"never","recall":false,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_tokens":50,"anchor_slack_turns":3,"trigger_cap_tokens":30000}` {
+		t.Errorf("stored are %s", got)
 	}
 }

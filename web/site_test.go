@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -244,22 +243,4 @@ func (s *site) bulk(title string, count int, each func(i int) (parent int, text 
 		s.t.Fatal(err)
 	}
 	return bundle.Conversation.ID, ids
-}
-
-// grove is a conversation with many branches, and the head of a long one.
-func (s *site) grove(count int) (conversation, head uuid.UUID) {
-	random := rand.New(rand.NewPCG(1, 2))
-	conversation, ids := s.bulk("A grove", count, func(i int) (int, string) {
-		parent := i - 1
-		switch {
-		case i == 0:
-			return -1, "The first message"
-		case random.IntN(10) < 2: // somewhere else, mostly near
-			parent = max(0, i-1-random.IntN(400))
-		case random.IntN(10) < 3:
-			parent = max(0, i-1-random.IntN(6))
-		}
-		return parent, fmt.Sprintf("Message %d of the grove", i)
-	})
-	return conversation, ids[count-1]
 }

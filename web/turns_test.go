@@ -159,25 +159,6 @@ func TestTagsInARow(t *testing.T) {
 	})
 }
 
-// TestLateShares has the links that were there before one was made come after it.
-func TestLateShares(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id, messages := s.conversation("Shared", "One?", "One.")
-	b := newTab(t, s, "/c/"+id.String())
-	eval[any](b, holdAnswers)
-	b.until(`document.querySelector($1)`, row(messages[1]))
-	b.hold("^GET .*/shares$")
-	b.click(".branch-head .menu button", "Conversation")
-	b.click("[role=menuitem]", "Share this branch")
-	b.until(`window.held === 1`)
-	b.pass()
-	b.click("dialog button", "Make a link")
-	b.until(`document.querySelector('.share-link input')`)
-	b.release()
-	b.until(`document.querySelectorAll('.share-list li').length === 1`)
-}
-
 // TestListHasNoGap reads the list anew while a later page of it is on its way.
 func TestListHasNoGap(t *testing.T) {
 	t.Parallel()

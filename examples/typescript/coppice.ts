@@ -9,7 +9,7 @@
 //
 // The types come from the server's own description:
 //   npx openapi-typescript http://127.0.0.1:8787/openapi.yaml -o openapi.d.ts
-import type { components } from '../../web/src/api/openapi.d.ts'
+import type { components } from '../../clients/ts/src/openapi.ts'
 
 type Schemas = components['schemas']
 type Message = Schemas['Message']

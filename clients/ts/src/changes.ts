@@ -27,7 +27,7 @@ export async function* changes(http: HTTP, path: string, { signal, lastEventId }
     try {
       const answer = await http.send('GET', path, {
         headers: { Accept: 'text/event-stream', ...(lastEventId !== undefined && { 'Last-Event-ID': lastEventId }) },
-        waits: true, ...(signal && { signal }),
+        waits: true, signal,
       })
       for await (const { id, event, data } of serverSentEvents(answer.body!)) {
         if (event === 'stream.closed') throw problemOf(JSON.parse(data) as Schemas['Problem'])

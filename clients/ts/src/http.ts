@@ -9,7 +9,7 @@ export interface Options {
   apiKey?: string
   /** Sent with every request. */
   headers?: Record<string, string>
-  /** Milliseconds that an answer may take, 60,000 unless said. Streams, and requests that wait for a model, have no limit. */
+  /** Milliseconds that an answer may take, 60,000 by default; 0 is no limit. Streams, and requests that wait for a model, have no limit. */
   timeout?: number
   /** How often a request that fails in passing is sent again, 2 unless said. */
   maxRetries?: number
@@ -20,7 +20,18 @@ export interface Options {
 /** CallOptions are of one call. */
 export interface CallOptions {
   /** Ends the call. It doesn't end a reply: see `stopReply`. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
+  /** The request goes on when the page goes away. */
+  keepalive?: boolean
+}
+
+/** StreamOptions are of a reply's stream. */
+export interface StreamOptions extends CallOptions {
+  /**
+   * Called when the stream broke. It resolves when the stream should be read on, and throws to give up. Without it the
+   * client waits longer from attempt to attempt, and gives up after eight in a row. `attempt` counts from 0.
+   */
+  reconnect?: (attempt: number, cause: unknown) => Promise<void>
 }
 
 export interface Call extends CallOptions {
@@ -46,13 +57,21 @@ const mostPositions = 16
 export class HTTP {
   private readonly base: string
   private readonly options: Options
+  private apiKey: string | null | undefined
 
   /** How far the server's database was after what this client wrote, or was told of. A server that reads from a replica then shows as much. */
   positions: readonly string[] = []
 
   constructor(options: Options) {
     this.options = options
+    this.apiKey = options.apiKey
     this.base = (options.baseURL ?? '').replace(/\/+$/, '')
+  }
+
+  /** setKey changes the key. Positions are of the tenant of the key before. */
+  setKey(apiKey: string | null) {
+    this.apiKey = apiKey
+    this.positions = []
   }
 
   /** heard keeps a position, in place of those that were kept when its request was sent, or that came before it in its stream. */
@@ -83,10 +102,11 @@ export class HTTP {
     }
   }
 
-  private async once(method: string, path: string, { query, json, body, headers, signal, waits }: Call): Promise<Response> {
+  private async once(method: string, path: string, { query, json, body, headers, signal, keepalive, waits }: Call): Promise<Response> {
     const url = this.base + path + search(query)
-    const timeout = waits ? undefined : AbortSignal.timeout(this.options.timeout ?? 60_000)
-    const ends = [signal, timeout].filter(s => s !== undefined)
+    const limit = waits ? 0 : (this.options.timeout ?? 60_000)
+    const timeout = limit ? AbortSignal.timeout(limit) : undefined
+    const ends = signal && timeout ? AbortSignal.any([signal, timeout]) : (signal ?? timeout)
     const before = this.positions
     let answer: Response
     try {
@@ -95,13 +115,14 @@ export class HTTP {
         headers: {
           Accept: 'application/json',
           ...(json !== undefined && { 'Content-Type': 'application/json' }),
-          ...(this.options.apiKey && { Authorization: `Bearer ${this.options.apiKey}` }),
+          ...(this.apiKey && { Authorization: `Bearer ${this.apiKey}` }),
           ...(method === 'GET' && before.length > 0 && { [positionHeader]: before.join(', ') }),
           ...this.options.headers,
           ...headers,
         },
         body: json === undefined ? (body ?? null) : JSON.stringify(json),
-        ...(ends.length > 0 && { signal: AbortSignal.any(ends) }),
+        ...(ends && { signal: ends }),
+        ...(keepalive && { keepalive }),
         ...(body instanceof ReadableStream && { duplex: 'half' }), // which fetch insists on
       })
     } catch (cause) {

@@ -12,14 +12,14 @@
  * again; what they create has an id or a key, so nothing is done twice.
  */
 import { changes, type ChangeEvent, type WatchOptions } from './changes.js'
-import { HTTP, type Call, type CallOptions, type Options } from './http.js'
+import { HTTP, type Call, type CallOptions, type Options, type StreamOptions } from './http.js'
 import type { components, operations } from './openapi.js'
 import { Reply } from './reply.js'
 import { uuidv7 } from './uuid.js'
 
 export type { ChangeEvent, WatchOptions } from './changes.js'
 export * from './errors.js'
-export type { CallOptions, Options } from './http.js'
+export type { CallOptions, Options, StreamOptions } from './http.js'
 export type { components, operations, paths } from './openapi.js'
 export { Reply, type ReplyEvent } from './reply.js'
 export { uuidv7 } from './uuid.js'
@@ -70,6 +70,11 @@ export class Coppice {
 
   constructor(options: Options = {}) {
     this.http = new HTTP(options)
+  }
+
+  /** setKey has later requests bring another key, null for none. */
+  setKey(apiKey: string | null) {
+    this.http.setKey(apiKey)
   }
 
   // Conversations
@@ -218,18 +223,18 @@ export class Coppice {
    * message, that is appended first. Nothing is sent before the reply is iterated
    * over, or its message is asked for.
    */
-  createReply(conversation: string, head: Head, reply: Omit<Schemas['NewReply'], 'stream'> = {}, { signal }: CallOptions = {}): Reply {
+  createReply(conversation: string, head: Head, reply: Omit<Schemas['NewReply'], 'stream'> = {}, options: StreamOptions = {}): Reply {
     const id = reply.id ?? uuidv7()
-    return new Reply(this.http, conversation, id, signal, () =>
+    return new Reply(this.http, conversation, id, options, () =>
       this.http.send('POST', at(conversation, 'branches', head, 'replies'), {
-        json: { ...reply, id, stream: true }, headers: { Accept: 'text/event-stream' }, repeatable: true, waits: true, ...(signal && { signal }),
+        json: { ...reply, id, stream: true }, headers: { Accept: 'text/event-stream' }, repeatable: true, waits: true, signal: options.signal,
       }),
     )
   }
 
   /** readReply reads the events of a reply that runs, or ended not long ago, after the event of an id. */
-  readReply(conversation: string, id: string, { signal, lastEventId }: CallOptions & { lastEventId?: string } = {}): Reply {
-    return new Reply(this.http, conversation, id, signal, undefined, lastEventId)
+  readReply(conversation: string, id: string, { lastEventId, ...options }: StreamOptions & { lastEventId?: string } = {}): Reply {
+    return new Reply(this.http, conversation, id, options, undefined, lastEventId)
   }
 
   /** stopReply ends a reply, and gives what is stored of it. */
@@ -288,6 +293,11 @@ export class Coppice {
 
   async getAttachment(hash: string, options?: CallOptions): Promise<Blob> {
     return (await this.http.send('GET', `/v1/attachments/${encodeURIComponent(hash)}`, { ...options })).blob()
+  }
+
+  /** getAttachmentSize gives the bytes that an attachment has, without reading them. */
+  async getAttachmentSize(hash: string, options?: CallOptions): Promise<number> {
+    return Number((await this.http.send('HEAD', `/v1/attachments/${encodeURIComponent(hash)}`, { ...options })).headers.get('Content-Length'))
   }
 
   getHealth(options?: CallOptions): Promise<Answered<'getHealth'>> {

@@ -1,6 +1,6 @@
 import { ConnectionError, CoppiceError, Problem, problemOf } from './errors.js'
 import { serverSentEvents } from './events.js'
-import { pause, type HTTP } from './http.js'
+import { pause, type HTTP, type StreamOptions } from './http.js'
 import type { components } from './openapi.js'
 
 type Schemas = components['schemas']
@@ -27,7 +27,7 @@ export class Reply implements AsyncIterable<ReplyEvent> {
     private readonly conversation: string,
     /** The id that the answer has, or will have. */
     readonly id: string,
-    private readonly signal: AbortSignal | undefined,
+    private readonly options: StreamOptions,
     /** Asks for the reply; undefined for one that another request began. */
     private readonly begin: (() => Promise<Response>) | undefined,
     private lastEventId?: string,
@@ -37,7 +37,9 @@ export class Reply implements AsyncIterable<ReplyEvent> {
     if (this.begun) throw new CoppiceError('a reply can be iterated over once; use readReply for another time')
     this.begun = true
     let known = this.begin === undefined
+    const { signal, reconnect } = this.options
     for (let tries = 0; ; tries++) {
+      let broke: unknown = new ConnectionError('the stream broke off')
       try {
         const answer = await (known ? this.resume() : this.begin!())
         if (answer.status === 204 || !answer.body) return // its last event came before
@@ -54,13 +56,15 @@ export class Reply implements AsyncIterable<ReplyEvent> {
           if (last.has(event)) return
         }
       } catch (error) {
-        if (this.signal?.aborted) throw this.signal.reason
-        // Asked too often, or while the server starts anew, it is still to be had.
-        const passes = error instanceof Problem ? known && (error.status === 429 || error.status >= 502) && error.code !== 'unknown' : !(error instanceof CoppiceError) || error instanceof ConnectionError
-        if (!passes || tries >= mostTries) throw error instanceof CoppiceError ? error : new ConnectionError('the stream broke off', { cause: error })
+        if (signal?.aborted) throw signal.reason
+        // Asked too often, or while the server or a proxy before it starts anew, it is still to be had.
+        const passes = error instanceof Problem ? (known || reconnect) && (error.status === 429 || error.status >= 502) : !(error instanceof CoppiceError) || error instanceof ConnectionError
+        if (!passes) throw error
+        broke = error instanceof CoppiceError ? error : new ConnectionError('the stream broke off', { cause: error })
       }
-      if (tries >= mostTries) throw new ConnectionError('the stream broke off')
-      await pause(Math.min(250 * 2 ** tries, 5000), this.signal)
+      if (reconnect) await reconnect(tries, broke)
+      else if (tries >= mostTries) throw broke
+      else await pause(Math.min(250 * 2 ** tries, 5000), signal)
     }
   }
 
@@ -76,7 +80,7 @@ export class Reply implements AsyncIterable<ReplyEvent> {
   private resume(): Promise<Response> {
     return this.http.send('GET', `/v1/conversations/${this.conversation}/replies/${this.id}/events`, {
       headers: { Accept: 'text/event-stream', ...(this.lastEventId !== undefined && { 'Last-Event-ID': this.lastEventId }) },
-      waits: true, ...(this.signal && { signal: this.signal }),
+      waits: true, signal: this.options.signal,
     })
   }
 }

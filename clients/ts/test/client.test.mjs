@@ -111,6 +111,7 @@ test('errors', async () => {
   await assert.rejects(new Coppice({ baseURL, timeout: 1, maxRetries: 0, fetch: silent }).getHealth(), TimeoutError)
   const page = () => Promise.resolve(new Response('<h1>Bad gateway</h1>', { status: 502 }))
   await assert.rejects(new Coppice({ baseURL, maxRetries: 0, fetch: page }).getHealth(), e => e instanceof client.ServerError && e.code === 'unknown' && e.status === 502)
+  assert.equal((await new Coppice({ baseURL, timeout: 0, fetch: (url, init) => fetch(url, (assert.equal(init.signal, undefined), init)) }).getHealth()).status, 'ok')
   const reason = new Error('enough')
   await assert.rejects(coppice.getHealth({ signal: AbortSignal.abort(reason) }), reason)
 })
@@ -170,6 +171,36 @@ test('a stream that breaks is picked up again', async () => {
   assert.ok(calls.length >= 6)
   assert.deepEqual(calls.slice(1).map(c => c.headers['Last-Event-ID']).slice(0, 3), [undefined, '1', '1'])
   assert.equal((await coppice.getTree(id)).data.length, 2)
+})
+
+test('who reads a reply may say when its stream is read on', async () => {
+  const { fetch } = failing(undefined, busy, lost, cut(1))
+  const causes = []
+  const coppice = connect({ fetch, maxRetries: 0 })
+  const { id } = await coppice.createConversation()
+  const events = await collect(coppice.createReply(id, 'active', { message: user('Which apples keep?') }, {
+    reconnect: async (attempt, cause) => { causes.push([attempt, cause.constructor.name]) },
+  }))
+  assert.equal(events.at(-1).event, 'reply.completed')
+  assert.deepEqual(causes, [[0, 'RateLimited'], [1, 'ConnectionError'], [0, 'ConnectionError']])
+  const enough = new Error('enough')
+  await assert.rejects(collect(connect({ fetch: failing(busy).fetch, maxRetries: 0 }).createReply(id, 'active', {}, { reconnect: () => Promise.reject(enough) })), enough)
+})
+
+test('a client takes another key', async () => {
+  const coppice = new Coppice({ baseURL, maxRetries: 0 })
+  await assert.rejects(collect(coppice.listConversations()), Unauthorized)
+  coppice.setKey(keys.pop())
+  assert.deepEqual(await collect(coppice.listConversations()), [])
+  coppice.setKey(null)
+  await assert.rejects(collect(coppice.listConversations()), Unauthorized)
+})
+
+test('an attachment has a size', async () => {
+  const coppice = connect()
+  const { hash } = await coppice.createAttachment('Eight rows of hazel.', { name: 'rows.txt' })
+  assert.equal(await coppice.getAttachmentSize(hash), 20)
+  assert.equal(await (await coppice.getAttachment(hash)).text(), 'Eight rows of hazel.')
 })
 
 test('a reply is read by others, and stopped', async () => {

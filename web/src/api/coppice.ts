@@ -1,76 +1,85 @@
-// The API's operations, each as a function.
-import { call, change, key, send } from './http'
+// The operations that the page uses, by the client of clients/ts, with the content
+// of messages in the page's own types.
+import type { Schemas, StreamOptions } from '@coppice-chat/client'
+import { coppice, key } from './http'
 import type {
-  Compaction, Context, Conversation, ConversationUpdate, Explanation, HitPage, ImportReport, Message, Model, Page, Part, Preset, Pruned, Share, Shared, Summary, TagCount, Tree,
+  Context, Conversation, ConversationUpdate, HitPage, Message, Page, Part, Shared,
 } from './types'
 
-const of = (conversation: string) => `/v1/conversations/${conversation}`
-
 export const listConversations = (archived: boolean, tag: string, cursor: string | null, limit = 50) =>
-  call<Page<Conversation>>('GET', '/v1/conversations', { query: { archived: archived ? 'true' : null, tag: tag || null, cursor, limit } })
+  coppice.listConversations({ ...(archived && { archived }), ...(tag && { tag }), ...from(cursor), limit })
 
-export const listTags = () => call<Page<TagCount>>('GET', '/v1/tags')
+const from = (cursor: string | null) => (cursor === null ? {} : { cursor })
 
-export const listPresets = () => call<Page<Preset>>('GET', '/v1/presets')
+export const listTags = () => coppice.listTags()
+
+export const listPresets = () => coppice.listPresets()
 
 export const createConversation = (id: string, more: Pick<ConversationUpdate, 'metadata' | 'settings'> = {}) =>
-  call<Conversation>('POST', '/v1/conversations', { json: { id, ...more } })
+  coppice.createConversation({ id, ...more })
 
-export const getConversation = (id: string, signal?: AbortSignal) => call<Conversation>('GET', of(id), { signal })
+export const getConversation = (id: string, signal?: AbortSignal) => coppice.getConversation(id, { signal })
 
-export const updateConversation = (id: string, to: ConversationUpdate) => change<Conversation>(of(id), to)
+/** under are changes on their way, by what they change. */
+const under = new Map<string, Promise<unknown>>()
+
+/** change changes something. Changes of the same wait for one another: so the last wish stays, whichever request is faster. */
+function change<T>(id: string, request: () => Promise<T>): Promise<T> {
+  const mine = (under.get(id) ?? Promise.resolve()).then(request)
+  const over = mine.then(() => {}, () => {}).then(() => void (under.get(id) === over && under.delete(id)))
+  under.set(id, over)
+  return mine
+}
+
+export const updateConversation = (id: string, to: ConversationUpdate): Promise<Conversation> =>
+  change(id, () => coppice.updateConversation(id, to))
 
 /** deleteConversation is done even if the page goes away meanwhile. */
-export const deleteConversation = (id: string) => call<void>('DELETE', of(id), { keepalive: true })
+export const deleteConversation = (id: string) => coppice.deleteConversation(id, { keepalive: true })
 
 /** append stores messages as a path, without asking for an answer. */
-export const append = (conversation: string, parent: string | null, messages: object[]) =>
-  call<{ data: Message[] }>('POST', `${of(conversation)}/messages`, { json: { parent_id: parent, messages } })
+export const append = (conversation: string, parent: string | null, messages: Schemas['ChainMessage'][]) =>
+  coppice.appendMessages(conversation, { parent_id: parent, messages }) as Promise<{ data: Message[] }>
 
 export const pin = (conversation: string, id: string, pinned: boolean) =>
-  change<Message>(`${of(conversation)}/messages/${id}`, { pinned })
+  change(id, () => coppice.updateMessage(conversation, id, { pinned })) as Promise<Message>
 
 /** explain tells how the settings of a conversation bear on a branch. */
-export const explain = (conversation: string, head: string, signal?: AbortSignal) =>
-  call<Explanation>('GET', `${of(conversation)}/branches/${head}/explain`, { signal })
+export const explain = (conversation: string, head: string, signal?: AbortSignal) => coppice.explainBranch(conversation, head, { signal })
 
 export const getMessage = (conversation: string, id: string, signal?: AbortSignal) =>
-  call<Message>('GET', `${of(conversation)}/messages/${id}`, { signal })
+  coppice.getMessage(conversation, id, { signal }) as Promise<Message>
 
-export const newestLeaf = (conversation: string, id: string) =>
-  call<Message>('GET', `${of(conversation)}/messages/${id}/newest-leaf`)
+export const newestLeaf = (conversation: string, id: string) => coppice.getNewestLeaf(conversation, id) as Promise<Message>
 
 /** prune deletes a message with all below it, or a summary alone. */
-export const prune = (conversation: string, id: string) => call<Pruned>('DELETE', `${of(conversation)}/messages/${id}`)
+export const prune = (conversation: string, id: string) => coppice.pruneMessage(conversation, id)
 
-export const fork = (conversation: string, message: string, id: string, title: string) =>
-  call<Conversation>('POST', `${of(conversation)}/messages/${message}/fork`, { json: { id, title } })
+export const fork = (conversation: string, message: string, id: string, title: string) => coppice.forkMessage(conversation, message, { id, title })
 
 export const getTree = (conversation: string, signal?: AbortSignal, preview?: number) =>
-  call<Tree>('GET', `${of(conversation)}/tree`, { query: { preview: preview ?? null }, signal })
+  coppice.getTree(conversation, preview === undefined ? undefined : { preview }, { signal })
 
 /** transcript gives the last messages of a branch, oldest first. */
-export const transcript = (conversation: string, head: string, limit: number, signal?: AbortSignal) =>
-  call<Page<Message>>('GET', `${of(conversation)}/branches/${head}/transcript`, { query: { limit }, signal })
+export const transcript = async (conversation: string, head: string, limit: number, signal?: AbortSignal) =>
+  await coppice.getTranscript(conversation, head, { limit }, { signal }) as Page<Message>
 
 /** getContext gives what a model reads of a branch, in the model's window or else in the server's. */
 export const getContext = (conversation: string, head: string, window: number | undefined, signal?: AbortSignal) =>
-  call<Context>('GET', `${of(conversation)}/branches/${head}/context`, { query: { max_context_tokens: window ?? null, attachments: 'names' }, signal })
+  coppice.getContext(conversation, head, { ...(window !== undefined && { max_context_tokens: window }), attachments: 'names' }, { signal }) as Promise<Context>
 
-export const compact = (conversation: string, head: string) =>
-  call<Compaction>('POST', `${of(conversation)}/branches/${head}/compactions`, { json: {} })
+export const compact = (conversation: string, head: string) => coppice.createCompaction(conversation, head)
 
-export const getSummary = (conversation: string, id: string) => call<Summary>('GET', `${of(conversation)}/summaries/${id}`)
+export const getSummary = (conversation: string, id: string) => coppice.getSummary(conversation, id)
 
-export const search = (query: string, cursor: string | null, signal?: AbortSignal) =>
-  call<HitPage>('GET', '/v1/search', { query: { query, cursor, limit: 20 }, signal })
+export const search = async (query: string, cursor: string | null, signal?: AbortSignal) =>
+  await coppice.search({ query, ...from(cursor), limit: 20 }, { signal }) as HitPage
 
-export const importFile = (file: Blob) =>
-  call<ImportReport>('POST', '/v1/imports', { body: file, headers: { 'Content-Type': 'application/octet-stream' } })
+export const importFile = (file: Blob) => coppice.createImport(file)
 
-export const listModels = () => call<Page<Model>>('GET', '/v1/models')
+export const listModels = () => coppice.listModels()
 
-export const health = () => call<{ version: string }>('GET', '/healthz')
+export const health = () => coppice.getHealth()
 
 /** An Ask asks for a reply to a head, or to a message that is appended first. */
 export interface Ask {
@@ -85,40 +94,36 @@ export interface Ask {
   temperature?: number
 }
 
-/** ask begins a reply: a stream of server-sent events. */
-export const ask = (a: Ask, signal: AbortSignal) =>
-  send('POST', `${of(a.conversation)}/branches/${a.head}/replies`, {
-    json: { id: a.id, message: a.message, model: a.model, temperature: a.temperature, stream: true }, headers: { Accept: 'text/event-stream' }, signal,
-  })
+/** ask begins a reply. */
+export const ask = ({ conversation, head, ...reply }: Ask, options: StreamOptions) => coppice.createReply(conversation, head, reply, options)
 
-/** resume picks a reply's stream up after the last event that came. */
-export const resume = (conversation: string, message: string, lastEvent: string | null, signal: AbortSignal) =>
-  send('GET', `${of(conversation)}/replies/${message}/events`, {
-    headers: { Accept: 'text/event-stream', ...(lastEvent !== null && { 'Last-Event-ID': lastEvent }) }, signal,
-  })
+/** resume reads a reply that another request began. */
+export const resume = (conversation: string, message: string, options: StreamOptions) => coppice.readReply(conversation, message, options)
 
-export const stop = (conversation: string, message: string) => call<unknown>('DELETE', `${of(conversation)}/replies/${message}`)
+export const stop = (conversation: string, message: string) => coppice.stopReply(conversation, message)
 
-export const listShares = (conversation: string) => call<Page<Share>>('GET', `${of(conversation)}/shares`)
+/** runningReplies gives the replies that run in a conversation, whoever asked for them. */
+export const runningReplies = (conversation: string) => coppice.listReplies(conversation).then(list => list.data)
+
+export const listShares = (conversation: string) => coppice.listShares(conversation)
 
 /** newShare makes a link to a branch. Its token is told only now. */
 export const newShare = (conversation: string, head: string, share: { summaries: boolean; expires_at?: string }) =>
-  call<Share & { token: string }>('POST', `${of(conversation)}/branches/${head}/shares`, { json: share })
+  coppice.createShare(conversation, head, share)
 
-export const revokeShare = (conversation: string, id: string) => call<void>('DELETE', `${of(conversation)}/shares/${id}`)
+export const revokeShare = (conversation: string, id: string) => coppice.revokeShare(conversation, id)
 
 /** shared gives a page of what a link shows, the newest messages first. */
-export const shared = (token: string, cursor: string | null) =>
-  call<Shared>('GET', `/v1/shared/${encodeURIComponent(token)}`, { query: { cursor, limit: 50 } })
+export const shared = (token: string, cursor: string | null) => coppice.getShared(token, { ...from(cursor), limit: 50 }) as Promise<Shared>
 
 /** download saves an export as a file. */
 export async function download(conversation: string, format: 'jsonl' | 'markdown', head?: string) {
-  const query = new URLSearchParams({ format, ...(head && { head_id: head }) })
+  const query = { format, ...(head && { head_id: head }) }
   const link = document.createElement('a')
-  link.href = `${of(conversation)}/export?${query}`
+  link.href = `/v1/conversations/${conversation}/export?${new URLSearchParams(query)}`
   link.download = ''
   if (key.value) { // a link can't send it
-    const answer = await send('GET', link.href)
+    const answer = await coppice.exportConversation(conversation, query)
     link.download = `${conversation}.${format === 'jsonl' ? 'jsonl' : 'md'}`
     link.href = URL.createObjectURL(await answer.blob())
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000)

@@ -1,10 +1,8 @@
-// The shapes of the REST API that the page uses. openapi.d.ts is generated from
-// openapi.yaml (npm run types); this file gives its schemas short names. The
+// The shapes of the REST API that the page uses. The client has its
+// schemas, generated from openapi.yaml (npm run types); this file gives them short names. The
 // parts of a message's content are chat-completions', which openapi.yaml leaves
 // open, so they stand here.
-import type { components } from './openapi'
-
-type Schemas = components['schemas']
+import type { Schemas } from '@coppice-chat/client'
 
 export interface Part {
   type: string
@@ -29,14 +27,10 @@ export type Settings = Schemas['Settings']
 export type TagCount = Schemas['TagPage']['data'][number]
 export type Explanation = Schemas['Explanation']
 export type Node = Schemas['Node']
-export type Tree = Schemas['Tree']
-export type Pruned = Schemas['Pruned']
 export type Hit = Omit<Schemas['Hit'], 'message'> & { message: Message }
 export type HitPage = Page<Hit> & { conversations?: Conversation[] }
 export type ContextMessage = Pick<Message, 'role' | 'content' | 'tool_calls' | 'tool_call_id' | 'name'>
-export type ContextSummary = Schemas['ContextSummary']
 export type Origin = Schemas['Origin']
-export type Usage = Schemas['Usage']
 export type Context = Omit<Schemas['Context'], 'messages'> & { messages: ContextMessage[] }
 export type Summary = Schemas['Summary']
 export type Compaction = Schemas['Compaction']

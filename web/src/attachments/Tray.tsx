@@ -42,7 +42,7 @@ export function PickButton() {
 }
 
 /** filesOf are the files that a paste or a drop brings. */
-export const filesOf = (data: DataTransfer | null): File[] => Array.from(data?.files ?? [])
+const filesOf = (data: DataTransfer | null): File[] => Array.from(data?.files ?? [])
 
 /** onPaste takes files from the clipboard. Text is pasted as ever. */
 export function onPaste(event: ClipboardEvent) {

@@ -1,7 +1,7 @@
 // Pictures and files of messages: those that wait in the composer to be sent, and
 // the bytes of those that messages name.
 import { signal } from '@preact/signals'
-import { call, send } from '../api/http'
+import { coppice } from '../api/http'
 import type { Attachment, Part } from '../api/types'
 import { failed, note } from '../state/notices'
 
@@ -32,9 +32,7 @@ async function attachOne(file: File) {
   const w: Waiting = { key: ++keys, name: file.name, size: file.size, stored: null, preview: shown.test(file.type) ? URL.createObjectURL(file) : null }
   waiting.value = [...waiting.peek(), w]
   try {
-    const stored = await call<Attachment>('POST', '/v1/attachments', {
-      query: { name: file.name }, body: file, headers: { 'Content-Type': 'application/octet-stream' },
-    })
+    const stored = await coppice.createAttachment(file, { name: file.name })
     waiting.value = waiting.peek().map(other => (other.key === w.key ? { ...other, stored } : other))
   } catch (error) {
     drop(w.key)
@@ -119,9 +117,7 @@ const mostLoaded = 100
 export function load(hash: string): Promise<Loaded> {
   const there = loaded.get(hash)
   if (there) return there
-  const coming = send('GET', `/v1/attachments/${hash}`)
-    .then(answer => answer.blob())
-    .then(blob => ({ url: URL.createObjectURL(blob), size: blob.size }))
+  const coming = coppice.getAttachment(hash).then(blob => ({ url: URL.createObjectURL(blob), size: blob.size }))
   coming.catch(() => loaded.delete(hash)) // to be tried again
   loaded.set(hash, coming)
   if (loaded.size > mostLoaded) {
@@ -133,8 +129,7 @@ export function load(hash: string): Promise<Loaded> {
 }
 
 /** size asks for the size of an attachment, and not for its bytes. */
-export const size = (hash: string): Promise<number> =>
-  send('HEAD', `/v1/attachments/${hash}`).then(answer => Number(answer.headers.get('Content-Length')))
+export const size = (hash: string) => coppice.getAttachmentSize(hash)
 
 /** save gives a file to the reader. */
 export async function save(n: Named) {

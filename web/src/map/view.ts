@@ -17,7 +17,7 @@ const least = 0.0005 // at which a path of half a million messages fits
 const most = 2.5
 const margin = 40
 
-export const limit = (zoom: number) => Math.min(most, Math.max(least, zoom))
+const limit = (zoom: number) => Math.min(most, Math.max(least, zoom))
 
 /** zoomed is a view after zooming around a point of the screen. */
 export function zoomed(v: View, factor: number, x: number, y: number): View {

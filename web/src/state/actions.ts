@@ -2,8 +2,8 @@
 // server and then brings the page along.
 import { siblings } from './forest'
 import { batch, signal } from '@preact/signals'
+import { uuidv7 } from '@coppice-chat/client'
 import * as api from '../api/coppice'
-import { uuidv7 } from '../api/uuid'
 import type { Content, Conversation, ConversationUpdate, Message, Part } from '../api/types'
 import * as branch from './branch'
 import * as list from './conversations'
@@ -91,7 +91,7 @@ export function answer(message: Message) {
 }
 
 /** sibling is the message so many places beside one, undefined where there is none. */
-export async function sibling(message: Message, by: number): Promise<string | undefined> {
+async function sibling(message: Message, by: number): Promise<string | undefined> {
   let forest = await tree.load(message.conversation_id)
   let knot = forest.byId.get(message.id)
   if (!knot || siblings(forest, knot).length !== message.siblings.count) {

@@ -2,9 +2,9 @@
 // changed and where, and the page reads it again where it shows it. A page that
 // nobody looks at doesn't listen: a browser has few connections to a server.
 import { effect, signal, untracked } from '@preact/signals'
-import { getConversation } from '../api/coppice'
-import { runningReplies, watch, type Change, type ChangeEvent } from '../api/changes'
-import { keyWanted, Problem, reachable } from '../api/http'
+import { Problem, type ChangeEvent, type Schemas } from '@coppice-chat/client'
+import { getConversation, runningReplies } from '../api/coppice'
+import { coppice, keyWanted, reachable } from '../api/http'
 import * as branch from './branch'
 import * as list from './conversations'
 import * as messages from './messages'
@@ -39,7 +39,7 @@ function notice() {
 
 const hiddenFor = 30_000
 
-let lastEvent: string | null = null
+let lastEventId: string | undefined
 let abort = new AbortController()
 
 /** listen reads what changes, across broken connections. */
@@ -48,14 +48,14 @@ async function listen() {
     await until(() => !document.hidden && reachable.peek() && !keyWanted.peek())
     abort = new AbortController()
     try {
-      for await (const { id, event } of watch(lastEvent, abort.signal)) {
+      for await (const event of coppice.watchTenant({ signal: abort.signal, lastEventId })) {
         wait = 500
-        if (id !== null) lastEvent = id
+        lastEventId = event.id
         take(event)
       }
     } catch (error) {
       if (error instanceof Problem && error.status === 404) return // a server of an older version
-      if (error instanceof Problem) lastEvent = null
+      if (error instanceof Problem) lastEventId = undefined
     }
     await new Promise(done => setTimeout(done, wait))
     wait = Math.min(wait * 2, 15_000)
@@ -67,15 +67,8 @@ async function until(holds: () => boolean) {
 }
 
 function take(event: ChangeEvent) {
-  switch (event.type) {
-    case 'stream.started':
-      if (!event.data.resumed) readAgain()
-      return
-    case 'stream.closed':
-      return
-    default:
-      if (event.data?.conversation_id) changed(event.type, event.data)
-  }
+  if (event.event !== 'stream.started') changed(event.event, event.data)
+  else if (!event.data.resumed) readAgain()
 }
 
 /** readAgain reads what may have changed untold: before the first stream, or between two. */
@@ -87,7 +80,7 @@ function readAgain() {
 }
 
 /** own tells whether the page made a change itself, or knows of it already. */
-function own(type: ChangeEvent['type'], c: Change): boolean {
+function own(type: ChangeEvent['event'], c: Schemas['Change']): boolean {
   const known = (id: string) => messages.has(id) || (tree.forest.peek()?.byId.has(id) ?? false)
   const mine = (id: string) => replies.live.peek().some(l => l.ask.id === id || l.ask.message?.id === id)
   switch (type) {
@@ -103,7 +96,7 @@ function own(type: ChangeEvent['type'], c: Change): boolean {
   }
 }
 
-function changed(type: ChangeEvent['type'], c: Change) {
+function changed(type: ChangeEvent['event'], c: Schemas['Change']) {
   const id = c.conversation_id
   const open = place.peek().conversation === id // a conversation that is being opened is read again, too
   if (type === 'reply.running') {

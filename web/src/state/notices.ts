@@ -1,5 +1,6 @@
 // Notices: short sentences about what happened, at the foot of the page.
 import { signal } from '@preact/signals'
+import { reason } from '../api/http'
 
 export interface Notice {
   id: number
@@ -25,5 +26,5 @@ export const dismiss = (id: number) => (notices.value = notices.value.filter(n =
 /** failed shows what went wrong, and says what was being tried. */
 export const failed = (trying: string) => (error: unknown) => {
   if (error instanceof DOMException && error.name === 'AbortError') return
-  note(`${trying}: ${error instanceof Error ? error.message : String(error)}`, { bad: true })
+  note(`${trying}: ${reason(error)}`, { bad: true })
 }

@@ -2,13 +2,13 @@
 // its stream is picked up again when the connection breaks or the page is
 // loaded anew: the server finishes what it began. The page names the reply and
 // the message that it sends, so asking again never doubles anything.
+import type { ReplyEvent, StreamOptions } from '@coppice-chat/client'
+import { ConnectionError, Problem, problemOf, uuidv7 } from '@coppice-chat/client'
 import { batch, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
 import { giveBack } from '../attachments/store'
-import { Problem, reachable, Unreachable } from '../api/http'
-import { read, type ReplyEvent, type ToolCallDelta } from '../api/replyevents'
+import { reachable } from '../api/http'
 import type { Message, ToolCall } from '../api/types'
-import { uuidv7 } from '../api/uuid'
 import * as branch from './branch'
 import { draft } from './drafts'
 import * as messages from './messages'
@@ -31,7 +31,6 @@ export class Live {
   readonly calls = signal<ToolCall[]>([])
   readonly problem = signal<Error | null>(null)
   readonly abort = new AbortController()
-  lastEvent: string | null = null
   thinksSince: number | null = null
   /** Whether the server has it, and with it the message that was sent. */
   began = false
@@ -116,25 +115,22 @@ async function follow(l: Live) {
     branch.aim.value = { to: 'end' }
     note(l)
   }
-  for (let attempt = 0; ; attempt++) {
-    try {
-      const response = await (l.began ? api.resume(l.conversation, l.ask.id, l.lastEvent, l.abort.signal) : api.ask(l.ask, l.abort.signal))
-      for await (const { id, event } of read(response)) {
-        attempt = 0
-        if (id !== null) l.lastEvent = id
-        if (take(l, event)) return
-      }
-      if (response.status === 204) return await settle(l, new Error('Its end was missed.'))
-    } catch (error) {
-      if (l.abort.signal.aborted) return
-      // Asked too often, a stream that broke is still to be had.
-      const passes = error instanceof Problem && (error.status >= 500 || (l.began && error.status === 429))
-      if (error instanceof Problem && (!passes || attempt > 4)) {
-        return l.began ? await settle(l, error) : fail(l, error)
-      }
-    }
-    if (l.state.peek() !== 'stopping') l.state.value = 'reconnecting'
-    await pause(attempt)
+  const options: StreamOptions = {
+    signal: l.abort.signal,
+    reconnect: async (attempt, cause) => {
+      if (cause instanceof Problem && (attempt > 4 || (cause.status === 429 && !l.began))) throw cause
+      if (l.state.peek() !== 'stopping') l.state.value = 'reconnecting'
+      await pause(attempt)
+    },
+  }
+  try {
+    const stream = l.began ? api.resume(l.conversation, l.ask.id, options) : api.ask(l.ask, options)
+    for await (const event of stream) if (take(l, event)) return
+    await settle(l, new Error('Its end was missed.'))
+  } catch (error) {
+    if (l.abort.signal.aborted) return
+    if (l.began) await settle(l, error as Error)
+    else fail(l, error as Error)
   }
 }
 
@@ -146,7 +142,7 @@ async function pause(attempt: number) {
 
 /** take handles one event and tells whether it was the last. */
 function take(l: Live, event: ReplyEvent): boolean {
-  switch (event.type) {
+  switch (event.event) {
     case 'reply.started':
       started(l, event.data)
       return false
@@ -159,7 +155,7 @@ function take(l: Live, event: ReplyEvent): boolean {
       if (l.state.peek() !== 'stopping') l.state.value = 'streaming'
       if (l.thinksSince !== null) l.thought.value ??= performance.now() - l.thinksSince
       write(l, 'text', (event.data.content ?? '') + (event.data.refusal ?? ''))
-      if (event.data.tool_calls) l.calls.value = merge(l.calls.peek(), event.data.tool_calls)
+      if (event.data.tool_calls) l.calls.value = merge(l.calls.peek(), event.data.tool_calls as unknown as ToolCallDelta[])
       return false
     case 'reply.message':
       batch(() => {
@@ -174,7 +170,7 @@ function take(l: Live, event: ReplyEvent): boolean {
       return true
     case 'reply.failed':
       if (event.data.message) finish(l, event.data.message)
-      else fail(l, new Problem(event.data.status, event.data.code, event.data.detail))
+      else fail(l, problemOf(event.data))
       return true
   }
 }
@@ -211,6 +207,13 @@ function flush() {
     }
   })
   unwritten.clear()
+}
+
+/** A piece of a tool call, which pieces with the same index complete. */
+interface ToolCallDelta {
+  index: number
+  id?: string
+  function?: { name?: string; arguments?: string }
 }
 
 function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
@@ -258,7 +261,7 @@ async function settle(l: Live, cause: Error) {
   try {
     finish(l, await api.getMessage(l.conversation, l.ask.id))
   } catch (error) {
-    if (error instanceof Unreachable) await pause(0)
+    if (error instanceof ConnectionError) await pause(0)
     fail(l, cause)
   }
 }

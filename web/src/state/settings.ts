@@ -1,5 +1,6 @@
 // What is particular to a conversation: its system prompt, the model that answers,
 // and its settings of contexts and compactions; also of one that is yet to begin.
+import type { Schemas } from '@coppice-chat/client'
 import { computed, effect, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
 import { keyWanted } from '../api/http'
@@ -111,7 +112,7 @@ const bytesAtOnce = 400_000
 /** prompt begins a branch with another system prompt, and copies the messages of the shown one below it if asked to. */
 export async function prompt(c: Conversation, head: string, before: Message | null, text: string, copies: boolean) {
   const role = before?.role ?? 'system'
-  const messages: object[] = text.trim() ? [{ role, content: text }] : []
+  const messages: Schemas['ChainMessage'][] = text.trim() ? [{ role, content: text }] : []
   if (copies) messages.push(...(await branchBelow(c, head, before)).map(copyOf))
   let parent: string | null = null
   while (messages.length > 0) {
@@ -141,7 +142,8 @@ async function branchBelow(c: Conversation, head: string, before: Message | null
 }
 
 /** copyOf is a message without what its place gives it. */
-const copyOf = (m: Message): object => without(m, 'id', 'conversation_id', 'parent_id', 'tokens', 'depth', 'siblings', 'created_at')
+const copyOf = (m: Message): Schemas['ChainMessage'] =>
+  without(m, 'id', 'conversation_id', 'parent_id', 'tokens', 'depth', 'siblings', 'created_at') as Schemas['ChainMessage']
 
 /** rewrite puts another text beside an assistant's message, and asks nobody for an answer. */
 export async function rewrite(m: Message, text: string) {

@@ -1,5 +1,6 @@
 // What the model gets for this branch, message by message.
 import { useState } from 'preact/hooks'
+import { reason } from '../api/http'
 import type { ContextMessage } from '../api/types'
 import { copy, showMessage } from '../state/actions'
 import { budget, context, pieces, problem, type Piece } from '../state/context'
@@ -15,7 +16,7 @@ const kinds: Record<Piece['kind'], string> = { prefix: 'Prefix', summary: 'Summa
 export function ContextPanel() {
   const c = context.value
   const b = budget.value
-  if (problem.value && !c) return <p class="side-empty">The context could not be read: {problem.value.message}</p>
+  if (problem.value && !c) return <p class="side-empty">The context could not be read: {reason(problem.value)}</p>
   if (!c || !b) return <p class="side-empty">Reading what the model sees…</p>
   return (
     <div class="context">

@@ -1,7 +1,7 @@
 // The dialogs: a question before something is deleted, what an import brought,
 // the key that the server asks for, and the list of keys.
 import { useRef, useState } from 'preact/hooks'
-import { forgetKey, key, keyRefused, keyWanted, Problem, setKey } from '../api/http'
+import { forgetKey, key, keyRefused, keyWanted, Problem, reason, setKey } from '../api/http'
 import type { ImportReport } from '../api/types'
 import { returns } from '../state/connection'
 import { dialog, type Confirm } from '../state/dialog'
@@ -93,13 +93,13 @@ function ImportDialog({ imported: all }: { imported: Imported[] }) {
 
 /** NoReport says why a file was not imported. A file that is no export may have been meant for a message. */
 function NoReport({ error }: { error: Error }) {
-  if (!(error instanceof Problem && error.code === 'unknown_format')) return <p class="bad">{error.message}</p>
+  if (!(error instanceof Problem && error.code === 'unknown_format')) return <p class="bad">{reason(error)}</p>
   return (
     <>
       <p class="bad">It is no export of a chat program that is read here. To send a file with a message, drop it on the message field.</p>
       <details>
         <summary>What is read</summary>
-        <p>{error.message}</p>
+        <p>{reason(error)}</p>
       </details>
     </>
   )

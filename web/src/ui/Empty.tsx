@@ -1,5 +1,5 @@
 // What stands in place of a branch where there is none.
-import { Problem } from '../api/http'
+import { Problem, reason } from '../api/http'
 import { openConversation } from '../state/actions'
 import { filter, listed } from '../state/conversations'
 import { dialog } from '../state/dialog'
@@ -89,7 +89,7 @@ export function NotFound({ error }: { error: Error }) {
   return (
     <div class="welcome" role="alert">
       <h2>{head ? 'This branch can’t be shown.' : 'This conversation can’t be shown.'}</h2>
-      <p>{error instanceof Problem && error.status === 404 ? 'It was deleted, or the address is wrong.' : error.message}</p>
+      <p>{error instanceof Problem && error.status === 404 ? 'It was deleted, or the address is wrong.' : reason(error)}</p>
       <p class="welcome-actions">
         {head && <button type="button" class="secondary" onClick={() => openConversation(conversation)}>Open the conversation where it was left off</button>}
         <StartAnew />

@@ -3,6 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import * as api from '../api/coppice'
+import { reason } from '../api/http'
 import type { Context, Origin, Summary } from '../api/types'
 import { foldedTokens, undo } from '../state/context'
 import { count, number, short, when, whenFully } from '../text/format'
@@ -47,7 +48,7 @@ export function SummaryCard({ conversation, id }: { conversation: string; id: st
   useEffect(() => {
     let current = true
     setProblem('')
-    api.getSummary(conversation, shown).then(s => current && setSummary(s), (e: Error) => current && setProblem(e.message))
+    api.getSummary(conversation, shown).then(s => current && setSummary(s), (error: unknown) => current && setProblem(reason(error)))
     return () => void (current = false)
   }, [conversation, shown])
 

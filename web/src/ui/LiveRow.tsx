@@ -1,4 +1,5 @@
 // A reply on its way, and the message that it was sent with.
+import { reason } from '../api/http'
 import { gone } from '../state/connection'
 import { failed } from '../state/notices'
 import { Attachments } from '../attachments/Attachments'
@@ -68,7 +69,7 @@ function Answer({ live }: { live: replies.Live }) {
 function Failed({ live, what }: { live: replies.Live; what: string }) {
   return (
     <p class="ending failed" role="alert">
-      <span>{what}. {live.problem.value?.message}{live.text.value ? ' What came until then is kept above.' : ''}</span>
+      <span>{what}. {live.problem.value && reason(live.problem.value)}{live.text.value ? ' What came until then is kept above.' : ''}</span>
       <button type="button" class="plain-button" onClick={() => replies.again(live)}>Try again</button>
       <button type="button" class="plain-button" onClick={() => replies.discard(live)}>Dismiss</button>
     </p>

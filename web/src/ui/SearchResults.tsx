@@ -8,7 +8,7 @@ import { type Folder, marked, readMore, results, searching } from '../state/sear
 import { roleName } from '../text/content'
 import { count, nameOf, when } from '../text/format'
 import { found } from '../text/found'
-import { arrows } from './Sidebar'
+import { arrows } from './arrows'
 
 /** first is how many hits of a folder are shown at once. */
 const first = 3

@@ -2,7 +2,7 @@
 // how it is compacted; also of one that is yet to begin.
 import { useEffect, useState } from 'preact/hooks'
 import { explain, getTree } from '../api/coppice'
-import { Problem } from '../api/http'
+import { Problem, reason } from '../api/http'
 import type { Explanation, Message, Node, Settings } from '../api/types'
 import { conversation, headOf, path } from '../state/branch'
 import { dialog } from '../state/dialog'
@@ -119,7 +119,7 @@ export function SettingsDialog() {
         </details>
         <SettingEffect told={told} own={own} stored={stored} />
         {c && head !== null && <Pins conversation={c.id} />}
-        {problem && <p class="bad" role="alert">{problem.message}{problem instanceof Problem && problem.field ? ` (${problem.field})` : ''}</p>}
+        {problem && <p class="bad" role="alert">{reason(problem)}{problem instanceof Problem && problem.field ? ` (${problem.field})` : ''}</p>}
         <div class="modal-foot">
           <button type="button" class="secondary" onClick={close}>Cancel</button>
           <button type="submit" class="primary" disabled={busy}>{another && c ? 'Save as new branch' : 'Save'}</button>

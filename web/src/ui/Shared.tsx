@@ -1,6 +1,7 @@
 // What a link shows: one branch, to be read.
 import { useEffect, useState } from 'preact/hooks'
 import { shared } from '../api/coppice'
+import { reason } from '../api/http'
 import type { Shared as Page, SharedMessage } from '../api/types'
 import { attachments, roleName, said } from '../text/content'
 import { count, when, whenFully } from '../text/format'
@@ -18,7 +19,7 @@ export function Shared({ token }: { token: string }) {
       setPage(before ? { ...before, data: [...next.data, ...before.data], next_cursor: next.next_cursor } : next)
       document.title = `${next.title || 'Untitled'} · Coppice`
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(reason(error))
     }
     setBusy(false)
   }

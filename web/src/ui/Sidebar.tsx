@@ -8,6 +8,7 @@ import { importFiles } from '../state/imports'
 import { drawer, narrow, theme, type Theme } from '../state/look'
 import { query } from '../state/search'
 import { period } from '../text/format'
+import { arrows } from './arrows'
 import { focusComposer } from './Composer'
 import { ConversationRow } from './ConversationRow'
 import { Icon } from './icons'
@@ -79,18 +80,6 @@ function SearchField() {
       {!query.value && <kbd aria-hidden="true">{command}</kbd>}
     </div>
   )
-}
-
-/** arrows moves the focus between the entries of a list. */
-export function arrows(event: KeyboardEvent) {
-  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-  if (by === undefined) return
-  const all = Array.from((event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>('[data-result]'))
-  const at = all.indexOf(document.activeElement as HTMLElement)
-  if (at < 0) return
-  event.preventDefault()
-  if (at + by < 0) document.querySelector<HTMLElement>('.search input')?.focus()
-  else all[Math.min(at + by, all.length - 1)]?.focus()
 }
 
 function List() {

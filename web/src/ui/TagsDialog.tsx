@@ -1,5 +1,6 @@
 // The tags of a conversation.
 import { useRef, useState } from 'preact/hooks'
+import { reason } from '../api/http'
 import { update } from '../state/actions'
 import { conversation } from '../state/branch'
 import { conversations, tags } from '../state/conversations'
@@ -21,7 +22,7 @@ export function TagsDialog({ id }: { id: string }) {
       await update(id, { tags: to })
       setProblem('')
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(reason(error))
     }
     if (wanted.current === to) wanted.current = null
   }

@@ -54,17 +54,9 @@ func TestContextsWithAttachmentsTakeTurns(t *testing.T) {
 			}
 		})
 	}
-	inTurn := func() (n int) { // requests that have a place, or wait for one
-		gate := a.server.reads
-		gate.mu.Lock()
-		defer gate.mu.Unlock()
-		for _, own := range gate.tenants {
-			n += own.users
-		}
-		return n
-	}
+	underWay := a.server.limits.reads.underWay
 	within(t, 2*time.Minute, "contexts that wait for bytes and for places", func() bool {
-		return inTurn() == asked && waiting() == reads/2 || waiting() > reads/2
+		return underWay() == asked && waiting() == reads/2 || waiting() > reads/2
 	})
 	named := make(chan struct{})
 	go func() {
@@ -76,7 +68,7 @@ func TestContextsWithAttachmentsTakeTurns(t *testing.T) {
 		}
 	}()
 	within(t, 2*time.Minute, "contexts that only name attachments", func() bool {
-		if n := inTurn(); n > asked {
+		if n := underWay(); n > asked {
 			t.Errorf("%d requests take turns, and %d contexts were asked for with attachments", n, asked)
 			return true
 		}

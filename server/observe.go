@@ -139,7 +139,7 @@ func (r *Request) respond() error {
 	if err := r.parseQuery(); err != nil {
 		return err
 	}
-	leave, err := s.takeTurns(r)
+	leave, err := r.admit()
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *Request) respond() error {
 	if r.route.Handle == nil {
 		return r.nothing()
 	}
-	s.bePatient(r)
+	s.moveDeadlines(r)
 	if err := r.checkQuery(); err != nil {
 		return err
 	}

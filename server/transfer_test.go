@@ -193,9 +193,9 @@ func TestImportThatBreaksOff(t *testing.T) {
 // server's timeouts, with pauses that are shorter.
 func TestSlowClientsAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	const patience = 3 * time.Second // 6 for a request's body, 9 for an answer
+	const timeout = 3 * time.Second // 6 for a request's body, 9 for an answer
 	const pause, pauses = 400 * time.Millisecond, 25
-	a := newAPI(t, func(c *Config) { c.RequestTimeout = patience })
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = timeout })
 
 	t.Run("import", func(t *testing.T) {
 		t.Parallel()

@@ -68,7 +68,7 @@ type leavingAnswer struct {
 	leave func()
 }
 
-// Write writes the answer, and ends the turn.
+// Write writes the answer, and leaves.
 func (a leavingAnswer) Write(w http.ResponseWriter) error {
 	defer a.leave()
 	return a.answer.Write(w)

@@ -62,8 +62,8 @@ func TestLimiterByTime(t *testing.T) {
 	}
 }
 
-// TestLimiterBoundsDebt has many requests see the same free unit.
-func TestLimiterBoundsDebt(t *testing.T) {
+// TestDebtOfFailuresIsBounded has many requests see the same free unit.
+func TestDebtOfFailuresIsBounded(t *testing.T) {
 	t.Parallel()
 	l, _ := rateLimiter(1, 10)
 	if l.wait(1) != 0 || len(l.byKey) != 0 {

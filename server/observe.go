@@ -18,7 +18,7 @@ import (
 )
 
 // note keeps what the log should tell of a failure. The cause of a client's
-// mistake stays out of it, as it may quote what was said.
+// mistake stays out of it, as it may quote a message.
 func (r *Request) note(err error, p Problem) {
 	r.code = p.Code
 	if p.Status >= http.StatusInternalServerError {

@@ -173,7 +173,7 @@ type Server struct {
 }
 
 // New returns a Server. It fails if Store or Keys is missing, or if the
-// registry has the figures of another Server.
+// registry has the metrics of another Server.
 func New(cfg Config) (_ *Server, err error) {
 	defer fault.Wrap(&err, "server.New")
 	if cfg.Store == nil || cfg.Keys == nil {
@@ -209,7 +209,7 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s := &Server{
-		readiness: readiness{turn: make(chan struct{}, 1), now: time.Now},
+		readiness: readiness{semaphore: make(chan struct{}, 1), now: time.Now},
 		cfg:       cfg, log: cfg.Logger, metrics: m, router: newRouter(), nowhere: make(map[*Surface]*route),
 		limits: newLimits(cfg),
 	}

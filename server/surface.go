@@ -89,7 +89,7 @@ func (r *route) refused() *route {
 }
 
 // nowhere is the pattern of requests for which nothing is at their path, so that
-// made-up paths make no figures of their own.
+// made-up paths make no metrics of their own.
 const nowhere = "none"
 
 // has tells whether a path is the surface's.

@@ -1,4 +1,4 @@
--- The whole schema as it stands. db/migrate/migrations leads here step by step, and a
+-- The whole schema as it stands. db/migrate/migrations leads here, and a
 -- test holds the two equal.
 --
 -- Rules every table of the tree keeps, so that the same schema runs on plain

@@ -14,15 +14,15 @@ const maxTitling = 4
 
 // titling looks for titles in the background: no reply waits for one.
 type titling struct {
-	ctx    context.Context // ends the search
-	cancel context.CancelFunc
-	places chan struct{}
-	under  sync.WaitGroup // way
+	ctx       context.Context // ends the search
+	cancel    context.CancelFunc
+	semaphore chan struct{}
+	running   sync.WaitGroup
 }
 
 func newTitling() *titling {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &titling{ctx: ctx, cancel: cancel, places: make(chan struct{}, maxTitling)}
+	return &titling{ctx: ctx, cancel: cancel, semaphore: make(chan struct{}, maxTitling)}
 }
 
 // firstTitle is the title that a conversation gets with its first message.
@@ -43,13 +43,9 @@ func (s *Service) lookForTitle(answer tree.Message) {
 		return
 	}
 	t := s.titling
-	t.under.Go(func() {
-		select {
-		case t.places <- struct{}{}:
-			defer func() { <-t.places }()
-		case <-t.ctx.Done():
-			return
-		}
+	t.running.Go(func() {
+		t.semaphore <- struct{}{} // which is free soon, as no search outlasts ctx
+		defer func() { <-t.semaphore }()
 		err := s.contexts.Title(t.ctx, answer.ConversationID, answer.ID)
 		if ignoreNotFound(err) != nil && t.ctx.Err() == nil {
 			s.log.WarnContext(t.ctx, "a title was not stored", "conversation_id", answer.ConversationID, "error", err)
@@ -57,18 +53,9 @@ func (s *Service) lookForTitle(answer tree.Message) {
 	})
 }
 
-// end waits for the titles that are looked for until ctx is done, and ends the
-// search then. It is called when no reply runs.
+// end waits for the titles that are looked for, and ends the search when ctx is
+// done. It is called when no reply runs.
 func (t *titling) end(ctx context.Context) {
-	ended := make(chan struct{})
-	go func() {
-		t.under.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		t.cancel()
-		<-ended
-	}
+	defer context.AfterFunc(ctx, t.cancel)()
+	t.running.Wait()
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// An answer is JSON that is ready to be written. What the tree has spliced
-// together doesn't pass through encoding/json, which would cost time and rewrite
-// what was said (& becomes \u0026).
+// An answer is JSON that is ready to be written. The JSON of the tree doesn't pass
+// through encoding/json, which would cost time and rewrite messages (& becomes
+// \u0026).
 type answer struct {
 	status   int
 	location string // of what was created

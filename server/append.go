@@ -105,29 +105,29 @@ func parseParent(raw json.RawMessage, path string) (*uuid.UUID, error) {
 	return &id, err
 }
 
-// said are the members of a chat-completions message, in the order in which
-// it is kept, whatever order they come in: so the same message sent again is
+// messageMembers are the members of a chat-completions message, in the order in
+// which it is stored, whatever order they come in: so the same message sent again is
 // the same, and contexts look alike to a provider's prompt cache.
-var said = [...]string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "annotations", "reasoning_content"}
+var messageMembers = [...]string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "annotations", "reasoning_content"}
 
 // A messageBody is a message of a request: what Coppice should know, and the
-// chat-completions message, the values of which keep their bytes. What that
-// one says is for the tree to check.
+// chat-completions message, whose values keep their bytes. The tree checks the
+// values.
 type messageBody struct {
 	id       *string
-	reason   *string // what was thought before it was said
+	reason   *string // what the model thought before the message
 	pinned   *bool
 	metadata jsonObject
-	said     [len(said)]json.RawMessage
+	members  [len(messageMembers)]json.RawMessage
 }
 
 // maxFields is how many fields a message has, with its destination.
-const maxFields = len(said) + 6
+const maxFields = len(messageMembers) + 6
 
 func (m *messageBody) fields(before []field) []field {
 	fields := append(before, field{"id", false, &m.id}, field{"reasoning", false, &m.reason}, field{"pinned", false, &m.pinned}, field{"metadata", false, &m.metadata})
-	for i, name := range said {
-		fields = append(fields, field{name, name == "role", &m.said[i]})
+	for i, name := range messageMembers {
+		fields = append(fields, field{name, name == "role", &m.members[i]})
 	}
 	return fields
 }
@@ -138,11 +138,11 @@ func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
 		return n, err
 	}
 	n.Reasoning, n.Pinned, n.Metadata = deref(m.reason), deref(m.pinned), json.RawMessage(m.metadata)
-	var members [len(said)]chat.Member
+	var members [len(messageMembers)]chat.Member
 	size := len("{}")
-	for i, name := range said {
-		members[i] = chat.Member{Name: name, Value: m.said[i]}
-		size += len(name) + len(m.said[i]) + len(`"":,`)
+	for i, name := range messageMembers {
+		members[i] = chat.Member{Name: name, Value: m.members[i]}
+		size += len(name) + len(m.members[i]) + len(`"":,`)
 	}
 	n.Body = chat.AppendObject(make([]byte, 0, size), members[:])
 	return n, nil

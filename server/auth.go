@@ -29,12 +29,12 @@ type caller struct {
 	key    uuid.UUID // uuid.Nil where no key is needed
 }
 
-// authenticate finds out whose request it is, before any other work is done
-// for it, and whether that one sends too many. One that lasts is looked at again as long as it does.
+// authenticate finds the tenant of a request before any other work is done for it,
+// and counts the request. The key of a request that lasts is checked again and again.
 //
-// An address that sends too many requests without a good key is refused without
-// a query, but for keys that were good lately: what neighbours behind one proxy
-// do must not end the work of others.
+// The failed-auth limiter refuses an address that sends too many requests without a
+// good key. It costs no query. Keys that were good lately pass all the same, because
+// several clients may stand behind one proxy.
 func (s *Server) authenticate(r *Request) error {
 	if r.route.May.has(Keyless) {
 		return nil
@@ -42,19 +42,19 @@ func (s *Server) authenticate(r *Request) error {
 	ctx := r.Context()
 	authorization := r.Header.Get("Authorization")
 	address := addressOf(r.RemoteAddr)
-	if wait := s.strangers.wait(address); wait > 0 && !s.cfg.Keys.Known(secretOf(authorization)) {
+	if wait := s.limits.failedAuth.wait(address); wait > 0 && !s.cfg.Keys.Known(secretOf(authorization)) {
 		r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
 		return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address. Wait %d s, and send this one again with a good key.", wait)
 	}
 	who, err := s.identify(ctx, authorization)
 	if err != nil {
 		if toProblem(err).Status == http.StatusUnauthorized {
-			s.strangers.charge(address)
+			s.limits.failedAuth.debit(address)
 		}
 		return err
 	}
 	r.tenant, r.key = who.tenant, who.key
-	if err := s.buckets.take(who.key, r.answer.Header()); err != nil {
+	if err := s.countRequest(who.key, r.answer.Header()); err != nil {
 		return err
 	}
 	if r.end != nil {

@@ -109,7 +109,7 @@ const (
 // A Problem is the client's view of an error: problem details (RFC 9457).
 type Problem struct {
 	Code   Code    `json:"code"`
-	Detail string  `json:"detail"` // what is wrong and how to mend it, for people
+	Detail string  `json:"detail"` // what is wrong and how to fix it, for people
 	Field  *string `json:"field,omitempty"`
 	Status int     `json:"status"`
 	Title  string  `json:"title"` // the code in words

@@ -48,10 +48,10 @@ func answerContext(c summarize.Context) answer {
 	return answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}
 }
 
-// contextWithAttachments takes a turn among reads, as a tree does, until the answer
-// is written: it may have 43 MB.
+// contextWithAttachments counts as a read, as a tree does, until the answer is
+// written: it may have 43 MB.
 func (r *Request) contextWithAttachments(c summarize.Context) (Answer, error) {
-	leave, err := r.server.reads.enter(r.Context(), r.tenant, r.server.cfg.RequestTimeout)
+	leave, err := r.awaitRead()
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +62,13 @@ func (r *Request) contextWithAttachments(c summarize.Context) (Answer, error) {
 	return leavingAnswer{answerContext(c), leave}, nil
 }
 
-// A leavingAnswer ends its request's turn once it is written.
+// A leavingAnswer leaves once it is written.
 type leavingAnswer struct {
 	answer
 	leave func()
 }
 
-// Write writes the answer, and ends the turn.
+// Write writes the answer, and leaves.
 func (a leavingAnswer) Write(w http.ResponseWriter) error {
 	defer a.leave()
 	return a.answer.Write(w)

@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 )
 
-// Contexts with attachments, which may be many bytes, take turns among the reads of a
-// tenant. Contexts that only name them take none.
+// Contexts with attachments, which may be many bytes, count among the reads of a
+// tenant. Contexts that only name them don't.
 func TestContextsWithAttachmentsTakeTurns(t *testing.T) {
 	t.Parallel()
 	const conns, reads, asked = 10, 4, 6
@@ -54,17 +54,9 @@ func TestContextsWithAttachmentsTakeTurns(t *testing.T) {
 			}
 		})
 	}
-	inTurn := func() (n int) { // requests that have a place, or wait for one
-		gate := a.server.reads
-		gate.mu.Lock()
-		defer gate.mu.Unlock()
-		for _, own := range gate.tenants {
-			n += own.users
-		}
-		return n
-	}
-	within(t, 2*time.Minute, "contexts that wait for bytes and for places", func() bool {
-		return inTurn() == asked && waiting() == reads/2 || waiting() > reads/2
+	underWay := a.server.limits.reads.underWay
+	within(t, 2*time.Minute, "contexts that wait for bytes, and others that wait to read", func() bool {
+		return underWay() == asked && waiting() == reads/2 || waiting() > reads/2
 	})
 	named := make(chan struct{})
 	go func() {
@@ -76,8 +68,8 @@ func TestContextsWithAttachmentsTakeTurns(t *testing.T) {
 		}
 	}()
 	within(t, 2*time.Minute, "contexts that only name attachments", func() bool {
-		if n := inTurn(); n > asked {
-			t.Errorf("%d requests take turns, and %d contexts were asked for with attachments", n, asked)
+		if n := underWay(); n > asked {
+			t.Errorf("%d requests read or wait to, and %d contexts were asked for with attachments", n, asked)
 			return true
 		}
 		select {
@@ -93,6 +85,6 @@ func TestContextsWithAttachmentsTakeTurns(t *testing.T) {
 	if _, err := lock.Exec(t.Context(), "rollback"); err != nil {
 		t.Fatal(err)
 	}
-	ended.Wait() // as each leaves its place
+	ended.Wait() // as each leaves
 	<-named
 }

@@ -75,7 +75,7 @@ func syntaxProblem(data []byte) error {
 // required. The path is that of the object in the body, "" for the body itself.
 func (o object) bind(path string, fields []field) error {
 	for i, m := range o {
-		if place(fields, m.Name) < 0 {
+		if indexOf(fields, m.Name) < 0 {
 			return problemf(CodeUnknownField, join(path, clip(m.Name)), "There is no field of this name here. The fields are %s.", strings.Join(names(fields), ", "))
 		}
 		if _, before := o[:i].get(m.Name); before {
@@ -89,7 +89,7 @@ func (o object) bind(path string, fields []field) error {
 		}
 	}
 	for _, m := range o {
-		if err := fields[place(fields, m.Name)].set(m.Value, path); err != nil {
+		if err := fields[indexOf(fields, m.Name)].set(m.Value, path); err != nil {
 			return err
 		}
 	}
@@ -105,8 +105,8 @@ func (o object) get(name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// place is the index of the field of this name, or -1.
-func place(fields []field, name string) int {
+// indexOf is the index of the field of this name, or -1.
+func indexOf(fields []field, name string) int {
 	for i := range fields {
 		if fields[i].name == name {
 			return i

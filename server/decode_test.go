@@ -141,7 +141,7 @@ func sameMessages(t *testing.T, body *appendBody, read map[string]json.RawMessag
 		if err := json.Unmarshal(m.Body, &got); err != nil {
 			t.Fatalf("message %d became %s: %v", i, m.Body, err)
 		}
-		for _, name := range said {
+		for _, name := range messageMembers {
 			if string(got[name]) != string(want[name]) {
 				t.Fatalf("message %d: %s is %s, want %s", i, name, got[name], want[name])
 			}

@@ -2,12 +2,9 @@ package server
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -57,44 +54,14 @@ func exportMarkdown(r *Request, id uuid.UUID, headID *string) (Answer, error) {
 			return nil, err
 		}
 	}
+	branch := store.Branch(ctx, id, head, 0)
+	if head == uuid.Nil { // a conversation without messages
+		branch = func(func(tree.Message, error) bool) {}
+	}
 	return exportAnswer{
 		contentType: "text/markdown; charset=utf-8", file: id.String() + ".md",
-		write: func(w io.Writer) error { return transfer.Markdown(w, c, branch(ctx, store, id, head)) },
+		write: func(w io.Writer) error { return transfer.Markdown(w, c, branch) },
 	}, nil
-}
-
-// branch reads a branch from the root to the head, a page at a time. The store
-// gives pages from the head back, so all but the last are read twice: once to
-// find where the one above begins, once to be given away.
-func branch(ctx context.Context, store *tree.Store, conversationID, head uuid.UUID) iter.Seq2[tree.Message, error] {
-	return func(yield func(tree.Message, error) bool) {
-		if head == uuid.Nil { // a conversation without messages
-			return
-		}
-		read := func(cursor string) (tree.Page[tree.Message], error) {
-			return store.Transcript(ctx, conversationID, head, tree.Paging{Limit: tree.MaxPage, Cursor: cursor})
-		}
-		cursors := []string{""}
-		page, err := read("")
-		for err == nil && page.Next != "" {
-			cursors = append(cursors, page.Next)
-			page, err = read(page.Next)
-		}
-		for i, cursor := range slices.Backward(cursors) {
-			if err == nil && i < len(cursors)-1 {
-				page, err = read(cursor)
-			}
-			if err != nil {
-				yield(tree.Message{}, err)
-				return
-			}
-			for _, m := range page.Data {
-				if !yield(m, nil) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // exportAnswer is a file that is written as it is read.

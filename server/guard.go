@@ -26,8 +26,8 @@ var everyAnswer = http.Header{
 // reader's browser send requests to a loopback server, and learn the answers
 // by pointing a name of its own at 127.0.0.1. So the host must be one that the
 // server is known by, and a browser must not say that another origin asks.
-// http.CrossOriginProtection lets every GET pass; here a GET gives away what
-// was said, so none does.
+// http.CrossOriginProtection lets every GET pass; here a GET gives away
+// messages, so none does.
 //
 // It answers by itself, and says that it is done, where a browser only asks
 // whether it may send the request.

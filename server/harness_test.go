@@ -129,7 +129,7 @@ func (a *testAPI) serve(h *http.Server) {
 
 // unhurried serves the API once more, with a minute for the head of a request to come
 // and for the answer to leave. Else net/http closes a connection without a word that a
-// busy machine holds up for as long as the short patience of a test.
+// busy machine holds up for as long as the short timeout of a test.
 func (a *testAPI) unhurried() {
 	h := a.server.HTTPServer("")
 	h.ReadHeaderTimeout, h.WriteTimeout = time.Minute, time.Minute

@@ -152,50 +152,6 @@ func TestSlowReadersLeaveConnections(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
-	t.Parallel()
-	g := newGate("things", 4)
-	enter := func(tenant string) func() {
-		leave, err := g.enter(t.Context(), tenant, time.Millisecond)
-		if err != nil {
-			if p := toProblem(err); p.Code != CodeTooManyStreams || p.Status != 429 {
-				t.Errorf("%+v", p)
-			}
-			return nil
-		}
-		return leave
-	}
-	a1, a2 := enter("a"), enter("a")
-	if enter("a") != nil {
-		t.Error("one tenant took more than half")
-	}
-	b1, c1 := enter("b"), enter("c")
-	if a1 == nil || a2 == nil || b1 == nil || c1 == nil || enter("d") != nil {
-		t.Error("four, and not five, were to pass")
-	}
-	entered := make(chan func())
-	go func() {
-		leave, err := g.enter(t.Context(), "d", time.Minute)
-		if err != nil {
-			t.Error(err)
-		}
-		entered <- leave
-	}()
-	a1()
-	d1 := <-entered
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := g.enter(gone, "e", time.Minute); !errors.Is(err, context.Canceled) {
-		t.Errorf("a client that left: %v", err)
-	}
-	for _, leave := range []func(){a2, b1, c1, d1} {
-		leave()
-	}
-	if len(g.tenants) != 0 || len(g.slots) != 0 {
-		t.Errorf("%d tenants and %d slots stay", len(g.tenants), len(g.slots))
-	}
-}
-
 // TestOddRequestsOnTheWire sends what no client library would. The answer is
 // a refusal, or the connection ends, and the server lives on.
 func TestOddRequestsOnTheWire(t *testing.T) {

@@ -317,9 +317,9 @@ func eventually(t testing.TB, what string, is func() bool) {
 	within(t, 30*time.Second, what, is)
 }
 
-func within(t testing.TB, patience time.Duration, what string, is func() bool) {
+func within(t testing.TB, timeout time.Duration, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // note keeps what the log should tell of a failure. The cause of a client's
-// mistake stays out of it, as it may quote what was said.
+// mistake stays out of it, as it may quote a message.
 func (r *Request) note(err error, p Problem) {
 	r.code = p.Code
 	if p.Status >= http.StatusInternalServerError {
@@ -139,7 +139,7 @@ func (r *Request) respond() error {
 	if err := r.parseQuery(); err != nil {
 		return err
 	}
-	leave, err := s.takeTurns(r)
+	leave, err := r.admit()
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *Request) respond() error {
 	if r.route.Handle == nil {
 		return r.nothing()
 	}
-	s.bePatient(r)
+	s.moveDeadlines(r)
 	if err := r.checkQuery(); err != nil {
 		return err
 	}

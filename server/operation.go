@@ -26,21 +26,21 @@ func answerHealth(r *Request, replica string) (Answer, error) {
 // readyTimeout is how long the database may take to answer a probe.
 const readyTimeout = 3 * time.Second
 
-// readyFresh is how long it is ready once it was: probes need no key, so whoever
-// sends them all the time shall not keep the database busy.
+// readyFresh is how long it is ready once it was: probes need no key, so a
+// client that sends them all the time must not keep the database busy.
 const readyFresh = 100 * time.Millisecond
 
 // A readiness has one probe at a time ask the database.
 type readiness struct {
-	turn chan struct{}
-	now  func() time.Time
-	last time.Time // when it was ready
+	semaphore chan struct{}
+	now       func() time.Time
+	last      time.Time // when it was ready
 }
 
 func (r *readiness) check(ctx context.Context, ready func(context.Context) error) error {
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.semaphore <- struct{}{}:
+		defer func() { <-r.semaphore }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -74,7 +74,7 @@ func (specAnswer) Write(w http.ResponseWriter) error {
 	return err
 }
 
-// getMetrics gives the registry's figures as text, whatever other formats the
+// getMetrics gives the registry's metrics as text, whatever other formats the
 // client would take.
 func getMetrics(r *Request) (Answer, error) {
 	plain, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "/metrics", nil)

@@ -2,12 +2,10 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +18,7 @@ func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.RateLimit, c.RateBurst = 1.0/3600, 3 })
 	begin := time.Now()
-	a.server.buckets.now = func() time.Time { return begin } // else a second may pass, and the waits are shorter
+	a.server.limits.rate.now = func() time.Time { return begin } // else a second may pass, and the waits are shorter
 	_, one := a.newKey("own")
 	_, another := a.newKey("own")
 	list := request{method: "GET", path: "/v1/conversations", header: bearer(one)}
@@ -48,7 +46,7 @@ func TestRateLimit(t *testing.T) {
 	a.refused(401, CodeMissingKey, request{method: "GET", path: "/v1/conversations"})
 }
 
-// TestRateLimitWithoutKeys has everybody share one bucket.
+// TestRateLimitWithoutKeys has all clients share one limit.
 func TestRateLimitWithoutKeys(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.RateLimit = 0.0001 })
@@ -60,69 +58,13 @@ func TestRateLimitWithoutKeys(t *testing.T) {
 	}
 }
 
-func TestBuckets(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	b := newBuckets[uuid.UUID](2, 0)
-	b.now = func() time.Time { return now }
-	if b.burst != 20 {
-		t.Errorf("a burst of %d, want 20", b.burst)
-	}
-	key := uuid.New()
-	taken := func() (n int) {
-		for b.take(key, http.Header{}) == nil {
-			n++
-		}
-		return n
-	}
-	if n := taken(); n != 20 {
-		t.Errorf("%d at once, want 20", n)
-	}
-	now = now.Add(1500 * time.Millisecond)
-	if n := taken(); n != 3 {
-		t.Errorf("%d after 1.5 s, want 3", n)
-	}
-	now = now.Add(time.Hour)
-	var passed atomic.Int64
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 10 {
-				if b.take(key, http.Header{}) == nil {
-					passed.Add(1)
-				}
-			}
-		})
-	}
-	if all.Wait(); passed.Load() != 20 {
-		t.Errorf("%d of several at once, want 20", passed.Load())
-	}
-	for range 3 * maxBuckets { // none of which fills up again
-		_ = b.take(uuid.New(), http.Header{})
-		if len(b.byKey) > maxBuckets {
-			t.Fatalf("%d buckets", len(b.byKey))
-		}
-	}
-	now = now.Add(time.Hour)
-	for range maxBuckets {
-		_ = b.take(uuid.New(), http.Header{})
-	}
-	if b.take(key, http.Header{}) != nil || len(b.byKey) > maxBuckets {
-		t.Errorf("%d buckets", len(b.byKey))
-	}
-	var none *buckets[uuid.UUID]
-	if err := none.take(key, http.Header{}); err != nil {
-		t.Error(err)
-	}
-}
-
 // fewFailures lets an address send n requests without a good key, at a time that
 // the test moves.
 func fewFailures(a *testAPI, n int) (pass func(time.Duration)) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	b := newBuckets[netip.Addr](1, n)
-	b.now = func() time.Time { return now }
-	a.server.strangers = b
+	l := newRateLimiter[netip.Addr](1, n)
+	l.now = func() time.Time { return now }
+	a.server.limits.failedAuth = l
 	return func(d time.Duration) { now = now.Add(d) }
 }
 
@@ -189,38 +131,6 @@ func TestAddressOf(t *testing.T) {
 		if got := addressOf(remote).String(); got != want {
 			t.Errorf("%q: %s, want %s", remote, got, want)
 		}
-	}
-}
-
-// TestDebtOfFailuresIsBounded has many requests see the same token.
-func TestDebtOfFailuresIsBounded(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	b := newBuckets[int](1, 10)
-	b.now = func() time.Time { return now }
-	if b.wait(1) != 0 || len(b.byKey) != 0 {
-		t.Error("asking made a bucket")
-	}
-	for range 15 {
-		b.charge(1)
-	}
-	if got := b.wait(1); got != 6 {
-		t.Errorf("after 15 at once a wait of %d s, want 6", got)
-	}
-	for range 1000 {
-		b.charge(1)
-	}
-	if got := b.wait(1); got != 11 {
-		t.Errorf("after 1,015 at once a wait of %d s, want 11", got)
-	}
-	for i := range 3 * maxBuckets {
-		if b.charge(i); len(b.byKey) > maxBuckets {
-			t.Fatalf("%d buckets", len(b.byKey))
-		}
-	}
-	var none *buckets[int]
-	if none.charge(1); none.wait(1) != 0 {
-		t.Error("no limit refuses")
 	}
 }
 

@@ -39,7 +39,7 @@ func createReply(r *Request) (Answer, error) {
 	case started && end.Status == reply.StatusFailed, end.Message == nil && end.Err != nil:
 		return nil, end.Err
 	case end.Message == nil:
-		return nil, problemf(CodeReplyStopped, "", "The reply was stopped before anything came of it. Ask again for another try.")
+		return nil, problemf(CodeReplyStopped, "", "The reply was stopped before anything came of it. Ask again for another attempt.")
 	}
 	return answerCreated(end.Message, started, messagePath(*end.Message))
 }

@@ -7,11 +7,11 @@
 //   - router.go finds the route.
 //   - observe.go names, times, logs and counts the request. trace.go has its span.
 //   - guard.go keeps foreign web pages out.
-//   - auth.go finds the tenant of the request's key, and ratelimit.go counts the
-//     key's requests.
-//   - gate.go and streams.go make requests take turns that hold a connection or a
-//     stream.
-//   - patience.go gives a body, and a streamed answer, its time.
+//   - auth.go finds the tenant of the request's key, and limits.go counts the key's
+//     requests.
+//   - limits.go makes requests wait that hold a connection, and bounds the streams
+//     of a key. All limits are of one type (limiter.go).
+//   - timeouts.go gives a body, and a streamed answer, its time.
 //   - request.go decodes the body, strictly and once.
 //   - The route's handler takes the request apart, calls the store or a service,
 //     and returns an Answer or an error.
@@ -44,12 +44,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
@@ -169,20 +167,13 @@ type Server struct {
 	hosts     []string            // AllowedHosts in lower case
 	log       *slog.Logger
 	metrics   *telemetry.Requests
-	buckets   *buckets[uuid.UUID]  // of keys
-	strangers *buckets[netip.Addr] // of addresses that send no good key
-	guesses   *buckets[netip.Addr] // of addresses that try links that open nothing
+	limits    limits
 	opened    openedLinks
-	reads     *gate // of trees, exports, and contexts with attachments
-	imports   *gate
-	searches  *gate
-	streams   *quota // of replies
-	watches   *quota // of what changes
 	readiness readiness
 }
 
 // New returns a Server. It fails if Store or Keys is missing, or if the
-// registry has the figures of another Server.
+// registry has the metrics of another Server.
 func New(cfg Config) (_ *Server, err error) {
 	defer fault.Wrap(&err, "server.New")
 	if cfg.Store == nil || cfg.Keys == nil {
@@ -218,11 +209,9 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s := &Server{
-		readiness: readiness{turn: make(chan struct{}, 1), now: time.Now},
+		readiness: readiness{semaphore: make(chan struct{}, 1), now: time.Now},
 		cfg:       cfg, log: cfg.Logger, metrics: m, router: newRouter(), nowhere: make(map[*Surface]*route),
-		buckets: newBuckets[uuid.UUID](cfg.RateLimit, cfg.RateBurst), strangers: newBuckets[netip.Addr](cfg.FailureLimit, 0), guesses: newBuckets[netip.Addr](cfg.FailureLimit, 0), streams: newQuota("replies", cfg.MaxStreams), watches: newQuota("events", cfg.MaxStreams),
-		reads: newGate("trees, exports, and contexts with attachments", cfg.MaxReads), imports: newGate("imports", cfg.MaxImports),
-		searches: newGate("searches", cfg.MaxSearches),
+		limits: newLimits(cfg),
 	}
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
@@ -280,7 +269,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 
 // HTTPServer returns an http.Server for this handler. Its timeouts keep slow
 // and silent clients from holding connections. A streamed answer moves its
-// deadlines along (patience.go). Its Shutdown ends streams of events, which would
+// deadlines along (timeouts.go). Its Shutdown ends streams of events, which would
 // last for ever.
 func (s *Server) HTTPServer(addr string) *http.Server {
 	h := &http.Server{

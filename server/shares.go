@@ -78,13 +78,12 @@ func revokeShare(r *Request) (Answer, error) {
 	return noContent{}, nil
 }
 
-// getShared answers whoever has the link. An address that tries links that open
-// nothing is refused without a query, but for links that opened lately: behind one
-// proxy, strangers must not close the links of others. A link that opens something
-// has a bucket of its own, as a key has.
+// getShared answers anyone who has the link. An address that sends too many links
+// that open nothing is refused without a query. Links that opened lately pass all the
+// same, because several clients may stand behind one proxy.
 func getShared(r *Request) (Answer, error) {
 	s, token, address := r.server, r.Value("token"), addressOf(r.RemoteAddr)
-	if wait := s.guesses.wait(address); wait > 0 && !s.opened.has(token) {
+	if wait := s.limits.failedLinks.wait(address); wait > 0 && !s.opened.has(token) {
 		r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
 		return nil, problemf(CodeRateLimited, "", "Too many requests for links that open nothing came from this address. Wait %d s.", wait)
 	}
@@ -95,13 +94,13 @@ func getShared(r *Request) (Answer, error) {
 	link, err := r.Store().OpenLink(r.Context(), token)
 	if err != nil {
 		if errors.Is(err, fault.NotFound) {
-			s.guesses.charge(address)
+			s.limits.failedLinks.debit(address)
 		}
 		return nil, err
 	}
 	s.opened.add(token)
 	h := r.answer.Header()
-	if err := s.buckets.take(link.ID(), h); err != nil {
+	if err := s.countRequest(link.ID(), h); err != nil {
 		return nil, err
 	}
 	shared, err := link.Read(r.Context(), p)
@@ -128,7 +127,7 @@ func (l *openedLinks) has(token string) bool {
 func (l *openedLinks) add(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byDigest == nil || len(l.byDigest) >= maxBuckets {
+	if l.byDigest == nil || len(l.byDigest) >= maxKeys {
 		l.byDigest = map[[sha256.Size]byte]bool{}
 	}
 	l.byDigest[sha256.Sum256([]byte(token))] = true

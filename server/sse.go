@@ -13,8 +13,8 @@ import (
 
 // An eventStream is an answer of server-sent events. It is written as the
 // events come, each at once. A reader that is slower than they are gets them in
-// larger pieces, and one that stands still is cut off after the patience that
-// every streamed answer has (patience.go): it can read on at any time.
+// larger pieces, and one that stands still is cut off after the timeout that
+// every streamed answer has (timeouts.go): it can read on at any time.
 type eventStream struct {
 	request  *Request
 	reply    *reply.Reply

@@ -28,7 +28,7 @@ import (
 // run beside other tests.
 func TestDroppedClients(t *testing.T) {
 	const clients, atOnce = 1000, 50
-	const patience = 5 * time.Minute // of hundreds of answers, which share the processor with what else runs
+	const timeout = 5 * time.Minute // of hundreds of answers, which share the processor with what else runs
 	model1 := llmtest.NewServer(t)
 	model1.Otherwise(llmtest.Slow(200*time.Microsecond, llmtest.Answer(llmtest.Text(800))))
 	a := newAPI(t, withModels(func(c *reply.Config) { c.MaxRunning, c.MaxPerTenant = clients, clients }, model(t, model1)), func(c *Config) { c.MaxStreams = clients })
@@ -62,7 +62,7 @@ func TestDroppedClients(t *testing.T) {
 	}
 	drop(clients)
 	rest := func() (goroutines int) {
-		within(t, patience, "the replies to end", func() bool { return a.server.cfg.Replies.Stats().Running == 0 })
+		within(t, timeout, "the replies to end", func() bool { return a.server.cfg.Replies.Stats().Running == 0 })
 		transport.CloseIdleConnections()
 		model1.Client().CloseIdleConnections()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
@@ -70,7 +70,7 @@ func TestDroppedClients(t *testing.T) {
 		return runtime.NumGoroutine()
 	}
 	var baseline int
-	within(t, patience, "quiet", func() bool {
+	within(t, timeout, "quiet", func() bool {
 		before := baseline
 		time.Sleep(20 * time.Millisecond)
 		baseline = rest()
@@ -96,8 +96,8 @@ func TestDroppedClients(t *testing.T) {
 			_ = pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
 		}
 	}()
-	within(t, patience, fmt.Sprintf("%d goroutines", baseline), func() bool { return rest() <= baseline })
-	within(t, patience, "no connection to the database in use", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
+	within(t, timeout, fmt.Sprintf("%d goroutines", baseline), func() bool { return rest() <= baseline })
+	within(t, timeout, "no connection to the database in use", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
 	s := a.server.cfg.Replies.Stats()
 	if s.Failed+s.Stopped > 0 || s.Completed < uint64(accepted.Load()) || accepted.Load() < clients*8/10 {
 		t.Errorf("%d clients were accepted: %+v", accepted.Load(), s)

@@ -56,9 +56,5 @@ func TestStreamsOfAKeyAreLimited(t *testing.T) {
 			t.Errorf("%+v", end)
 		}
 	}
-	eventually(t, "an empty quota", func() bool {
-		a.server.streams.mu.Lock()
-		defer a.server.streams.mu.Unlock()
-		return len(a.server.streams.byKey) == 0
-	})
+	eventually(t, "no stream that counts", func() bool { return a.server.limits.replies.underWay() == 0 })
 }

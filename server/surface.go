@@ -55,10 +55,10 @@ const (
 	Uploads                         // the request's body is a file, which the handler reads as it comes
 	Follows                         // it reads a reply or waits for one; the number at once is limited for each key
 	Waits                           // it waits for a model, and so has CompactionTimeout
-	Reads                           // it takes turns with others that read whole conversations
-	Imports                         // it takes turns with imports
-	Searches                        // it takes turns with searches
-	SearchesByQuery                 // it takes turns with searches if the request has a query
+	Reads                           // it reads a whole conversation; the number at once is limited
+	Imports                         // it imports; the number at once is limited
+	Searches                        // it searches; the number at once is limited
+	SearchesByQuery                 // it searches if the request has a query
 	Watches                         // it reads what changes; the number at once is limited for each key, as with Follows
 )
 
@@ -89,7 +89,7 @@ func (r *route) refused() *route {
 }
 
 // nowhere is the pattern of requests for which nothing is at their path, so that
-// made-up paths make no figures of their own.
+// made-up paths make no metrics of their own.
 const nowhere = "none"
 
 // has tells whether a path is the surface's.

@@ -3,7 +3,6 @@ package server
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -194,9 +193,9 @@ func TestImportThatBreaksOff(t *testing.T) {
 // server's timeouts, with pauses that are shorter.
 func TestSlowClientsAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	const patience = 3 * time.Second // 6 for a request's body, 9 for an answer
+	const timeout = 3 * time.Second // 6 for a request's body, 9 for an answer
 	const pause, pauses = 400 * time.Millisecond, 25
-	a := newAPI(t, func(c *Config) { c.RequestTimeout = patience })
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = timeout })
 
 	t.Run("import", func(t *testing.T) {
 		t.Parallel()
@@ -246,33 +245,12 @@ func TestSlowClientsAreWaitedFor(t *testing.T) {
 	})
 }
 
-func TestBranchIsReadFromTheRoot(t *testing.T) {
+func TestExportOfAnEmptyConversation(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	id := uuid.New()
-	head := line(t, a.store, id, 2500) // three pages
-	depth := 0
-	for m, err := range branch(t.Context(), a.store, id, head) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Depth != depth {
-			t.Fatalf("depth %d after %d messages", m.Depth, depth)
-		}
-		depth++
-	}
-	if depth != 2500 {
-		t.Errorf("%d messages", depth)
-	}
-	for range branch(t.Context(), a.store, id, uuid.Nil) {
-		t.Error("a message of no branch")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, err := range branch(ctx, a.store, id, head) {
-		if err == nil {
-			t.Error("a message after the context was done")
-		}
+	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{empty}}","title":"Hazel"}`)})
+	if got := a.must(200, nil, request{method: "GET", path: fill("/v1/conversations/{{empty}}/export?format=markdown")}).body; !strings.HasPrefix(string(got), "# Hazel\n") {
+		t.Errorf("%q", got)
 	}
 }
 

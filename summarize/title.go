@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -23,51 +23,80 @@ type Titles string
 
 const (
 	TitlesOff    Titles = "off"    // nothing
-	TitlesDigest Titles = "digest" // its first message: see TitleOf
-	TitlesModel  Titles = "model"  // the same, until a model that writes summaries has given a better one
+	TitlesDigest Titles = "digest" // the beginning of its first question: see TitleOf
+	TitlesModel  Titles = "model"  // the same, until the first model that writes summaries has given a better one
 )
 
-// titleLength is how many characters of a message make a title.
-const titleLength = 60
+const (
+	titleLength = 60        // characters of a question that make a title
+	titleText   = 256 << 10 // bytes of a message in which the question is looked for
+)
 
-// maxTitleLine bounds what is read of a line, because links and marks of Markdown
-// are longer than what stays of them.
-const maxTitleLine = 4096
-
-// TitleOf makes a title of what the user begins with: of the first line with
-// words, without its marks of Markdown, or of the name of a file where there is no
-// text. It is "" where there is neither.
+// TitleOf returns the first 60 characters of the user's first question, or else the
+// name of the first file. It returns "" where there is neither. What an agent adds to
+// a question in tags, such as <system-reminder>, counts only where there is nothing
+// else.
 func TitleOf(messages ...*chat.Message) string {
-	for _, m := range messages {
-		if m.Role != chat.User {
-			continue
+	for _, all := range []bool{false, true} {
+		for _, m := range messages {
+			if m.Role != chat.User {
+				continue
+			}
+			text := m.Text()
+			if files := m.Attachments(); strings.TrimSpace(text) == "" && len(files) > 0 {
+				text = files[0].Name
+			}
+			if title := titleLine(withoutTags(text[:min(len(text), titleText)], all)); title != "" {
+				return title
+			}
 		}
-		text := m.Text()
-		if files := m.Attachments(); strings.TrimSpace(text) == "" && len(files) > 0 {
-			text = files[0].Name
-		}
-		line := firstLine(text)
-		words := strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
-		line = strings.ToValidUTF8(strings.Join(words, " "), "")
-		if characters := []rune(line); len(characters) > titleLength {
-			line = strings.TrimRight(string(characters[:titleLength]), " ") + "…"
-		}
-		return line
 	}
 	return ""
 }
 
-// firstLine is the first line that is more than marks of Markdown, without its
-// marks. Where every line is marks alone, it is the first one as it stands.
-func firstLine(text string) string {
-	text = strings.TrimSpace(text)
-	for line := range strings.SplitSeq(text, "\n") {
-		if plain := prompt.PlainLine(line[:min(len(line), maxTitleLine)]); plain != "" {
-			return plain
+var openingTag = regexp.MustCompile(`<([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)>`)
+
+// withoutTags removes pairs of tags, and what stands between them if the name of the
+// tag has several words, as those of agents have. If all is set, it removes tags
+// alone. A tag that isn't closed stays.
+func withoutTags(text string, all bool) string {
+	var b strings.Builder
+	for b.Len() < 16*titleLength {
+		at := openingTag.FindStringSubmatchIndex(text)
+		if at == nil {
+			break
 		}
+		name := text[at[2]:at[3]]
+		inner, rest, closed := strings.Cut(text[at[1]:], "</"+name+">")
+		switch {
+		case !closed:
+			b.WriteString(text[:at[1]])
+			text = text[at[1]:]
+			continue
+		case all || !strings.ContainsAny(name, "-_"):
+			rest = inner + rest
+		}
+		b.WriteString(text[:at[0]])
+		text = rest
 	}
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+	return b.String() + text
+}
+
+// titleLine makes one line of a text, and cuts it at a word.
+func titleLine(text string) string {
+	words := strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	line := []rune(strings.Join(words, " "))
+	if len(line) <= titleLength {
+		return string(line)
+	}
+	cut := titleLength
+	for cut > titleLength/2 && line[cut] != ' ' {
+		cut--
+	}
+	if line[cut] != ' ' { // one long word, or a language without spaces
+		cut = titleLength
+	}
+	return string(line[:cut]) + "…"
 }
 
 // Titles says what gives titles here.
@@ -77,16 +106,13 @@ func (s *Service) Titles() Titles { return s.titles }
 // prefix and calls of tools included.
 const titleMessages = 12
 
-// titleTimeout is how long all models together may take for a title.
-const titleTimeout = time.Minute
-
 // FirstAnswer reports whether an answer may be the first of its branch, as far as
 // its depth tells. It costs nothing.
 func FirstAnswer(answer tree.Message) bool { return answer.Depth < titleMessages }
 
 // Title gives a conversation a title after the first answer of a branch. Where the
-// conversation has none, that is TitleOf its first message. Where that is its title,
-// the models that write summaries are asked for a better one, if Titles says so.
+// conversation has none, that is TitleOf its messages. Where that is its title, the
+// first model that writes summaries is asked once for a better one, if Titles says so.
 // Any other title was given by a person or a client, and stays.
 //
 // A model that fails leaves the title as it is. An error is the database's.
@@ -100,133 +126,81 @@ func (s *Service) Title(ctx context.Context, conversationID, answerID uuid.UUID)
 		return err
 	}
 	page, err := s.store.Transcript(ctx, conversationID, answerID, tree.Paging{Limit: titleMessages})
-	if err != nil || page.Next != "" || !isFirstAnswer(page.Data) {
+	if err != nil || page.Next != "" {
 		return err
 	}
-	said := make([]*chat.Message, len(page.Data))
+	said, answers := make([]*chat.Message, len(page.Data)), 0
 	for i, m := range page.Data {
-		said[i] = chat.Read(m.Body)
+		if said[i] = chat.Read(m.Body); said[i].Role == chat.Assistant && strings.TrimSpace(said[i].Text()) != "" {
+			answers++
+		}
 	}
 	plain := TitleOf(said...)
-	if c.Title == "" && plain != "" {
+	if answers != 1 || plain == "" {
+		return nil
+	}
+	if c.Title == "" {
 		if _, err := s.store.Retitle(ctx, conversationID, "", plain); err != nil {
 			return err
 		}
 		c.Title = plain
 	}
 	models, ok := s.summarizer.(Cascade)
-	if s.titles != TitlesModel || !ok || plain == "" || c.Title != plain {
+	if s.titles != TitlesModel || !ok || c.Title != plain {
 		return nil
 	}
-	asked, cancel := context.WithTimeout(ctx, titleTimeout)
-	title, calls, failed := models.title(asked, page.Data)
-	cancel()
-	if failed != nil {
-		s.log.WarnContext(ctx, "no model gave a title, so the conversation keeps the beginning of its first message", "conversation_id", conversationID, "error", failed)
-	}
-	// The calls were paid for, even if the caller's time is over now.
-	kept, cancel := context.WithTimeout(context.WithoutCancel(ctx), telling)
+	title, call, failed := models.title(ctx, page.Data)
+	// The call was paid for, even if the caller's time is over now.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), telling)
 	defer cancel()
-	if failed == nil {
-		if _, err := s.store.Retitle(kept, conversationID, plain, title); err != nil {
-			return err
-		}
+	if failed != nil {
+		s.log.WarnContext(ctx, "the model gave no title, so the conversation keeps the beginning of its first question", "conversation_id", conversationID, "error", failed)
+	} else if _, err := s.store.Retitle(ctx, conversationID, plain, title); err != nil {
+		return err
 	}
-	if len(calls) == 0 {
+	if failed != nil && call.PromptTokens+call.CompletionTokens == 0 {
 		return nil
 	}
-	return s.store.ChangeMetadata(kept, conversationID, answerID, func(stored json.RawMessage) json.RawMessage { return withCalls(stored, calls) })
+	return s.store.ChangeMetadata(ctx, conversationID, answerID, func(stored json.RawMessage) json.RawMessage { return withCall(stored, call) })
 }
 
-// titleCalls is the member of an answer's metadata that has the calls.
-const titleCalls = "title_calls"
-
-// A titleCall is one call of a model that was asked for a title, whatever came of
-// it.
-type titleCall struct {
-	Model            string `json:"model"`
-	PromptTokens     int    `json:"prompt_tokens"`
-	CompletionTokens int    `json:"completion_tokens"`
-	ReasoningTokens  int    `json:"reasoning_tokens,omitempty"` // the part of CompletionTokens that was reasoning
-}
-
-// withCalls adds the calls to an answer's metadata, and leaves everything else there
-// as it stands.
-func withCalls(metadata json.RawMessage, calls []titleCall) json.RawMessage {
-	list, _ := json.Marshal(calls) // strings and numbers always marshal
+// withCall stores a call for a title in an answer's metadata, as Store.Usage counts
+// it. Everything else there stays as it stands.
+func withCall(metadata json.RawMessage, call prompt.Attempt) json.RawMessage {
+	const name = "title_calls"
+	list, _ := json.Marshal([]prompt.Attempt{call}) // strings and numbers always marshal
 	var members []chat.Member
 	if len(metadata) > 0 {
-		members = slices.DeleteFunc(chat.Members(metadata), func(m chat.Member) bool { return m.Name == titleCalls })
+		members = slices.DeleteFunc(chat.Members(metadata), func(m chat.Member) bool { return m.Name == name })
 	}
-	return chat.AppendObject(nil, append(members, chat.Member{Name: titleCalls, Value: list}))
+	return chat.AppendObject(nil, append(members, chat.Member{Name: name, Value: list}))
 }
 
-// isFirstAnswer tells whether the last of a branch's messages is the only answer
-// in words.
-func isFirstAnswer(branch []tree.Message) bool {
-	answers := 0
-	for _, m := range branch {
-		if m.Role == tree.RoleAssistant && strings.TrimSpace(chat.Read(m.Body).Text()) != "" {
-			answers++
-		}
+// titleTokens is what a title's answer is given room for, so that a model can reason.
+const titleTokens = 700
+
+// title asks the first model for the title of a conversation that begins with these
+// messages.
+func (c Cascade) title(ctx context.Context, messages []tree.Message) (title string, call prompt.Attempt, err error) {
+	m := c.Models[0]
+	call.Model = m.Model.Name()
+	done, err := m.breaker.enter(true)
+	if err != nil {
+		return "", call, err
 	}
-	return answers == 1
-}
-
-// title asks the models, one after the other, for the title of a conversation that
-// begins with these messages. The calls are all that were made, the one that gave
-// the title last.
-func (c Cascade) title(ctx context.Context, messages []tree.Message) (title string, calls []titleCall, err error) {
-	err = errNoModels
-	for _, m := range c.Models {
-		if ctx.Err() != nil {
-			return "", calls, ctx.Err()
-		}
-		var done func(error)
-		if done, err = m.breaker.enter(true); err != nil {
-			continue
-		}
-		title, err = c.askTitle(ctx, m, messages, &calls)
-		if errors.Is(err, context.Canceled) {
-			done(context.Canceled)
-		} else {
-			done(err)
-		}
-		if err == nil {
-			return title, calls, nil
-		}
-	}
-	return "", calls, err
-}
-
-// titleTokens is how many tokens a title may take, so that a model that reasons has
-// room for it.
-const titleTokens = 2048
-
-// askTitle asks one model, and adds the call.
-func (c Cascade) askTitle(ctx context.Context, m Model, messages []tree.Message, calls *[]titleCall) (string, error) {
-	nonce := prompt.Nonce(uuid.New())
-	temperature := temperature
 	ctx, cancel := context.WithTimeout(ctx, m.timeout())
 	defer cancel()
-	res, err := complete(ctx, m.Model, llm.Request{Messages: prompt.Title(messages, nonce), Temperature: &temperature, MaxOutputTokens: titleTokens})
-	if res.PromptTokens+res.CompletionTokens > 0 || err == nil {
-		*calls = append(*calls, titleCall{
-			Model: m.Model.Name(), PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, ReasoningTokens: res.ReasoningTokens,
-		})
+	start, nonce := time.Now(), prompt.Nonce(uuid.New())
+	answer, err := c.call(ctx, m, prompt.Title(messages, nonce), titleTokens, &call)
+	call.DurationMS = time.Since(start).Milliseconds()
+	if errors.Is(err, context.Canceled) {
+		done(context.Canceled)
+	} else {
+		done(err)
 	}
 	if err != nil {
-		return "", err
+		return "", call, err
 	}
-	switch {
-	case res.Refusal != "":
-		return "", answerError{prompt.ErrRefused}
-	case res.FinishReason != finishComplete:
-		return "", answerError{errUnfinished}
-	}
-	title, err := prompt.CleanTitle(res.Text, nonce)
-	if err != nil {
-		return "", answerError{err}
-	}
-	return title, nil
+	title, err = prompt.CleanTitle(answer, nonce)
+	return title, call, err
 }

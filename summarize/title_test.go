@@ -14,16 +14,26 @@ import (
 
 func TestTitleOf(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("hazel ", 20)
+	user := func(text string) string {
+		body, err := json.Marshal(map[string]string{"role": "user", "content": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
 	for want, bodies := range map[string][]string{
-		"What is a coppice?":                {`{"role":"system","content":"Mind."}`, `{"role":"user","content":"\n What is  a\tcoppice?\nBe brief."}`, `{"role":"user","content":"Other"}`},
-		"plan.pdf":                          {`{"role":"user","content":[` + string(chat.AttachmentPart([32]byte{}, "plan.pdf", false).Encode()) + `]}`},
-		"":                                  {`{"role":"assistant","content":"Hello"}`, `{"role":"user","content":"  "}`, `{"role":"user","content":"Late"}`},
-		strings.TrimSpace(long[:60]) + "…":  {`{"role":"user","content":"` + long + `"}`},
-		"What does go vet say of my hedge?": {`{"role":"user","content":"**What** does ` + "`go vet`" + ` say of [my hedge](https://example.org/hedge)?"}`},
-		"Notes":                             {`{"role":"user","content":"---\n\n# Notes\n\nA hedge."}`},
-		"x := 1":                            {`{"role":"user","content":"` + "```go\\nx := 1\\n```" + `"}`},
-		"***":                               {`{"role":"user","content":"***\n---"}`},
+		"What is a coppice? Be brief.": {`{"role":"system","content":"Mind."}`, user("\n What is  a\tcoppice?\nBe brief."), user("Other")},
+		"plan.pdf":                     {`{"role":"user","content":[` + string(chat.AttachmentPart([32]byte{}, "plan.pdf", false).Encode()) + `]}`},
+		"":                             {`{"role":"assistant","content":"Hello"}`, user("  ")},
+		"Late":                         {user("  "), user("Late")},
+		"hazel hazel hazel hazel hazel hazel hazel hazel hazel hazel…": {user(strings.Repeat("hazel ", 20))},
+		strings.Repeat("榛", 60) + "…":                                  {user(strings.Repeat("榛", 80))},
+		"Why does <div> grow?":                                         {user("Why does <div> grow?")},
+		"Why does a hedge grow?":                                       {user("<task>Why does <b>a hedge</b> grow?</task><environment_details>a\nb</environment_details>")},
+		"Cut it":                                                       {user("<system-reminder>Today is Monday.\n<b>Mind</b> it.</system-reminder>\nCut it<system-reminder>x</system-reminder>")},
+		"Grow it":                                                      {user("<environment_context><cwd>/wood</cwd></environment_context>"), user("Grow it")},
+		"What of ash?":                                                 {user("<user_query>\nWhat of ash?\n</user_query>")},
+		"a <user_query> that is open":                                  {user("a <user_query> that is open")},
 	} {
 		var said []*chat.Message
 		for _, b := range bodies {

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -120,13 +119,10 @@ func distribute(ctx context.Context, conn *pgx.Conn) (tables []DistributedTable,
 			return err
 		}
 		for _, t := range distributed {
-			var exists, already bool
-			const ask = `select to_regclass($1) is not null, exists (select from pg_dist_partition where logicalrelid = to_regclass($1))`
-			if err := tx.QueryRow(ctx, ask, t.table).Scan(&exists, &already); err != nil {
+			var already bool
+			const ask = `select exists (select from pg_dist_partition where logicalrelid = to_regclass($1))`
+			if err := tx.QueryRow(ctx, ask, t.table).Scan(&already); err != nil {
 				return err
-			}
-			if !exists { // in a schema of a former version
-				continue
 			}
 			if !already {
 				with := "default"
@@ -208,24 +204,6 @@ func onCitus(ctx context.Context, conn *pgx.Conn) error {
 		_, err = conn.Exec(ctx, "set citus.multi_shard_modify_mode to 'sequential'")
 	}
 	return err
-}
-
-// leastDistributed is the first version whose later migrations Citus takes. The
-// step to it writes nodes anew by a function of the session, which no other node
-// has.
-const leastDistributed = 8
-
-// checkDistributed refuses a distributed schema of a version that can't be migrated.
-func checkDistributed(ctx context.Context, conn *sql.DB, version int64) error {
-	if version == 0 || version >= leastDistributed {
-		return nil
-	}
-	var is bool
-	const ask = "select exists (select from pg_trigger where tgrelid = to_regclass('nodes') and tgfoid = (select oid from pg_proc where proname = 'citus_truncate_trigger'))"
-	if err := conn.QueryRowContext(ctx, ask).Scan(&is); err != nil || !is {
-		return err
-	}
-	return fmt.Errorf("the tables were distributed at version %d, which can't be migrated in place: run `select undistribute_table('conversations', cascade_via_foreign_keys => true)`, migrate, and distribute them again with coppice distribute", version)
 }
 
 // distributeNew distributes what a migration made on a distributed database.

@@ -2,16 +2,12 @@ package migrate_test
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/pressly/goose/v3"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -24,7 +20,7 @@ func TestDistribute(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedsCitus(t)
 	url := dbtest.Empty(t)
-	makeOld(t, url, latest(t))
+	makeOld(t, url)
 	was := rows(t, url, nil)
 	d, err := migrate.Distribute(t.Context(), url, 4)
 	if err != nil {
@@ -38,12 +34,7 @@ func TestDistribute(t *testing.T) {
 			t.Errorf("%+v", table)
 		}
 	}
-	is := rows(t, url, nil)
-	for table, want := range was {
-		if got := is[table]; !slices.Equal(got, want) {
-			t.Errorf("%s changed:\n%s\nwas\n%s", table, got, want)
-		}
-	}
+	unchanged(t, was, rows(t, url, nil))
 	var mode string
 	if err := connect(t, url).QueryRow(t.Context(), "show plan_cache_mode").Scan(&mode); err != nil || mode != "force_generic_plan" {
 		t.Errorf("the nodes plan with plan_cache_mode %q, %v", mode, err)
@@ -64,7 +55,7 @@ func TestDistribute(t *testing.T) {
 	if err := connect(t, url).QueryRow(t.Context(), "show plan_cache_mode").Scan(&mode); err != nil || mode != "auto" {
 		t.Errorf("the role's own setting became %q, %v", mode, err)
 	}
-	works(t, url, latest(t))
+	works(t, url)
 }
 
 // A program that is connected would go on with plans for one node.
@@ -72,7 +63,7 @@ func TestDistributeRefusesWhileInUse(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedsCitus(t)
 	url := dbtest.Empty(t)
-	makeOld(t, url, latest(t))
+	makeOld(t, url)
 	pool, err := db.Open(t.Context(), db.Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
@@ -109,98 +100,40 @@ func TestDistributeNeedsCitus(t *testing.T) {
 	}
 }
 
-// A database that was distributed at any version is migrated as another is, and
-// tables and functions that came later are distributed with the others. A version
-// that can't be is refused, says what to do instead, and that works.
+// A migration of a distributed database distributes the tables and functions that
+// came later with the others.
 func TestUpgradeDistributed(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedsCitus(t)
-	versions, err := fs.Glob(migrate.Files(), "*.sql")
-	if err != nil || len(versions) == 0 {
-		t.Fatalf("migrations: %v, %v", versions, err)
-	}
-	for _, name := range versions {
-		version, err := goose.NumericComponent(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(fmt.Sprint(version), func(t *testing.T) {
-			t.Parallel()
-			url := dbtest.Empty(t)
-			makeOld(t, url, version)
-			was := rows(t, url, nil)
-			columns := columnsOf(t, url)
-			conn := connect(t, url)
-			distributeByHand(t, conn)
-			if version < 8 {
-				_, after, err := migrate.Up(t.Context(), url)
-				if err == nil || after != version {
-					t.Fatalf("to %d, %v; want an error", after, err)
-				}
-				_, undo, _ := strings.Cut(err.Error(), "`")
-				undo, _, _ = strings.Cut(undo, "`")
-				if _, err := conn.Exec(t.Context(), undo); err != nil {
-					t.Fatalf("%s: %v", undo, err)
-				}
-			}
-			if before, after, err := migrate.Up(t.Context(), url); err != nil || before != version || after != latest(t) {
-				t.Fatalf("from %d to %d, %v; want from %d to %d", before, after, err, version, latest(t))
-			}
-			is := rows(t, url, columns)
-			for table, want := range was {
-				if got := is[table]; !slices.Equal(got, want) {
-					t.Errorf("%s changed:\n%s\nwas\n%s", table, got, want)
-				}
-			}
-			if version < 8 {
-				if _, err := migrate.Distribute(t.Context(), url, 4); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var tables, functions int
-			if err := conn.QueryRow(t.Context(), `select (select count(*) from pg_dist_partition),
-				(select count(*) from pg_dist_object where classid = 'pg_proc'::regclass)`).Scan(&tables, &functions); err != nil {
-				t.Fatal(err)
-			}
-			if tables != 10 || functions < 4 {
-				t.Errorf("%d tables and %d functions are distributed", tables, functions)
-			}
-			works(t, url, version)
-		})
-	}
-}
-
-// distributeByHand distributes what a former version of the program had.
-func distributeByHand(t *testing.T, conn *pgx.Conn) {
-	t.Helper()
-	for _, statement := range []string{
+	url := dbtest.Empty(t)
+	makeOld(t, url)
+	was := rows(t, url, nil)
+	conn := connect(t, url)
+	for _, statement := range []string{ // all but two tables, and no function
 		"create extension citus",
 		"set citus.shard_count = 4",
 		"select create_distributed_table('conversations', 'id')",
 		"select create_distributed_table('nodes', 'conversation_id', colocate_with => 'conversations')",
 		`select create_distributed_table(c.oid, 'conversation_id', colocate_with => 'conversations') from pg_class c
-		 where c.relname in ('compactions', 'reply_checkpoints', 'reply_states', 'embeddings', 'changes', 'attachment_uses', 'shares') order by c.relname`,
-		"select create_distributed_table(c.oid, 'tenant_id', colocate_with => 'none') from pg_class c where c.relname = 'attachments'",
+		 where c.relname in ('compactions', 'reply_checkpoints', 'reply_states', 'embeddings', 'attachment_uses', 'shares') order by c.relname`,
 	} {
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-}
-
-// works reads, writes and compacts the fixtures of a version.
-func works(t *testing.T, url string, version int64) {
-	t.Helper()
-	pool, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 4})
-	if err != nil {
+	if before, after, err := migrate.Up(t.Context(), url); err != nil || before != 23 || after != latest(t) {
+		t.Fatalf("from %d to %d, %v; want from 23 to %d", before, after, err, latest(t))
+	}
+	unchanged(t, was, rows(t, url, nil))
+	var tables, functions int
+	if err := conn.QueryRow(t.Context(), `select (select count(*) from pg_dist_partition),
+		(select count(*) from pg_dist_object where classid = 'pg_proc'::regclass)`).Scan(&tables, &functions); err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
-	reads(t, pool, version)
-	if version >= 2 {
-		worksOff(t, pool)
+	if tables != 10 || functions < 4 {
+		t.Errorf("%d tables and %d functions are distributed", tables, functions)
 	}
-	writes(t, pool)
+	works(t, url)
 }
 
 // Every table and function of schema.sql has its place on a distributed database.

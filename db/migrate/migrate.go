@@ -27,7 +27,10 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// Files returns the schema's steps, one SQL file each, in order.
+// Files returns the schema's migrations, one SQL file each, in order. A migration
+// only adds, because programs of the version before work on the schema while a new
+// version is rolled out. One that takes something away, renames it or makes it
+// stricter sets installation.oldest_program to its own number.
 func Files() fs.FS {
 	sub, err := fs.Sub(files, "migrations")
 	if err != nil {
@@ -40,11 +43,21 @@ func Files() fs.FS {
 // every message can be stored.
 var ErrEncoding = errors.New("the database's encoding is not UTF8: create it with `create database … encoding 'UTF8' template template0`")
 
+// first is the version of the oldest schema that can be brought up to date: the
+// whole schema is one migration of this number.
+const first = 23
+
+// ErrTooOld says that the database was made before the migrations were squashed
+// into one.
+var ErrTooOld = fmt.Errorf("the database's schema is older than version %d, the oldest that this program migrates: "+
+	"run coppice migrate of commit 282e00d on it first, and then this program again", first)
+
 // Up brings the schema of the database at url up to date, and returns its version
 // before and after. Several programs may call it at once: one of them works, and
 // the others wait. A schema that is newer than the program stays as it is: Up
 // returns a [db.ErrSchemaNewer] where the program can't work with it. Where the
-// database's encoding isn't UTF8, it returns an ErrEncoding and changes nothing.
+// database's encoding isn't UTF8, it returns an ErrEncoding, and where its schema
+// is too old, an ErrTooOld. It changes nothing then.
 func Up(ctx context.Context, url string) (before, after int64, err error) {
 	return UpTelling(ctx, url, slog.New(slog.DiscardHandler))
 }
@@ -83,8 +96,8 @@ func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after
 	if before > sources[len(sources)-1].Version {
 		return before, before, checkNewer(ctx, conf.ConnConfig)
 	}
-	if err := checkDistributed(ctx, conn, before); err != nil {
-		return before, before, err
+	if before > 0 && before < first {
+		return before, before, fmt.Errorf("%w; it is %d", ErrTooOld, before)
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return before, before, err
@@ -99,22 +112,18 @@ func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after
 	return before, after, migrateJobs(ctx, conf)
 }
 
-// Keys of the advisory locks under which the database is migrated. Versions
-// before this one took them one after the other, for a session.
-const (
-	schemaLock = lock.DefaultLockID
-	jobsLock   = 0x636f7070696365
-)
+// schemaLock is the key of the advisory lock under which the database is migrated.
+const schemaLock = lock.DefaultLockID
 
 const (
-	lockPause = 100 * time.Millisecond // between two tries to lock the migrations
+	lockPause = 100 * time.Millisecond // between two attempts to lock the migrations
 	tellAfter = time.Second            // of waiting for them, and then every so often
 	tellAgain = 15 * time.Second
 )
 
 // lockMigrations waits until nobody else migrates the database, and keeps others
-// from it until unlock is called. The locks are a transaction's, which stays open
-// meanwhile: a pooler would keep a session's locks, for the program that gets the
+// from it until unlock is called. The lock is a transaction's, which stays open
+// meanwhile: a pooler would keep a session's lock, for the program that gets the
 // connection next. Programs that wait hold no connection of a pooler.
 func lockMigrations(ctx context.Context, conf *pgx.ConnConfig, log *slog.Logger) (unlock func(), err error) {
 	conn, err := pgx.ConnectConfig(ctx, conf)
@@ -129,7 +138,7 @@ func lockMigrations(ctx context.Context, conf *pgx.ConnConfig, log *slog.Logger)
 	}
 	begin, tell := time.Now(), tellAfter
 	for {
-		locked, err := tryLocks(ctx, conn)
+		locked, err := tryLock(ctx, conn)
 		if err != nil {
 			unlock()
 			return nil, err
@@ -150,8 +159,7 @@ func lockMigrations(ctx context.Context, conf *pgx.ConnConfig, log *slog.Logger)
 	}
 }
 
-// tellWait logs for whom the migrations wait. A program of an earlier version may
-// have left its lock on a connection of a pooler, where nothing gives it back.
+// tellWait logs which session the migrations wait for.
 func tellWait(ctx context.Context, conn *pgx.Conn, log *slog.Logger, waited time.Duration) {
 	var pid int
 	var state string
@@ -159,21 +167,21 @@ func tellWait(ctx context.Context, conn *pgx.Conn, log *slog.Logger, waited time
 	err := conn.QueryRow(ctx, `select a.pid, coalesce(a.state, ''), extract(epoch from now() - a.state_change)::bigint * 1000000000
 		from pg_locks l join pg_stat_activity a on a.pid = l.pid
 		where l.locktype = 'advisory' and l.granted and l.database = (select oid from pg_database where datname = current_database())
-			and (l.classid::bigint << 32 | l.objid::bigint) = any($1::bigint[])
-		limit 1`, []int64{schemaLock, jobsLock}).Scan(&pid, &state, &since)
-	if err != nil { // it is free by now, or else the next try tells
+			and (l.classid::bigint << 32 | l.objid::bigint) = $1
+		limit 1`, int64(schemaLock)).Scan(&pid, &state, &since)
+	if err != nil { // it is free by now, or else the next attempt tells
 		return
 	}
 	log.WarnContext(ctx, "waiting for another program that migrates the database; if none does, a session kept its lock: end it with select pg_terminate_backend(pid)",
 		"pid", pid, "state", state, "in_state_for", since.String(), "waited", waited.Round(time.Second).String())
 }
 
-// tryLocks takes the locks in a transaction, or ends the transaction.
-func tryLocks(ctx context.Context, conn *pgx.Conn) (locked bool, err error) {
+// tryLock takes the lock in a transaction, or ends the transaction.
+func tryLock(ctx context.Context, conn *pgx.Conn) (locked bool, err error) {
 	if _, err := conn.Exec(ctx, "begin; set local idle_in_transaction_session_timeout = 0"); err != nil {
 		return false, err
 	}
-	err = conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1) and pg_try_advisory_xact_lock($2)", int64(schemaLock), int64(jobsLock)).Scan(&locked)
+	err = conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1)", int64(schemaLock)).Scan(&locked)
 	if err == nil && !locked {
 		_, err = conn.Exec(ctx, "rollback")
 	}

@@ -3,16 +3,9 @@
 package migrate_test
 
 import (
-	"bytes"
-	"fmt"
-	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/pressly/goose/v3/lock"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
@@ -57,70 +50,4 @@ func TestMigrateThroughAPooler(t *testing.T) {
 			t.Fatalf("again, from %d to %d: %v", before, after, err)
 		}
 	}
-}
-
-// Versions before this one held the same locks, one after the other, for a
-// session. Each of them keeps this one from migrating.
-func TestMigrateWaitsForEarlierVersions(t *testing.T) {
-	t.Parallel()
-	for _, key := range []int64{lock.DefaultLockID, 0x636f7070696365} {
-		t.Run(fmt.Sprint(key), func(t *testing.T) {
-			t.Parallel()
-			url := dbtest.Empty(t)
-			earlier := connect(t, url)
-			if _, err := earlier.Exec(t.Context(), "select pg_advisory_lock($1)", key); err != nil {
-				t.Fatal(err)
-			}
-			migrated := make(chan error, 1)
-			var log lockedBuffer
-			go func() {
-				_, _, err := migrate.UpTelling(t.Context(), url, slog.New(slog.NewTextHandler(&log, nil)))
-				migrated <- err
-			}()
-			const waits = "select count(*) from pg_stat_activity where datname = current_database() and query = 'rollback'" // after a try
-			for n := 0; n == 0; {
-				if err := earlier.QueryRow(t.Context(), waits).Scan(&n); err != nil {
-					t.Fatal(err)
-				}
-				select {
-				case err := <-migrated:
-					t.Fatalf("migrated beside an earlier version: %v", err)
-				default:
-				}
-			}
-			for wants := fmt.Sprint("pid=", earlier.PgConn().PID()); !strings.Contains(log.String(), wants); time.Sleep(10 * time.Millisecond) {
-				if t.Context().Err() != nil {
-					t.Fatalf("the log doesn't say who holds the lock: %s", log.String())
-				}
-			}
-			var tables int
-			if err := earlier.QueryRow(t.Context(), "select count(*) from pg_class where relnamespace = 'public'::regnamespace").Scan(&tables); err != nil || tables != 0 {
-				t.Errorf("%d relations were made before the lock was had, %v", tables, err)
-			}
-			if _, err := earlier.Exec(t.Context(), "select pg_advisory_unlock($1)", key); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-migrated; err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// lockedBuffer is a log that one program writes and a test reads.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,95 +28,89 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// jobsAt is the version of River's tables that came with each version of the
-// schema; 0 for none. A new migration needs a line here, and a file in
-// testdata/upgrade with what such a schema may hold.
-var jobsAt = map[int64]int{1: 0, 2: 8, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8, 8: 8, 9: 8, 10: 8, 11: 8, 12: 8, 13: 8, 14: 8, 15: 8, 16: 8, 18: 8, 19: 8, 20: 8, 21: 8, 22: 8, 23: 8}
-
-// TestUpgrade brings the schema of every migration up to date, with data in
-// it: nothing of it changes, and everything reads, writes and works on.
+// TestUpgrade migrates a database that the 22 steps before the squashed migration
+// made: no row changes, and everything reads, writes and works on.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
-	versions, err := fs.Glob(migrate.Files(), "*.sql")
-	if err != nil || len(versions) == 0 {
-		t.Fatalf("migrations: %v, %v", versions, err)
+	url := dbtest.Empty(t)
+	makeOld(t, url)
+	was := rows(t, url, nil)
+	columns := columnsOf(t, url)
+	if before, after, err := migrate.Up(t.Context(), url); err != nil || before != 23 || after != latest(t) {
+		t.Fatalf("from %d to %d, %v; want from 23 to %d", before, after, err, latest(t))
 	}
-	for _, name := range versions {
-		version, err := goose.NumericComponent(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(fmt.Sprint(version), func(t *testing.T) {
-			t.Parallel()
-			url := dbtest.Empty(t)
-			makeOld(t, url, version)
-			was := rows(t, url, nil)
-			columns := columnsOf(t, url)
-			if before, after, err := migrate.Up(t.Context(), url); err != nil || before != version || after != latest(t) {
-				t.Fatalf("from %d to %d, %v; want from %d to %d", before, after, err, version, latest(t))
-			}
-			is := rows(t, url, columns)
-			for table, want := range was {
-				if got := is[table]; !slices.Equal(got, want) {
-					t.Errorf("%s changed:\n%s\nwas\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
-				}
-			}
-			if fresh, upgraded := describe(t, dbtest.URL(t)), describe(t, url); !slices.Equal(fresh, upgraded) {
-				t.Errorf("the schema lacks %q and has besides %q", without(fresh, upgraded), without(upgraded, fresh))
-			}
-			pool, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 4})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer pool.Close()
-			holds(t, pool)
-			reads(t, pool, version)
-			if version >= 2 {
-				worksOff(t, pool)
-			}
-			writes(t, pool)
-			holds(t, pool)
-		})
+	unchanged(t, was, rows(t, url, columns))
+	if fresh, upgraded := describe(t, dbtest.URL(t)), describe(t, url); !slices.Equal(fresh, upgraded) {
+		t.Errorf("the schema lacks %q and has besides %q", without(fresh, upgraded), without(upgraded, fresh))
 	}
+	works(t, url)
 }
 
-// makeOld makes a database as a program of a schema version left it.
-func makeOld(t *testing.T, url string, version int64) {
+// A database of an older version is refused, with the program that migrates it,
+// and stays as it is.
+func TestUpgradeRefusesOlder(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	makeOld(t, url)
+	if _, err := connect(t, url).Exec(t.Context(), "delete from goose_db_version where version_id = 23"); err != nil {
+		t.Fatal(err)
+	}
+	was := rows(t, url, nil)
+	before, after, err := migrate.Up(t.Context(), url)
+	if !errors.Is(err, migrate.ErrTooOld) || before != 22 || after != 22 {
+		t.Fatalf("from %d to %d, %v; want 22, ErrTooOld", before, after, err)
+	}
+	unchanged(t, was, rows(t, url, nil))
+}
+
+// makeOld makes a database with data as the last program with 22 steps left it.
+// Its dump differed from one of the squashed migration in goose's rows alone:
+// there was one for each step.
+func makeOld(t *testing.T, url string) {
 	t.Helper()
-	jobs, known := jobsAt[version]
-	fixture, err := os.ReadFile(filepath.Join("testdata", "upgrade", fmt.Sprintf("%05d.sql", version)))
-	if err != nil || !known {
-		t.Fatalf("a new migration needs data that its schema may hold, and a line in jobsAt: %v", err)
+	data, err := os.ReadFile("testdata/version23.sql")
+	if err != nil {
+		t.Fatal(err)
 	}
 	conf, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := stdlib.OpenDB(*conf)
-	defer conn.Close()
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, migrate.Files())
+	handle := stdlib.OpenDB(*conf)
+	defer handle.Close()
+	provider, err := goose.NewProvider(goose.DialectPostgres, handle, migrate.Files())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := provider.UpTo(t.Context(), version); err != nil {
+	if _, err := provider.UpTo(t.Context(), 23); err != nil {
 		t.Fatal(err)
 	}
-	if jobs > 0 {
-		pool, err := pgxpool.New(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pool.Close()
-		migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := migrator.Migrate(t.Context(), rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{TargetVersion: jobs}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := connect(t, url).Exec(t.Context(), string(fixture)); err != nil {
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer pool.Close()
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrator.Migrate(t.Context(), rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{TargetVersion: 8}); err != nil {
+		t.Fatal(err)
+	}
+	const steps = `delete from goose_db_version;
+		insert into goose_db_version (version_id, is_applied) select v, true from generate_series(0, 23) v where v <> 17 order by v;`
+	if _, err := connect(t, url).Exec(t.Context(), steps+string(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unchanged compares the rows of each table before and after.
+func unchanged(t *testing.T, was, is map[string][]string) {
+	t.Helper()
+	for table, want := range was {
+		if got := is[table]; !slices.Equal(got, want) {
+			t.Errorf("%s changed:\n%s\nwas\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	}
 }
 
@@ -190,6 +182,21 @@ select 'cutoff of ' || s.id from nodes s where s.kind = 'summary' and not exists
 union all
 select 'child of the summary ' || s.id from nodes s join nodes n on n.conversation_id = s.conversation_id and n.parent_id = s.id where s.kind = 'summary'`
 
+// works reads, works off, writes and compacts the data, which keeps its promises.
+func works(t *testing.T, url string) {
+	t.Helper()
+	pool, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	holds(t, pool)
+	reads(t, pool)
+	worksOff(t, pool)
+	writes(t, pool)
+	holds(t, pool)
+}
+
 func holds(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	found, err := pool.Query(t.Context(), broken)
@@ -221,7 +228,7 @@ func must[T any](t *testing.T) func(T, error) T {
 }
 
 // reads reads the fixtures in every way there is.
-func reads(t *testing.T, pool *pgxpool.Pool, version int64) {
+func reads(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx, store := t.Context(), tree.New(pool)
 	c := must[tree.Conversation](t)(store.Conversation(ctx, id(1)))
@@ -260,14 +267,9 @@ func reads(t *testing.T, pool *pgxpool.Pool, version int64) {
 			t.Errorf("the context of %d: complete %v, summary %v, %d messages; want %+v", head, c.Complete, summary, len(c.Messages), want)
 		}
 	}
-	if version >= 2 {
-		ran := must[tree.Page[tree.Compaction]](t)(store.Compactions(ctx, id(1), tree.Paging{})).Data
-		if version >= 13 && (len(ran) != 3 || ran[0].RemadeID != id(202)) {
-			t.Errorf("the summary that was to be made again: %+v", ran)
-		}
-		if ran = ran[max(0, len(ran)-2):]; len(ran) != 2 || ran[1].Instructions != "Mind the trees." || ran[1].SummaryID != id(202) {
-			t.Errorf("compactions: %+v", ran)
-		}
+	ran := must[tree.Page[tree.Compaction]](t)(store.Compactions(ctx, id(1), tree.Paging{})).Data
+	if len(ran) != 3 || ran[0].RemadeID != id(202) || ran[2].Instructions != "Mind the trees." || ran[2].SummaryID != id(202) {
+		t.Errorf("compactions: %+v", ran)
 	}
 	if _, err := store.Conversation(ctx, id(3)); !errors.Is(err, fault.NotFound) {
 		t.Errorf("another tenant's conversation: %v", err)
@@ -275,7 +277,7 @@ func reads(t *testing.T, pool *pgxpool.Pool, version int64) {
 	if derived := must[uuid.UUID](t)(store.DeriveID(ctx, "kind", "name")); derived.Version() != 8 {
 		t.Errorf("a derived id: %s", derived)
 	}
-	if fork, err := store.Conversation(ctx, id(4)); version >= 6 && (err != nil || !fork.Source.Valid() || fork.Source.MessageID != id(102)) {
+	if fork, err := store.Conversation(ctx, id(4)); err != nil || !fork.Source.Valid() || fork.Source.MessageID != id(102) {
 		t.Errorf("a fork: %+v, %v", fork, err)
 	}
 	ring := keys.New(pool)

@@ -64,7 +64,7 @@ func (h *handled) Write(w http.ResponseWriter) error {
 	var failure lastError
 	c := &call{
 		Services: Services{Store: r.Store(), Contexts: r.Contexts(), Recall: r.Recall(), Version: h.version},
-		request:  r.Context(), patience: r.Patience(), search: r.Search, failed: failure.set,
+		request:  r.Context(), patience: r.Timeout(), search: r.Search, failed: failure.set,
 	}
 	req := r.Request.WithContext(c.in(r.Context()))
 	req.Body = io.NopCloser(bytes.NewReader(h.body))

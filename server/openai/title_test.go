@@ -22,7 +22,7 @@ func TestTitles(t *testing.T) {
 	for _, c := range list.Data {
 		titles = append(titles, c.Title)
 	}
-	if len(titles) != 2 || titles[0] != "What is a grove?" || titles[1] != "What is a coppice?" {
+	if len(titles) != 2 || titles[0] != "What is a grove?" || titles[1] != "What is a coppice? Be brief." {
 		t.Errorf("%q", titles)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -34,13 +33,11 @@ var (
 	errLongTitle = errors.New("the answer is too long for a title")
 )
 
-var (
-	titleLabel  = regexp.MustCompile(`(?i)^(?:#{1,6} +|title *: *)+`)
-	titleQuotes = [][2]string{{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"'", "'"}, {"「", "」"}, {"《", "》"}}
-)
+// titleQuotes are the marks that models put around a title.
+const titleQuotes = `"“”„«»「」《》`
 
-// CleanTitle returns the title in a model's answer: one line, without marks of
-// Markdown, quotation marks around it or a full stop at its end.
+// CleanTitle returns the title in a model's answer: one line, without quotation marks
+// around it, a heading's mark or a full stop at its end.
 func CleanTitle(answer, nonce string) (string, error) {
 	text, err := dropReasoning(trimBlank(strings.ReplaceAll(strings.ToValidUTF8(answer, "\ufffd"), "\x00", "")))
 	if err != nil {
@@ -53,20 +50,9 @@ func CleanTitle(answer, nonce string) (string, error) {
 	if strings.ContainsFunc(text, IsLineBreak) {
 		return "", fmt.Errorf("%w: it has several lines", errLongTitle)
 	}
-	text = PlainLine(Line(text))
-	for {
-		inner := strings.TrimSpace(titleLabel.ReplaceAllString(text, ""))
-		for _, q := range titleQuotes {
-			if body, ok := strings.CutPrefix(inner, q[0]); ok && strings.HasSuffix(body, q[1]) && !strings.Contains(strings.TrimSuffix(body, q[1]), q[1]) {
-				inner = strings.TrimSuffix(body, q[1])
-			}
-		}
-		if one := strings.TrimSuffix(inner, "."); !strings.Contains(one, ".") {
-			inner = one
-		}
-		if inner == text {
-			break
-		}
+	text = strings.Trim(Line(text), "#*_` ")
+	text = strings.Trim(strings.TrimPrefix(text, "Title:"), "*` ")
+	if inner := strings.Trim(text, titleQuotes+". "); !strings.ContainsAny(inner, titleQuotes+".") {
 		text = inner
 	}
 	text = strings.Join(strings.Fields(text), " ")

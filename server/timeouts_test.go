@@ -98,7 +98,7 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 		c.RateLimit, c.RateBurst = 1e-6, 1<<30
 	}, func(c *Config) { tree.WithLimits(tree.Limits{AttachmentBytes: 20})(c.Store) })
 	plant(t, a.store.ForTenant("own"), "c")
-	a.server.buckets.of(ring[limited].ID, time.Now()).SetBurst(0)
+	a.server.limits.rate.byKey[ring[limited].ID] = holding{1 << 30, time.Now()}
 	a.unhurried()
 	authorized := func(key string) string { return "Host: localhost\r\nAuthorization: Bearer " + key + "\r\n" }
 	const json = "Content-Type: application/json\r\n"
@@ -152,8 +152,8 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 		t.Errorf("only %d routes stream or wait: their names have changed", waiting)
 	}
 	t.Cleanup(func() { // a client may have its answer before the request's last line ran
-		eventually(t, "the places in the gates and the connections to the database", func() bool {
-			return len(a.server.imports.slots)+len(a.server.reads.slots) == 0 && a.pool.Stat().AcquiredConns() == 0
+		eventually(t, "the end of imports, reads and connections to the database", func() bool {
+			return a.server.limits.imports.underWay()+a.server.limits.reads.underWay() == 0 && a.pool.Stat().AcquiredConns() == 0
 		})
 	})
 }
@@ -187,27 +187,27 @@ func TestStalledBodySaysWhy(t *testing.T) {
 
 // TestSlowUploadGoesOn sends a file in pieces, over a longer time than a request
 // may take: each piece has as much. A busy machine may hold a piece up for longer,
-// so that an upload that is refused is tried again with more patience.
+// so that an upload that is refused is tried again with a longer timeout.
 func TestSlowUploadGoesOn(t *testing.T) {
 	t.Parallel()
-	for patience := 500 * time.Millisecond; ; patience *= 2 {
-		err := uploadSlowly(t, patience)
+	for timeout := 500 * time.Millisecond; ; timeout *= 2 {
+		err := uploadSlowly(t, timeout)
 		if err == nil {
 			return
 		}
-		if patience > 4*time.Second {
+		if timeout > 4*time.Second {
 			t.Fatal(err)
 		}
-		t.Logf("with a patience of %s: %v", patience, err)
+		t.Logf("with a timeout of %s: %v", timeout, err)
 	}
 }
 
-// uploadSlowly takes four times the patience of a server.
-func uploadSlowly(t *testing.T, patience time.Duration) error {
-	a := newAPI(t, func(c *Config) { c.RequestTimeout = patience })
+// uploadSlowly takes four times the timeout of a server.
+func uploadSlowly(t *testing.T, timeout time.Duration) error {
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = timeout })
 	body, file := io.Pipe()
 	go func() {
-		for begin := time.Now(); time.Since(begin) < 4*patience; time.Sleep(patience / 50) {
+		for begin := time.Now(); time.Since(begin) < 4*timeout; time.Sleep(timeout / 50) {
 			if _, err := io.WriteString(file, " "); err != nil {
 				return
 			}

@@ -20,39 +20,39 @@ const (
 	drainTime  = time.Second
 )
 
-// An incoming body is that of a request. It must come within a time: whole, or each piece
-// of it where the request is an upload that was let in.
+// An incoming body must come within a timeout: whole, or each piece of it if the
+// request is an upload that was let in.
 type incoming struct {
 	io.ReadCloser
 	response   http.ResponseWriter
 	connection *http.ResponseController
 	size       int64 // -1 is unknown
-	patience   time.Duration
-	pieces     bool  // each piece has its patience, not the whole
+	timeout    time.Duration
+	pieces     bool  // each piece has the timeout, not the whole
 	unasked    bool  // the client waits until its body is read for the first time
 	err        error // of the last read
 }
 
-// boundBody gives a request's body its time, and ends the body before the
+// boundBody sets the timeout of a request's body, and ends the body before the
 // answer begins, be it a refusal or one that needs no body. The request must be
 // a copy of the one that net/http has, which looks at the body's type.
-func (r *Request) boundBody(patience time.Duration) {
+func (r *Request) boundBody(timeout time.Duration) {
 	if r.ContentLength == 0 {
 		return
 	}
 	w := r.answer.ResponseWriter
 	r.coming = &incoming{
 		ReadCloser: r.Body, response: w, connection: http.NewResponseController(w),
-		size: r.ContentLength, patience: patience, unasked: r.Header.Get("Expect") != "",
+		size: r.ContentLength, timeout: timeout, unasked: r.Header.Get("Expect") != "",
 	}
-	_ = r.coming.connection.SetReadDeadline(time.Now().Add(patience))
+	_ = r.coming.connection.SetReadDeadline(time.Now().Add(timeout))
 	r.Body = r.coming
 	r.answer.before = r.coming.end
 }
 
 func (b *incoming) Read(p []byte) (n int, err error) {
 	if b.pieces {
-		_ = b.connection.SetReadDeadline(time.Now().Add(b.patience))
+		_ = b.connection.SetReadDeadline(time.Now().Add(b.timeout))
 	}
 	b.unasked = false
 	n, err = b.ReadCloser.Read(p)
@@ -62,23 +62,23 @@ func (b *incoming) Read(p []byte) (n int, err error) {
 		// passes for a client that left.
 		_ = b.connection.SetReadDeadline(time.Time{})
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = &stalled{b.patience}
+		err = &stalled{b.timeout}
 	}
 	b.err = err
 	return n, err
 }
 
-// end discards what is left of the body, for a short time. What doesn't come
-// by then ends with the connection: net/http would wait for it as long as the
-// read deadline lets it, and keep the answer back meanwhile. A client that
-// waits to be asked for its body, and one that fell silent, are not waited for.
+// end reads the rest of the body for a short time, and discards it. If more is to
+// come, the connection ends: net/http would wait for the rest until the read deadline,
+// and keep the answer back meanwhile. end doesn't wait for a client that was not asked
+// for its body yet, or that fell silent.
 func (b *incoming) end() {
 	if b == nil || b.err == io.EOF {
 		return
 	}
 	if b.err == nil && !b.unasked && b.size <= drainBytes {
 		b.pieces = false
-		_ = b.connection.SetReadDeadline(time.Now().Add(min(drainTime, b.patience)))
+		_ = b.connection.SetReadDeadline(time.Now().Add(min(drainTime, b.timeout)))
 		_, _ = io.Copy(io.Discard, http.MaxBytesReader(b.response, b, drainBytes)) // which leaves its error in b
 		if b.err == io.EOF {
 			return
@@ -90,30 +90,30 @@ func (b *incoming) end() {
 }
 
 // stalled is the error of a body that didn't come in time.
-type stalled struct{ patience time.Duration }
+type stalled struct{ timeout time.Duration }
 
-func (e *stalled) Error() string { return fmt.Sprintf("nothing came within %s", e.patience) }
+func (e *stalled) Error() string { return fmt.Sprintf("nothing came within %s", e.timeout) }
 
 // endedEarly says of a body, or the file that it is, why reading it failed.
 func endedEarly(what string, err error) string {
 	var silent *stalled
 	if errors.As(err, &silent) {
-		return fmt.Sprintf("The %s stopped coming: it, or the next piece of a file, must come within %s.", what, silent.patience)
+		return fmt.Sprintf("The %s stopped coming: it, or the next piece of a file, must come within %s.", what, silent.timeout)
 	}
 	return fmt.Sprintf("The %s ended before its time.", what)
 }
 
-// bePatient gives the streamed request or answer of a client that was let in as
-// much time as it takes, and each piece of it as much as a whole request: a
-// client may be slow, but not fall silent. A ResponseWriter without deadlines,
-// as tests have, has nothing to move.
-func (s *Server) bePatient(r *Request) {
+// moveDeadlines lets the streamed request or answer of a client that was let in take
+// any time, and gives each piece of it the timeout of a whole request: a client may
+// be slow, but not fall silent. The ResponseWriter of a test may have no deadlines to
+// move.
+func (s *Server) moveDeadlines(r *Request) {
 	if !r.route.May.has(Streams | Waits) {
 		return
 	}
 	connection := http.NewResponseController(r.answer.ResponseWriter)
 	_ = connection.SetWriteDeadline(time.Time{})
-	r.answer.ResponseWriter = patientWriter{r.answer.ResponseWriter, connection, s.cfg.RequestTimeout}
+	r.answer.ResponseWriter = deadlineWriter{r.answer.ResponseWriter, connection, s.cfg.RequestTimeout}
 	if r.coming != nil {
 		r.coming.pieces = r.route.May.has(Uploads)
 	} else {
@@ -121,16 +121,19 @@ func (s *Server) bePatient(r *Request) {
 	}
 }
 
-type patientWriter struct {
+type deadlineWriter struct {
 	http.ResponseWriter
 	connection *http.ResponseController
-	patience   time.Duration
+	timeout    time.Duration
 }
 
-func (w patientWriter) Write(p []byte) (int, error) {
-	_ = w.connection.SetWriteDeadline(time.Now().Add(w.patience))
+func (w deadlineWriter) Write(p []byte) (int, error) {
+	_ = w.connection.SetWriteDeadline(time.Now().Add(w.timeout))
 	return w.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController find the connection.
-func (w patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Timeout is how long an answer may take that waits for no model.
+func (r *Request) Timeout() time.Duration { return r.server.cfg.RequestTimeout }

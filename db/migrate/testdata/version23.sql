@@ -1,5 +1,4 @@
--- What a database of schema version 21 may hold: the same as one of version 19,
--- with a file, once in a tenant, and the message that names it.
+-- What a database of schema version 23 may hold.
 
 -- The tree, all in the tenant default:
 --
@@ -88,9 +87,8 @@ where message_id = '01990000-0000-7000-8000-000000000110';
 
 update installation set settings = '{"max_context_tokens": 32768, "reserved_tokens": 4096}';
 
-insert into attachments (tenant_id, hash, media_type, name, size, width, height, tokens, said, bytes, uploaded_at) values
-    ('default', sha256('hazel'), 'text/plain; charset=utf-8', 'trees.txt', 5, 0, 0, 2, 'hazel', 'hazel', '2026-03-01 10:00:00+00'),
-    ('acme', sha256('hazel'), 'text/plain; charset=utf-8', 'secret.txt', 5, 0, 0, 2, 'hazel', 'hazel', '2026-03-03 10:00:00+00');
+insert into shares (conversation_id, id, head_id, secret_hash, summaries, created_at, expires_at) values
+    ('01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000901', '01990000-0000-7000-8000-000000000107', sha256('the secret of a link'), true, '2026-03-01 13:00:00+00', null);
 
-insert into attachment_uses (conversation_id, message_id, hash, tenant_id) values
-    ('01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000109', sha256('hazel'), 'default');
+update conversations set archived = true, tags = '{wood,"two words"}' where id = '01990000-0000-7000-8000-000000000004';
+update conversations set pinned = true where id = '01990000-0000-7000-8000-000000000001';

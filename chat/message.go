@@ -73,6 +73,17 @@ type Member struct {
 // said.
 func (p Part) IsText() bool { return p.Type == "text" || p.Type == "refusal" }
 
+// Known reports whether the part is of a type that the chat-completions API has, or
+// that servers compatible to it add. A part of another API, such as Anthropic's
+// tool_use, is refused by models.
+func (p Part) Known() bool {
+	switch p.Type {
+	case "text", "refusal", "image_url", "input_audio", "file", "video_url", "audio_url":
+		return true
+	}
+	return false
+}
+
 // Text returns the text of the content, with a line end between its parts.
 func (m *Message) Text() string {
 	if len(m.Parts) == 1 {

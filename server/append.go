@@ -137,6 +137,9 @@ func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
 	if n.ID, err = parseOptionalID(m.id, join(path, "id")); err != nil {
 		return n, err
 	}
+	if err := checkParts(m.members[1], path); err != nil {
+		return n, err
+	}
 	n.Reasoning, n.Pinned, n.Metadata = deref(m.reason), deref(m.pinned), json.RawMessage(m.metadata)
 	var members [len(messageMembers)]chat.Member
 	size := len("{}")
@@ -146,4 +149,20 @@ func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
 	}
 	n.Body = chat.AppendObject(make([]byte, 0, size), members[:])
 	return n, nil
+}
+
+// checkParts refuses parts of a content that other APIs have, and most models
+// refuse: a branch with one could never be answered. The tree takes them, because
+// exports have them.
+func checkParts(content json.RawMessage, path string) error {
+	if len(content) == 0 || content[0] != '[' {
+		return nil
+	}
+	for i, p := range chat.ReadParts(content) {
+		if p.Type != "" && !p.Known() {
+			return problemf(CodeInvalidContent, join(path, fmt.Sprintf("content[%d].type", i)),
+				"The chat-completions API has no part of the type %q. It has text, refusal, image_url, input_audio and file; calls of tools stand in tool_calls, and their results are messages of role tool.", clip(p.Type))
+		}
+	}
+	return nil
 }

@@ -91,6 +91,7 @@ var badBodies = []badInput{
 	{name: "no parts", body: message(`"role":"user","content":[]`), status: 400, code: CodeEmptyContent, field: "content"},
 	{name: "content a number", body: message(`"role":"user","content":1`), status: 400, code: CodeInvalidContent, field: "content"},
 	{name: "part a string", body: message(`"role":"user","content":["x"]`), status: 400, code: CodeInvalidContent, field: "content[0]"},
+	{name: "part of another API", body: message(`"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"f","input":{}}]`), status: 400, code: CodeInvalidContent, field: "content[1].type", detail: []string{"tool_use"}},
 	{name: "part without a type", body: message(`"role":"user","content":[{"text":"x"}]`), status: 400, code: CodeInvalidContent, field: "content[0].type"},
 	{name: "NUL in content", body: message(`"role":"user","content":"a\u0000b"`), status: 400, code: CodeInvalidCharacter},
 	{name: "NUL in metadata", body: message(`"role":"user","content":"x","metadata":{"a":"\u0000"}`), status: 400, code: CodeInvalidCharacter, field: "metadata"},

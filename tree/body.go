@@ -119,10 +119,13 @@ func costOf(m *chat.Message, c tokens.Counter, known map[[sha256.Size]byte]Attac
 		if p.IsText() {
 			continue
 		}
-		if named, ok := p.Attachment(); ok {
+		switch named, ok := p.Attachment(); {
+		case ok:
 			n += known[named.Hash].costAs(named, c)
-		} else {
+		case p.Known():
 			n += partTokens(p.Type, len(p.Raw))
+		default: // of another API, whose text may stand anywhere in it
+			n += c.Count(string(p.Raw))
 		}
 	}
 	if m.Name != nil {

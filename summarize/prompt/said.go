@@ -101,8 +101,15 @@ func partText(p chat.Part) string {
 	case "":
 		return attachment("attachment", part.Filename, part.Name)
 	}
-	return attachment(strings.TrimSuffix(p.Type, "_url"), part.Filename, part.Name)
+	label := attachment(strings.TrimSuffix(p.Type, "_url"), part.Filename, part.Name)
+	if p.Known() {
+		return label
+	}
+	return label + " " + CutMiddle(string(p.Raw), maxPartCharacters) // of another API, which may say anything
 }
+
+// maxPartCharacters bounds a part of an unknown type, which may hold a picture.
+const maxPartCharacters = 4000
 
 // attachment names what can't be shown, by the first name that there is.
 func attachment(kind string, names ...string) string {

@@ -293,10 +293,10 @@ func (b *body) mendContent() {
 	var sound []json.RawMessage
 	changed := len(parts) < format.Counting(raw)
 	for i, part := range parts {
-		p, fixed := mendPart(part, b.own)
-		if fixed {
+		p, why := mendPart(part, b.own)
+		if why != "" {
 			changed = true
-			b.note(format.KindContent, "content part %d has no type or text as it should; it became text", i+1)
+			b.note(format.KindContent, "content part %d %s; it became text", i+1, why)
 		}
 		sound = append(sound, p)
 	}
@@ -305,19 +305,31 @@ func (b *body) mendContent() {
 	}
 }
 
-// mendPart makes a part one with a type, and a text part one with text.
-func mendPart(raw json.RawMessage, own bool) (_ json.RawMessage, changed bool) {
+// mendPart makes a part one of a type that models take, and a text part one with
+// text. Why says what was wrong with it.
+func mendPart(raw json.RawMessage, own bool) (_ json.RawMessage, why string) {
 	p := format.ObjectOf(raw)
-	if p.Str("type") != "" {
-		if (!p.Has("text") && (own || p.Str("type") != "text") || format.IsString(p["text"])) && (!p.Has("refusal") || format.IsString(p["refusal"])) {
-			return raw, false
+	kind := p.Str("type")
+	switch sound := (!p.Has("text") && (own || kind != "text") || format.IsString(p["text"])) && (!p.Has("refusal") || format.IsString(p["refusal"])); {
+	case kind == "" || !sound:
+		text, ok := format.StringOf(raw)
+		if !ok {
+			text = string(raw)
 		}
+		return chat.TextPart(text).Encode(), "has no type or text as it should"
+	case own || chat.ReadPart(raw).Known():
+		return raw, ""
 	}
-	text, ok := format.StringOf(raw)
-	if !ok {
-		text = string(raw)
+	// A part of another API. Its text stays, and what can't be text is named.
+	text, source := p.Str("text"), p.Object("source")
+	switch {
+	case text != "":
+	case source.Str("type") == "base64":
+		text = "[" + kind + "]"
+	default:
+		text = "[" + kind + "] " + string(raw)
 	}
-	return chat.TextPart(text).Encode(), true
+	return chat.TextPart(text).Encode(), fmt.Sprintf("is of type %q, which the chat-completions API lacks", format.Clip(kind))
 }
 
 // empty tells whether the message says nothing, which the store refuses.

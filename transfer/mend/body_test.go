@@ -44,6 +44,8 @@ func TestMendBody(t *testing.T) {
 		{"unsound parts", `{"role":"user","content":["hi",{"type":"text"},{"type":"image_url","image_url":{}},{"text":"x"}]}`,
 			`{"content":[{"type":"text","text":"hi"},{"type":"text","text":"{\"type\":\"text\"}"},{"type":"image_url","image_url":{}},{"type":"text","text":"{\"text\":\"x\"}"}],"role":"user"}`,
 			"content: content part 1 has no type or text as it should; it became text\ncontent: content part 2 has no type or text as it should; it became text\ncontent: content part 4 has no type or text as it should; it became text"},
+		{"parts of other APIs", `{"role":"user","content":[{"type":"input_text","text":"hi"},{"type":"image","source":{"type":"base64","data":"AAAA"}},{"type":"tool_result","tool_use_id":"a"},{"type":"video_url","video_url":{"url":"x"}}]}`,
+			`{"content":[{"type":"text","text":"hi"},{"type":"text","text":"[image]"},{"type":"text","text":"[tool_result] {\"type\":\"tool_result\",\"tool_use_id\":\"a\"}"},{"type":"video_url","video_url":{"url":"x"}}],"role":"user"}`, "*"},
 		{"a user's calls", `{"role":"user","content":"hi","tool_calls":[{}],"tool_call_id":"a"}`, `{"content":"hi","role":"user"}`,
 			"tool: tool_calls taken out of a message of role user\ntool: tool_call_id taken out of a message of role user"},
 		{"arguments that are no string", `{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{"x":1}}}]}`,

@@ -137,7 +137,7 @@ func commandLines(t *testing.T, program string) {
 func flagsAndVariables(t *testing.T, program string) {
 	t.Parallel()
 	var all strings.Builder
-	for _, command := range []string{"serve", "import", "export", "list", "tree", "show", "search", "context", "explain", "compact", "compactions", "replay", "prune",
+	for _, command := range []string{"serve", "import", "export", "list", "tree", "show", "search", "context", "explain", "compact", "compactions", "prune",
 		"keys create", "keys list", "keys revoke", "migrate", "upgrade", "version"} {
 		all.WriteString(help(t, program, strings.Fields(command)...))
 	}

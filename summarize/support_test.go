@@ -1,15 +1,11 @@
 package summarize
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -35,15 +31,6 @@ func withoutDigest(s Settings) Settings {
 type sparse struct{}
 
 func (sparse) Count(text string) int { return len(text) / 20 }
-
-// scribe is a model that numbers its summaries.
-func scribe() *llmtest.Model {
-	n := 0
-	return &llmtest.Model{ModelName: "scribe", Answer: func(context.Context, llm.Request) (llm.Response, error) {
-		n++
-		return llmtest.Response(fmt.Sprintf("Summary number %d of what was said so far.", n)), nil
-	}}
-}
 
 // compact is a compaction on demand that has to save.
 func compact(t *testing.T, s *Service, id, head uuid.UUID, d Demand) tree.Compaction {

@@ -1,6 +1,13 @@
 package summarize
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
 
 // messageBody is a message that says text.
 func messageBody(role, text string) json.RawMessage {
@@ -24,3 +31,13 @@ func withoutDigest(s Settings) Settings {
 type sparse struct{}
 
 func (sparse) Count(text string) int { return len(text) / 20 }
+
+// compact is a compaction on demand that has to save.
+func compact(t *testing.T, s *Service, id, head uuid.UUID, d Demand) tree.Compaction {
+	t.Helper()
+	k, err := s.Compact(t.Context(), id, head, TriggerRequest, &d)
+	if err != nil || k.Outcome != tree.OutcomeSaved {
+		t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
+	}
+	return k
+}

@@ -41,7 +41,6 @@ type commands struct {
 	Explain     explainCommand     `cmd:"" help:"Tell which summary applies to a branch, and why."`
 	Compact     compactCommand     `cmd:"" help:"Fold the older part of a branch into a summary."`
 	Compactions compactionsCommand `cmd:"" help:"List the compactions of a conversation."`
-	Replay      replayCommand      `cmd:"" help:"Write what the models that compacted were given, and gave."`
 	Prune       pruneCommand       `cmd:"" help:"Delete a message with all below it, or undo a summary."`
 	Search      searchCommand      `cmd:"" help:"Search the text of messages."`
 	Recall      recallCommand      `cmd:"" help:"Find the messages that answer a question."`

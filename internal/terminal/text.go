@@ -40,36 +40,6 @@ func Pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
 }
 
-// Columns sets two texts beside each other, in lines of at most width columns.
-func Columns(left, right string, width int) []string {
-	const between = " │ "
-	half := (width - ansi.StringWidth(between)) / 2
-	a, b := wrap(Printable(left), half), wrap(Printable(right), half)
-	lines := make([]string, max(len(a), len(b)))
-	for i := range lines {
-		l, r := "", ""
-		if i < len(a) {
-			l = a[i]
-		}
-		if i < len(b) {
-			r = b[i]
-		}
-		lines[i] = strings.TrimRight(Pad(l, half)+between+r, " ")
-	}
-	return lines
-}
-
-// wrap breaks text into lines of at most width columns, between words or after
-// a slash where it can. No line is narrower than a wide character.
-func wrap(text string, width int) []string {
-	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\t", "    ")
-	lines := strings.Split(ansi.Wrap(text, max(width, 2), "/"), "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRight(line, " ")
-	}
-	return lines
-}
-
 // Count returns "1 message" or "2 messages", with commas between thousands.
 func Count(n int, noun string) string {
 	if n != 1 {

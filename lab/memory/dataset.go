@@ -2,23 +2,19 @@
 // recall finds the messages that hold the evidence for a question, and how much
 // of the evidence a summary still holds.
 //
-// It reads datasets in the forms in which LoCoMo (locomo10.json), REALTALK (a
-// folder of files, a chat each), BEAM (a folder of chats, each with chat.json and
-// probing_questions) and XQuAD (a file for each language) are published. It brings
-// none of them along.
+// It reads LoCoMo (locomo10.json) and BEAM (a folder of chats, each with chat.json
+// and probing_questions) in the forms in which they are published. The datasets are
+// not part of the repository.
 package memory
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // A Chat is a conversation with questions about it.
@@ -39,125 +35,75 @@ type Message struct {
 type Question struct {
 	Kind     string
 	Text     string
-	Answer   string // "" where the dataset has none
 	Evidence map[int]bool
 }
 
-// Read reads a dataset: a file of LoCoMo's or XQuAD's, or a folder of REALTALK's or
-// BEAM's.
+// Read reads a dataset: LoCoMo's file, or the folder of BEAM's chats.
 func Read(path string) ([]Chat, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() {
-		var any json.RawMessage
-		if err := readJSON(path, &any); err != nil {
-			return nil, err
-		}
-		if any[0] == '{' {
-			return readSQuAD(path)
-		}
-		return readLoCoMo(path)
+	if info.IsDir() {
+		return readBEAM(path)
 	}
-	if files, _ := filepath.Glob(filepath.Join(path, "Chat_*.json")); len(files) > 0 {
-		return readREALTALK(files)
-	}
-	return readBEAM(path)
+	return readLoCoMo(path)
 }
 
 var dialogID = regexp.MustCompile(`D:?(\d+):(\d+)`)
 
-// A question of LoCoMo's or REALTALK's.
-type personalQuestion struct {
-	Question string   `json:"question"`
-	Answer   any      `json:"answer"` // a text or a number
-	Evidence []string `json:"evidence"`
-	Category int      `json:"category"`
-}
-
+// readLoCoMo reads both speakers as users with their names. The caption of a picture
+// stands in brackets after the text. Questions without evidence are left out.
 func readLoCoMo(path string) (chats []Chat, err error) {
 	var file []struct {
-		ID           string                     `json:"sample_id"`
-		QA           []personalQuestion         `json:"qa"`
+		ID string `json:"sample_id"`
+		QA []struct {
+			Question string   `json:"question"`
+			Evidence []string `json:"evidence"`
+			Category int      `json:"category"`
+		} `json:"qa"`
 		Conversation map[string]json.RawMessage `json:"conversation"`
 	}
 	if err := readJSON(path, &file); err != nil {
 		return nil, err
 	}
 	for _, sample := range file {
-		c, err := readPersonal(sample.ID, sample.Conversation, sample.QA)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		chats = append(chats, c)
-	}
-	return chats, nil
-}
-
-// readREALTALK leaves out questions whose evidence is in no message.
-func readREALTALK(files []string) (chats []Chat, err error) {
-	for _, name := range files {
-		var sessions map[string]json.RawMessage
-		var file struct {
-			QA []personalQuestion `json:"qa"`
-		}
-		if err := errors.Join(readJSON(name, &sessions), readJSON(name, &file)); err != nil {
-			return nil, err
-		}
-		c, err := readPersonal(strings.TrimSuffix(filepath.Base(name), ".json"), sessions, file.QA)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		c.Questions = slices.DeleteFunc(c.Questions, func(q Question) bool { return len(q.Evidence) == 0 })
-		chats = append(chats, c)
-	}
-	return chats, nil
-}
-
-// readPersonal takes both speakers for users, named as they are. What a picture
-// shows stands in brackets after the text.
-func readPersonal(name string, sessions map[string]json.RawMessage, questions []personalQuestion) (Chat, error) {
-	c := Chat{Name: name}
-	at := map[string]int{}
-	for n := 1; sessions["session_"+strconv.Itoa(n)] != nil; n++ {
-		var turns []struct {
-			Speaker   string `json:"speaker"`
-			Text      string `json:"text"`
-			CleanText string `json:"clean_text"` // REALTALK's
-			ID        string `json:"dia_id"`
-			Caption   string `json:"blip_caption"`
-		}
-		if err := json.Unmarshal(sessions["session_"+strconv.Itoa(n)], &turns); err != nil {
-			return c, fmt.Errorf("%s, session %d: %w", name, n, err)
-		}
-		for _, turn := range turns {
-			at[turn.ID] = len(c.Messages)
-			text := cmp.Or(turn.Text, turn.CleanText)
-			if turn.Caption != "" {
-				text += " [" + turn.Caption + "]"
+		c := Chat{Name: sample.ID}
+		at := map[string]int{}
+		for n := 1; sample.Conversation["session_"+strconv.Itoa(n)] != nil; n++ {
+			var turns []struct {
+				Speaker string `json:"speaker"`
+				Text    string `json:"text"`
+				ID      string `json:"dia_id"`
+				Caption string `json:"blip_caption"`
 			}
-			c.Messages = append(c.Messages, Message{Role: "user", Name: turn.Speaker, Text: text})
+			if err := json.Unmarshal(sample.Conversation["session_"+strconv.Itoa(n)], &turns); err != nil {
+				return nil, fmt.Errorf("%s: %s, session %d: %w", path, c.Name, n, err)
+			}
+			for _, turn := range turns {
+				at[turn.ID] = len(c.Messages)
+				if turn.Caption != "" {
+					turn.Text += " [" + turn.Caption + "]"
+				}
+				c.Messages = append(c.Messages, Message{Role: "user", Name: turn.Speaker, Text: turn.Text})
+			}
 		}
-	}
-	for _, qa := range questions {
-		if len(qa.Evidence) == 0 {
-			continue
-		}
-		q := Question{Kind: "category " + strconv.Itoa(qa.Category), Text: qa.Question, Evidence: map[int]bool{}}
-		if qa.Answer != nil {
-			q.Answer = fmt.Sprint(qa.Answer)
-		}
-		for _, evidence := range qa.Evidence {
-			for _, id := range dialogID.FindAllStringSubmatch(evidence, -1) {
-				if i, ok := at["D"+id[1]+":"+id[2]]; ok {
-					q.Evidence[i] = true
+		for _, qa := range sample.QA {
+			q := Question{Kind: "category " + strconv.Itoa(qa.Category), Text: qa.Question, Evidence: map[int]bool{}}
+			for _, evidence := range qa.Evidence {
+				for _, id := range dialogID.FindAllStringSubmatch(evidence, -1) {
+					if i, ok := at["D"+id[1]+":"+id[2]]; ok {
+						q.Evidence[i] = true
+					}
 				}
 			}
+			if len(qa.Evidence) > 0 {
+				c.Questions = append(c.Questions, q)
+			}
 		}
-		c.Questions = append(c.Questions, q)
+		chats = append(chats, c)
 	}
-	return c, nil
+	return chats, nil
 }
 
 func readBEAM(dir string) (chats []Chat, err error) {
@@ -187,18 +133,15 @@ func readBEAM(dir string) (chats []Chat, err error) {
 			}
 		}
 		var kinds map[string][]struct {
-			Question     string `json:"question"`
-			Answer       string `json:"answer"`
-			IdealAnswer  string `json:"ideal_answer"`
-			IdealSummary string `json:"ideal_summary"`
-			Source       any    `json:"source_chat_ids"`
+			Question string `json:"question"`
+			Source   any    `json:"source_chat_ids"`
 		}
 		if err := readJSON(filepath.Join(filepath.Dir(name), "probing_questions", "probing_questions.json"), &kinds); err != nil {
 			return nil, err
 		}
 		for kind, questions := range kinds {
 			for _, question := range questions {
-				q := Question{Kind: kind, Text: question.Question, Answer: cmp.Or(question.Answer, question.IdealAnswer, question.IdealSummary), Evidence: map[int]bool{}}
+				q := Question{Kind: kind, Text: question.Question, Evidence: map[int]bool{}}
 				for _, id := range numbers(question.Source) {
 					if i, ok := at[id]; ok {
 						q.Evidence[i] = true

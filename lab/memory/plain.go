@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// plain is BM25 with nothing added. Of scripts without spaces between words it takes
-// each two neighbouring letters for a word, as Lucene's analyzer of Chinese does.
+// plain is BM25 with nothing added.
 type plain struct {
 	docs    []map[string]float64
 	lengths []float64
@@ -28,21 +27,11 @@ var leftOut = strings.Fields(functionWords)
 
 func plainWords(text string) (words []string) {
 	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) }) {
-		switch letters := []rune(word); {
-		case slices.Contains(leftOut, word):
-		case len(letters) > 2 && slices.ContainsFunc(letters, isUnspaced):
-			for i := range letters[1:] {
-				words = append(words, string(letters[i:i+2]))
-			}
-		default:
+		if !slices.Contains(leftOut, word) {
 			words = append(words, word)
 		}
 	}
 	return words
-}
-
-func isUnspaced(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
 func newPlain(c Chat) *plain {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -54,10 +56,10 @@ type Summarizer interface {
 // Summaries folds each chat to a tenth of its tokens, and says how much of the
 // evidence of its questions is still there: by the summarizer of that name at
 // once, and in two and in three folds of which each merges the one before; by
-// the newest messages alone; by random sentences; and by the picker.
+// random sentences; and by the newest messages alone.
 func Summaries(ctx context.Context, name string, s Summarizer, chats []Chat) ([]Held, error) {
 	counter := tokens.O200k()
-	all := []Held{{Name: name}, {Name: name + " in two folds"}, {Name: name + " in three folds"}, {Name: "picker"}, {Name: "random sentences"}, {Name: "newest messages"}}
+	all := []Held{{Name: name}, {Name: name + " in two folds"}, {Name: name + " in three folds"}, {Name: "random sentences"}, {Name: "newest messages"}}
 	for _, c := range chats {
 		messages, total, err := c.fold(counter)
 		if err != nil {
@@ -75,13 +77,45 @@ func Summaries(ctx context.Context, name string, s Summarizer, chats []Chat) ([]
 		}
 		units := c.sentences()
 		shuffled := rand.New(rand.NewPCG(1, 2)).Perm(len(units))
-		for i, text := range append(texts, pick(units, room, counter), firstOf(units, shuffled, room, counter), firstOf(units, newestFirst(units), room, counter)) {
+		for i, text := range append(texts, firstOf(units, shuffled, room, counter), firstOf(units, newestFirst(units), room, counter)) {
 			held := evidence.heldBy(text)
 			held.Tokens = counter.Count(text)
 			all[i].add(held)
 		}
 	}
 	return all, nil
+}
+
+// sentences gives all sentences of a chat, with the speaker's name.
+func (c Chat) sentences() (all []string) {
+	for _, m := range c.Messages {
+		for _, s := range sentencesOf(m.Text) {
+			s = strings.Join(strings.Fields(s), " ")
+			if m.Name != "" {
+				s = m.Name + ": " + s
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// firstOf takes sentences in an order until the room is used, and gives them in
+// the conversation's order.
+func firstOf(sentences []string, order []int, room int, counter tokens.Counter) string {
+	var chosen []int
+	for _, i := range order {
+		if room -= counter.Count(sentences[i]) + 1; room < 0 {
+			break
+		}
+		chosen = append(chosen, i)
+	}
+	slices.Sort(chosen)
+	lines := make([]string, len(chosen))
+	for n, i := range chosen {
+		lines[n] = sentences[i]
+	}
+	return strings.Join(lines, "\n")
 }
 
 // newestFirst is the order of sentences from the last one on.

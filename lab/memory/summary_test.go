@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -52,18 +51,6 @@ func TestHeldBy(t *testing.T) {
 		if got := e.heldBy(text); got != want {
 			t.Errorf("%q holds %+v, want %+v", text, got, want)
 		}
-	}
-}
-
-func TestPick(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	sentences := []string{"It rained and rained.", "It rained again.", "Wendy repaired the violin.", "It rained, and it rained."}
-	if got := pick(sentences, 16, counter); !strings.Contains(got, "violin") || strings.Count(got, "\n") != 1 {
-		t.Errorf("picked %q", got)
-	}
-	if got := firstOf(sentences, []int{3, 1, 0, 2}, 16, counter); got != sentences[1]+"\n"+sentences[3] {
-		t.Errorf("the first are %q", got)
 	}
 }
 

@@ -1,120 +1,128 @@
 package mutants
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
-// The list must not rot: every fault has its place in the source, leaves a file
-// that parses, and names tests that are there. Whether the tests find it, only
-// a run of the program tells.
-func TestEveryFaultHasItsPlace(t *testing.T) {
-	t.Parallel()
-	faults, err := load("../..")
+const root = "../.."
+
+func load(t *testing.T) []Fault {
+	t.Helper()
+	text, err := os.ReadFile("faults.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(faults) < 51 {
-		t.Errorf("the list has %d faults; it had 51 and more", len(faults))
+	faults, err := parse(string(text))
+	if err != nil || len(faults) < 40 {
+		t.Fatalf("%d faults, %v", len(faults), err)
 	}
-	for _, f := range faults {
-		source, err := os.ReadFile(filepath.Join("../..", f.file))
-		if err != nil {
-			t.Errorf("%s: %s: %v", f.where, f.name, err)
-			continue
-		}
-		planted, err := f.plant(string(source))
+	return faults
+}
+
+// planted returns the path and the content of the file that the fault changes.
+func (f Fault) planted() (path, content string, err error) {
+	path, _ = filepath.Abs(filepath.Join(root, f.file))
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", f.outdated("%v", err)
+	}
+	content, err = f.plant(string(source))
+	return path, content, err
+}
+
+// Each fault has its place in the source, leaves a file that parses, and names a
+// test that exists.
+func TestEveryFaultHasItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, f := range load(t) {
+		path, content, err := f.planted()
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if strings.HasSuffix(f.file, ".go") {
-			if _, err := parser.ParseFile(token.NewFileSet(), f.file, planted, parser.SkipObjectResolution); err != nil {
-				t.Errorf("%s: with the fault %s planted, the file doesn't parse: %v", f.where, f.name, err)
-			}
+		if _, err := parser.ParseFile(token.NewFileSet(), path, content, parser.SkipObjectResolution); err != nil {
+			t.Errorf("faults.txt:%d: with %q planted, the file doesn't parse: %v", f.line, f.name, err)
 		}
-		for _, s := range f.tests {
-			if !hasTest(t, s) {
-				t.Errorf("%s: the fault %s is to be found by %s, and there is no such test", f.where, f.name, s)
+		files, _ := filepath.Glob(filepath.Join(root, f.pkg, "*_test.go"))
+		for alternative := range strings.SplitSeq(f.run, "|") {
+			name, _, _ := strings.Cut(strings.TrimSuffix(alternative, "$"), "/")
+			exists := regexp.MustCompile(`(?m)^func ` + name + `\w*\(t `)
+			there := false
+			for _, file := range files {
+				text, _ := os.ReadFile(file)
+				there = there || exists.Match(text)
+			}
+			if !there {
+				t.Errorf("faults.txt:%d: %s has no test %s, which must find %q: name another test of this behaviour", f.line, f.pkg, name, f.name)
 			}
 		}
 	}
 }
 
-var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
-
-// hasTest tells whether every alternative of a suite matches a test of its
-// package.
-func hasTest(t *testing.T, s suite) bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../..", s.pkg, "*_test.go"))
-	if err != nil || len(files) == 0 {
-		return false
+// Each fault is found by its test. COPPICE_TEST_FAULTS=1 runs all of them, and a
+// regular expression in it only those whose name it matches.
+func TestFaults(t *testing.T) {
+	only := os.Getenv("COPPICE_TEST_FAULTS")
+	if only == "" {
+		t.Skip("COPPICE_TEST_FAULTS is not set")
 	}
-	var names []string
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for _, f := range load(t) {
+		if only != "1" && !regexp.MustCompile(only).MatchString(f.name) {
+			continue
 		}
-		for _, match := range testFunc.FindAllStringSubmatch(string(text), -1) {
-			names = append(names, match[1])
-		}
+		t.Run(f.name, func(t *testing.T) {
+			path, content, err := f.planted()
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			changed, overlay := filepath.Join(dir, filepath.Base(path)), filepath.Join(dir, "overlay.json")
+			list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
+			if err := errors.Join(err, os.WriteFile(changed, []byte(content), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "go", "test", "-short", "-count=1", "-failfast", "-vet=off", "-timeout=2m", "-run", f.run, "./"+f.pkg)
+			cmd.Dir, cmd.WaitDelay = root, 10*time.Second
+			cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay) // also for programs that the test builds
+			out, err := cmd.CombinedOutput()
+			switch text := string(out); {
+			case err == nil:
+				t.Errorf("%s %s passes with the fault in %s", f.pkg, f.run, f.file)
+			case !strings.Contains(text, "--- FAIL: Test"):
+				t.Errorf("%s %s fails, but no test of it does: %v\n%s", f.pkg, f.run, err, text)
+			}
+		})
 	}
-	for alternative := range strings.SplitSeq(s.run, "|") {
-		top, _, _ := strings.Cut(alternative, "/") // what follows names a subtest
-		if !slices.ContainsFunc(names, regexp.MustCompile(top).MatchString) {
-			return false
-		}
-	}
-	return true
 }
 
-// A fault that the source has left behind is refused with what to do about it.
+// A fault without its place says what to change.
 func TestPlant(t *testing.T) {
 	t.Parallel()
-	const source = "func a() {\n\treturn 1\n}\n\nfunc b() {\n\treturn 1\n\treturn 2\n}\n"
+	const source = "func a() {\n\treturn 1\n}\n\nfunc b() {\n\treturn 1\n\treturn 2\n\treturn 2\n}\n"
 	for _, test := range []struct{ in, old, want, problem string }{
-		{"", "return 2", "func a() {\n\treturn 1\n}\n\nfunc b() {\n\treturn 1\n\tX\n}\n", ""},
-		{"func a(", "return 1", "func a() {\n\tX\n}\n\nfunc b() {\n\treturn 1\n\treturn 2\n}\n", ""},
-		{"func b(", "return 1", "func a() {\n\treturn 1\n}\n\nfunc b() {\n\tX\n\treturn 2\n}\n", ""},
-		{"", "return 1", "", "has 2 times"},
-		{"", "return 3", "", "has 0 times"},
-		{"func a(", "return 2", "", `mend or drop "in"`},
+		{"func a(", "return 1", "func a() {\n\tX\n}\n\nfunc b() {\n\treturn 1\n\treturn 2\n\treturn 2\n}\n", ""},
+		{"func b(", "return 1", "func a() {\n\treturn 1\n}\n\nfunc b() {\n\tX\n\treturn 2\n\treturn 2\n}\n", ""},
+		{"func b(", "return 2", "", "has 2 times"},
+		{"func a(", "return 2", "", "has 0 times"},
 		{"func c(", "return 2", "", "0 lines of x.go begin with"},
 	} {
-		f := Fault{name: "n", file: "x.go", in: test.in, old: test.old, new: "X", where: "list.txt:1"}
+		f := Fault{name: "n", file: "x.go", in: test.in, old: test.old, new: "X", line: 7}
 		got, err := f.plant(source)
-		switch {
-		case test.problem == "" && (err != nil || got != test.want):
+		if got != test.want || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem) || !strings.Contains(err.Error(), "faults.txt:7")) {
 			t.Errorf("%q in %q: %q, %v", test.old, test.in, got, err)
-		case test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem) || !strings.Contains(err.Error(), "list.txt:1")):
-			t.Errorf("%q in %q: %v, want %q", test.old, test.in, err, test.problem)
-		}
-	}
-}
-
-func TestParse(t *testing.T) {
-	t.Parallel()
-	faults, err := parse("list.txt", "# a comment\nname a b\nfile x.go\nold one\nold \ttwo\nnew three\ntest ./x TestA|TestB\ntest . TestC\ntorture it shows\n\nname d\nfile y.go\nold z\ntest ./y TestY\n")
-	if err != nil || len(faults) != 2 {
-		t.Fatalf("%d faults, %v", len(faults), err)
-	}
-	if f := faults[0]; f.name != "a b" || f.old != "one\n\ttwo" || f.new != "three" || len(f.tests) != 2 || f.tests[0] != (suite{"./x", "TestA|TestB"}) || f.torture != "it shows" {
-		t.Errorf("%+v", f)
-	}
-	if f := faults[1]; f.new != "" || f.where != "list.txt:11" {
-		t.Errorf("%+v", f)
-	}
-	for _, bad := range []string{"name x\n", "mane x\n", "name x\nfile y\nold z\nnew z\ntest a b\n", "name x\nfile y\nold z\ntest a\n"} {
-		if _, err := parse("list.txt", bad); err == nil {
-			t.Errorf("%q is taken", bad)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type Input struct {
 }
 
 // Nonce returns the code in the tags around a compaction's transcript. It
-// derives from the compaction's id, so that a replay builds the same prompt.
+// derives from the compaction's id, so that the same prompt can be built again.
 // Nobody can have written it into a message before the id was made.
 func Nonce(compactionID uuid.UUID) string {
 	sum := sha256.Sum256(append([]byte("coppice fence "), compactionID[:]...))

@@ -26,16 +26,6 @@ type Step struct {
 // Messages returns the prompt as chat-completions message objects.
 func (s Step) Messages() []json.RawMessage { return s.prompt.messages() }
 
-// Texts returns the texts of the prompt's messages. The first is the system
-// message, and the others are user messages.
-func (s Step) Texts() []string {
-	texts := make([]string, len(s.prompt))
-	for i, m := range s.prompt {
-		texts[i] = m.text
-	}
-	return texts
-}
-
 // Accept returns the summary in a model's answer. It returns an error if Clean
 // refuses the answer, if the summary has more tokens than most, or if it
 // repeats the prompt.

@@ -55,11 +55,6 @@ func newTranscriber(limits limits, nonce string) *transcriber {
 	return &transcriber{limits: limits, nonce: nonce, called: map[string]string{}}
 }
 
-// Transcript returns the messages as a prompt with enough room shows them.
-func Transcript(messages []tree.Message, nonce string) string {
-	return transcribe(messages, fullLimits, nonce)
-}
-
 func transcribe(messages []tree.Message, limits limits, nonce string) string {
 	t := newTranscriber(limits, nonce)
 	var b strings.Builder

@@ -1,11 +1,9 @@
-// Command lab measures Coppice, attacks it, and plants faults into its source:
+// Command lab measures Coppice and attacks it:
 //
 //	go run ./cmd/lab bench append   # how fast it is, beside the same SQL
-//	go run ./cmd/lab memory FILE    # whether recall finds what questions are about, and what summaries hold of it
-//	go run ./cmd/lab search         # how long searches take, and the room of the index
+//	go run ./cmd/lab memory FILE    # what recall finds, and what summaries hold, of a dataset's evidence
+//	go run ./cmd/lab replay ID      # what the models that compacted were given, and gave
 //	go run ./cmd/lab torture        # whether it keeps its promises under kills
-//	go run ./cmd/lab rolling        # whether two versions work on one database
-//	go run ./cmd/lab mutants        # whether the tests find planted faults
 //
 // It runs in the folder lab of the repository, and builds the program that it
 // works on from the source there. README.md says more.
@@ -23,15 +21,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-chat/coppice/lab/torture"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 type commands struct {
-	Bench   benchCommand   `cmd:"" help:"Measure speed, and what is promised of summaries."`
-	Memory  memoryCommand  `cmd:"" help:"Ask the questions of a public dataset, and count those whose evidence recall finds; and what of it summaries hold."`
-	Search  searchCommand  `cmd:"" help:"Measure searches, and the room of the search index, in a database of any size."`
+	Bench   benchCommand   `cmd:"" help:"Measure speed beside a floor."`
+	Memory  memoryCommand  `cmd:"" help:"Score recall and summaries on a public dataset."`
+	Replay  replayCommand  `cmd:"" help:"Write what the models that compacted a conversation were given, and gave."`
 	Torture tortureCommand `cmd:"" help:"Attack the program with kills, cuts and drops, and tell which promises it breaks."`
-	Rolling rollingCommand `cmd:"" help:"Run the version before and this one on one database, and tell whether each does its work."`
-	Mutants mutantsCommand `cmd:"" help:"Plant faults into a copy of the source, and tell which of them the tests find."`
 }
 
 // errBroken ends a command that found something wrong, and has printed it.
@@ -39,7 +36,7 @@ var errBroken = errors.New("the run found something wrong")
 
 // Exit codes.
 const (
-	exitBroken = 1 // a promise is broken, too little was checked, or a fault isn't found
+	exitBroken = 1 // a promise is broken, or too little was checked
 	exitFailed = 2 // the command could not be carried out
 )
 
@@ -78,11 +75,11 @@ func newParser(options ...kong.Option) (*kong.Kong, error) {
 	d := torture.Defaults()
 	return kong.New(&commands{}, append(options,
 		kong.Name("lab"),
-		kong.Description("Measures Coppice, attacks it, and plants faults into its source. The exit code is 1 if something is found to be wrong, and 2 if a command can't be carried out."),
+		kong.Description("Measures Coppice and attacks it. The exit code is 1 if something is found to be wrong, and 2 if a command can't be carried out."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{
-			"cache_dir": cacheDir(),
-			"seed":      fmt.Sprint(d.Seed), "duration": d.Duration.String(), "writers": fmt.Sprint(d.Writers), "conversations": fmt.Sprint(d.Conversations),
+			"cache_dir": cacheDir(), "tenant": tree.DefaultTenant,
+			"seed": fmt.Sprint(d.Seed), "duration": d.Duration.String(), "writers": fmt.Sprint(d.Writers), "conversations": fmt.Sprint(d.Conversations),
 			"servers":   fmt.Sprint(d.Servers),
 			"histories": fmt.Sprint(d.Histories), "history_writers": fmt.Sprint(d.HistoryWriters), "pause": d.Pause.String(),
 			"kills": fmt.Sprint(d.Kills), "cuts": fmt.Sprint(d.Cuts), "fills": fmt.Sprint(d.Fills), "model_faults": fmt.Sprint(d.ModelFaults),

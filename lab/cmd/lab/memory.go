@@ -4,127 +4,120 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/lab/bench/searches"
 	"github.com/coppice-chat/coppice/lab/memory"
+	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 type memoryCommand struct {
-	outputFlags
 	siteFlags
-	Dataset   string `arg:"" type:"path" help:"LoCoMo's locomo10.json, a file of XQuAD's, or a folder of REALTALK's or BEAM's chats."`
-	Summaries bool   `help:"Measure what summaries hold, and not recall. Needs no database."`
-	summarizerFlags
-	embeddingFlags
-	Speed  []int `placeholder:"N" help:"Measure how long questions take on a branch of N messages, in place of what they find. Several numbers, with commas, are measured in one database."`
-	Beside int   `placeholder:"N" help:"With --speed: other messages that the database holds, made up."`
+	modelFlags
+	Dataset        string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
+	Summaries      bool   `help:"Score summaries only. Needs no database."`
+	EmbeddingModel string `placeholder:"NAME" help:"Model for embeddings. Recall with it is scored beside recall by words."`
+	JSON           bool   `name:"json" help:"Print JSON."`
+}
+
+// modelFlags name the model that writes summaries, and the server of all models.
+type modelFlags struct {
+	SummaryModel  string         `placeholder:"NAME" help:"Model that writes the summaries, in place of the offline digest."`
+	ModelTimeout  time.Duration  `default:"2m" placeholder:"DURATION" help:"Time that one call of a model may take (${default})."`
+	ModelWindow   map[string]int `placeholder:"NAME=TOKENS" help:"Tokens of context that a model takes; repeat it for others."`
+	OpenAIAPIKey  string         `name:"openai-api-key" env:"COPPICE_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"Key for the models. Better given by the variable."`
+	OpenAIBaseURL string         `name:"openai-base-url" env:"COPPICE_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Server of the models, any that speaks OpenAI's API; OpenAI's own without it."`
 }
 
 func (cmd *memoryCommand) Help() string {
-	return `Stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25, and with --embedding-model recall by words and vectors. Then folds each chat to a tenth of its tokens, and counts what the offline digest still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it a greedy choice of sentences by rare words, random sentences, and the newest messages. With --summary-model a model writes the summaries, and with --answer-model a model answers the questions from them. Datasets are not part of the repository.`
+	return `Recall: stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25. Summaries: folds each chat to a tenth of its tokens, and counts what the summary still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it random sentences and the newest messages.`
 }
 
 func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
-	if slices.ContainsFunc(cmd.Speed, func(n int) bool { return n < 1 }) {
-		return errors.New("--speed must be 1 or more")
-	}
-	if cmd.Beside > 0 && len(cmd.Speed) == 0 {
-		return errors.New("--beside goes with --speed")
-	}
-	if !cmd.Summaries && cmd.summarizerFlags.set() {
-		return errors.New("--summary-model, --answer-model and --judge-model measure summaries: add --summaries")
-	}
-	embeddings, err := cmd.embeddings(cmd.summarizerFlags)
-	if err != nil {
-		return err
-	}
-	if embeddings != nil && (cmd.Summaries || len(cmd.Speed) > 0) {
-		return errors.New("--embedding-model measures what recall finds: leave out --summaries and --speed")
-	}
 	chats, err := memory.Read(cmd.Dataset)
 	if err != nil {
 		return err
 	}
-	if cmd.Summaries {
-		return cmd.measureSummaries(ctx, out, chats)
+	name, summarizer, err := cmd.summarizer()
+	if err != nil {
+		return err
+	}
+	var report struct {
+		Recall    *memory.RecallReport `json:"recall,omitempty"`
+		Summaries []memory.Held        `json:"summaries"`
+	}
+	if !cmd.Summaries {
+		if report.Recall, err = cmd.recall(ctx, out, chats); err != nil {
+			return err
+		}
+	}
+	if report.Summaries, err = memory.Summaries(ctx, name, summarizer, chats); err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return out.JSON(report)
+	}
+	if report.Recall != nil {
+		writeRecall(out, report.Recall)
+		out.Line("")
+	}
+	rows := [][]string{{"at 10:1", "facts", "words", "units", "tokens"}}
+	for _, h := range report.Summaries {
+		rows = append(rows, []string{h.Name, fmt.Sprintf("%.3f", h.Facts.Ratio()), fmt.Sprintf("%.3f", h.Words.Ratio()), fmt.Sprintf("%.3f", h.Units.Ratio()), thousands(h.Tokens)})
+	}
+	out.Table(rows)
+	return nil
+}
+
+// summarizer is the one that the flags name, or the digest.
+func (f *modelFlags) summarizer() (string, summarize.Summarizer, error) {
+	if f.SummaryModel == "" || f.SummaryModel == digest.Name {
+		return "digest", digest.Summarizer{}, nil
+	}
+	models := app.Models{
+		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, SummaryTimeout: f.ModelTimeout, Windows: f.ModelWindow, Summaries: []string{f.SummaryModel},
+	}
+	if !models.Reachable() {
+		return "", nil, fmt.Errorf("the model %s can't be asked: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key", f.SummaryModel)
+	}
+	made, err := models.SummaryModels()
+	return f.SummaryModel, summarize.Cascade{Models: made}, err
+}
+
+// recall scores recall in a database of its own.
+func (cmd *memoryCommand) recall(ctx context.Context, out *printer, chats []memory.Chat) (_ *memory.RecallReport, err error) {
+	var embeddings *embed.Service
+	if cmd.EmbeddingModel != "" {
+		model, err := app.Models{BaseURL: cmd.OpenAIBaseURL, APIKey: cmd.OpenAIAPIKey, Embedding: app.Embedding{Model: cmd.EmbeddingModel}}.Embedder()
+		if err != nil || model == nil {
+			return nil, fmt.Errorf("--embedding-model: the model %s can't be asked (%w)", cmd.EmbeddingModel, err)
+		}
+		// A server waits for less time. The score is what vectors find, and not how fast.
+		embeddings = embed.New(embed.Config{Model: model, QuestionTimeout: time.Minute})
 	}
 	s, err := openSite(ctx, cmd.siteFlags, out)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	url, err := s.database(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pool, err := db.Open(ctx, db.Config{URL: url, MaxConns: 2})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer pool.Close()
-	if len(cmd.Speed) > 0 {
-		return cmd.measureSpeed(ctx, out, pool, chats)
-	}
 	report, err := memory.Recall(ctx, tree.New(pool), chats, embeddings)
-	if err != nil {
-		return err
-	}
-	summaries, err := memory.Summaries(ctx, "digest", digest.Summarizer{}, chats)
-	if err != nil {
-		return err
-	}
-	if cmd.JSON {
-		return out.JSON(struct {
-			memory.RecallReport
-			Summaries []memory.Held `json:"summaries"`
-		}{report, summaries})
-	}
-	writeMemory(out, report)
-	out.Line("")
-	writeSummaries(out, summaries)
-	return nil
+	return &report, err
 }
 
-// measureSpeed asks on branches of each length, beside other messages.
-func (cmd *memoryCommand) measureSpeed(ctx context.Context, out *printer, pool *pgxpool.Pool, chats []memory.Chat) error {
-	if cmd.Beside > 0 {
-		if err := searches.Load(ctx, pool, searches.Config{Messages: cmd.Beside, Tenants: 1, BuildMemory: "256MB"}, out.Remark); err != nil {
-			return err
-		}
-	}
-	var reports []memory.SpeedReport
-	for _, messages := range cmd.Speed {
-		report, err := memory.Speed(ctx, tree.New(pool), chats, messages)
-		if err != nil {
-			return err
-		}
-		reports = append(reports, report)
-	}
-	if cmd.JSON {
-		return out.JSON(reports)
-	}
-	for _, report := range reports {
-		writeMemorySpeed(out, report)
-	}
-	return nil
-}
-
-func writeSummaries(out *printer, all []memory.Held) {
-	rows := [][]string{{"at 10:1", "facts", "words", "units", "tokens"}}
-	for _, h := range all {
-		rows = append(rows, []string{h.Name, fmt.Sprintf("%.3f", h.Facts.Ratio()), fmt.Sprintf("%.3f", h.Words.Ratio()), fmt.Sprintf("%.3f", h.Units.Ratio()), thousands(h.Tokens)})
-	}
-	out.Table(rows)
-}
-
-func writeMemory(out *printer, r memory.RecallReport) {
+func writeRecall(out *printer, r *memory.RecallReport) {
 	rows := [][]string{{"hit@10", "questions", "recall", "plain BM25"}}
 	if r.Embeddings {
 		rows[0] = append(rows[0], "recall with embeddings")
@@ -139,23 +132,5 @@ func writeMemory(out *printer, r memory.RecallReport) {
 	}
 	out.Table(rows)
 	out.Line("")
-	out.Line("Median of a chat's first question %s ms, of the others %s ms.", inMillis(r.FirstTime), inMillis(r.Time))
+	out.Line("Median of a chat's first question %s, of the others %s.", r.FirstTime.Round(100*time.Microsecond), r.Time.Round(100*time.Microsecond))
 }
-
-func writeMemorySpeed(out *printer, r memory.SpeedReport) {
-	out.Table([][]string{
-		{fmt.Sprintf("%s messages", thousands(r.Messages)), "ms"},
-		{"first question, which reads the branch", inMillis(r.First)},
-		{"questions, median", inMillis(r.Median)},
-		{"questions, p99", inMillis(r.P99)},
-		{fmt.Sprintf("a question of %s words", thousands(r.LongWords)), inMillis(r.Long)},
-		{"first question after an append", inMillis(r.Appended)},
-		{"first question about the conversation", inMillis(r.Conversation)},
-		{"the next one", inMillis(r.Again)},
-	})
-	out.Line("")
-	out.Line("The index takes %.1f MB.", float64(r.IndexBytes)/1e6)
-	out.Line("")
-}
-
-func inMillis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }

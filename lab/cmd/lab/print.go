@@ -7,9 +7,6 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 // A printer writes results as Markdown or JSON, and remarks on what goes on to
@@ -61,13 +58,11 @@ func (p *printer) Table(rows [][]string) {
 	}
 }
 
-// count is "1 message" or "2,000 messages".
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
+// thousands is a number with commas between its thousands.
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
 	}
-	return thousands(n) + " " + noun
+	return s
 }
-
-// thousands is a number with its thousands set apart.
-func thousands(n int) string { return message.NewPrinter(language.English).Sprint(n) }

@@ -19,11 +19,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/embedded"
-	"github.com/coppice-chat/coppice/lab/bench/speed"
 	"github.com/coppice-chat/coppice/lab/product"
 )
 
-// siteFlags say what is measured, and where.
+// siteFlags name the program and the database that are measured.
 type siteFlags struct {
 	Program     string `type:"existingfile" placeholder:"FILE" help:"The coppice program to measure. Without it, the product's source is built."`
 	DatabaseURL string `name:"database-url" env:"COPPICE_BENCH_DATABASE_URL" placeholder:"URL" help:"Postgres to measure on, as a superuser: databases are made for it and dropped after it. Without it, a private one in a temporary folder, with the settings that serve gives it."`
@@ -43,22 +42,26 @@ func cacheDir() string {
 	return filepath.Join(dir, "coppice")
 }
 
-// A site is where speed is measured: databases that are made for it and dropped
-// after it, and servers in processes of their own.
+// A site is where something is measured: databases that are dropped at the end,
+// and servers in processes of their own.
 type site struct {
 	dir     string           // for logs, for the private Postgres, and for a program that is built
 	program string           // the coppice program
 	url     string           // of a database that is left alone
 	private *embedded.Server // nil where a URL was given
 	made    []string         // databases
-	servers []*speed.Server
+	servers []*server
+}
+
+// A server is a process that serves.
+type server struct {
+	addr string
+	stop func() error
 }
 
 const (
-	// siteConnections is enough for 32 writers three times, and a server's pool.
-	siteConnections = "300"
-	// stopPatience is how long a server may take to stop.
-	stopPatience = 10 * time.Second
+	siteConnections = "300" // enough for 32 writers three times, and a server's pool
+	stopTimeout     = 10 * time.Second
 )
 
 // openSite builds the program unless there is one, and starts a private Postgres
@@ -96,7 +99,7 @@ func (s *site) close() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, server := range s.servers {
-		err = errors.Join(err, server.Stop())
+		err = errors.Join(err, server.stop())
 	}
 	if s.private != nil {
 		err = errors.Join(err, s.private.Stop(ctx))
@@ -158,23 +161,16 @@ func withDatabaseName(given, name string) (string, error) {
 	return u.String(), nil
 }
 
-// serve gives a function that starts a program as a server, with its default
+// serves returns a function that starts a program as a server, with its default
 // settings but for those given.
-func (s *site) serve(program string, settings ...string) func(context.Context, string) (*speed.Server, error) {
-	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, settings...)
-	return func(ctx context.Context, databaseURL string) (*speed.Server, error) {
-		return s.start(ctx, s.command(program, databaseURL, args...))
+func (s *site) serves(program string) func(ctx context.Context, databaseURL string, settings ...string) (addr string, err error) {
+	return func(ctx context.Context, databaseURL string, settings ...string) (string, error) {
+		started, err := s.start(ctx, s.command(program, databaseURL, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, settings...)...))
+		if err != nil {
+			return "", err
+		}
+		return started.addr, nil
 	}
-}
-
-// serveBare starts the server that others are compared with, which is this
-// program.
-func (s *site) serveBare(ctx context.Context, databaseURL string) (*speed.Server, error) {
-	own, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return s.start(ctx, s.command(own, databaseURL, "bench", "bare"))
 }
 
 // command prepares a run of a program on a database, with no other settings than
@@ -192,7 +188,7 @@ func (s *site) command(program, databaseURL string, args ...string) *exec.Cmd {
 }
 
 // start starts a server, and waits until it listens.
-func (s *site) start(ctx context.Context, cmd *exec.Cmd) (*speed.Server, error) {
+func (s *site) start(ctx context.Context, cmd *exec.Cmd) (*server, error) {
 	logName := filepath.Join(s.dir, fmt.Sprintf("serve-%d.log", len(s.servers)))
 	log, err := os.Create(logName)
 	if err != nil {
@@ -212,7 +208,7 @@ func (s *site) start(ctx context.Context, cmd *exec.Cmd) (*speed.Server, error) 
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(stopPatience):
+		case <-time.After(stopTimeout):
 			return cmd.Process.Kill()
 		}
 	}
@@ -220,9 +216,8 @@ func (s *site) start(ctx context.Context, cmd *exec.Cmd) (*speed.Server, error) 
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	server := &speed.Server{Addr: addr, PID: cmd.Process.Pid, Stop: stop}
-	s.servers = append(s.servers, server)
-	return server, nil
+	s.servers = append(s.servers, &server{addr, stop})
+	return s.servers[len(s.servers)-1], nil
 }
 
 // awaitListening waits until a server's log says where it listens.

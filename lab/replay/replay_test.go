@@ -1,0 +1,80 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/digest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A replay has the prompt byte for byte, of a first and of a later compaction, and
+// says what is missing once a summary was deleted.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	model := &llmtest.Model{ModelName: "scribe", Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		return llmtest.Response("They plant apple trees, and it rained."), nil
+	}}
+	service, err := summarize.New(store, summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, keep := uuid.Nil, 4
+	for i, demand := range []summarize.Demand{{KeepRecentMessages: keep}, {KeepRecentMessages: keep, Instructions: "Keep the <names>."}} {
+		for n := range 20 {
+			role := []string{"user", "assistant"}[n%2]
+			m, _, err := store.Append(t.Context(), c.ID, head, tree.NewMessage{Body: fmt.Appendf(nil, `{"role":%q,"content":"Tree %d of row %d. %s"}`, role, n, i, llmtest.Text(300))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			head = m.ID
+		}
+		k, err := service.Compact(t.Context(), c.ID, head, summarize.TriggerRequest, &demand)
+		if err != nil || k.Outcome != tree.OutcomeSaved {
+			t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
+		}
+		r, err := Of(t.Context(), store, k)
+		if err != nil || len(r.Missing)+len(r.LeakedTags) > 0 || r.Summary == "" || (i > 0) != (r.Input.Prior != "") {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if sent := model.Requests()[i].Messages; !slices.EqualFunc(r.Messages, sent, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			t.Errorf("replayed\n%s\nsent\n%s", r.Messages, sent)
+		}
+		again, err := r.Again(t.Context(), digest.Summarizer{})
+		if err != nil || again == "" || again == r.Summary {
+			t.Errorf("again: %q, %v", again, err)
+		}
+		dir := t.TempDir()
+		if err := r.Write(dir, again); err != nil {
+			t.Fatal(err)
+		}
+		if prompt, err := os.ReadFile(filepath.Join(dir, "prompt.json")); err != nil || !json.Valid(prompt) {
+			t.Errorf("prompt.json: %v", err)
+		}
+		if i > 0 {
+			if _, err := store.Prune(t.Context(), c.ID, k.SummaryID); err != nil {
+				t.Fatal(err)
+			}
+			if r, err = Of(t.Context(), store, k); err != nil || len(r.Missing) != 1 || r.Summary != "" {
+				t.Errorf("after the prune: %+v, %v", r, err)
+			}
+		}
+	}
+}

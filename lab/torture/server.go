@@ -1,0 +1,153 @@
+package torture
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A server is the program under a supervisor, which starts it again whenever it
+// ends, as a service manager does.
+type server struct {
+	name string
+	bin  string
+	addr string // the same at each start
+	args func(start int) []string
+	env  []string
+	log  *os.File
+
+	mu         sync.Mutex
+	cmd        *exec.Cmd     // nil while none runs
+	ended      chan struct{} // closed when cmd has ended
+	starts     atomic.Int32
+	supervised bool
+	stopping   chan struct{}
+	stopped    chan struct{}
+}
+
+func (s *server) url() string { return "http://" + s.addr }
+
+// generation tells a server's lives apart.
+func (s *server) generation() int { return int(s.starts.Load()) }
+
+// freeAddr finds a port that nobody has. Another program may take it before the
+// server does; the supervisor then starts the server until the port is free.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// start runs the server until stop.
+func (s *server) start() {
+	s.supervised = true
+	go s.supervise()
+}
+
+func (s *server) supervise() {
+	runtime.LockOSThread() // see procAttr
+	defer runtime.UnlockOSThread()
+	defer close(s.stopped)
+	for {
+		s.runOnce()
+		select {
+		case <-s.stopping:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (s *server) runOnce() {
+	cmd := exec.Command(s.bin, s.args(int(s.starts.Add(1)))...)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = s.env, s.log, s.log, procAttr()
+	s.mu.Lock()
+	if err := cmd.Start(); err != nil {
+		s.mu.Unlock()
+		return // as it never gets ready, the run ends
+	}
+	ended := make(chan struct{})
+	s.cmd, s.ended = cmd, ended
+	s.mu.Unlock()
+	_ = cmd.Wait() // a kill is no news; panics are read from the log
+	s.mu.Lock()
+	s.cmd = nil
+	s.mu.Unlock()
+	close(ended)
+}
+
+// kill kills the server with -9, and waits until it is dead. False means that
+// none ran.
+func (s *server) kill() bool {
+	s.mu.Lock()
+	cmd, ended := s.cmd, s.ended
+	s.mu.Unlock()
+	if cmd == nil || cmd.Process.Kill() != nil {
+		return false
+	}
+	<-ended
+	return true
+}
+
+// stop ends it for good.
+func (s *server) stop() {
+	close(s.stopping)
+	for s.supervised {
+		s.kill() // again and again, as it may just have been started
+		select {
+		case <-s.stopped:
+			s.log.Close()
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	s.log.Close()
+}
+
+// panics is the end of the log from the first panic on, "" for none.
+func (s *server) panics() string {
+	b, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	i := strings.Index("\n"+string(b), "\npanic: ")
+	if i < 0 {
+		return ""
+	}
+	return clip(string(b[i:]), 3000)
+}
+
+func (s *server) isReady(ctx context.Context, client *http.Client) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// environment is this process's without the variables that would change a
+// server's settings.
+func environment(environ []string) (out []string) {
+	for _, v := range environ {
+		name, _, _ := strings.Cut(v, "=")
+		if name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") && !strings.HasPrefix(name, "OPENAI_") {
+			out = append(out, v)
+		}
+	}
+	return out
+}

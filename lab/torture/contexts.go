@@ -192,9 +192,9 @@ func prefixOf(path []*message) int {
 	return len(path)
 }
 
-// checkSummary checks that the summary applies to the branch, that it folds what
-// its writer was told to fold, and that it shows what it keeps, the newest pinned
-// message included. It counts the pinned messages.
+// checkSummary checks that the summary applies to the branch, that its writer was
+// shown what it folds, and that it shows what it keeps, the newest pinned message
+// included. It counts the pinned messages.
 func checkSummary(path []*message, ctx contextAnswer, text string) (found []finding, pins int) {
 	wrong := func(kind, format string, args ...any) {
 		found = append(found, finding{kind, fmt.Sprintf("summary %s: ", ctx.Summary.ID) + fmt.Sprintf(format, args...)})
@@ -231,8 +231,8 @@ func checkSummary(path []*message, ctx contextAnswer, text string) (found []find
 	if newest >= 0 && !slices.Contains(ctx.Summary.Kept, path[newest].id) {
 		wrong("pin", "it folds %s, which is pinned, and doesn't keep it", path[newest].id)
 	}
-	if n, ok := readNaming(text); ok && ctx.Summary.Model == summaryModel && (n.last != path[cutoff].mark || n.first != noMark && n.first != path[prefix].mark) {
-		wrong("cover", "its writer was told to fold %v to %v, and it stands for %v to %v", n.first, n.last, path[prefix].mark, path[cutoff].mark)
+	if m := path[cutoff].mark; ctx.Summary.Model == summaryModel && !slices.Contains(marksIn(text), m) { // the fake repeats what it was shown
+		wrong("cover", "it folds %v, which its writer wasn't shown", m)
 	}
 	return found, pins
 }

@@ -4,97 +4,115 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 )
 
-// A fault is one entry of the schedule.
+// A fault is something that goes wrong for a time, and is well again when do
+// returns.
 type fault struct {
-	at     time.Duration // since the start, pauses for checks not counted
-	kind   string
-	do     func(r *run, ctx context.Context, f fault) error
-	server int
-	lasts  time.Duration
+	kind     string
+	perMin   int
+	longest  time.Duration
+	database bool // of the database, or the way to it
+	do       func(r *run, ctx context.Context, server int, lasts time.Duration) error
 }
 
-// schedule works out from the seed what goes wrong when: so many kills a minute
-// of the servers and of Postgres, and so many of each other fault.
-func schedule(cfg Config, rng *rand.Rand) (all []fault) {
-	add := func(perMinute int, kind string, shortest, longest time.Duration, do func(r *run, ctx context.Context, f fault) error) {
-		if perMinute == 0 {
-			return
-		}
-		n := max(1, int(float64(perMinute)*cfg.Duration.Minutes()))
-		for i := range n {
-			at := time.Duration((float64(i) + rng.Float64()) / float64(n) * float64(cfg.Duration))
-			lasts := shortest + time.Duration(rng.Int64N(int64(longest-shortest)+1))
-			all = append(all, fault{at: at, kind: kind, do: do, server: rng.IntN(max(cfg.Servers, 1)), lasts: lasts})
-		}
+// faultKinds are the faults of a run, in two groups. Of each group one fault at a
+// time is under way.
+func faultKinds(cfg Config) (kills, cuts []fault) {
+	kills = []fault{
+		{"server killed", cfg.Kills, 0, false, (*run).killServer},
+		{"Postgres killed", cfg.Kills, 300 * time.Millisecond, true, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+			return r.postgres.restart(ctx, lasts)
+		}},
 	}
-	const ms = time.Millisecond
-	add(cfg.Kills, "server killed", 0, 0, (*run).killServer)
-	add(cfg.Kills, "Postgres killed", 0, 300*ms, (*run).killPostgres)
-	add(cfg.Kills/4, "Postgres backend killed", 0, 0, (*run).killBackend)
+	if cfg.Kills > 0 {
+		kills = append(kills, fault{"Postgres backend killed", max(1, cfg.Kills/4), 0, true, (*run).killBackend})
+	}
 	if cfg.Workers > 0 {
-		add(cfg.Kills, "worker killed", 0, 300*ms, (*run).killWorker)
+		kills = append(kills, fault{"worker of Citus killed", cfg.Kills, 300 * time.Millisecond, true, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+			return r.workers[int(r.choice.Add(1))%len(r.workers)].postgres.restart(ctx, lasts)
+		}})
 	}
-	add(cfg.Cuts, "database link cut", 50*ms, 2000*ms, onDatabase(trouble{cut: true}))
-	add(cfg.Cuts, "database link silent", 500*ms, 4000*ms, onDatabase(trouble{silent: true}))
-	add(cfg.Cuts, "database link slow", 500*ms, 4000*ms, onDatabase(trouble{delay: 30 * ms}))
-	add(cfg.Cuts, "model link cut", 200*ms, 3000*ms, onModel(trouble{cut: true}))
-	add(cfg.Cuts, "model link silent", 500*ms, 6000*ms, onModel(trouble{silent: true}))
-	add(cfg.Cuts, "model away", 2000*ms, 9000*ms, (*run).awayModel)
-	slices.SortFunc(all, func(a, b fault) int { return int(a.at - b.at) })
-	return all
+	onDatabase := func(t trouble) func(*run, context.Context, int, time.Duration) error {
+		return func(r *run, ctx context.Context, server int, lasts time.Duration) error {
+			return r.links[server].spoil(ctx, t, lasts)
+		}
+	}
+	onModel := func(t trouble) func(*run, context.Context, int, time.Duration) error {
+		return func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+			return r.provider.spoil(ctx, t, lasts)
+		}
+	}
+	return kills, []fault{
+		{"database link cut", cfg.Cuts, 2 * time.Second, true, onDatabase(trouble{cut: true})},
+		{"database link silent", cfg.Cuts, 4 * time.Second, true, onDatabase(trouble{silent: true})},
+		{"database link slow", cfg.Cuts, 4 * time.Second, true, onDatabase(trouble{delay: 30 * time.Millisecond})},
+		{"model link cut", cfg.Cuts, 3 * time.Second, false, onModel(trouble{cut: true})},
+		{"model link silent", cfg.Cuts, 6 * time.Second, false, onModel(trouble{silent: true})},
+		{"model away", cfg.Cuts, 9 * time.Second, false, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+			r.model.away.Store(true)
+			defer r.model.away.Store(false)
+			sleep(ctx, lasts)
+			return nil
+		}},
+	}
 }
 
-// faults carries the schedule out, and pauses for checks.
+// faults has things go wrong for the run's duration, and pauses for checks.
 func (r *run) faults(ctx context.Context) error {
-	var under sync.WaitGroup
-	defer under.Wait()
-	failed := make(chan error, 1)
-	paused, checked, begin := time.Duration(0), time.Duration(0), time.Now()
-	now := func() time.Duration { return time.Since(begin) - paused }
-	until := func(at time.Duration) error { // waits, and checks when that is due
-		for now() < at {
-			sleep(ctx, min(at, checked+r.cfg.CheckEvery)-now())
-			select {
-			case err := <-failed:
-				return err
-			default:
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if now() < checked+r.cfg.CheckEvery || now() >= r.cfg.Duration {
-				continue
-			}
-			under.Wait()
-			checked = now()
-			hold := time.Now()
-			if err := r.pause(ctx, false); err != nil {
-				return err
-			}
-			paused += time.Since(hold)
-			r.cfg.Logger.Info("checked", "after", now().Round(time.Second), "pause", time.Since(hold).Round(time.Millisecond))
+	kills, cuts := faultKinds(r.cfg)
+	rngs := []*rand.Rand{r.rng("kills", 0), r.rng("cuts", 0)}
+	for left := r.cfg.Duration; left > 0; left -= r.cfg.CheckEvery {
+		round, end := context.WithTimeout(ctx, min(left, r.cfg.CheckEvery))
+		var hands sync.WaitGroup
+		failed := make([]error, 2)
+		for i, group := range [][]fault{kills, cuts} {
+			hands.Go(func() { failed[i] = r.handle(round, ctx, group, rngs[i]) })
 		}
-		return nil
-	}
-	for _, f := range schedule(r.cfg, r.rng("faults", 0)) {
-		if err := until(f.at); err != nil {
+		hands.Wait()
+		end()
+		for _, err := range failed {
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+		began := time.Now()
+		if err := r.pause(ctx, false); err != nil {
 			return err
 		}
-		under.Go(func() {
-			if err := f.do(r, ctx, f); err != nil && ctx.Err() == nil {
-				select {
-				case failed <- fmt.Errorf("%s: %w", f.kind, err):
-				default:
-				}
-			}
-		})
+		r.cfg.Logger.Info("checked", "left", left, "pause", time.Since(began).Round(time.Millisecond))
 	}
-	return until(r.cfg.Duration)
+	return nil
+}
+
+// handle has one fault after the other go wrong while a round lasts. A fault that
+// has begun ends as it should.
+func (r *run) handle(round, ctx context.Context, group []fault, rng *rand.Rand) error {
+	var bag []fault // each as often as in a minute
+	for _, f := range group {
+		for range f.perMin {
+			bag = append(bag, f)
+		}
+	}
+	for len(bag) > 0 && round.Err() == nil {
+		next := time.Now().Add(time.Duration(rng.Int64N(int64(2*time.Minute) / int64(len(bag)))))
+		f, server := bag[rng.IntN(len(bag))], rng.IntN(len(r.servers))
+		end := func() {}
+		if f.database {
+			end = r.disturb()
+		}
+		err := f.do(r, ctx, server, time.Duration(rng.Int64N(int64(f.longest)+1)))
+		end()
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.kind, err)
+		}
+		r.report.fault(f.kind)
+		sleep(round, time.Until(next))
+	}
+	<-round.Done()
+	return nil
 }
 
 // disturb notes a fault of the database that is under way, until end is called.
@@ -118,84 +136,26 @@ func (r *run) undisturbed(since time.Duration) bool {
 }
 
 // killServer kills a server. Its supervisor starts it again.
-func (r *run) killServer(ctx context.Context, f fault) error {
-	for !r.servers[f.server].kill() { // it is being started
-		if sleep(ctx, 10*time.Millisecond); ctx.Err() != nil {
-			return nil
-		}
+func (r *run) killServer(ctx context.Context, server int, _ time.Duration) error {
+	for !r.servers[server].kill() && ctx.Err() == nil { // it is being started
+		sleep(ctx, 10*time.Millisecond)
 	}
-	r.report.fault(f.kind)
 	return nil
-}
-
-func (r *run) killPostgres(ctx context.Context, f fault) error { return r.restart(ctx, f, r.postgres) }
-
-// killWorker kills a worker of the Citus cluster.
-func (r *run) killWorker(ctx context.Context, f fault) error {
-	return r.restart(ctx, f, r.workers[int(f.at/time.Millisecond)%len(r.workers)].postgres)
-}
-
-// restart kills a Postgres, and starts it again.
-func (r *run) restart(ctx context.Context, f fault, p *postgres) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer r.disturb()()
-	if err := p.kill(); err != nil {
-		return err
-	}
-	r.report.fault(f.kind)
-	sleep(ctx, f.lasts)
-	return p.start(context.WithoutCancel(ctx))
 }
 
 // killBackend kills one of Postgres' processes that serve a connection. The main
 // process then ends all of them and recovers, without ending itself.
-func (r *run) killBackend(ctx context.Context, f fault) error {
-	r.postgres.mu.Lock()
-	defer r.postgres.mu.Unlock()
-	defer r.disturb()()
+func (r *run) killBackend(ctx context.Context, _ int, _ time.Duration) error {
 	var pid int
 	err := r.admin.QueryRow(ctx, `select pid from pg_stat_activity where application_name = 'coppice' order by state = 'active' desc, random() limit 1`).Scan(&pid)
 	if err != nil || killProcess(pid) != nil {
 		return nil // no server is connected just now, or the process has just ended
 	}
-	r.report.fault(f.kind)
 	for deadline := time.Now().Add(readyBound); time.Now().Before(deadline) && ctx.Err() == nil; {
 		sleep(ctx, 20*time.Millisecond)
 		if r.admin.Ping(ctx) == nil {
 			break
 		}
 	}
-	return nil
-}
-
-// awayModel has the provider of the models answer nothing but errors, or not at
-// all.
-func (r *run) awayModel(ctx context.Context, f fault) error {
-	r.report.fault(f.kind)
-	r.model.outage(f.lasts)
-	sleep(ctx, f.lasts)
-	return nil
-}
-
-func onDatabase(t trouble) func(*run, context.Context, fault) error {
-	return func(r *run, ctx context.Context, f fault) error {
-		defer r.disturb()()
-		return r.spoil(ctx, f, r.links[f.server], t)
-	}
-}
-
-func onModel(t trouble) func(*run, context.Context, fault) error {
-	return func(r *run, ctx context.Context, f fault) error { return r.spoil(ctx, f, r.provider, t) }
-}
-
-// spoil has a link go wrong for a time, with one trouble at a time.
-func (r *run) spoil(ctx context.Context, f fault, l *link, t trouble) error {
-	l.busy.Lock()
-	defer l.busy.Unlock()
-	l.set(t)
-	r.report.fault(f.kind)
-	sleep(ctx, f.lasts)
-	l.set(trouble{})
 	return nil
 }

@@ -31,7 +31,6 @@ type message struct {
 	answers    string // id of the call that a tool message answers
 	pinned     bool
 	reasoning  string
-	chain      int // messages with the same number, over 0, are stored together or not at all
 	depth      int
 
 	createdAt time.Time // as the servers say; zero where nobody has seen it yet
@@ -61,7 +60,6 @@ type conversation struct {
 	deleted  outcome // refused while nobody asked for it
 	messages map[uuid.UUID]*message
 	order    []*message // as they were sent
-	chains   int
 	source   []*message // of a fork whose messages aren't known yet: the branch that it copies
 	summary  uuid.UUID  // one that the last check saw
 }
@@ -200,7 +198,7 @@ func (c *conversation) fill(tree treeAnswer) {
 		if copied.id, ok = at[i]; !ok {
 			copied.id = uuid.New()
 		}
-		copied.parent, copied.depth, copied.chain = parent, i, 0
+		copied.parent, copied.depth = parent, i
 		copied.state, copied.retried, copied.pending = acknowledged, false, false
 		copied.pruneSentAt, copied.prunedAt, copied.prunes = time.Time{}, time.Time{}, 0
 		c.messages[copied.id] = &copied

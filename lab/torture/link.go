@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -11,7 +12,6 @@ import (
 type link struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
-	busy     sync.Mutex // held by the fault that the link has
 
 	mu      sync.Mutex
 	trouble trouble
@@ -47,6 +47,14 @@ func newLink(dial func() (net.Conn, error)) (*link, error) {
 
 // addr is where to connect to.
 func (l *link) addr() string { return l.listener.Addr().String() }
+
+// spoil has the link go wrong for a time.
+func (l *link) spoil(ctx context.Context, t trouble, lasts time.Duration) error {
+	l.set(t)
+	sleep(ctx, lasts)
+	l.set(trouble{})
+	return nil
+}
 
 // set changes what is wrong with the link. Connections that lost data are
 // closed.

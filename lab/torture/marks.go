@@ -139,36 +139,12 @@ func notIn(found, allowed []mark) (strangers []mark) {
 	return strangers
 }
 
-// A naming is what the fake summarizer's summary says: the first and the last
-// mark that it folds, and all that it was shown. first is noMark where it merged
-// a summary that the fake didn't write.
-type naming struct {
-	first, last mark
-	shown       []mark
-}
-
-const namingOpening = "This stands for earlier messages."
-
-// String is the text of a summary. The servers take no text of more than twice
-// the target, so that it names the newest marks only.
-func (n naming) String() string {
-	text := fmt.Sprintf("%s FROM %v TO %v SHOWN", namingOpening, n.first, n.last)
-	for _, m := range n.shown[max(0, len(n.shown)-50):] {
+// summaryOf is a summary by the fake. The servers take no text of more than twice
+// the target, so that it has the newest marks only.
+func summaryOf(shown []mark) string {
+	text := "This stands for earlier messages:"
+	for _, m := range shown[max(0, len(shown)-50):] {
 		text += " " + m.String()
 	}
-	return text + " END."
-}
-
-var namingPattern = regexp.MustCompile(`(?:^|>\n(?:\| )?)` + regexp.QuoteMeta(namingOpening) + ` FROM m(\d{7}) TO m(\d{7}) SHOWN`)
-
-// readNaming finds what a summary says, alone or in its tags. ok is false where
-// the fake didn't write it: an extract may quote such a summary, and folds more.
-func readNaming(text string) (n naming, ok bool) {
-	match := namingPattern.FindStringSubmatch(text)
-	if match == nil {
-		return naming{}, false
-	}
-	first, _ := strconv.Atoi(match[1])
-	last, _ := strconv.Atoi(match[2])
-	return naming{first: mark(first), last: mark(last), shown: marksIn(text)}, true
+	return text + "."
 }

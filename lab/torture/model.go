@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -27,10 +28,11 @@ type model struct {
 	marks  *marks
 	report *recorder
 
-	mu     sync.Mutex
-	rng    *rand.Rand
-	faulty int       // requests in a hundred that go wrong
-	away   time.Time // until when all of them do
+	faulty int         // requests in a hundred that go wrong
+	away   atomic.Bool // all of them go wrong
+
+	mu  sync.Mutex
+	rng *rand.Rand
 }
 
 func newModel(seed uint64, faulty int, ms *marks, report *recorder) *model {
@@ -80,7 +82,7 @@ func (m *model) answer(last, prompt string) string {
 	return text
 }
 
-// summarize names what is folded, and what is only seen.
+// summarize repeats the marks that it is shown.
 func (m *model) summarize(contents []string) string {
 	part := func(name string) string {
 		for _, c := range contents {
@@ -90,33 +92,16 @@ func (m *model) summarize(contents []string) string {
 		}
 		return ""
 	}
-	fold := marksIn(part("fold"))
-	seen := append(fold[:len(fold):len(fold)], marksIn(part("lookahead"))...)
-	var n naming
-	prior := part("prior")
-	if merged, ok := readNaming(prior); ok {
-		n.first, seen = merged.first, append([]mark{merged.last}, seen...)
-	} else if prior == "" && len(fold) > 0 {
-		n.first = fold[0]
+	shown := append(marksIn(part("fold")), marksIn(part("lookahead"))...)
+	if gap := m.marks.gap(shown); gap != noMark {
+		m.report.violate("cover", "a summarizer is shown %v, and of the message right above it nothing. It is shown %v", gap, shown)
 	}
-	if len(fold) > 0 {
-		n.last = fold[len(fold)-1]
-	}
-	n.shown = append(marksIn(prior), seen...)
-	if strangers := m.marks.strangers(n.shown); len(strangers) > 0 {
+	shown = append(marksIn(part("prior")), shown...)
+	if strangers := m.marks.strangers(shown); len(strangers) > 0 {
 		m.report.violate("leak", "a summarizer is shown %v, which are not on the branch of the rest", strangers)
-	} else if gap := m.marks.gap(seen); gap != noMark {
-		m.report.violate("cover", "a summarizer is shown %v, and nothing of the message right above it. It is shown %v", gap, seen)
 	}
 	m.report.checked("prompts of summaries", 1)
-	return n.String()
-}
-
-// outage has all requests go wrong for so long.
-func (m *model) outage(lasts time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.away = time.Now().Add(lasts)
+	return summaryOf(shown)
 }
 
 // behave answers, or goes wrong in one of the ways that providers do.
@@ -124,9 +109,9 @@ func (m *model) behave(summary bool, text string, pace time.Duration) llmtest.Be
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case time.Now().Before(m.away) && m.rng.IntN(4) == 0:
+	case m.away.Load() && m.rng.IntN(4) == 0:
 		return llmtest.Hang()
-	case time.Now().Before(m.away):
+	case m.away.Load():
 		return llmtest.Fail(503)
 	case m.rng.IntN(100) >= m.faulty:
 		return llmtest.Slow(pace, llmtest.Answer(text))

@@ -47,8 +47,11 @@ func (r *run) pause(ctx context.Context, last bool) error {
 	for _, p := range r.pages {
 		p.check(ctx)
 	}
-	if last {
-		r.checkLists(ctx)
+	for _, t := range r.tenants {
+		r.checkEvents(ctx, t)
+		if last {
+			r.checkList(ctx, t)
+		}
 	}
 	for i, c := range r.shared { // large ones are replaced; some are deleted
 		if len(c.order) < maxMessages && c.stands() || last {
@@ -175,9 +178,7 @@ func (r *run) checkSome(ctx context.Context, c *conversation) {
 	}
 	rng := r.rng("check", len(standing))
 	for range 4 {
-		m := standing[rng.IntN(len(standing))]
-		r.compareContext(ctx, c, m)
-		r.compareTranscript(ctx, c, m)
+		newWriter(r, rng).read(ctx, c, standing)
 	}
 	var got struct {
 		ParentID uuid.UUID `json:"parent_id"`

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +23,6 @@ type postgres struct {
 	dataDir    string
 	parameters map[string]string // besides those of package embedded
 
-	mu     sync.Mutex // held through a kill and the start after it
 	server *embedded.Server
 	socket string // path
 }
@@ -50,8 +48,9 @@ func (p *postgres) start(ctx context.Context) (err error) {
 
 func (p *postgres) dial() (net.Conn, error) { return net.Dial("unix", p.socket) }
 
-// kill kills the main process, whose other processes then end by themselves.
-func (p *postgres) kill() error {
+// restart kills the main process, whose other processes then end by themselves,
+// and starts Postgres again after a while.
+func (p *postgres) restart(ctx context.Context, lasts time.Duration) error {
 	content, err := os.ReadFile(filepath.Join(p.dataDir, "cluster", "postmaster.pid"))
 	if err != nil {
 		return err
@@ -65,7 +64,8 @@ func (p *postgres) kill() error {
 		return err
 	}
 	<-p.server.Done()
-	return nil
+	sleep(ctx, lasts)
+	return p.start(context.WithoutCancel(ctx))
 }
 
 // killProcess kills a process with -9.
@@ -79,8 +79,6 @@ func killProcess(pid int) error {
 
 // stop ends it for good.
 func (p *postgres) stop(log *slog.Logger) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.server == nil {
 		return
 	}

@@ -8,8 +8,11 @@ import (
 	"github.com/google/uuid"
 )
 
-func (w *writer) readContext(ctx context.Context, c *conversation, standing []*message) bool {
-	w.compareContext(ctx, c, w.tip(c, standing))
+// read reads the context and the transcript of a branch.
+func (w *writer) read(ctx context.Context, c *conversation, standing []*message) bool {
+	head := w.tip(c, standing)
+	w.compareContext(ctx, c, head)
+	w.compareTranscript(ctx, c, head)
 	return true
 }
 
@@ -27,11 +30,6 @@ func (r *run) compareContext(ctx context.Context, c *conversation, head *message
 		r.report.findings(found)
 		r.report.checkedAll(seen)
 	}
-}
-
-func (w *writer) readTranscript(ctx context.Context, c *conversation, standing []*message) bool {
-	w.compareTranscript(ctx, c, w.tip(c, standing))
-	return true
 }
 
 // compareTranscript reads a branch page by page, and compares it with the
@@ -58,21 +56,6 @@ func (r *run) compareTranscript(ctx context.Context, c *conversation, head *mess
 	for i, got := range messages {
 		r.report.findings(checkShown(c, path[i], got, "the transcript of "+head.id.String()))
 	}
-}
-
-// readPruned looks for a message that was pruned.
-func (w *writer) readPruned(ctx context.Context, c *conversation, _ []*message) bool {
-	pruned := c.standing(true)
-	if len(pruned) == 0 {
-		return false
-	}
-	m := w.some(pruned)
-	a := w.get(ctx, c.tenant, c.path()+"/messages/"+m.id.String(), nil)
-	w.report.operation("read pruned", a.outcome(), 1)
-	if a.outcome() == acknowledged {
-		w.report.violate("came back", "conversation %s: message %s is there, and was pruned", c.id, m.id)
-	}
-	return true
 }
 
 // A hit is one of a search, or of recall.
@@ -153,29 +136,27 @@ func (r *run) find(id uuid.UUID) *conversation {
 	return nil
 }
 
-// checkLists compares each tenant's list of conversations with those that were
-// made for it.
-func (r *run) checkLists(ctx context.Context) {
-	for _, t := range r.tenants {
-		listed := map[uuid.UUID]bool{}
-		all, a := readPages[struct {
-			ID    uuid.UUID
-			Title string
-		}](ctx, r, t, "/v1/conversations?limit=200")
-		if a.outcome() != acknowledged {
-			r.report.violate("lost", "the conversations of %s can't be listed: %d %s", t.name, a.status, a.code)
-			continue
+// checkList compares a tenant's list of conversations with those that were made
+// for it.
+func (r *run) checkList(ctx context.Context, t *tenant) {
+	all, a := readPages[struct {
+		ID    uuid.UUID
+		Title string
+	}](ctx, r, t, "/v1/conversations?limit=200")
+	if a.outcome() != acknowledged {
+		r.report.violate("lost", "the conversations of %s can't be listed: %d %s", t.name, a.status, a.code)
+		return
+	}
+	listed := map[uuid.UUID]bool{}
+	for _, got := range slices.Concat(all...) {
+		if c := r.find(got.ID); c != nil && c.tenant != t || c == nil && !r.isChat(t, got.Title) || listed[got.ID] {
+			r.report.violate("tenant", "conversation %s is listed for %s, which didn't make it, or twice", got.ID, t.name)
 		}
-		for _, got := range slices.Concat(all...) {
-			if c := r.find(got.ID); c != nil && c.tenant != t || c == nil && !r.isChat(t, got.Title) || listed[got.ID] {
-				r.report.violate("tenant", "conversation %s is listed for %s, which didn't make it, or twice", got.ID, t.name)
-			}
-			listed[got.ID] = true
-		}
-		for _, c := range r.all {
-			if c.tenant == t && c.state == acknowledged && c.deleted == refused && !listed[c.id] {
-				r.report.violate("lost", "conversation %s was acknowledged, and is not listed", c.id)
-			}
+		listed[got.ID] = true
+	}
+	for _, c := range r.all {
+		if c.tenant == t && c.state == acknowledged && c.deleted == refused && !listed[c.id] {
+			r.report.violate("lost", "conversation %s was acknowledged, and is not listed", c.id)
 		}
 	}
 }

@@ -53,7 +53,7 @@ var least = map[string]int{
 	"messages in answers to appends": 50, "transcripts": 10, "contexts": 30, "contexts with a summary": 5, "pinned messages folded": 1, "calls with their results": 10,
 	"texts of summaries": 5, "prompts of replies": 5, "prompts of summaries": 5, "prunes": 3, "deleted conversations": 1, "forks": 2, "answers streamed": 5,
 	"streams of answers read on": 3, "searches": 5, "recalls": 3, "requests for what another tenant has": 60, "turns over OpenAI's API": 5,
-	"events of conversations": 20, "pages that show the tree": 2, "events of tenants": 20, "trees": 6,
+	"events of conversations": 20, "pages that show the head": 2, "events of tenants": 20, "trees": 6,
 }
 
 // A recorder fills a report in, from several goroutines.

@@ -41,7 +41,7 @@ type Config struct {
 
 // Defaults are a run of a minute that kills everything some eight times.
 func Defaults() Config {
-	return Config{Seed: 1, Duration: time.Minute, Servers: 2, Writers: 6, Conversations: 4, Kills: 8, Cuts: 2, CheckEvery: 20 * time.Second}
+	return Config{Seed: 1, Duration: time.Minute, Servers: 2, Writers: 6, Conversations: 4, Kills: 8, Cuts: 2, CheckEvery: 30 * time.Second}
 }
 
 const (
@@ -53,6 +53,7 @@ const (
 // A run is all that one run of the harness has.
 type run struct {
 	cfg      Config
+	began    time.Time
 	dir      string
 	report   *recorder
 	marks    *marks
@@ -77,7 +78,6 @@ type run struct {
 	all       []*conversation
 	chats     []*chat // all that were ever begun
 	pages     []*page
-	feeds     []*feed
 	troubled  int       // faults of the database that are under way
 	untilThen time.Time // when the last of these ended
 }
@@ -91,7 +91,6 @@ var errEndless = errors.New("the run didn't end in time")
 func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*cfg.Duration+15*time.Minute, errEndless)
 	defer cancel()
-	began := time.Now()
 	r, err := start(ctx, cfg)
 	if err != nil {
 		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
@@ -116,7 +115,7 @@ func Run(ctx context.Context, cfg Config) (_ Report, err error) {
 		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
 	}
 	report := r.report.report
-	report.Seed, report.Began, report.Seconds = cfg.Seed, began, time.Since(began).Seconds()
+	report.Seed, report.Began, report.Seconds = cfg.Seed, r.began, time.Since(r.began).Seconds()
 	report.Conversations, report.Missed = len(r.all), r.report.missed()
 	return report, nil
 }
@@ -151,11 +150,6 @@ func (r *run) attack(ctx context.Context) error {
 		p := &page{writer: newWriter(r, r.rng("page", i))}
 		r.pages = append(r.pages, p)
 		clients.Go(func() { r.repeat(working, func() { p.turn(working) }) })
-	}
-	for _, t := range r.tenants {
-		f := &feed{run: r, tenant: t}
-		r.feeds = append(r.feeds, f)
-		clients.Go(func() { r.repeat(working, func() { f.turn(working) }) })
 	}
 	if err := r.faults(ctx); err != nil {
 		return err

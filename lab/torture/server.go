@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,12 +143,8 @@ func (s *server) isReady(ctx context.Context, client *http.Client) bool {
 
 // environment is this process's without the variables that would change a
 // server's settings.
-func environment(environ []string) (out []string) {
-	for _, v := range environ {
-		name, _, _ := strings.Cut(v, "=")
-		if name != "DATABASE_URL" && !strings.HasPrefix(name, "COPPICE_") && !strings.HasPrefix(name, "OPENAI_") {
-			out = append(out, v)
-		}
-	}
-	return out
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "DATABASE_URL=") || strings.HasPrefix(v, "COPPICE_") || strings.HasPrefix(v, "OPENAI_")
+	})
 }

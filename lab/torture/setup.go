@@ -25,7 +25,7 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: 30 * time.Second}
-	r := &run{cfg: cfg, report: newRecorder(cfg.Logger), marks: &marks{}, http: &http.Client{Transport: transport}}
+	r := &run{cfg: cfg, began: time.Now(), report: newRecorder(cfg.Logger), marks: &marks{}, http: &http.Client{Transport: transport}}
 	defer func() {
 		if err != nil {
 			r.stop()
@@ -93,7 +93,7 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 // command runs the program as an operator does, past all links.
 func (r *run) command(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, r.cfg.Program, args...)
-	cmd.Env = append(environment(os.Environ()), "DATABASE_URL="+r.postgres.server.URL())
+	cmd.Env = append(environment(), "DATABASE_URL="+r.postgres.server.URL())
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("coppice %s: %w", args[0], err)
@@ -126,7 +126,7 @@ func (r *run) addServer(number int) error {
 	url := fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", conf.ConnConfig.User, database.addr(), conf.ConnConfig.Database)
 	s := &server{
 		name: name, bin: r.cfg.Program, addr: addr, log: log, stopping: make(chan struct{}), stopped: make(chan struct{}),
-		env: append(environment(os.Environ()), "OPENAI_API_KEY=sk-torture", "TZ=UTC", "DATABASE_URL="+url),
+		env: append(environment(), "OPENAI_API_KEY=sk-torture", "TZ=UTC", "DATABASE_URL="+url),
 	}
 	s.args = func(start int) []string {
 		id := "torture-" + name

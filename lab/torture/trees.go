@@ -15,17 +15,15 @@ type treeAnswer struct {
 }
 
 type node struct {
-	ID           uuid.UUID   `json:"id"`
-	ParentID     uuid.UUID   `json:"parent_id"`
-	Kind         string      `json:"kind"`
-	Role         string      `json:"role"`
-	Depth        int         `json:"depth"`
-	SiblingIndex int         `json:"sibling_index"`
-	Preview      string      `json:"preview"`
-	Pinned       bool        `json:"pinned"`
-	Cutoff       uuid.UUID   `json:"last_summarized_id"`
-	Prior        uuid.UUID   `json:"prior_summary_id"`
-	Kept         []uuid.UUID `json:"kept_ids"`
+	ID       uuid.UUID   `json:"id"`
+	ParentID uuid.UUID   `json:"parent_id"`
+	Kind     string      `json:"kind"`
+	Role     string      `json:"role"`
+	Depth    int         `json:"depth"`
+	Preview  string      `json:"preview"`
+	Pinned   bool        `json:"pinned"`
+	Cutoff   uuid.UUID   `json:"last_summarized_id"`
+	Kept     []uuid.UUID `json:"kept_ids"`
 }
 
 // A checker compares a conversation with the ledger, while nothing but
@@ -71,7 +69,7 @@ func checkTree(c *conversation, tree treeAnswer, ms *marks) []finding {
 
 // shape checks the tree by itself.
 func (k *checker) shape() {
-	byMark, siblings := map[mark]uuid.UUID{}, map[uuid.UUID][]int{}
+	byMark := map[mark]uuid.UUID{}
 	for i := range k.tree.Data {
 		n := &k.tree.Data[i]
 		if k.nodes[n.ID] != nil {
@@ -89,21 +87,11 @@ func (k *checker) shape() {
 		if n.Kind != "message" {
 			continue
 		}
-		siblings[n.ParentID] = append(siblings[n.ParentID], n.SiblingIndex)
 		m := markOf(n.Preview)
 		if other, twice := byMark[m]; twice && m != noMark {
 			k.wrong("doubled", "%v was stored as %s and as %s", m, other, n.ID)
 		}
 		byMark[m] = n.ID
-	}
-	for parent, indexes := range siblings {
-		slices.Sort(indexes)
-		for i, index := range indexes {
-			if index != i+1 {
-				k.wrong("siblings", "the children of %s have the indexes %v", parent, indexes)
-				break
-			}
-		}
 	}
 }
 
@@ -136,43 +124,28 @@ func (k *checker) stored(id uuid.UUID, n *node, now time.Time) {
 	}
 }
 
-// summary checks that the cutoff of a summary, what it keeps and what it merged
-// lie on the path to its anchor.
+// summary checks that the cutoff of a summary, and the messages that it keeps, lie
+// on the path to its anchor.
 func (k *checker) summary(n *node) {
 	k.c.summary = n.ID
 	above := map[uuid.UUID]bool{}
 	for at := k.nodes[n.ParentID]; at != nil; at = k.nodes[at.ParentID] {
 		above[at.ID] = true
 	}
-	if prior := k.nodes[n.Prior]; !above[n.Cutoff] || prior != nil && !above[prior.ParentID] || slices.ContainsFunc(n.Kept, func(id uuid.UUID) bool { return !above[id] }) {
-		k.wrong("summary", "the cutoff of a summary, a message that it keeps or a summary that it merged isn't above its anchor: %+v", *n)
+	if !above[n.Cutoff] || slices.ContainsFunc(n.Kept, func(id uuid.UUID) bool { return !above[id] }) {
+		k.wrong("summary", "the cutoff of a summary, or a message that it keeps, isn't above its anchor: %+v", *n)
 	}
 }
 
 // missing looks for each message that should be there.
 func (k *checker) missing(now time.Time) {
-	chains := map[int][2]int{} // stored and not stored
 	for _, m := range k.c.order {
-		there, pruned := k.nodes[m.id] != nil, k.c.prunedBefore(m, now)
-		if m.state == acknowledged && !there && !pruned {
+		there := k.nodes[m.id] != nil
+		if m.state == acknowledged && !there && !k.c.prunedBefore(m, now) {
 			k.wrong("lost", "message %s (%v) was acknowledged %s after the first attempt, and is lost", m.id, m.mark, m.ackedAt.Sub(m.sentAt))
-		}
-		if m.chain > 0 && !pruned {
-			counts := chains[m.chain]
-			if there {
-				counts[0]++
-			} else {
-				counts[1]++
-			}
-			chains[m.chain] = counts
 		}
 		if m.state == unknown && !there {
 			m.state = refused
-		}
-	}
-	for _, counts := range chains {
-		if counts[0] > 0 && counts[1] > 0 {
-			k.wrong("torn", "of a chain of %d messages %d are stored", counts[0]+counts[1], counts[0])
 		}
 	}
 }

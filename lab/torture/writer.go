@@ -59,8 +59,8 @@ func (w *writer) operate(ctx context.Context, c *conversation) {
 var operations = weighted(map[int][]operation{
 	30: {(*writer).goOn},
 	12: {(*writer).goOnLong, (*writer).reply, (*writer).useTools, (*writer).pry},
-	8:  {(*writer).edit, (*writer).regenerate, (*writer).readContext, (*writer).askOpenAI},
-	4:  {(*writer).prune, (*writer).fork, (*writer).compact, (*writer).readTranscript, (*writer).readPruned, (*writer).search, (*writer).recall, (*writer).slowReply},
+	8:  {(*writer).edit, (*writer).regenerate, (*writer).read, (*writer).askOpenAI},
+	4:  {(*writer).prune, (*writer).fork, (*writer).compact, (*writer).search, (*writer).recall, (*writer).slowReply},
 	1:  {(*writer).deleteOwn},
 })
 
@@ -207,13 +207,9 @@ func (w *writer) append(ctx context.Context, c *conversation, kind string, ms ..
 		body["move_head"] = w.rng.IntN(4) > 0
 	} else {
 		var bodies []map[string]any
-		c.mu.Lock()
-		c.chains++
 		for _, m := range ms {
-			m.chain = c.chains
 			bodies = append(bodies, m.body())
 		}
-		c.mu.Unlock()
 		body = map[string]any{"messages": bodies}
 	}
 	body["parent_id"] = nil

@@ -1,0 +1,131 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coppice-chat/coppice/lab/product"
+)
+
+// buildProgram builds the program once, into a folder that TestMain removes.
+var buildProgram = sync.OnceValues(func() (string, error) {
+	err := lookAtSources()
+	if err != nil {
+		return "", err
+	}
+	if programDir, err = os.MkdirTemp("", "coppice-torture-test-"); err != nil {
+		return "", err
+	}
+	return product.Build(context.Background(), programDir)
+})
+
+// lookAtSources looks at all files that the program is made of: go test remembers
+// a test's result for as long as the files are the same that the test looked at.
+func lookAtSources() error {
+	return filepath.WalkDir("../..", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git"):
+			return filepath.SkipDir
+		case slices.Contains([]string{".go", ".sql", ".yaml"}, filepath.Ext(name)):
+			_, err = os.Stat(name)
+		}
+		return err
+	})
+}
+
+var programDir string // "" unless the program was built
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if programDir != "" {
+		os.RemoveAll(programDir)
+	}
+	os.Exit(code)
+}
+
+// shortRun is a configuration for seconds, in a folder of its own.
+func shortRun(t *testing.T) Config {
+	t.Helper()
+	program, err := buildProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Defaults()
+	cfg.Program, cfg.Dir = program, t.TempDir()
+	if os.Geteuid() == 0 { // Postgres runs as another user, who must get through
+		for _, dir := range []string{cfg.Dir, filepath.Dir(cfg.Dir)} {
+			if err := os.Chmod(dir, 0o711); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cfg.Duration, cfg.CheckEvery, cfg.Kills = 10*time.Second, 5*time.Second, 24
+	t.Cleanup(func() {
+		left, err := os.ReadDir(cfg.Dir)
+		if err != nil || len(left) > 0 {
+			t.Errorf("%v is left behind: %v", left, err)
+		}
+	})
+	return cfg
+}
+
+// testWriter logs where the test does.
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Logf("%s", b)
+	return len(b), nil
+}
+
+// TestRun is a short run of everything, which goes on until it has checked
+// enough; lab torture does long ones.
+func TestRun(t *testing.T) {
+	cfg := shortRun(t)
+	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	report, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range report.Violations {
+		t.Errorf("%s: %s", v.Kind, v.Detail)
+	}
+	for _, what := range report.Missed {
+		t.Errorf("too little was checked: %s", what)
+	}
+	if report.Faults["server killed"]+report.Faults["Postgres killed"] == 0 {
+		t.Errorf("nothing was killed: %v", report.Faults)
+	}
+}
+
+// Without commits that last, a run must find the messages that kills lose.
+func TestRunFindsLostCommits(t *testing.T) {
+	cfg := shortRun(t)
+	cfg.Duration, cfg.Cuts, cfg.LoseCommits, cfg.UntilBroken = time.Minute, 0, true, true
+	report, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Violations) == 0 {
+		t.Errorf("a run in which Postgres was killed %d times and loses commits found nothing", report.Faults["Postgres killed"])
+	}
+}
+
+// A run that is called off leaves nothing behind.
+func TestRunCalledOff(t *testing.T) {
+	cfg := shortRun(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := Run(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+}

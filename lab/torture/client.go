@@ -2,6 +2,7 @@ package torture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -120,11 +121,10 @@ func (r *run) get(ctx context.Context, t *tenant, path string, out any) answer {
 
 // note counts an answer that is no success, and reads its problem.
 func (r *run) note(q request, a *answer) {
-	switch {
-	case a.err != nil:
+	if a.err != nil {
 		r.report.answer("none")
-		return
-	case a.status < 300:
+	}
+	if a.err != nil || a.status < 300 {
 		return
 	}
 	var problem struct {
@@ -132,11 +132,7 @@ func (r *run) note(q request, a *answer) {
 		Error struct{ Code, Type string } // of OpenAI's API
 	}
 	_ = json.Unmarshal(a.body, &problem) // a body that can't be read has no code
-	for _, code := range []string{problem.Code, problem.Error.Code, problem.Error.Type} {
-		if a.code == "" {
-			a.code = code
-		}
-	}
+	a.code = cmp.Or(problem.Code, problem.Error.Code, problem.Error.Type)
 	r.report.answer(fmt.Sprintf("%d %s", a.status, a.code))
 	switch {
 	case a.code == "":
@@ -154,15 +150,12 @@ const (
 	dropped       = 3  // requests in a hundred whose client goes away before the answer
 )
 
-// persist sends a request, with what may change it, until it is answered for
-// good. Sometimes a client that went away doesn't come back. It tells how often
-// it was sent.
-func (r *run) persist(ctx context.Context, rng *rand.Rand, q request, change func(attempt int, q *request)) (a answer, attempts int) {
+// persist sends a request until it is answered for good, and says how often it
+// did, as OpenAI's SDKs do. Sometimes a client that went away doesn't come back.
+func (r *run) persist(ctx context.Context, rng *rand.Rand, q request) (a answer, attempts int) {
+	q.drop, q.header = rng, map[string]string{}
 	for attempts = 1; ; attempts++ {
-		q.server, q.drop = rng.IntN(len(r.servers)), rng
-		if change != nil {
-			change(attempts, &q)
-		}
+		q.server, q.header["X-Stainless-Retry-Count"] = rng.IntN(len(r.servers)), fmt.Sprint(attempts-1)
 		a = r.do(ctx, q)
 		if !a.again() || ctx.Err() != nil || attempts == attemptsBound || a.dropped && rng.IntN(5) == 0 {
 			return a, attempts

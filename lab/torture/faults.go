@@ -32,7 +32,7 @@ func faultKinds(cfg Config) (kills, cuts []fault) {
 	}
 	if cfg.Workers > 0 {
 		kills = append(kills, fault{"worker of Citus killed", cfg.Kills, 300 * time.Millisecond, true, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
-			return r.workers[int(r.choice.Add(1))%len(r.workers)].postgres.restart(ctx, lasts)
+			return r.workers[int(r.choice.Add(1))%len(r.workers)].restart(ctx, lasts)
 		}})
 	}
 	onDatabase := func(t trouble) func(*run, context.Context, int, time.Duration) error {

@@ -33,9 +33,6 @@ type message struct {
 	reasoning  string
 	depth      int
 
-	createdAt time.Time // as the servers say; zero where nobody has seen it yet
-	tokens    int       // as the servers say; 0 where nobody has seen it yet
-
 	state   outcome
 	sentAt  time.Time // of the first attempt
 	ackedAt time.Time

@@ -26,8 +26,8 @@ type trouble struct {
 	delay  time.Duration // of each piece of data
 }
 
-// newLink listens on a port of its own.
-func newLink(dial func() (net.Conn, error)) (*link, error) {
+// newLink makes a link that listens on a port of its own until the run ends.
+func (r *run) newLink(dial func() (net.Conn, error)) (*link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -42,6 +42,7 @@ func newLink(dial func() (net.Conn, error)) (*link, error) {
 			l.wg.Go(func() { l.carry(conn) })
 		}
 	})
+	r.atEnd(l.close)
 	return l, nil
 }
 

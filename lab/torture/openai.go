@@ -25,8 +25,8 @@ type chatTurn struct {
 	mark   mark      // of the question
 	answer uuid.UUID
 	last   mark // of the answer
-	state  outcome
-	often  bool // an attempt was given up by its client, and may have been stored beside another
+	done   bool // the answer came
+	often  bool // it was asked more than once
 }
 
 // askOpenAI has the writer's client ask something. It asks again as OpenAI's SDKs
@@ -58,20 +58,16 @@ func (w *writer) askOpenAI(ctx context.Context, c *conversation, _ []*message) b
 			Content []struct{ Text string }
 		}
 	}
-	q := request{tenant: chat.tenant, method: http.MethodPost, path: "/openai/v1/responses", body: body, out: &got, header: map[string]string{"X-Coppice-Session": "of " + chat.turns[0].mark.String()}}
-	a, attempts := w.persist(ctx, w.rng, q, func(attempt int, q *request) { q.header["X-Stainless-Retry-Count"] = fmt.Sprint(attempt - 1) })
+	a, attempts := w.persist(ctx, w.rng, request{tenant: chat.tenant, method: http.MethodPost, path: "/openai/v1/responses", body: body, out: &got})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.state = a.outcome(); a.again() {
-		t.state = unknown
-	}
-	t.often = attempts > 1
-	chat.loose = t.often || t.state != acknowledged
-	w.report.operation("response", t.state, attempts)
-	if t.state == refused {
+	t.done, t.often = a.outcome() == acknowledged, attempts > 1
+	chat.loose = t.often || !t.done
+	w.report.operation("response", a.outcome(), attempts)
+	if a.outcome() == refused && !a.again() {
 		w.report.violate("refused", "the turn %v of a client of OpenAI's API was refused: %s", t.mark, a.body)
 	}
-	if t.state != acknowledged {
+	if !t.done {
 		return true
 	}
 	text := ""
@@ -138,7 +134,7 @@ func (c *chat) check(tree treeAnswer) (found []finding) {
 		if n := times[t.mark]; n > 1 && !t.often {
 			wrong("doubled", "the turn %v is there %d times", t.mark, n)
 		}
-		if t.state != acknowledged {
+		if !t.done {
 			continue
 		}
 		answer, ok := nodes[t.answer]

@@ -26,7 +26,7 @@ func (r *run) create(ctx context.Context, t *tenant) *conversation {
 	number := len(r.all)
 	r.mu.Unlock()
 	body := map[string]any{"id": c.id, "title": fmt.Sprint("torture ", number), "settings": json.RawMessage(fmt.Sprintf(`{"anchor_slack_turns":%d}`, 1+number%2))}
-	a, attempts := r.persist(ctx, r.rng("create", number), request{tenant: t, method: http.MethodPost, path: "/v1/conversations", body: body}, nil)
+	a, attempts := r.persist(ctx, r.rng("create", number), request{tenant: t, method: http.MethodPost, path: "/v1/conversations", body: body})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = a.outcome()
@@ -48,7 +48,7 @@ func (r *run) delete(ctx context.Context, c *conversation) {
 	c.mu.Lock()
 	c.deleted = sent
 	c.mu.Unlock()
-	a, attempts := r.persist(ctx, r.rng("delete", int(r.choice.Add(1))), request{tenant: c.tenant, method: http.MethodDelete, path: c.path()}, nil)
+	a, attempts := r.persist(ctx, r.rng("delete", int(r.choice.Add(1))), request{tenant: c.tenant, method: http.MethodDelete, path: c.path()})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -75,7 +75,7 @@ func (w *writer) prune(ctx context.Context, c *conversation, standing []*message
 	}
 	m.prunes++
 	c.mu.Unlock()
-	a, attempts := w.persist(ctx, w.rng, request{tenant: c.tenant, method: http.MethodDelete, path: c.path() + "/messages/" + m.id.String()}, nil)
+	a, attempts := w.persist(ctx, w.rng, request{tenant: c.tenant, method: http.MethodDelete, path: c.path() + "/messages/" + m.id.String()})
 	w.report.operation("prune", a.outcome(), attempts)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *writer) fork(ctx context.Context, c *conversation, standing []*message)
 	w.all = append(w.all, f)
 	w.mu.Unlock()
 	q := request{tenant: c.tenant, method: http.MethodPost, path: c.path() + "/messages/" + m.id.String() + "/fork", body: map[string]any{"id": f.id}}
-	a, attempts := w.persist(ctx, w.rng, q, nil)
+	a, attempts := w.persist(ctx, w.rng, q)
 	w.report.operation("fork", a.outcome(), attempts)
 	if a.code == "message_not_found" {
 		w.gone(c, m, "fork")

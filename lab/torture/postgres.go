@@ -89,13 +89,6 @@ func (p *postgres) stop(log *slog.Logger) {
 	}
 }
 
-// A worker is a node of Citus that holds shards. Other nodes reach it by its
-// link, so that it keeps its address when it is killed.
-type worker struct {
-	postgres *postgres
-	link     *link
-}
-
 // onCitus are the settings of a node's Postgres. Nodes reach each other without
 // TLS, and themselves by the socket.
 func onCitus(dataDir string) map[string]string {
@@ -118,7 +111,7 @@ func (p *postgres) asSuperuser(ctx context.Context, statement string, args ...an
 
 // distribute starts the workers, and distributes the database over them as an
 // operator does.
-func (r *run) distribute(ctx context.Context) (err error) {
+func (r *run) distribute(ctx context.Context) error {
 	join := func(p *postgres, l *link, call string) error {
 		if err := p.asSuperuser(ctx, "create extension citus"); err != nil {
 			return err
@@ -129,23 +122,26 @@ func (r *run) distribute(ctx context.Context) (err error) {
 		}
 		return r.postgres.asSuperuser(ctx, "select "+call+"($1, $2::text::integer)", host, port)
 	}
-	if r.front, err = newLink(r.postgres.dial); err != nil {
+	front, err := r.newLink(r.postgres.dial)
+	if err != nil {
 		return err
 	}
-	if err := join(r.postgres, r.front, "citus_set_coordinator_host"); err != nil {
+	if err := join(r.postgres, front, "citus_set_coordinator_host"); err != nil {
 		return err
 	}
 	for i := range r.cfg.Workers {
 		dir := filepath.Join(r.dir, fmt.Sprint("worker-", i))
-		w := &worker{postgres: &postgres{dataDir: dir, parameters: onCitus(dir)}}
-		r.workers = append(r.workers, w)
-		if err := w.postgres.start(ctx); err != nil {
+		worker := &postgres{dataDir: dir, parameters: onCitus(dir)}
+		r.workers = append(r.workers, worker)
+		r.atEnd(func() { worker.stop(r.cfg.Logger) })
+		if err := worker.start(ctx); err != nil {
 			return err
 		}
-		if w.link, err = newLink(w.postgres.dial); err != nil {
+		l, err := r.newLink(worker.dial) // so that it keeps its address when it is killed
+		if err != nil {
 			return err
 		}
-		if err := join(w.postgres, w.link, "citus_add_node"); err != nil {
+		if err := join(worker, l, "citus_add_node"); err != nil {
 			return err
 		}
 	}

@@ -55,12 +55,12 @@ type run struct {
 	cfg      Config
 	began    time.Time
 	dir      string
+	ends     []func() // what stop does, from the last on
 	report   *recorder
 	marks    *marks
 	model    *model
 	postgres *postgres
-	workers  []*worker
-	front    *link         // to the coordinator of a Citus cluster
+	workers  []*postgres   // of a Citus cluster
 	admin    *pgxpool.Pool // past all links
 	servers  []*server
 	links    []*link // of each server to the database

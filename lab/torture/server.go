@@ -24,13 +24,12 @@ type server struct {
 	env  []string
 	log  *os.File
 
-	mu         sync.Mutex
-	cmd        *exec.Cmd     // nil while none runs
-	ended      chan struct{} // closed when cmd has ended
-	starts     atomic.Int32
-	supervised bool
-	stopping   chan struct{}
-	stopped    chan struct{}
+	starts  atomic.Int32
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd     // nil while none runs
+	ended chan struct{} // closed when cmd has ended
 }
 
 func (s *server) url() string { return "http://" + s.addr }
@@ -49,38 +48,27 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// start runs the server until stop.
-func (s *server) start() {
-	s.supervised = true
-	go s.supervise()
-}
-
-func (s *server) supervise() {
+// supervise runs the server until ctx ends.
+func (s *server) supervise(ctx context.Context) {
 	runtime.LockOSThread() // see procAttr
 	defer runtime.UnlockOSThread()
-	defer close(s.stopped)
-	for {
-		s.runOnce()
-		select {
-		case <-s.stopping:
-			return
-		case <-time.After(100 * time.Millisecond):
-		}
+	for ctx.Err() == nil {
+		s.runOnce(ctx)
+		sleep(ctx, 100*time.Millisecond)
 	}
 }
 
-func (s *server) runOnce() {
-	cmd := exec.Command(s.bin, s.args(int(s.starts.Add(1)))...)
+func (s *server) runOnce(ctx context.Context) {
+	cmd := exec.CommandContext(ctx, s.bin, s.args(int(s.starts.Add(1)))...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = s.env, s.log, s.log, procAttr()
-	s.mu.Lock()
-	if err := cmd.Start(); err != nil {
-		s.mu.Unlock()
-		return // as it never gets ready, the run ends
-	}
 	ended := make(chan struct{})
+	s.mu.Lock()
+	err := cmd.Start()
 	s.cmd, s.ended = cmd, ended
 	s.mu.Unlock()
-	_ = cmd.Wait() // a kill is no news; panics are read from the log
+	if err == nil { // else it never gets ready, and the run ends
+		_ = cmd.Wait() // a kill is no news; panics are read from the log
+	}
 	s.mu.Lock()
 	s.cmd = nil
 	s.mu.Unlock()
@@ -93,26 +81,11 @@ func (s *server) kill() bool {
 	s.mu.Lock()
 	cmd, ended := s.cmd, s.ended
 	s.mu.Unlock()
-	if cmd == nil || cmd.Process.Kill() != nil {
+	if cmd == nil || cmd.Process == nil || cmd.Process.Kill() != nil {
 		return false
 	}
 	<-ended
 	return true
-}
-
-// stop ends it for good.
-func (s *server) stop() {
-	close(s.stopping)
-	for s.supervised {
-		s.kill() // again and again, as it may just have been started
-		select {
-		case <-s.stopped:
-			s.log.Close()
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	s.log.Close()
 }
 
 // panics is the end of the log from the first panic on, "" for none.

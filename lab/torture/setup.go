@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -45,6 +46,7 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 	if cfg.Workers > 0 {
 		maps.Copy(r.postgres.parameters, onCitus(r.postgres.dataDir))
 	}
+	r.atEnd(func() { r.postgres.stop(cfg.Logger) })
 	if err := r.postgres.start(ctx); err != nil {
 		return nil, err
 	}
@@ -62,20 +64,26 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 	if r.admin, err = pgxpool.NewWithConfig(ctx, conf); err != nil {
 		return nil, err
 	}
+	r.atEnd(r.admin.Close)
 	const faultyModel = 15 // requests in a hundred
 	r.model = newModel(cfg.Seed, faultyModel, r.marks, r.report)
-	if r.provider, err = newLink(func() (net.Conn, error) { return net.Dial("tcp", r.model.addr()) }); err != nil {
+	r.atEnd(r.model.server.Close)
+	if r.provider, err = r.newLink(func() (net.Conn, error) { return net.Dial("tcp", r.model.addr()) }); err != nil {
 		return nil, err
 	}
 	for i := range cfg.Servers {
-		if err := r.addServer(i); err != nil {
+		s, err := r.addServer(i)
+		if err != nil {
 			return nil, err
 		}
-		r.servers[i].start() // one after the other, as the first one migrates
-		if err := r.awaitReady(ctx, r.servers[i]); err != nil {
+		serving, end := context.WithCancel(context.WithoutCancel(ctx))
+		s.running.Go(func() { s.supervise(serving) })
+		r.atEnd(func() { end(); s.running.Wait(); s.log.Close() })
+		if err := r.awaitReady(ctx, s); err != nil { // one after the other, as the first one migrates
 			return nil, err
 		}
 	}
+	r.atEnd(r.http.CloseIdleConnections)
 	for _, name := range []string{"north", "south", "west"} {
 		out, err := r.command(ctx, "keys", "create", "--json", "--tenant", name, "torture")
 		if err != nil {
@@ -104,28 +112,25 @@ func (r *run) command(ctx context.Context, args ...string) ([]byte, error) {
 // addServer prepares a server. The first keeps its name over its starts, and so
 // takes up its own jobs; the others have a new one each time, as containers
 // have, so that another server must take their jobs up.
-func (r *run) addServer(number int) error {
-	database, err := newLink(r.postgres.dial)
+func (r *run) addServer(number int) (*server, error) {
+	database, err := r.newLink(r.postgres.dial)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.links = append(r.links, database)
 	addr, err := freeAddr()
 	if err != nil {
-		return err
-	}
-	conf, err := pgxpool.ParseConfig(r.postgres.server.URL())
-	if err != nil {
-		return err
+		return nil, err
 	}
 	name := string(rune('a' + number))
 	log, err := os.Create(filepath.Join(r.dir, "server-"+name+".log"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	url := fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", conf.ConnConfig.User, database.addr(), conf.ConnConfig.Database)
+	conf := r.admin.Config().ConnConfig
+	url := fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", conf.User, database.addr(), conf.Database)
 	s := &server{
-		name: name, bin: r.cfg.Program, addr: addr, log: log, stopping: make(chan struct{}), stopped: make(chan struct{}),
+		name: name, bin: r.cfg.Program, addr: addr, log: log,
 		env: append(environment(), "OPENAI_API_KEY=sk-torture", "TZ=UTC", "DATABASE_URL="+url),
 	}
 	s.args = func(start int) []string {
@@ -136,7 +141,7 @@ func (r *run) addServer(number int) error {
 		return append([]string{"serve", "--addr", addr, "--server-id", id, "--openai-base-url", "http://" + r.provider.addr() + "/v1"}, serverFlags...)
 	}
 	r.servers = append(r.servers, s)
-	return nil
+	return s, nil
 }
 
 // serverFlags make small windows, so that branches are compacted often, and
@@ -164,33 +169,15 @@ func (r *run) awaitReady(ctx context.Context, s *server) error {
 	return nil
 }
 
+// atEnd has something done when the run ends, before what was noted earlier.
+func (r *run) atEnd(do func()) { r.ends = append(r.ends, do) }
+
 // stop ends all that was started.
 func (r *run) stop() {
-	for _, s := range r.servers {
-		s.stop()
+	for _, do := range slices.Backward(r.ends) {
+		do()
 	}
-	r.http.CloseIdleConnections()
-	if r.model != nil {
-		r.model.server.Close()
-	}
-	if r.admin != nil {
-		r.admin.Close()
-	}
-	links := append(r.links, r.provider, r.front)
-	for _, w := range r.workers {
-		links = append(links, w.link)
-	}
-	for _, l := range links {
-		if l != nil {
-			l.close()
-		}
-	}
-	if r.postgres != nil {
-		r.postgres.stop(r.cfg.Logger)
-	}
-	for _, w := range r.workers {
-		w.postgres.stop(r.cfg.Logger)
-	}
+	r.ends = nil
 }
 
 func (r *run) removeDir() {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -57,8 +56,8 @@ func (w *writer) operate(ctx context.Context, c *conversation) {
 // operations are what writers choose from; each stands there as often as its
 // weight says. One that finds nothing to do returns false.
 var operations = weighted(map[int][]operation{
-	30: {(*writer).goOn},
-	12: {(*writer).goOnLong, (*writer).reply, (*writer).useTools, (*writer).pry},
+	30: {(*writer).goOn, (*writer).pry},
+	12: {(*writer).goOnLong, (*writer).reply, (*writer).useTools},
 	8:  {(*writer).edit, (*writer).regenerate, (*writer).read, (*writer).askOpenAI},
 	4:  {(*writer).prune, (*writer).fork, (*writer).compact, (*writer).search, (*writer).recall, (*writer).slowReply},
 	1:  {(*writer).deleteOwn},
@@ -217,7 +216,7 @@ func (w *writer) append(ctx context.Context, c *conversation, kind string, ms ..
 		body["parent_id"] = ms[0].parent
 	}
 	c.add(ms...)
-	a, attempts := w.persist(ctx, w.rng, request{tenant: c.tenant, method: http.MethodPost, path: c.path() + "/messages", body: body}, nil)
+	a, attempts := w.persist(ctx, w.rng, request{tenant: c.tenant, method: http.MethodPost, path: c.path() + "/messages", body: body})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := a.outcome()
@@ -279,9 +278,7 @@ type shown struct {
 	ToolCallID string     `json:"tool_call_id"`
 	Reasoning  string     `json:"reasoning"`
 	Pinned     bool       `json:"pinned"`
-	Tokens     int        `json:"tokens"`
 	Depth      int        `json:"depth"`
-	CreatedAt  time.Time  `json:"created_at"`
 }
 
 func (s *shown) text() string {
@@ -291,13 +288,12 @@ func (s *shown) text() string {
 	return *s.Content
 }
 
-// checkShown compares a message that a server shows with the ledger, and notes
-// what the server chose for it. The caller holds the conversation's mu.
+// checkShown compares a message that a server shows with the ledger. The caller
+// holds the conversation's mu.
 func checkShown(c *conversation, m *message, got shown, where string) []finding {
 	same := got.ID == m.id && got.ParentID == m.parent && got.Role == m.role && got.Depth == m.depth && got.Pinned == m.pinned &&
 		(m.content == "" || got.text() == m.content) && got.ToolCallID == m.answers && sameCalls(got.ToolCalls, m.calls) && got.Reasoning == m.reasoning
-	if same && got.Tokens > 0 && (m.tokens == 0 || m.tokens == got.Tokens && m.createdAt.Equal(got.CreatedAt)) {
-		m.tokens, m.createdAt = got.Tokens, got.CreatedAt
+	if same {
 		return nil
 	}
 	got.Content = nil

@@ -30,8 +30,9 @@ type changeEvent struct {
 
 // turn writes once, and reads events for a while.
 func (p *page) turn(ctx context.Context) {
-	p.open()
-	p.operate(ctx, p.c)
+	if p.open(); p.c.stands() {
+		p.operate(ctx, p.c)
+	}
 	reading, cancel := context.WithTimeout(ctx, time.Duration(200+p.rng.IntN(1500))*time.Millisecond)
 	defer cancel()
 	p.read(reading, true)

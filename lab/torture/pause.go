@@ -19,15 +19,10 @@ import (
 func (r *run) pause(ctx context.Context, last bool) error {
 	r.gate.Lock()
 	defer r.gate.Unlock()
-	for _, s := range r.servers {
-		if err := r.awaitReady(ctx, s); err != nil {
-			if ctx.Err() == nil {
-				r.report.violate("not ready", "%v", err)
-			}
-			return err
-		}
-	}
 	if err := r.awaitQuiet(ctx); err != nil {
+		if ctx.Err() == nil {
+			r.report.violate("not quiet", "%v", err)
+		}
 		return err
 	}
 	for _, c := range slices.Clone(r.all) {
@@ -64,10 +59,15 @@ func (r *run) pause(ctx context.Context, last bool) error {
 	return nil
 }
 
-// awaitQuiet waits until the servers have no request or reply under way, and
-// Postgres no transaction that began before. Compactions may go on.
+// awaitQuiet waits until the servers are ready, have no request or reply under
+// way, and Postgres no transaction that began before. Compactions may go on.
 func (r *run) awaitQuiet(ctx context.Context) error {
 	const open = `select (select count(*) from pg_stat_activity where application_name = 'coppice' and xact_start < $1) + (select count(*) from reply_checkpoints)`
+	for _, s := range r.servers {
+		if err := r.awaitReady(ctx, s); err != nil {
+			return err
+		}
+	}
 	for begin := time.Now(); ; sleep(ctx, 50*time.Millisecond) {
 		busy := ""
 		for _, s := range r.servers {
@@ -86,8 +86,7 @@ func (r *run) awaitQuiet(ctx context.Context) error {
 		case busy == "":
 			return nil
 		case time.Since(begin) > quietBound:
-			r.report.violate("not quiet", "within %s of the last fault: %s", quietBound, busy)
-			return fmt.Errorf("the servers don't come to rest: %s", busy)
+			return fmt.Errorf("the servers don't come to rest within %s: %s", quietBound, busy)
 		}
 	}
 }

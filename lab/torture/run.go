@@ -2,7 +2,6 @@ package torture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -82,46 +81,46 @@ type run struct {
 	untilThen time.Time // when the last of these ended
 }
 
-// errEndless ends a run that doesn't end by itself.
-var errEndless = errors.New("the run didn't end in time")
-
 // Run attacks a program for a time, and reports what came of it. A promise that
 // is broken is no error but stands in the report. When it returns, all that it
 // started is gone.
 func Run(ctx context.Context, cfg Config) (_ Report, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 3*cfg.Duration+15*time.Minute, errEndless)
+	bound := 3*cfg.Duration + 15*time.Minute
+	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	r, err := start(ctx, cfg)
+	r, err := start(bounded, cfg)
 	if err != nil {
 		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
 	}
-	attacking, end := context.WithCancelCause(ctx)
-	defer end(nil)
+	attacking, end := context.WithCancel(bounded)
+	defer end()
 	if cfg.UntilBroken {
-		r.report.broken = func() { end(errBroken) }
+		r.report.broken = end
 	}
 	err = r.attack(attacking)
 	r.stop()
+	if bounded.Err() != nil {
+		r.report.violate("endless", "the run didn't end within %s", bound)
+	}
 	for _, s := range r.servers {
 		if text := s.panics(); text != "" {
 			r.report.violate("panic", "server %s: %s", s.name, text)
 		}
 	}
 	r.removeDir()
-	if err != nil && !errors.Is(context.Cause(attacking), errBroken) {
-		if ctx.Err() != nil { // what it caused says less
-			err = errors.Join(ctx.Err(), context.Cause(ctx))
-		}
+	report := r.report.report
+	if ctx.Err() != nil { // what it caused says less
+		err = ctx.Err()
+	}
+	if err != nil && (ctx.Err() != nil || len(report.Violations) == 0) {
 		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
 	}
-	report := r.report.report
-	report.Seed, report.Began, report.Seconds = cfg.Seed, r.began, time.Since(r.began).Seconds()
-	report.Conversations, report.Missed = len(r.all), r.report.missed()
+	if err == nil {
+		report.Missed = r.report.missed()
+	}
+	report.Seed, report.Began, report.Seconds, report.Conversations = cfg.Seed, r.began, time.Since(r.began).Seconds(), len(r.all)
 	return report, nil
 }
-
-// errBroken ends a run that is to end at the first broken promise.
-var errBroken = errors.New("a promise is broken")
 
 // rng gives the random numbers of one part of the run, which follow from the
 // seed.

@@ -35,7 +35,9 @@ func (w *writer) work(ctx context.Context) {
 		w.mu.Lock()
 		c := w.shared[w.rng.IntN(len(w.shared))]
 		w.mu.Unlock()
-		w.operate(ctx, c)
+		if c.stands() {
+			w.operate(ctx, c)
+		}
 	})
 }
 

@@ -1,8 +1,8 @@
 // Package torture attacks Coppice's promises where they are hardest to keep.
 // Several writers work on shared conversations through two servers on one
-// Postgres. A seeded schedule kills the servers and Postgres with -9, cuts,
-// slows and silences the links to the database and to the model, and takes the
-// model away.
+// Postgres. Meanwhile the run kills the servers and Postgres with -9, cuts, slows
+// and silences the links to the database and to the model, and takes the model
+// away. The seed gives the order of the faults and the writers' choices.
 //
 // A ledger has every operation that was sent, and the answer to it. The run
 // compares the ledger with what the servers show, during the faults and in
@@ -19,8 +19,9 @@
 // tell when nothing is under way, and for a few sums over rows that no route
 // shows.
 //
-// The files: run and setup start and end everything; server, postgres, link and
-// model are what is attacked; faults is the schedule; writer, operations, reads,
-// replies, openai, events and tenants are the clients; ledger and marks are what
-// they know; contexts, trees and pause compare it.
+// The files: run and setup start and end everything. server, postgres, link and
+// model are the parts that are attacked, and faults attacks them. client, writer,
+// operations, reads, replies, openai, events and tenants are the clients. ledger
+// and marks are what the clients know. contexts, trees and pause compare it with
+// what the servers show, and report counts.
 package torture

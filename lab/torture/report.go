@@ -141,7 +141,7 @@ func (r Report) Print(w io.Writer) {
 		fmt.Fprintf(w, "no promise was broken\n")
 		return
 	}
-	fmt.Fprintf(w, "%d promises broken; --seed %d has the same schedule\n", len(r.Violations)+r.MoreViolations, r.Seed)
+	fmt.Fprintf(w, "%d promises broken; --seed %d has the same order of faults\n", len(r.Violations)+r.MoreViolations, r.Seed)
 	for _, v := range r.Violations {
 		fmt.Fprintf(w, "  %s %s: %s\n", v.At.Format("15:04:05.000"), v.Kind, v.Detail)
 	}

@@ -20,7 +20,7 @@ type Config struct {
 	Dir     string // where the run makes its folder; "" for the system's temporary one
 	KeepDir bool   // leave the folder, with the servers' logs, when the run is over
 
-	Seed          uint64        // of the schedule of faults and of the writers' choices
+	Seed          uint64        // of the order of faults and of the writers' choices
 	Duration      time.Duration // under faults, pauses for checks not counted
 	Servers       int           // that share the database
 	Writers       int           // on the shared conversations

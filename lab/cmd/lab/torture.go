@@ -15,7 +15,7 @@ type tortureCommand struct {
 	Program     string        `type:"existingfile" placeholder:"FILE" help:"The coppice program to attack. Without it, the product's source is built."`
 	Dir         string        `type:"existingdir" placeholder:"DIR" help:"Where the run makes its folder, instead of the system's temporary one."`
 	Keep        bool          `help:"Leave the run's folder, with the logs of the servers."`
-	Seed        uint64        `default:"1" placeholder:"N" help:"The seed of the schedule and of the writers' choices (${default})."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"The seed of the order of faults and of the writers' choices (${default})."`
 	Duration    time.Duration `default:"1m" placeholder:"DURATION" help:"Time under faults, without pauses for checks (${default})."`
 	Writers     int           `default:"6" placeholder:"N" help:"Writers on the shared conversations (${default})."`
 	Kills       int           `default:"8" placeholder:"N" help:"Kills of the servers in a minute, and as many of Postgres (${default})."`

@@ -109,6 +109,9 @@ func (w *writer) search(ctx context.Context, c *conversation, standing []*messag
 // recall asks a branch for a text. What it finds stands on the branch.
 func (w *writer) recall(ctx context.Context, c *conversation, standing []*message) bool {
 	head, m := w.tip(c, standing), w.some(standing)
+	if m.content == "" { // an answer that no client has seen
+		return false
+	}
 	path := c.known(head)
 	scope := []string{"folded", "branch"}[w.rng.IntN(2)]
 	var got struct{ Data []hit }

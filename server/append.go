@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -160,7 +161,7 @@ func checkParts(content json.RawMessage, path string) error {
 	}
 	for i, p := range chat.ReadParts(content) {
 		if p.Type != "" && !p.Known() {
-			return problemf(CodeInvalidContent, join(path, fmt.Sprintf("content[%d].type", i)),
+			return fault.New(fault.Invalid, string(CodeInvalidContent), join(path, fmt.Sprintf("content[%d].type", i)),
 				"The chat-completions API has no part of the type %q. It has text, refusal, image_url, input_audio and file; calls of tools stand in tool_calls, and their results are messages of role tool.", clip(p.Type))
 		}
 	}

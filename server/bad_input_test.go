@@ -96,7 +96,7 @@ var badBodies = []badInput{
 	{name: "NUL in content", body: message(`"role":"user","content":"a\u0000b"`), status: 400, code: CodeInvalidCharacter},
 	{name: "NUL in metadata", body: message(`"role":"user","content":"x","metadata":{"a":"\u0000"}`), status: 400, code: CodeInvalidCharacter, field: "metadata"},
 	{name: "half a surrogate pair", body: message(`"role":"user","content":"\ud83c"`), status: 400, code: CodeInvalidCharacter},
-	{name: "nesting in content", body: message(`"role":"user","content":[{"type":"x","y":` + deep(64) + `}]`), status: 400, code: CodeTooDeep},
+	{name: "nesting in content", body: message(`"role":"user","content":[{"type":"file","y":` + deep(64) + `}]`), status: 400, code: CodeTooDeep},
 	{name: "nesting in metadata", body: message(`"role":"user","content":"x","metadata":{"a":` + deep(64) + `}`), status: 400, code: CodeTooDeep, field: "metadata"},
 	{name: "nesting beyond reason", body: message(`"role":"user","content":` + deep(100_000)), status: 400, code: CodeTooDeep},
 	{name: "unclosed nesting beyond reason", body: strings.Repeat(`{"a":`, 100_000), status: 400, code: CodeTooDeep},

@@ -1,289 +1,161 @@
 package torture
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 )
 
-// A fault is one entry of the schedule.
+// A fault is something that goes wrong for a time, and is well again when do
+// returns.
 type fault struct {
-	at     time.Duration // since the start, pauses for checks not counted
-	kind   string
-	do     func(r *run, ctx context.Context, f fault) error
-	server int
-	lasts  time.Duration
-	much   int // how slow, in milliseconds; how narrow, in kilobytes a second
+	kind     string
+	perMin   int
+	longest  time.Duration
+	database bool // of the database, or the way to it
+	do       func(r *run, ctx context.Context, server int, lasts time.Duration) error
 }
 
-// schedule works out from the seed what goes wrong when: so many kills of the
-// program and of Postgres, and so many of each other fault, spread over the
-// time.
-func schedule(cfg Config, rng *rand.Rand) (all []fault) {
-	add := func(n int, kind string, shortest, longest time.Duration, do func(r *run, ctx context.Context, f fault) error) {
-		for i := range n {
-			at := time.Duration((float64(i) + rng.Float64()) / float64(n) * float64(cfg.Duration))
-			lasts := shortest + time.Duration(rng.Int64N(int64(longest-shortest)+1))
-			all = append(all, fault{at: at, kind: kind, do: do, server: rng.IntN(max(cfg.Servers, 1)), lasts: lasts, much: 5 + rng.IntN(120)})
-		}
+// faultKinds are the faults of a run, in two groups. Of each group one fault at a
+// time is under way.
+func faultKinds(cfg Config) (kills, cuts []fault) {
+	kills = []fault{
+		{"server killed", cfg.Kills, 0, false, (*run).killServer},
+		{"Postgres killed", cfg.Kills, 300 * time.Millisecond, true, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+			return r.postgres.restart(ctx, lasts)
+		}},
 	}
-	const ms = time.Millisecond
-	add(cfg.Kills, "program killed", 0, 0, (*run).killProgram)
-	add(cfg.Kills, "Postgres killed", 0, 300*ms, (*run).killPostgres)
-	add(cfg.Kills/4, "Postgres backend killed", 0, 0, (*run).killBackend)
+	if cfg.Kills > 0 {
+		kills = append(kills, fault{"Postgres backend killed", max(1, cfg.Kills/4), 0, true, (*run).killBackend})
+	}
 	if cfg.Workers > 0 {
-		add(cfg.Kills, "worker killed", 0, 300*ms, (*run).killWorker)
-		add(cfg.Moves, "shard moved", 0, 0, (*run).moveShard)
+		kills = append(kills, fault{"worker of Citus killed", cfg.Kills, 300 * time.Millisecond, true, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+			return r.workers[int(r.choice.Add(1))%len(r.workers)].restart(ctx, lasts)
+		}})
 	}
-	add(cfg.Cuts, "program frozen", 300*ms, 8000*ms, (*run).freezeProgram)
-	add(cfg.Cuts, "database link cut", 100*ms, 2000*ms, onDatabase((*link).cut))
-	add(cfg.Cuts, "database link reset", 50*ms, 500*ms, onDatabase((*link).reset))
-	add(cfg.Cuts, "database link silent", 500*ms, 4000*ms, onDatabase((*link).silence))
-	add(cfg.Cuts, "database link slow", 500*ms, 4000*ms, func(r *run, ctx context.Context, f fault) error {
-		return r.spoil(ctx, f, r.databases[f.server], func(l *link) error { return l.slow(f.much) })
-	})
-	add(cfg.Cuts, "database link narrow", 500*ms, 4000*ms, func(r *run, ctx context.Context, f fault) error {
-		return r.spoil(ctx, f, r.databases[f.server], func(l *link) error { return l.narrow(f.much) })
-	})
-	add(cfg.Cuts, "model link cut", 200*ms, 3000*ms, onModel((*link).cut))
-	add(cfg.Cuts, "model link silent", 500*ms, 6000*ms, onModel((*link).silence))
-	add(cfg.Cuts, "model link slow", 500*ms, 5000*ms, func(r *run, ctx context.Context, f fault) error {
-		return r.spoil(ctx, f, r.provider, func(l *link) error { return l.slow(f.much * 5) })
-	})
-	add(cfg.Cuts, "provider away", 2000*ms, 9000*ms, (*run).awayProvider)
-	if cfg.Replica {
-		add(cfg.Kills, "replica killed", 0, 3000*ms, (*run).killReplica)
-		add(cfg.Kills/2, "replica paused", 500*ms, 4000*ms, (*run).pauseReplica)
-		add(cfg.Cuts, "replica link silent", 500*ms, 4000*ms, func(r *run, ctx context.Context, f fault) error { return r.spoil(ctx, f, r.reads, (*link).silence) })
-		add(cfg.Cuts, "replica link cut", 100*ms, 2000*ms, func(r *run, ctx context.Context, f fault) error { return r.spoil(ctx, f, r.reads, (*link).cut) })
-	}
-	add(cfg.Fills, "pools filled", 300*ms, 2500*ms, (*run).fillPools)
-	add(cfg.Fills, "clients dropped", 300*ms, 1500*ms, (*run).dropClients)
-	slices.SortFunc(all, func(a, b fault) int { return int(a.at - b.at) })
-	return all
-}
-
-// faults carries the schedule out, and pauses for checks.
-func (r *run) faults(ctx context.Context) error {
-	var under sync.WaitGroup
-	defer under.Wait()
-	failed := make(chan error, 1)
-	paused, checked := time.Duration(0), time.Duration(0)
-	begin := time.Now()
-	now := func() time.Duration { return time.Since(begin) - paused }
-	until := func(at time.Duration) error { // waits, and checks when that is due
-		for {
-			wait := min(at-now(), checked+r.cfg.CheckEvery-now())
-			r.sleep(ctx, wait)
-			select {
-			case err := <-failed:
-				return err
-			default:
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if now() >= checked+r.cfg.CheckEvery && now() < r.cfg.Duration {
-				under.Wait()
-				checked = now()
-				hold := time.Now()
-				if err := r.pause(ctx, false); err != nil {
-					return err
-				}
-				paused += time.Since(hold)
-				r.cfg.Logger.Info("checked", "after", now().Round(time.Second), "pause", time.Since(hold).Round(time.Millisecond), "violations", len(r.report.finish().Violations))
-			}
-			if now() >= at {
-				return nil
-			}
+	onDatabase := func(t trouble) func(*run, context.Context, int, time.Duration) error {
+		return func(r *run, ctx context.Context, server int, lasts time.Duration) error {
+			return r.links[server].spoil(ctx, t, lasts)
 		}
 	}
-	for _, f := range schedule(r.cfg, r.rng("faults", 0)) {
-		if err := until(f.at); err != nil {
+	onModel := func(t trouble) func(*run, context.Context, int, time.Duration) error {
+		return func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+			return r.provider.spoil(ctx, t, lasts)
+		}
+	}
+	return kills, []fault{
+		{"database link cut", cfg.Cuts, 2 * time.Second, true, onDatabase(trouble{cut: true})},
+		{"database link silent", cfg.Cuts, 4 * time.Second, true, onDatabase(trouble{silent: true})},
+		{"database link slow", cfg.Cuts, 4 * time.Second, true, onDatabase(trouble{delay: 30 * time.Millisecond})},
+		{"model link cut", cfg.Cuts, 3 * time.Second, false, onModel(trouble{cut: true})},
+		{"model link silent", cfg.Cuts, 6 * time.Second, false, onModel(trouble{silent: true})},
+		{"model away", cfg.Cuts, 9 * time.Second, false, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+			r.model.away.Store(true)
+			defer r.model.away.Store(false)
+			sleep(ctx, lasts)
+			return nil
+		}},
+	}
+}
+
+// faults has things go wrong for the run's duration, and pauses for checks.
+func (r *run) faults(ctx context.Context) error {
+	kills, cuts := faultKinds(r.cfg)
+	rngs := []*rand.Rand{r.rng("kills", 0), r.rng("cuts", 0)}
+	for left := r.cfg.Duration; left > 0; left -= r.cfg.CheckEvery {
+		round, end := context.WithTimeout(ctx, min(left, r.cfg.CheckEvery))
+		var hands sync.WaitGroup
+		failed := make([]error, 2)
+		for i, group := range [][]fault{kills, cuts} {
+			hands.Go(func() { failed[i] = r.handle(round, ctx, group, rngs[i]) })
+		}
+		hands.Wait()
+		end()
+		for _, err := range failed {
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+		began := time.Now()
+		if err := r.pause(ctx, false); err != nil {
 			return err
 		}
-		under.Go(func() {
-			if err := f.do(r, ctx, f); err != nil && ctx.Err() == nil {
-				select {
-				case failed <- fmt.Errorf("%s: %w", f.kind, err):
-				default:
-				}
-			}
-		})
+		r.cfg.Logger.Info("checked", "left", left, "pause", time.Since(began).Round(time.Millisecond))
 	}
-	return until(r.cfg.Duration)
+	return nil
 }
 
-// killProgram kills a server. Its supervisor starts it again.
-func (r *run) killProgram(ctx context.Context, f fault) error {
-	p := r.programs[f.server]
-	end := r.obstacles.begin(f.kind, f.server)
-	defer end()
-	generation := p.generation()
-	id := p.args(generation)[4]
-	for !p.kill() { // it is being started
-		r.sleep(ctx, 10*time.Millisecond)
-		if ctx.Err() != nil {
-			return nil
+// handle has one fault after the other go wrong while a round lasts. A fault that
+// has begun ends as it should.
+func (r *run) handle(round, ctx context.Context, group []fault, rng *rand.Rand) error {
+	var bag []fault // each as often as in a minute
+	for _, f := range group {
+		for range f.perMin {
+			bag = append(bag, f)
 		}
 	}
-	r.report.fault(f.kind)
-	r.jobs.interrupt(ctx, id)
-	for p.generation() == generation && ctx.Err() == nil {
-		r.sleep(ctx, time.Millisecond)
+	for len(bag) > 0 && round.Err() == nil {
+		next := time.Now().Add(time.Duration(rng.Int64N(int64(2*time.Minute) / int64(len(bag)))))
+		f, server := bag[rng.IntN(len(bag))], rng.IntN(len(r.servers))
+		end := func() {}
+		if f.database {
+			end = r.disturb()
+		}
+		err := f.do(r, ctx, server, time.Duration(rng.Int64N(int64(f.longest)+1)))
+		end()
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.kind, err)
+		}
+		r.report.fault(f.kind)
+		sleep(round, time.Until(next))
+	}
+	<-round.Done()
+	return nil
+}
+
+// disturb notes a fault of the database that is under way, until end is called.
+func (r *run) disturb() (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.troubled++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.troubled--
+		r.untilThen = time.Now()
+	}
+}
+
+// undisturbed tells whether the database was well for so long.
+func (r *run) undisturbed(since time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.troubled == 0 && time.Since(r.untilThen) > since
+}
+
+// killServer kills a server. Its supervisor starts it again.
+func (r *run) killServer(ctx context.Context, server int, _ time.Duration) error {
+	for !r.servers[server].kill() && ctx.Err() == nil { // it is being started
+		sleep(ctx, 10*time.Millisecond)
 	}
 	return nil
 }
 
-// awayProvider has the provider of the models answer nothing but errors, or not at
-// all: no branch that fits may lose messages to a digest.
-func (r *run) awayProvider(ctx context.Context, f fault) error {
-	r.report.fault(f.kind)
-	r.model.outage(f.lasts)
-	r.sleep(ctx, f.lasts)
-	return nil
-}
-
-// freezeProgram has a server stand still, with its locks and leaderships, and go
-// on as if nothing had been.
-func (r *run) freezeProgram(ctx context.Context, f fault) error {
-	end := r.obstacles.begin(f.kind, f.server)
-	defer end()
-	thaw, ok := r.programs[f.server].freeze()
-	if !ok {
-		return nil
-	}
-	defer thaw()
-	r.report.fault(f.kind)
-	r.sleep(ctx, f.lasts)
-	return nil
-}
-
-// killPostgres kills Postgres, and starts it again.
-func (r *run) killPostgres(ctx context.Context, f fault) error {
-	r.postgres.mu.Lock()
-	defer r.postgres.mu.Unlock()
-	end := r.obstacles.begin(f.kind, everyServer)
-	defer end()
-	r.jobs.interrupt(ctx, "")
-	if err := r.postgres.kill(); err != nil {
-		return err
-	}
-	r.report.fault(f.kind)
-	r.sleep(ctx, f.lasts)
-	begin := time.Now()
-	err := r.postgres.start(context.WithoutCancel(ctx))
-	r.report.count(func(p *Report) { p.Ready["(Postgres itself)"] = p.Ready["(Postgres itself)"].with(time.Since(begin)) })
-	return err
-}
-
-// killBackend kills one of Postgres' processes that serve a connection. The
-// postmaster then ends all of them and recovers, without ending itself.
-func (r *run) killBackend(ctx context.Context, f fault) error {
-	r.postgres.mu.Lock()
-	defer r.postgres.mu.Unlock()
-	end := r.obstacles.begin(f.kind, everyServer)
-	defer end()
-	r.jobs.interrupt(ctx, "")
+// killBackend kills one of Postgres' processes that serve a connection. The main
+// process then ends all of them and recovers, without ending itself.
+func (r *run) killBackend(ctx context.Context, _ int, _ time.Duration) error {
 	var pid int
 	err := r.admin.QueryRow(ctx, `select pid from pg_stat_activity where application_name = 'coppice' order by state = 'active' desc, random() limit 1`).Scan(&pid)
-	if err != nil {
-		return nil // no server is connected just now
+	if err != nil || killProcess(pid) != nil {
+		return nil // no server is connected just now, or the process has just ended
 	}
-	if err := killProcess(pid); err != nil {
-		return nil // it has just ended
-	}
-	r.report.fault(f.kind)
-	deadline := time.Now().Add(readyBound)
-	for time.Now().Before(deadline) && ctx.Err() == nil {
-		r.sleep(ctx, 20*time.Millisecond)
-		if err := r.admin.Ping(ctx); err == nil {
+	for deadline := time.Now().Add(readyBound); time.Now().Before(deadline) && ctx.Err() == nil; {
+		sleep(ctx, 20*time.Millisecond)
+		if r.admin.Ping(ctx) == nil {
 			break
 		}
 	}
-	return nil
-}
-
-func onDatabase(spoil func(*link) error) func(*run, context.Context, fault) error {
-	return func(r *run, ctx context.Context, f fault) error { return r.spoil(ctx, f, r.databases[f.server], spoil) }
-}
-
-func onModel(spoil func(*link) error) func(*run, context.Context, fault) error {
-	return func(r *run, ctx context.Context, f fault) error { return r.spoil(ctx, f, r.provider, spoil) }
-}
-
-// spoil has a link go wrong for a time. One thing at a time can be wrong with
-// it.
-func (r *run) spoil(ctx context.Context, f fault, l *link, how func(*link) error) error {
-	l.busy.Lock()
-	defer l.busy.Unlock()
-	if l != r.provider && l != r.reads {
-		end := r.obstacles.begin(f.kind, f.server)
-		defer end()
-	}
-	if err := how(l); err != nil {
-		return err
-	}
-	r.report.fault(f.kind)
-	r.sleep(ctx, f.lasts)
-	return l.mend()
-}
-
-// fillPools holds the locks of all conversations that are worked on, so that
-// writes wait, and sends reads on top, until the servers have no connection
-// left.
-func (r *run) fillPools(ctx context.Context, f fault) error {
-	tx, err := r.admin.Begin(ctx)
-	if err != nil {
-		return nil // Postgres is down, which is worse
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) // where it isn't over already
-	r.mu.Lock()
-	shared := slices.Clone(r.shared)
-	r.mu.Unlock()
-	var ids []uuid.UUID
-	for _, c := range shared {
-		ids = append(ids, c.id)
-	}
-	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
-	for _, id := range ids { // one by one, as Citus locks no rows of several shards
-		if _, err := tx.Exec(ctx, `select id from conversations where id = $1 for update`, id); err != nil {
-			return nil
-		}
-	}
-	r.report.fault(f.kind)
-	end := r.obstacles.begin(f.kind, everyServer)
-	defer end()
-	var crowd sync.WaitGroup
-	defer crowd.Wait()
-	for i := range 40 {
-		c := shared[i%len(shared)]
-		crowd.Go(func() {
-			title := fmt.Sprintf("crowd %d", i)
-			c.mu.Lock()
-			c.mayHave(title)
-			body := retitled(c.origin, title)
-			c.mu.Unlock()
-			r.as(c).do(ctx, nil, i%len(r.programs), http.MethodPatch, r.path(c), body, nil) // waits for the lock
-		})
-	}
-	r.sleep(ctx, f.lasts)
-	_ = tx.Rollback(context.WithoutCancel(ctx)) // before the crowd is waited for, which waits for this
-	return nil
-}
-
-// dropClients has most clients go away before their answers.
-func (r *run) dropClients(ctx context.Context, f fault) error {
-	r.report.fault(f.kind)
-	r.client.dropping.Add(40)
-	defer r.client.dropping.Add(-40)
-	r.sleep(ctx, f.lasts)
 	return nil
 }

@@ -2,90 +2,143 @@ package torture
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"net"
 	"sync"
-
-	"github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
+	"time"
 )
 
-// A link is a connection between two parts of a run that can go wrong: a
-// toxiproxy in this process.
+// A link carries connections between two parts of a run, and goes wrong when a
+// fault says so.
 type link struct {
-	busy  sync.Mutex // held by the fault that it has
-	mu    sync.Mutex // one change at a time
-	proxy *toxiproxy.Proxy
-	addr  string // where to connect to
+	listener net.Listener
+	dial     func() (net.Conn, error)
+
+	mu      sync.Mutex
+	trouble trouble
+	conns   map[net.Conn]bool // nil once the link is closed
+	wg      sync.WaitGroup
 }
 
-// quiet silences toxiproxy's toxics, which log through zerolog's global logger.
-var quiet = sync.OnceFunc(func() { zerolog.SetGlobalLevel(zerolog.Disabled) })
+// A trouble is what is wrong with a link. The zero value is nothing.
+type trouble struct {
+	cut    bool          // connections are reset, new ones are closed at once
+	silent bool          // connections stay open, and what is sent gets lost
+	delay  time.Duration // of each piece of data
+}
 
-// newLink listens on a port of its own and connects to upstream.
-func newLink(name, upstream string) (*link, error) {
-	quiet()
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	l := &link{proxy: toxiproxy.NewProxy(server, name, "127.0.0.1:0", upstream)}
-	if err := l.proxy.Start(); err != nil {
+// newLink makes a link that listens on a port of its own until the run ends.
+func (r *run) newLink(dial func() (net.Conn, error)) (*link, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		return nil, err
 	}
-	l.addr = l.proxy.Listen
+	l := &link{listener: listener, dial: dial, conns: map[net.Conn]bool{}}
+	l.wg.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			l.wg.Go(func() { l.carry(conn) })
+		}
+	})
+	r.atEnd(l.close)
 	return l, nil
 }
 
-func (l *link) close() { l.proxy.Stop() }
+// addr is where to connect to.
+func (l *link) addr() string { return l.listener.Addr().String() }
 
-// cut closes every connection, and refuses new ones until mended.
-func (l *link) cut() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.proxy.Stop()
+// spoil has the link go wrong for a time.
+func (l *link) spoil(ctx context.Context, t trouble, lasts time.Duration) error {
+	l.set(t)
+	sleep(ctx, lasts)
+	l.set(trouble{})
 	return nil
 }
 
-// slow delays what goes through, each way, by so many milliseconds, more or
-// less.
-func (l *link) slow(milliseconds int) error {
-	attributes := fmt.Sprintf(`{"latency": %d, "jitter": %d}`, milliseconds, milliseconds/2)
-	return l.add("latency", attributes)
-}
-
-// narrow lets through so many kilobytes a second, each way, in small pieces.
-func (l *link) narrow(kilobytes int) error {
-	return l.add("bandwidth", fmt.Sprintf(`{"rate": %d}`, kilobytes))
-}
-
-// silence keeps connections open and lets nothing through. They are closed
-// when it is mended.
-func (l *link) silence() error { return l.add("timeout", `{"timeout": 0}`) }
-
-// reset breaks each connection with a reset, at its next piece of data.
-func (l *link) reset() error { return l.add("reset_peer", `{"timeout": 0}`) }
-
-// add puts a toxic on both ways.
-func (l *link) add(toxic, attributes string) error {
+// set changes what is wrong with the link. Connections that lost data are
+// closed.
+func (l *link) set(t trouble) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, stream := range []string{"upstream", "downstream"} {
-		spec := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": %s}`, toxic, stream, attributes)
-		if _, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(spec)); err != nil {
-			return fmt.Errorf("link %s: %s: %w", l.proxy.Name, toxic, err)
+	if t.cut || l.trouble.silent {
+		l.reset()
+	}
+	l.trouble = t
+}
+
+// reset breaks all connections. The caller holds mu.
+func (l *link) reset() {
+	for conn := range l.conns {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // so that the other side sees a reset; where that fails, it sees an end
+		}
+		conn.Close()
+	}
+}
+
+func (l *link) now() trouble {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.trouble
+}
+
+// carry copies both ways until one side ends.
+func (l *link) carry(client net.Conn) {
+	defer client.Close()
+	if l.now().cut {
+		return
+	}
+	server, err := l.dial()
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	l.mu.Lock()
+	if l.conns == nil {
+		l.mu.Unlock()
+		return
+	}
+	l.conns[client], l.conns[server] = true, true
+	l.mu.Unlock()
+	var ways sync.WaitGroup
+	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+		ways.Go(func() {
+			defer way[0].Close()
+			defer way[1].Close()
+			l.copy(way[0], way[1])
+		})
+	}
+	ways.Wait()
+	l.mu.Lock()
+	delete(l.conns, client)
+	delete(l.conns, server)
+	l.mu.Unlock()
+}
+
+func (l *link) copy(to, from net.Conn) {
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(piece)
+		t := l.now()
+		time.Sleep(t.delay)
+		if n > 0 && !t.silent {
+			if _, err := to.Write(piece[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
 		}
 	}
-	return nil
 }
 
-// mend ends what is wrong with the link.
-func (l *link) mend() error {
+func (l *link) close() {
+	l.listener.Close()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.proxy.Toxics.ResetToxics(context.Background())
-	if l.proxy.Enabled {
-		return nil
-	}
-	if err := l.proxy.Start(); err != nil {
-		return fmt.Errorf("link %s: %w", l.proxy.Name, err)
-	}
-	return nil
+	l.reset()
+	l.conns = nil
+	l.mu.Unlock()
+	l.wg.Wait()
 }

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// A mark names a text that was said. It stands at the text's beginning, and
-// goes wherever the text goes: into copies, prompts and summaries. It has the
-// same number of digits always, so that a piece of one passes for none.
+// A mark names a text. It stands at the text's beginning, and goes wherever the
+// text goes: into copies, prompts and summaries. It always has the same number of
+// digits, so that a piece of one isn't taken for another.
 type mark int32
 
 const firstMark mark = 1_000_000
@@ -28,7 +28,7 @@ func marksIn(text string) (found []mark) {
 	seen := map[mark]bool{}
 	for _, match := range markPattern.FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(match[1]) // seven digits
-		if m := mark(n); !seen[m] {
+		if m := mark(n); m != noMark && !seen[m] {
 			seen[m] = true
 			found = append(found, m)
 		}
@@ -47,7 +47,7 @@ func markOf(text string) mark {
 	return noMark
 }
 
-// marks knows of every mark what it was said after, and the text.
+// marks knows of every mark its text, and the mark of the message above.
 type marks struct {
 	mu    sync.RWMutex
 	known []marked // mark - firstMark is the index
@@ -55,11 +55,11 @@ type marks struct {
 
 type marked struct {
 	parent mark
-	text   string // of an answer: the whole of it; what is stored may be less
-	answer bool
+	text   string // of an answer: the whole of it; what is stored may be its beginning
+	answer bool   // the model gave it
 }
 
-// add makes a mark for a text said after parent, and gives the text with it.
+// add makes a mark for a text below parent, and gives the text with it.
 func (ms *marks) add(parent mark, text string, answer bool) (mark, string) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -78,13 +78,19 @@ func (ms *marks) get(m mark) (marked, bool) {
 	return marked{}, false
 }
 
-// settle gives an answer the parent that its prompt didn't name.
-func (ms *marks) settle(m, parent mark) {
+// answers tells whether the model gave a text to the message with the mark
+// parent. An answer whose prompt didn't name its parent gets this one.
+func (ms *marks) answers(text string, parent mark) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if i := int(m - firstMark); i >= 0 && i < len(ms.known) && ms.known[i].answer && ms.known[i].parent == noMark {
+	i := int(markOf(text) - firstMark)
+	if i < 0 || i >= len(ms.known) || !ms.known[i].answer {
+		return false
+	}
+	if ms.known[i].parent == noMark {
 		ms.known[i].parent = parent
 	}
+	return ms.known[i].parent == parent && strings.HasPrefix(ms.known[i].text, text)
 }
 
 // path gives the marks from the root to m.
@@ -98,9 +104,9 @@ func (ms *marks) path(m mark) (path []mark) {
 	return path
 }
 
-// onOnePath checks that marks were all said on one branch, and gives those
-// that weren't: the ones that don't lie above the deepest.
-func (ms *marks) onOnePath(found []mark) (strangers []mark) {
+// strangers gives the marks that lie beside the path of the deepest one: none
+// where all of them lie on one branch.
+func (ms *marks) strangers(found []mark) []mark {
 	var longest []mark
 	for _, m := range found {
 		if path := ms.path(m); len(path) > len(longest) {
@@ -110,97 +116,35 @@ func (ms *marks) onOnePath(found []mark) (strangers []mark) {
 	return notIn(found, longest)
 }
 
-// notAsked leaves out the answers to head where head was said more than once in contents.
-// Of a conversation that clients of OpenAI's API name, a retry goes to the active head: an
-// earlier try may have been answered there meanwhile, which its server didn't know.
-func (ms *marks) notAsked(head mark, strangers []mark, contents []string) (left []mark) {
-	times := 0
-	for _, c := range contents {
-		if markOf(c) == head {
-			times++
+// gap gives the first of marks that doesn't stand right below the one before it,
+// noMark where they are a piece of a path without a gap. An answer whose parent
+// isn't known yet fits anywhere.
+func (ms *marks) gap(found []mark) mark {
+	for i, m := range found {
+		known, _ := ms.get(m)
+		if i > 0 && known.parent != found[i-1] && !(known.answer && known.parent == noMark) {
+			return m
 		}
 	}
-	for _, m := range strangers {
-		if known, _ := ms.get(m); times < 2 || !known.answer || known.parent != head {
-			left = append(left, m)
-		}
-	}
-	return left
+	return noMark
 }
 
 // notIn gives those of found that aren't in allowed.
 func notIn(found, allowed []mark) (strangers []mark) {
-	set := make(map[mark]bool, len(allowed))
-	for _, m := range allowed {
-		set[m] = true
-	}
 	for _, m := range found {
-		if !set[m] {
+		if !slices.Contains(allowed, m) {
 			strangers = append(strangers, m)
 		}
 	}
 	return strangers
 }
 
-// A naming is what the fake summarizer's summary says: which marks it stands
-// for, and which else its writer saw.
-type naming struct {
-	folded, seen []mark
-	gaps         bool // it merged a summary that names no marks, so folded may lack some
-	ours         bool // the fake summarizer wrote it
-}
-
-const (
-	namingOpening = "This stands for what was said before."
-	foldedWord    = "FOLDED"
-	seenWord      = "SEEN"
-	gapsWord      = "GAPS"
-)
-
-// within is the naming of so many marks at most, the newest ones.
-func (n naming) within(most int) naming {
-	n.seen = n.seen[max(0, len(n.seen)-most/2):]
-	if more := len(n.folded) + len(n.seen) - most; more > 0 {
-		n.folded, n.gaps = n.folded[more:], true
+// summaryOf is a summary by the fake. The servers take no text of more than twice
+// the target, so that it has the newest marks only.
+func summaryOf(shown []mark) string {
+	text := "This stands for earlier messages:"
+	for _, m := range shown[max(0, len(shown)-50):] {
+		text += " " + m.String()
 	}
-	return n
-}
-
-func (n naming) String() string {
-	var b strings.Builder
-	b.WriteString(namingOpening)
-	if n.gaps {
-		b.WriteString(" " + gapsWord)
-	}
-	for _, part := range []struct {
-		word  string
-		marks []mark
-	}{{foldedWord, n.folded}, {seenWord, n.seen}} {
-		b.WriteString(" " + part.word)
-		for _, m := range part.marks {
-			b.WriteString(" " + m.String())
-		}
-	}
-	b.WriteString(" END.")
-	return b.String()
-}
-
-var namingPattern = regexp.MustCompile(`( ` + gapsWord + `)? ` + foldedWord + `((?: m\d{7})*) ` + seenWord + `((?: m\d{7})*) END\.`)
-
-// readPrior finds what the prior summary in a prompt says. An extract may quote
-// a summary that it merged, and stands for more than that one did.
-func readPrior(prompt string) naming {
-	n := readNaming(prompt)
-	n.gaps = n.gaps || !strings.Contains(prompt, ">\n| "+namingOpening)
-	return n
-}
-
-// readNaming finds what a summary says; of one that the fake didn't write, only
-// the marks that happen to be in it, as seen.
-func readNaming(text string) naming {
-	match := namingPattern.FindStringSubmatch(text)
-	if match == nil {
-		return naming{seen: marksIn(text), gaps: true}
-	}
-	return naming{folded: marksIn(match[2]), seen: marksIn(match[3]), gaps: match[1] != "", ours: true}
+	return text + "."
 }

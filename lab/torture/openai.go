@@ -5,270 +5,148 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"strings"
+	"slices"
 
 	"github.com/google/uuid"
 )
 
-const openaiPath = "/openai/v1/"
-
-// Kinds of clients of OpenAI's API.
-const (
-	byResponse     = iota // names the response that it continues, any of its own
-	byConversation        // names its conversation
-	byHistory             // sends its history with each chat completion, any of its own
-	chatKinds
-)
-
-// An openaiChat is what a client of OpenAI's API has said and heard.
-type openaiChat struct {
-	kind         int
+// A chat is what a client of OpenAI's API has said and heard. Each turn names the
+// response that it continues, any of the chat's own.
+type chat struct {
 	tenant       *tenant
 	conversation uuid.UUID // uuid.Nil until an answer tells
-	turns        []*openaiTurn
+	turns        []*chatTurn
 	loose        bool // an attempt may still land, so nothing is asked any more
 }
 
-// An openaiTurn is a question, and the answer that was heard.
-type openaiTurn struct {
-	before   *openaiTurn // nil for the first
-	mark     mark        // of the question
-	question string
-	answer   uuid.UUID
-	text     string
-	last     mark // that later turns stand under
-	state    outcome
-	often    bool // an attempt was given up by its client, and may have been stored beside another
+// A chatTurn is a question, and the answer to it.
+type chatTurn struct {
+	before *chatTurn // nil for the first
+	mark   mark      // of the question
+	answer uuid.UUID
+	last   mark // of the answer
+	done   bool // the answer came
+	often  bool // it was asked more than once
 }
 
-// askOpenAI has the writer's client of one of the kinds ask something. It asks again
-// as the SDKs do, of any server.
+// askOpenAI has the writer's client ask something. It asks again as OpenAI's SDKs
+// do, of any server.
 func (w *writer) askOpenAI(ctx context.Context, c *conversation, _ []*message) bool {
-	if w.chats == nil {
-		w.chats = make([]*openaiChat, chatKinds)
+	if w.chat == nil || w.chat.loose || len(w.chat.turns) > 40 {
+		w.chat = &chat{tenant: c.tenant}
 	}
-	kind := w.rng.IntN(chatKinds)
-	chat := w.chats[kind]
-	if chat == nil || chat.loose || len(chat.turns) > 40 {
-		if chat = w.beginChat(ctx, c.tenant, kind); chat == nil {
-			return true
-		}
-		w.chats[kind] = chat
-	}
-	t := &openaiTurn{}
-	if said := chat.answered(); len(said) > 0 {
-		t.before = said[len(said)-1]
-		if kind != byConversation && w.rng.IntN(3) == 0 { // a branch
-			t.before = said[w.rng.IntN(len(said))]
-		}
-	}
+	chat, t := w.chat, &chatTurn{}
 	above := noMark
-	if t.before != nil {
+	body := map[string]any{"model": replyModel, "truncation": "auto"}
+	if n := len(chat.turns); n > 0 {
+		if t.before = chat.turns[n-1]; w.rng.IntN(3) == 0 { // a branch
+			t.before = chat.turns[w.rng.IntN(n)]
+		}
 		above = t.before.last
+		body["previous_response_id"] = "resp_" + base64.RawURLEncoding.EncodeToString(append(chat.conversation[:], t.before.answer[:]...))
 	}
-	t.mark, t.question = w.marks.add(above, prose(w.rng, 12+w.rng.IntN(40)), false)
-	t.last = t.mark
+	var question string
+	t.mark, question = w.marks.add(above, prose(w.rng, 12+w.rng.IntN(40)), false)
+	body["input"] = question
 	w.mu.Lock()
-	chat.turns = append(chat.turns, t)
+	if chat.turns = append(chat.turns, t); t.before == nil {
+		w.chats = append(w.chats, chat)
+	}
 	w.mu.Unlock()
-	path, body := chat.request(t)
-	var got openaiAnswer
-	attempt := 0
-	a, attempts := w.persist(ctx, w.rng, func(server int) answer {
-		header := map[string]string{"X-Stainless-Retry-Count": fmt.Sprint(attempt), "X-Coppice-Session": "of " + chat.turns[0].mark.String()}
-		attempt++
-		got = openaiAnswer{}
-		a := w.client.as(chat.tenant).saying(header).do(ctx, w.rng, server, http.MethodPost, path, body, &got)
-		// The server may still be at it where the client gave up, or where the
-		// connection to the database broke after the statement was sent.
-		t.often = t.often || a.err != nil && reasonOf(a.err) == "other" || a.status == http.StatusServiceUnavailable
-		return a
-	})
+	var got struct {
+		Output []struct {
+			Content []struct{ Text string }
+		}
+	}
+	a, attempts := w.persist(ctx, w.rng, request{tenant: chat.tenant, method: http.MethodPost, path: "/openai/v1/responses", body: body, out: &got})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.state = a.outcome()
-	if a.again() {
-		t.state = unknown
-	}
-	chat.loose = chat.loose || t.often || t.state != acknowledged
-	switch t.state {
-	case acknowledged:
-		w.heard(chat, t, a, got)
-	case refused:
+	t.done, t.often = a.outcome() == acknowledged, attempts > 1
+	chat.loose = t.often || !t.done
+	w.report.operation("response", a.outcome(), attempts)
+	if a.outcome() == refused && !a.again() {
 		w.report.violate("refused", "the turn %v of a client of OpenAI's API was refused: %s", t.mark, a.body)
 	}
-	w.report.operation([]string{"response", "response in a conversation", "chat completion"}[kind], t.state, attempts)
-	return true
-}
-
-// beginChat begins a chat; nil where the run's end came before.
-func (w *writer) beginChat(ctx context.Context, t *tenant, kind int) *openaiChat {
-	chat := &openaiChat{kind: kind, tenant: t}
-	if kind == byConversation {
-		c := w.create(ctx, t, false)
-		if c.state != acknowledged {
-			return nil
-		}
-		chat.conversation = c.id
+	if !t.done {
+		return true
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.run.chats = append(w.run.chats, chat)
-	return chat
-}
-
-// answered are the turns that later ones can stand under.
-func (c *openaiChat) answered() (found []*openaiTurn) {
-	for _, t := range c.turns {
-		if t.state == acknowledged {
-			found = append(found, t)
-		}
-	}
-	return found
-}
-
-// request is that of a turn.
-func (c *openaiChat) request(t *openaiTurn) (path string, body map[string]any) {
-	if c.kind == byHistory {
-		var messages []map[string]any
-		for at := t; at != nil; at = at.before {
-			if at != t {
-				messages = append(messages, map[string]any{"role": "assistant", "content": at.text})
-			}
-			messages = append(messages, map[string]any{"role": "user", "content": at.question})
-		}
-		for i, j := 0, len(messages)-1; i < j; i, j = i+1, j-1 {
-			messages[i], messages[j] = messages[j], messages[i]
-		}
-		return openaiPath + "chat/completions", map[string]any{"model": replyModel, "store": true, "messages": messages}
-	}
-	body = map[string]any{"model": replyModel, "input": t.question, "truncation": "auto"}
-	switch {
-	case c.kind == byConversation:
-		body["conversation"] = "conv_" + base64.RawURLEncoding.EncodeToString(c.conversation[:])
-	case t.before != nil:
-		body["previous_response_id"] = "resp_" + base64.RawURLEncoding.EncodeToString(append(c.conversation[:], t.before.answer[:]...))
-	}
-	return openaiPath + "responses", body
-}
-
-// An openaiAnswer is a response, or a chat completion.
-type openaiAnswer struct {
-	ID     string
-	Output []struct {
-		Content []struct{ Text string }
-	}
-	Choices []struct {
-		Message struct{ Content string }
-	}
-}
-
-// heard takes an answer. The caller holds mu.
-func (w *writer) heard(c *openaiChat, t *openaiTurn, a answer, got openaiAnswer) {
+	text := ""
 	for _, o := range got.Output {
 		for _, part := range o.Content {
-			t.text += part.Text
+			text += part.Text
 		}
-	}
-	for _, choice := range got.Choices {
-		t.text += choice.Message.Content
 	}
 	conversation, err := uuid.Parse(a.header.Get("X-Coppice-Conversation-Id"))
 	if err == nil {
 		t.answer, err = uuid.Parse(a.header.Get("X-Coppice-Head-Id"))
 	}
-	said := markOf(t.text)
-	if err != nil || c.conversation != uuid.Nil && conversation != c.conversation {
-		w.report.violate("bad answer", "the turn %v is answered in %s, and the chat is in %s: %v %.300s", t.mark, conversation, c.conversation, err, a.body)
+	if err != nil || chat.conversation != uuid.Nil && conversation != chat.conversation {
+		w.report.violate("bad answer", "the turn %v is answered in %s, and the chat is in %s: %v", t.mark, conversation, chat.conversation, err)
 	}
-	if c.conversation = conversation; said != noMark {
-		known, _ := w.marks.get(said)
-		if !known.answer || known.parent != t.mark || !strings.HasPrefix(known.text, t.text) {
-			w.report.violate("changed", "the turn %v is answered %q, which the model didn't say to it", t.mark, t.text)
-		}
-		t.last = said
+	chat.conversation, t.last = conversation, markOf(text)
+	if t.last == noMark {
+		t.last = t.mark // an answer that broke off before its mark
+	} else if !w.marks.answers(text, t.mark) {
+		w.report.violate("changed", "the turn %v is answered %q, which the model didn't say to it", t.mark, text)
 	}
+	return true
 }
 
 // isChat tells whether a conversation's title is the beginning of a chat of a
 // tenant's.
 func (r *run) isChat(t *tenant, title string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.chats {
-		if c.tenant == t && len(c.turns) > 0 && markOf(title) == c.turns[0].mark {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.chats, func(c *chat) bool { return c.tenant == t && c.turns[0].mark == markOf(title) })
 }
 
-// checkChats compares the chats with what is stored.
+// checkChats compares the chats with what is stored, while nothing is under way.
 func (r *run) checkChats(ctx context.Context) {
-	r.mu.Lock()
-	chats := r.chats
-	r.mu.Unlock()
 	turns := 0
-	for _, c := range chats {
+	for _, c := range r.chats {
 		if c.conversation == uuid.Nil {
 			continue
 		}
-		var tree treeAnswer
-		var a answer
-		for range persistence {
-			a = r.client.as(c.tenant).do(ctx, nil, r.any(), http.MethodGet, "/v1/conversations/"+c.conversation.String()+"/tree?preview=20", nil, &tree)
-			if !a.again() || ctx.Err() != nil {
-				break
+		tree, a := r.readTree(ctx, c.tenant, "/v1/conversations/"+c.conversation.String())
+		if a.outcome() != acknowledged {
+			if ctx.Err() == nil {
+				r.report.violate("lost", "the conversation %s of a chat over OpenAI's API can't be read: %d %s", c.conversation, a.status, a.code)
 			}
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		if a.outcome() != acknowledged && len(c.answered()) > 0 {
-			r.report.violate("lost", "the conversation %s of a chat over OpenAI's API can't be read: %d %s", c.conversation, a.status, a.code)
 			continue
 		}
 		r.report.findings(c.check(tree))
-		turns += len(c.answered())
+		turns += len(c.turns)
 	}
-	r.report.count(func(p *Report) { p.Checks.Turns = max(p.Checks.Turns, turns) })
+	r.report.count(func(p *Report) { p.Checks["turns over OpenAI's API"] = turns })
 }
 
-// check compares a chat with its conversation's tree. Nothing is under way.
-func (c *openaiChat) check(tree treeAnswer) (found []finding) {
+// check compares a chat with its conversation's tree.
+func (c *chat) check(tree treeAnswer) (found []finding) {
 	wrong := func(kind, format string, args ...any) {
 		found = append(found, finding{kind, fmt.Sprintf("conversation %s of a chat over OpenAI's API: ", c.conversation) + fmt.Sprintf(format, args...)})
 	}
 	nodes, times := map[uuid.UUID]node{}, map[mark]int{}
-	own := map[mark]*openaiTurn{}
-	for _, t := range c.turns {
-		own[t.mark] = t
-	}
 	for _, n := range tree.Data {
 		nodes[n.ID] = n
 		if n.Kind == "message" && n.Role == "user" {
-			said := markOf(n.Preview)
-			if times[said]++; own[said] == nil {
-				wrong("invented", "nobody said %q", n.Preview)
-			}
+			times[markOf(n.Preview)]++
 		}
 	}
 	for _, t := range c.turns {
 		if n := times[t.mark]; n > 1 && !t.often {
 			wrong("doubled", "the turn %v is there %d times", t.mark, n)
 		}
-		if t.state != acknowledged {
+		if !t.done {
 			continue
 		}
 		answer, ok := nodes[t.answer]
-		question := nodes[answer.ParentID]
+		question, above := nodes[answer.ParentID], uuid.Nil
+		if t.before != nil {
+			above = t.before.answer
+		}
 		switch {
 		case !ok:
 			wrong("lost", "the answer %s to %v was acknowledged", t.answer, t.mark)
-		case markOf(question.Preview) != t.mark:
-			wrong("parent", "the answer %s stands under %q, and answers %v", t.answer, question.Preview, t.mark)
-		case t.before == nil && question.ParentID != uuid.Nil, t.before != nil && question.ParentID != t.before.answer:
-			wrong("parent", "the turn %v stands under %s", t.mark, question.ParentID)
+		case markOf(question.Preview) != t.mark || question.ParentID != above:
+			wrong("parent", "the answer %s stands under %q under %s, and answers %v under %s", t.answer, question.Preview, question.ParentID, t.mark, above)
 		}
 	}
 	return found

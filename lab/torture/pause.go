@@ -6,174 +6,132 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
-// quietPatience is how long what is under way may take to end once the faults
-// have: longer than the servers' timeouts together.
-const quietPatience = 45 * time.Second
-
 // pause holds the writers, waits until nothing is under way, and checks what
-// they work on; at the last one everything that was ever made.
+// they work on; the last one checks everything that was ever made.
 func (r *run) pause(ctx context.Context, last bool) error {
 	r.gate.Lock()
 	defer r.gate.Unlock()
-	for _, p := range r.programs {
-		if err := r.awaitReady(ctx, p); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			r.report.violate("not ready", "%v", err)
-			return nil
-		}
-	}
 	if err := r.awaitQuiet(ctx); err != nil {
+		if ctx.Err() == nil {
+			r.report.violate("not quiet", "%v", err)
+		}
 		return err
 	}
-	if err := r.awaitReplica(ctx); err != nil {
-		return err
-	}
-	r.report.count(func(p *Report) { p.Checks.Pauses++ })
-	r.mu.Lock()
-	all, shared := r.all, r.shared
-	r.mu.Unlock()
-	now := map[*conversation]bool{}
-	for _, c := range shared {
-		now[c] = true
-	}
-	for _, c := range all {
+	for _, c := range slices.Clone(r.all) {
 		c.mu.Lock()
-		open := c.state == unknown || c.fork != nil || c.deleted == unknown || c.deleted == acknowledged && last
+		open := c.state == unknown || c.source != nil || c.deleted != refused
 		c.mu.Unlock()
-		if c.shared && (last || open || now[c]) {
-			r.checkConversation(ctx, c, now[c])
+		if last || open || slices.Contains(r.shared, c) {
+			r.checkConversation(ctx, c)
+			r.checkSome(ctx, c)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
-	for slot := range r.histories {
-		r.closeHistory(ctx, slot)
-	}
 	r.checkRows(ctx)
 	r.checkChats(ctx)
-	r.checkPages(ctx)
-	r.checkFeeds(ctx)
-	r.checkDesks(ctx)
-	if last {
-		r.checkLists(ctx)
-		return nil
+	for _, p := range r.pages {
+		p.check(ctx)
 	}
-	r.renew(ctx)
+	for _, t := range r.tenants {
+		r.checkEvents(ctx, t)
+		if last {
+			r.checkList(ctx, t)
+		}
+	}
+	for i, c := range r.shared { // large ones are replaced; some are deleted
+		if len(c.order) < maxMessages && c.stands() || last {
+			continue
+		}
+		if r.shared[i] = r.create(ctx, c.tenant); i%2 == 0 && c.stands() && !slices.Contains(r.shared, c) {
+			r.delete(ctx, c)
+		}
+	}
 	return nil
 }
 
-// awaitQuiet waits until the servers have no request or reply under way, and
-// Postgres no transaction that began before. Compactions may go on.
+// awaitQuiet waits until the servers are ready, have no request or reply under
+// way, and Postgres no transaction that began before. Compactions may go on.
 func (r *run) awaitQuiet(ctx context.Context) error {
-	begin := time.Now()
-	for {
+	const open = `select (select count(*) from pg_stat_activity where application_name = 'coppice' and xact_start < $1) + (select count(*) from reply_checkpoints)`
+	for _, s := range r.servers {
+		if err := r.awaitReady(ctx, s); err != nil {
+			return err
+		}
+	}
+	for begin := time.Now(); ; sleep(ctx, 50*time.Millisecond) {
 		busy := ""
-		for _, p := range r.programs {
-			metrics, err := r.metrics(ctx, p)
-			if err != nil {
-				busy = err.Error()
-			} else if metrics["coppice_http_requests_in_flight"] > 1 || metrics["coppice_replies_running"] > 0 {
-				busy = fmt.Sprintf("server %s: %v requests, %v replies", p.name, metrics["coppice_http_requests_in_flight"], metrics["coppice_replies_running"])
+		for _, s := range r.servers {
+			requests, replies, err := r.underWay(ctx, s)
+			if err != nil || requests > 1 || replies > 0 { // this request is one
+				busy = fmt.Sprintf("server %s: %v requests, %v replies, %v", s.name, requests, replies, err)
 			}
 		}
-		if busy == "" {
-			const open = `select count(*) from pg_stat_activity where application_name = 'coppice' and xact_start < $1`
-			var n int
-			if err := r.admin.QueryRow(ctx, open, begin).Scan(&n); err != nil {
-				busy = err.Error()
-			} else if n > 0 {
-				busy = fmt.Sprintf("%d transactions", n)
-			}
+		var n int
+		if err := r.admin.QueryRow(ctx, open, begin).Scan(&n); busy == "" && (err != nil || n > 0) {
+			busy = fmt.Sprintf("%d transactions and answers of replies, %v", n, err)
 		}
 		switch {
-		case busy == "":
-			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case time.Since(begin) > quietPatience:
-			return fmt.Errorf("%w within %s: %s", errNotQuiet, quietPatience, busy)
+		case busy == "":
+			return nil
+		case time.Since(begin) > quietBound:
+			return fmt.Errorf("the servers don't come to rest within %s: %s", quietBound, busy)
 		}
-		r.sleep(ctx, 50*time.Millisecond)
 	}
 }
 
-// metrics reads a server's figures, of those with labels none.
-func (r *run) metrics(ctx context.Context, p *program) (map[string]float64, error) {
-	a := r.client.do(ctx, nil, p.number, http.MethodGet, "/metrics", nil, nil)
+// underWay reads from a server's metrics how many requests and replies it has.
+func (r *run) underWay(ctx context.Context, s *server) (requests, replies float64, err error) {
+	a := r.do(ctx, request{server: slices.Index(r.servers, s), method: http.MethodGet, path: "/metrics"})
 	if a.outcome() != acknowledged {
-		return nil, fmt.Errorf("the metrics of server %s: %d %v", p.name, a.status, a.err)
+		return 0, 0, fmt.Errorf("its metrics: %d %w", a.status, a.err)
 	}
-	found := map[string]float64{}
 	for lines := bufio.NewScanner(bytes.NewReader(a.body)); lines.Scan(); {
-		name, value, ok := strings.Cut(lines.Text(), " ")
-		if !ok || strings.HasPrefix(name, "#") {
-			continue
-		}
-		if v, err := strconv.ParseFloat(value, 64); err == nil {
-			found[name] = v
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		v, _ := strconv.ParseFloat(value, 64)
+		switch name {
+		case "coppice_http_requests_in_flight":
+			requests = v
+		case "coppice_replies_running":
+			replies = v
 		}
 	}
-	return found, nil
+	return requests, replies, nil
 }
 
-func (r *run) readTree(ctx context.Context, c *conversation) (tree treeAnswer, a answer) {
-	return r.readTreeBy(ctx, r.as(c), c)
-}
-
-func (r *run) readTreeBy(ctx context.Context, by *client, c *conversation) (tree treeAnswer, a answer) {
-	for range 5 { // nothing is wrong, so one should do; but compactions may hold it up
-		a = by.do(ctx, nil, r.any(), http.MethodGet, r.path(c)+"/tree?preview=20", nil, &tree)
-		if a.outcome() != unknown {
+func (r *run) readTree(ctx context.Context, t *tenant, path string) (tree treeAnswer, a answer) {
+	for range 5 { // compactions may hold it up
+		if a = r.get(ctx, t, path+"/tree?preview=20", &tree); a.outcome() != unknown {
 			break
 		}
-		r.sleep(ctx, 100*time.Millisecond)
+		sleep(ctx, 100*time.Millisecond)
 	}
 	return tree, a
 }
 
-// checkConversation compares a conversation with the ledger. It has one that
-// writers work on do what can be checked exactly now.
-func (r *run) checkConversation(ctx context.Context, c *conversation, works bool) {
-	tree, a := r.readTree(ctx, c)
+// checkConversation compares a conversation with the ledger, while nothing but
+// compactions is under way in it.
+func (r *run) checkConversation(ctx context.Context, c *conversation) {
+	tree, a := r.readTree(ctx, c.tenant, c.path())
 	c.mu.Lock()
-	there, ok := r.settle(c, tree, a)
-	if !ok || !there {
-		c.mu.Unlock()
-		return
-	}
-	r.report.findings(checkTree(c, tree, r.marks))
-	standing := c.standing()
-	c.mu.Unlock()
-	r.report.count(func(p *Report) {
-		p.Checks.Conversations++
-		p.Checks.Messages += len(tree.Data)
-	})
-	rng := r.rng("check", len(standing))
-	for range min(6, len(standing)) {
-		m := standing[rng.IntN(len(standing))]
-		r.compareContext(ctx, c, m)
-		r.compareTranscript(ctx, c, m)
-	}
-	if works {
-		r.exercise(ctx, c, tree)
-	}
-}
-
-// settle decides whether a conversation is there, and whether it may be. The
-// caller holds its mu.
-func (r *run) settle(c *conversation, tree treeAnswer, a answer) (there, ok bool) {
-	there = a.outcome() == acknowledged
+	defer c.mu.Unlock()
+	there := a.outcome() == acknowledged
 	if !there && a.code != "conversation_not_found" {
-		r.report.violate("lost", "conversation %s can't be read: %d %s %v", c.id, a.status, a.code, a.err)
-		return there, false
+		if ctx.Err() == nil && r.undisturbed(0) {
+			r.report.violate("lost", "conversation %s can't be read: %d %s %v", c.id, a.status, a.code, a.err)
+		}
+		return
 	}
 	if c.deleted == unknown {
 		if c.deleted = refused; !there {
@@ -183,9 +141,10 @@ func (r *run) settle(c *conversation, tree treeAnswer, a answer) (there, ok bool
 	switch {
 	case c.deleted == acknowledged && there:
 		r.report.violate("came back", "conversation %s is there, and was deleted", c.id)
-		return there, false
+		return
 	case c.deleted == acknowledged:
-		return there, true
+		r.report.checked("deleted conversations", 1)
+		return
 	case c.state == refused && there:
 		r.report.violate("invented", "conversation %s is there, and was refused", c.id)
 	case c.state == acknowledged && !there:
@@ -196,40 +155,76 @@ func (r *run) settle(c *conversation, tree treeAnswer, a answer) (there, ok bool
 			c.state = acknowledged
 		}
 	}
-	if there && c.fork != nil {
-		c.fill(c.fork, tree)
+	if !there {
+		c.source = nil
+		return
 	}
-	c.fork = nil
-	return there, true
+	if c.source != nil {
+		c.fill(tree)
+	}
+	r.report.findings(checkTree(c, tree, r.marks))
+	r.report.checked("trees", 1)
+	r.report.checked("messages in trees", len(tree.Data))
 }
 
-// renew replaces conversations that are large by new ones. Some are deleted.
-func (r *run) renew(ctx context.Context) {
-	for i, c := range r.shared {
-		c.mu.Lock()
-		size := len(c.order)
-		ok := c.state == acknowledged && c.deleted == refused
-		c.mu.Unlock()
-		if ok && size < maxMessages {
-			continue
-		}
-		next := r.create(ctx, c.tenant, true)
-		r.mu.Lock()
-		r.shared[i] = next
-		r.mu.Unlock()
-		if ok && i%2 == 0 && !r.isShared(c) {
-			r.remove(ctx, c)
-		}
+// checkSome reads some of a conversation's branches, and the text of its last
+// summary: it holds nothing of a message that isn't above its anchor. A message
+// that was pruned isn't above any.
+func (r *run) checkSome(ctx context.Context, c *conversation) {
+	standing := c.standing(false)
+	if !c.stands() || len(standing) == 0 {
+		return
 	}
+	rng := r.rng("check", len(standing))
+	for range 4 {
+		newWriter(r, rng).read(ctx, c, standing)
+	}
+	var got struct {
+		ParentID uuid.UUID `json:"parent_id"`
+		Content  string    `json:"content"`
+	}
+	if c.summary == uuid.Nil {
+		return
+	}
+	a := r.get(ctx, c.tenant, c.path()+"/summaries/"+c.summary.String(), &got)
+	if a.outcome() != acknowledged {
+		return // there is none, or another one replaced it
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	branch := c.branch(got.ParentID)
+	if strangers := notIn(marksIn(got.Content), marksOf(branch)); len(strangers) > 0 || len(branch) == 0 || c.prunedBefore(branch[len(branch)-1], a.sentAt) {
+		r.report.violate("came back", "conversation %s: summary %s at %s shows %v, which don't stand above its anchor, or were pruned", c.id, c.summary, got.ParentID, strangers)
+	}
+	r.report.checked("texts of summaries", 1)
 }
 
-func (r *run) isShared(c *conversation) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, other := range r.shared {
-		if other == c {
-			return true
+// rowChecks are what no route shows. Each query finds what shouldn't be.
+var rowChecks = map[string]string{
+	"a node whose depth or tokens don't follow from its parent's": `
+		select n.id from nodes n join nodes p on p.conversation_id = n.conversation_id and p.id = n.parent_id
+		where n.kind = 'message' and (n.depth <> p.depth + 1 or n.path_tokens <> p.path_tokens + n.tokens)`,
+	"a count of messages that isn't theirs": `
+		select c.id from conversations c
+		where c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message')`,
+	"a summary by the digest in the place of messages that fitted": `
+		select k.summary_id from compactions k
+		where k.outcome = 'saved' and k.model = 'offline-digest' and k.settings ->> 'digest' = 'when_needed'
+		  and k.tokens_before <= (k.settings ->> 'max_context_tokens')::bigint - (k.settings ->> 'reserved_tokens')::bigint`,
+	"a compaction that was interrupted long ago, and that no server took up": `
+		select id from river_job where kind = 'compaction' and state = 'running' and attempted_at < now() - interval '6 minutes'`,
+	"a summary of no compaction on record": `
+		select n.id from nodes n join conversations c on c.id = n.conversation_id
+		where n.kind = 'summary' and c.source_conversation_id is null
+		  and (select count(*) from compactions k where k.conversation_id = n.conversation_id and k.summary_id = n.id and k.outcome = 'saved') <> 1`,
+}
+
+func (r *run) checkRows(ctx context.Context) {
+	for what, query := range rowChecks {
+		var found []string
+		err := r.admin.QueryRow(ctx, "select array_agg(id::text) from ("+query+" limit 5) as found (id)").Scan(&found)
+		if ctx.Err() == nil && (err != nil || len(found) > 0) {
+			r.report.violate("rows", "%s: %v %v", what, found, err)
 		}
 	}
-	return false
 }

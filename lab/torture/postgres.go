@@ -3,63 +3,54 @@ package torture
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/coppice-chat/coppice/db/embedded"
 )
 
-// A postgres is the database of a run: a private Postgres that can be killed
-// and started again. It listens on a unix socket; see bridge for the port.
+// A postgres is a private Postgres that can be killed and started again. It
+// listens on a unix socket; links give it ports.
 type postgres struct {
 	dataDir    string
 	parameters map[string]string // besides those of package embedded
-	log        *slog.Logger
 
-	mu     sync.Mutex // held through a kill and the start after it
 	server *embedded.Server
-	socket atomic.Pointer[string] // path of the unix socket
+	socket string // path
 }
 
-// start starts Postgres, also on the data of one that was killed.
-func (p *postgres) start(ctx context.Context) error {
-	server, err := embedded.Start(ctx, embedded.Config{DataDir: p.dataDir, Parameters: p.parameters, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
+// start starts Postgres, also on the data of one that was killed. Processes that
+// outlived a killed main process keep the data in use until they end.
+func (p *postgres) start(ctx context.Context) (err error) {
+	for deadline := time.Now().Add(readyBound); ; time.Sleep(100 * time.Millisecond) {
+		p.server, err = embedded.Start(ctx, embedded.Config{DataDir: p.dataDir, Parameters: p.parameters, Logger: slog.New(slog.DiscardHandler)})
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err != nil || p.socket != "" {
 		return err
 	}
-	conf, err := pgconn.ParseConfig(server.URL())
-	if err != nil {
-		return err
+	conf, err := pgconn.ParseConfig(p.server.URL())
+	if err == nil {
+		_, p.socket = pgconn.NetworkAddress(conf.Host, conf.Port)
 	}
-	p.server = server
-	_, socket := pgconn.NetworkAddress(conf.Host, conf.Port)
-	p.socket.Store(&socket)
-	return nil
+	return err
 }
 
-// url is how the run itself connects, past all links.
-func (p *postgres) url() string { return p.server.URL() }
+func (p *postgres) dial() (net.Conn, error) { return net.Dial("unix", p.socket) }
 
-// lingering is how long Postgres' other processes may take to end by themselves
-// once their main process is dead.
-const lingering = 2 * time.Second
-
-// kill kills the postmaster, whose other processes then end by themselves. One
-// that doesn't keeps the data directory in use, and a start would be refused in
-// the name of the main process, which is gone: it is killed, too, as a service
-// manager does.
-func (p *postgres) kill() error {
+// restart kills the main process, whose other processes then end by themselves,
+// and starts Postgres again after a while.
+func (p *postgres) restart(ctx context.Context, lasts time.Duration) error {
 	content, err := os.ReadFile(filepath.Join(p.dataDir, "cluster", "postmaster.pid"))
 	if err != nil {
 		return err
@@ -69,133 +60,95 @@ func (p *postgres) kill() error {
 	if err != nil {
 		return fmt.Errorf("postmaster.pid: %w", err)
 	}
-	children := childrenOf(pid)
 	if err := killProcess(pid); err != nil {
 		return err
 	}
 	<-p.server.Done()
-	if children = awaitEnd(children, lingering); len(children) == 0 {
-		return nil
-	}
-	for _, c := range children {
-		p.log.Info("a process of Postgres outlived its main process, and is killed", "pid", c.pid)
-		_ = killProcess(c.pid) // where it has just ended, so much the better
-	}
-	if children = awaitEnd(children, readyBound); len(children) > 0 {
-		return fmt.Errorf("processes of Postgres that can't be killed: %v", children)
-	}
-	return nil
+	sleep(ctx, lasts)
+	return p.start(context.WithoutCancel(ctx))
 }
 
-// awaitEnd waits until processes have ended, and gives those that haven't in
-// time.
-func awaitEnd(all []process, patience time.Duration) (left []process) {
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		all = slices.DeleteFunc(all, func(p process) bool { return !p.lives() })
-		if len(all) == 0 || time.Now().After(deadline) {
-			return all
-		}
+// killProcess kills a process with -9.
+func killProcess(pid int) error {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return err
 	}
+	return process.Kill()
 }
 
 // stop ends it for good.
-func (p *postgres) stop(ctx context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.server != nil {
-		if err := p.server.Stop(ctx); err != nil {
-			p.log.Warn("Postgres did not stop in time", "error", err)
-		}
+func (p *postgres) stop(log *slog.Logger) {
+	if p.server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := p.server.Stop(ctx); err != nil {
+		log.Warn("Postgres did not stop in time", "error", err)
 	}
 }
 
-// A bridge gives Postgres a TCP port, which is all that the links can connect
-// to. While Postgres is down, it closes each connection at once.
-type bridge struct {
-	listener net.Listener
-	postgres *postgres
-
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	wg    sync.WaitGroup
+// onCitus are the settings of a node's Postgres. Nodes reach each other without
+// TLS, and themselves by the socket.
+func onCitus(dataDir string) map[string]string {
+	return map[string]string{
+		"shared_preload_libraries": "citus", "citus.node_conninfo": "sslmode=disable", "citus.local_hostname": filepath.Join(dataDir, "socket"),
+		"max_connections": "200", "max_worker_processes": "32", "citus.recover_2pc_interval": "2s",
+	}
 }
 
-func newBridge(p *postgres) (*bridge, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// asSuperuser runs a statement as the one who may add nodes.
+func (p *postgres) asSuperuser(ctx context.Context, statement string, args ...any) error {
+	conn, err := pgx.Connect(ctx, p.server.SuperuserURL())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b := &bridge{listener: listener, postgres: p, conns: map[net.Conn]bool{}}
-	b.wg.Go(b.accept)
-	return b, nil
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, statement, args...)
+	return err
 }
 
-func (b *bridge) addr() string { return b.listener.Addr().String() }
-
-func (b *bridge) accept() {
-	for {
-		client, err := b.listener.Accept()
+// distribute starts the workers, and distributes the database over them as an
+// operator does.
+func (r *run) distribute(ctx context.Context) error {
+	join := func(p *postgres, l *link, call string) error {
+		if err := p.asSuperuser(ctx, "create extension citus"); err != nil {
+			return err
+		}
+		host, port, err := net.SplitHostPort(l.addr())
 		if err != nil {
-			return
+			return err
 		}
-		b.wg.Go(func() { b.carry(client) })
+		return r.postgres.asSuperuser(ctx, "select "+call+"($1, $2::text::integer)", host, port)
 	}
-}
-
-// carry copies both ways until one side ends.
-func (b *bridge) carry(client net.Conn) {
-	defer client.Close()
-	server, err := net.Dial("unix", *b.postgres.socket.Load())
+	front, err := r.newLink(r.postgres.dial)
 	if err != nil {
-		return
+		return err
 	}
-	defer server.Close()
-	if !b.keep(client, server) {
-		return
+	if err := join(r.postgres, front, "citus_set_coordinator_host"); err != nil {
+		return err
 	}
-	defer b.drop(client, server)
-	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
-		go func() {
-			io.Copy(way[0], way[1])
-			done <- struct{}{}
-		}()
+	for i := range r.cfg.Workers {
+		dir := filepath.Join(r.dir, fmt.Sprint("worker-", i))
+		worker := &postgres{dataDir: dir, parameters: onCitus(dir)}
+		r.workers = append(r.workers, worker)
+		r.atEnd(func() { worker.stop(r.cfg.Logger) })
+		if err := worker.start(ctx); err != nil {
+			return err
+		}
+		l, err := r.newLink(worker.dial) // so that it keeps its address when it is killed
+		if err != nil {
+			return err
+		}
+		if err := join(worker, l, "citus_add_node"); err != nil {
+			return err
+		}
 	}
-	<-done
-	client.Close()
-	server.Close()
-	<-done
-}
-
-// keep remembers connections to close; false means that the bridge is closed.
-func (b *bridge) keep(conns ...net.Conn) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.conns == nil {
-		return false
+	for _, args := range [][]string{{"migrate"}, {"distribute", "--shards", "8"}} {
+		if _, err := r.command(ctx, args...); err != nil {
+			return err
+		}
 	}
-	for _, c := range conns {
-		b.conns[c] = true
-	}
-	return true
-}
-
-func (b *bridge) drop(conns ...net.Conn) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range conns {
-		delete(b.conns, c)
-	}
-}
-
-func (b *bridge) close() {
-	b.listener.Close()
-	b.mu.Lock()
-	conns := b.conns
-	b.conns = nil
-	b.mu.Unlock()
-	for c := range conns {
-		c.Close()
-	}
-	b.wg.Wait()
+	return nil
 }

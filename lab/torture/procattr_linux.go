@@ -2,6 +2,6 @@ package torture
 
 import "syscall"
 
-// procAttr has the kernel kill a server whose harness dies. The signal is sent
-// when the thread that forked ends, so that one has to be kept.
+// procAttr has the kernel kill a server whose harness dies. The kernel sends the
+// signal when the thread that forked ends, so supervise keeps its thread.
 func procAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

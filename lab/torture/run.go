@@ -2,93 +2,123 @@ package torture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"math/rand/v2"
-	"strings"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Config says what to do. Program must be set; see Defaults for the rest.
+type Config struct {
+	Program string // path of the coppice binary
+	Dir     string // where the run makes its folder; "" for the system's temporary one
+	KeepDir bool   // leave the folder, with the servers' logs, when the run is over
+
+	Seed          uint64        // of the order of faults and of the writers' choices
+	Duration      time.Duration // under faults, pauses for checks not counted
+	Servers       int           // that share the database
+	Writers       int           // on the shared conversations
+	Conversations int           // that they share at a time
+	Kills         int           // of the servers in a minute, and as many of Postgres
+	Cuts          int           // of each other kind of fault in a minute
+	Workers       int           // of a Citus cluster that the database is distributed over; 0 for plain Postgres
+	CheckEvery    time.Duration // between two checks
+	UntilBroken   bool          // end as soon as a promise is broken
+
+	// LoseCommits has Postgres acknowledge transactions before they are on disk,
+	// so that a kill loses some. It shows that a run finds that.
+	LoseCommits bool
+
+	Logger *slog.Logger // what the run does; nil discards it
+}
+
+// Defaults are a run of a minute that kills everything some eight times.
+func Defaults() Config {
+	return Config{Seed: 1, Duration: time.Minute, Servers: 2, Writers: 6, Conversations: 4, Kills: 8, Cuts: 2, CheckEvery: 30 * time.Second}
+}
+
+const (
+	readyBound    = time.Minute     // a server that isn't ready so long after the last fault is a violation
+	quietBound    = time.Minute     // the same of requests, replies and transactions that don't end
+	overtimeBound = 3 * time.Minute // a run goes on without faults for so long until it has checked enough
 )
 
 // A run is all that one run of the harness has.
 type run struct {
-	cfg           Config
-	dir           string
-	report        *recorder
-	marks         *marks
-	postgres      *postgres
-	bridge        *bridge
-	replica       *postgres // nil without one
-	replicaBridge *bridge
-	reads         *link // of all programs to the replica
-	programs      []*program
-	databases     []*link // of each program
-	provider      *link   // to the model
-	model         *model
-	admin         *pgxpool.Pool // past all links
-	client        *client
-	obstacles     *obstacles
-	jobs          *jobs
-	tenants       []*tenant
-	intrusions    intrusionTurn
-	workers       []*worker
-	env           []string // of commands, which reach the database past all links
-
-	gate     sync.RWMutex // held by each operation; a check holds it alone
-	over     atomic.Bool  // writers begin nothing more
-	created  atomic.Int64
+	cfg      Config
+	began    time.Time
+	dir      string
+	ends     []func() // what stop does, from the last on
+	report   *recorder
+	marks    *marks
+	model    *model
+	postgres *postgres
+	workers  []*postgres   // of a Citus cluster
+	admin    *pgxpool.Pool // past all links
+	servers  []*server
+	links    []*link // of each server to the database
+	provider *link   // to the model
+	http     *http.Client
+	tenants  []*tenant
 	choice   atomic.Int64
-	checking sync.WaitGroup // histories
+	prying   atomic.Int64
+
+	gate sync.RWMutex // held by each operation; a check holds it alone
+	over atomic.Bool  // writers begin nothing more
 
 	mu        sync.Mutex
 	shared    []*conversation // that writers work on
 	all       []*conversation
-	histories []*history
-	chats     []*openaiChat // all that were ever begun
+	chats     []*chat // all that were ever begun
 	pages     []*page
-	feeds     []*feed
-	desks     []*desk
+	troubled  int       // faults of the database that are under way
+	untilThen time.Time // when the last of these ended
 }
 
 // Run attacks a program for a time, and reports what came of it. A promise that
 // is broken is no error but stands in the report. When it returns, all that it
 // started is gone.
 func Run(ctx context.Context, cfg Config) (_ Report, err error) {
-	if cfg.Replica {
-		cfg.Histories = 0
-	}
-	whole := ctx
-	failed := func(err error) (Report, error) {
-		if whole.Err() != nil { // what it killed says less
-			err = whole.Err()
-		}
+	bound := 3*cfg.Duration + 15*time.Minute
+	bounded, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	r, err := start(bounded, cfg)
+	if err != nil {
 		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
 	}
-	r, err := start(ctx, cfg)
-	if err != nil {
-		return failed(err)
-	}
-	defer r.stop()
-	begin := time.Now()
+	attacking, end := context.WithCancel(bounded)
+	defer end()
 	if cfg.UntilBroken {
-		var end context.CancelFunc
-		ctx, end = context.WithCancel(ctx)
-		defer end()
-		r.report.onViolation(end)
+		r.report.broken = end
 	}
-	if err := r.attack(ctx); err != nil && (whole.Err() != nil || ctx.Err() == nil) {
-		return failed(err)
+	err = r.attack(attacking)
+	r.stop()
+	if bounded.Err() != nil {
+		r.report.violate("endless", "the run didn't end within %s", bound)
 	}
-	report := r.report.finish()
-	report.Seed, report.Writers = cfg.Seed, cfg.Writers
-	report.Began, report.Seconds = begin, time.Since(begin).Seconds()
-	report.Conversations = len(r.all)
-	report.Missed = report.missed(cfg)
+	for _, s := range r.servers {
+		if text := s.panics(); text != "" {
+			r.report.violate("panic", "server %s: %s", s.name, text)
+		}
+	}
+	r.removeDir()
+	report := r.report.report
+	if ctx.Err() != nil { // what it caused says less
+		err = ctx.Err()
+	}
+	if err != nil && (ctx.Err() != nil || len(report.Violations) == 0) {
+		return Report{}, fmt.Errorf("torture.Run(seed %d): %w", cfg.Seed, err)
+	}
+	if err == nil {
+		report.Missed = r.report.missed()
+	}
+	report.Seed, report.Began, report.Seconds, report.Conversations = cfg.Seed, r.began, time.Since(r.began).Seconds(), len(r.all)
 	return report, nil
 }
 
@@ -101,101 +131,53 @@ func (r *run) rng(part string, number int) *rand.Rand {
 }
 
 // any is one server or another.
-func (r *run) any() int { return int(r.choice.Add(1)) % len(r.programs) }
+func (r *run) any() int { return int(r.choice.Add(1)) % len(r.servers) }
 
-func (r *run) register(c *conversation) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, c)
-}
-
-// attack runs writers and faults, with checks in between, and a last one.
+// attack runs clients and faults, with checks in between, and a last one.
 func (r *run) attack(ctx context.Context) error {
 	for i := range r.cfg.Conversations {
-		r.shared = append(r.shared, r.create(ctx, r.tenants[i%len(r.tenants)], true))
-	}
-	for i := range r.cfg.Histories {
-		r.histories = append(r.histories, newHistory(r.create(ctx, r.tenants[i%len(r.tenants)], false), treeAnswer{}))
+		r.shared = append(r.shared, r.create(ctx, r.tenants[i%len(r.tenants)]))
 	}
 	working, stopWork := context.WithCancel(ctx)
+	var clients sync.WaitGroup
+	defer clients.Wait()
 	defer stopWork()
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	defer stopWork()
-	for _, p := range r.programs {
-		workers.Go(func() { p.monitor(working, r.obstacles) })
-	}
-	workers.Go(func() { r.jobs.watch(working) })
-	for _, t := range r.tenants {
-		workers.Go(func() { r.locksmith(working, t) })
-	}
 	for i := range r.cfg.Writers {
-		w := &writer{run: r, rng: r.rng("writer", i), at: map[*conversation]uuid.UUID{}}
-		workers.Go(func() { w.work(working) })
+		clients.Go(func() { newWriter(r, r.rng("writer", i)).work(working) })
 	}
-	for i := range r.cfg.Histories * r.cfg.HistoryWriters {
-		w := &historyWriter{run: r, number: i, rng: r.rng("history writer", i), slot: i % r.cfg.Histories}
-		workers.Go(func() { w.work(working) })
-	}
-	r.addPages()
-	for _, p := range r.pages {
-		workers.Go(func() { p.work(working) })
-	}
-	r.addFeeds()
-	for _, f := range r.feeds {
-		workers.Go(func() { f.work(working) })
-	}
-	if err := r.addDesks(ctx); err != nil {
-		return err
-	}
-	for _, d := range r.desks {
-		workers.Go(func() { d.work(working) })
-	}
-	if r.cfg.Soak {
-		workers.Go(func() { r.sampler(working) })
+	for i := range 2 {
+		p := &page{writer: newWriter(r, r.rng("page", i))}
+		r.pages = append(r.pages, p)
+		clients.Go(func() { r.repeat(working, func() { p.turn(working) }) })
 	}
 	if err := r.faults(ctx); err != nil {
 		return err
 	}
-	if err := r.overtime(ctx); err != nil {
-		return err
-	}
-	r.over.Store(true)
-	if err := r.pause(ctx, true); err != nil {
-		return err
-	}
-	r.jobs.await(ctx, r.cfg.JobWait)
-	r.countHealed(ctx)
-	r.countReads(ctx)
-	stopWork()
-	workers.Wait()
-	r.checking.Wait()
-	return nil
-}
-
-// exit notes that a server ended by itself. While it can't reach its database,
-// that is what it should do.
-func (r *recorder) exit(p *program, after time.Duration, err error) {
-	text := err.Error()
-	reason := "something else"
-	for _, known := range []string{"panic: ", "doesn't answer", "refuses the connection", "was shut down", "the connection to the database broke", "address already in use"} {
-		if strings.Contains(text, known) {
-			reason = known
+	for deadline := time.Now().Add(overtimeBound); time.Now().Before(deadline); {
+		missed := r.report.missed()
+		if len(missed) == 0 {
 			break
 		}
+		r.cfg.Logger.Info("goes on, as it checked too little", "missed", missed)
+		sleep(ctx, 3*time.Second)
+		if err := r.pause(ctx, false); err != nil {
+			return err
+		}
 	}
-	r.count(func(report *Report) { report.Exits[reason]++ })
-	r.log.Info("a server ended", "server", p.name, "after", after, "error", text)
-	if reason == "panic: " || p.ready.Load() {
-		r.violate("ended", "server %s ended by itself after %s: %s", p.name, after, text)
-	}
+	r.over.Store(true)
+	return r.pause(ctx, true)
 }
 
-func (r *recorder) finish() Report {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.report
+// repeat does something until ctx ends, with a rest in between. While a check
+// holds the gate, it waits.
+func (r *run) repeat(ctx context.Context, do func()) {
+	rng := r.rng("rest", int(r.choice.Add(1)))
+	for ctx.Err() == nil {
+		r.gate.RLock()
+		if ctx.Err() == nil && !r.over.Load() {
+			do()
+		}
+		r.gate.RUnlock()
+		sleep(ctx, time.Duration(10+rng.IntN(20))*time.Millisecond)
+	}
 }
-
-// errNotQuiet is of a run whose servers don't come to rest.
-var errNotQuiet = errors.New("what was under way didn't end")

@@ -27,9 +27,8 @@ var buildProgram = sync.OnceValues(func() (string, error) {
 	return product.Build(context.Background(), programDir)
 })
 
-// lookAtSources looks at all that the program is made of: go test remembers what
-// came of a test for as long as the files are the same that it looked at, and
-// would not run it again for another program.
+// lookAtSources looks at all files that the program is made of: go test remembers
+// a test's result for as long as the files are the same that the test looked at.
 func lookAtSources() error {
 	return filepath.WalkDir("../..", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -63,16 +62,20 @@ func shortRun(t *testing.T) Config {
 	}
 	cfg := Defaults()
 	cfg.Program, cfg.Dir = program, t.TempDir()
-	if os.Geteuid() == 0 { // Postgres runs as somebody else, who must get through
+	if os.Geteuid() == 0 { // Postgres runs as another user, who must get through
 		for _, dir := range []string{cfg.Dir, filepath.Dir(cfg.Dir)} {
 			if err := os.Chmod(dir, 0o711); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	cfg.Duration, cfg.CheckEvery, cfg.JobWait = 12*time.Second, 6*time.Second, 5*time.Second
-	cfg.Kills, cfg.Cuts, cfg.Fills = 4, 1, 1
+	cfg.Duration, cfg.CheckEvery, cfg.Kills = 10*time.Second, 5*time.Second, 24
+	t.Cleanup(func() {
+		left, err := os.ReadDir(cfg.Dir)
+		if err != nil || len(left) > 0 {
+			t.Errorf("%v is left behind: %v", left, err)
+		}
+	})
 	return cfg
 }
 
@@ -80,7 +83,6 @@ func shortRun(t *testing.T) Config {
 type testWriter struct{ t *testing.T }
 
 func (w testWriter) Write(b []byte) (int, error) {
-	w.t.Helper()
 	w.t.Logf("%s", b)
 	return len(b), nil
 }
@@ -88,8 +90,8 @@ func (w testWriter) Write(b []byte) (int, error) {
 // TestRun is a short run of everything, which goes on until it has checked
 // enough; lab torture does long ones.
 func TestRun(t *testing.T) {
-	t.Parallel()
 	cfg := shortRun(t)
+	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	report, err := Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -97,52 +99,33 @@ func TestRun(t *testing.T) {
 	for _, v := range report.Violations {
 		t.Errorf("%s: %s", v.Kind, v.Detail)
 	}
-	for _, f := range report.Missed {
-		t.Errorf("too little was checked: %s: %d, and at least %d are needed", f.Name, f.Got, f.Need)
+	for _, what := range report.Missed {
+		t.Errorf("too little was checked: %s", what)
 	}
-	for _, kind := range []string{"program killed", "Postgres killed"} {
-		if report.Faults[kind] != cfg.Kills {
-			t.Errorf("%s %d times, want %d", kind, report.Faults[kind], cfg.Kills)
-		}
+	if report.Faults["server killed"]+report.Faults["Postgres killed"] == 0 {
+		t.Errorf("nothing was killed: %v", report.Faults)
 	}
-	checkEmpty(t, cfg.Dir)
 }
 
-// Without commits that last, a run must find what kills lose.
+// Without commits that last, a run must find the messages that kills lose.
 func TestRunFindsLostCommits(t *testing.T) {
-	t.Parallel()
 	cfg := shortRun(t)
-	cfg.Duration, cfg.CheckEvery, cfg.JobWait = 8*time.Second, 4*time.Second, 0
-	cfg.Cuts, cfg.Fills, cfg.LoseCommits, cfg.UntilBroken = 0, 0, true, true
-	cfg.Logger = nil
+	cfg.Duration, cfg.Cuts, cfg.LoseCommits, cfg.UntilBroken = time.Minute, 0, true, true
 	report, err := Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !report.Failed() {
+	if len(report.Violations) == 0 {
 		t.Errorf("a run in which Postgres was killed %d times and loses commits found nothing", report.Faults["Postgres killed"])
 	}
 }
 
 // A run that is called off leaves nothing behind.
 func TestRunCalledOff(t *testing.T) {
-	t.Parallel()
 	cfg := shortRun(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if _, err := Run(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
-	}
-	checkEmpty(t, cfg.Dir)
-}
-
-func checkEmpty(t *testing.T, dir string) {
-	t.Helper()
-	left, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range left {
-		t.Errorf("%s is left behind", entry.Name())
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/coppice-chat/coppice/lab/torture"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -72,18 +71,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func newParser(options ...kong.Option) (*kong.Kong, error) {
-	d := torture.Defaults()
 	return kong.New(&commands{}, append(options,
 		kong.Name("lab"),
 		kong.Description("Measures Coppice and attacks it. The exit code is 1 if something is found to be wrong, and 2 if a command can't be carried out."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{
-			"cache_dir": cacheDir(), "tenant": tree.DefaultTenant,
-			"seed": fmt.Sprint(d.Seed), "duration": d.Duration.String(), "writers": fmt.Sprint(d.Writers), "conversations": fmt.Sprint(d.Conversations),
-			"servers":   fmt.Sprint(d.Servers),
-			"histories": fmt.Sprint(d.Histories), "history_writers": fmt.Sprint(d.HistoryWriters), "pause": d.Pause.String(),
-			"kills": fmt.Sprint(d.Kills), "cuts": fmt.Sprint(d.Cuts), "fills": fmt.Sprint(d.Fills), "model_faults": fmt.Sprint(d.ModelFaults),
-			"check_every": d.CheckEvery.String(), "drops": fmt.Sprint(d.Drops), "workers": fmt.Sprint(d.Workers), "moves": fmt.Sprint(d.Moves),
-		},
+		kong.Vars{"cache_dir": cacheDir(), "tenant": tree.DefaultTenant},
 	)...)
 }

@@ -1,0 +1,356 @@
+package torture
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A scene is a small conversation in the ledger, and the tree and the context of
+// a2 that a faultless server shows of it:
+//
+//	s ─ u1 ┬ a1 ─ u2 ─ a2
+//	       └ a1'            two answers
+//
+// with a summary that folds u1 and a1, keeps u1, and saw u2.
+type scene struct {
+	c     *conversation
+	marks *marks
+	tree  treeAnswer
+	id    map[string]uuid.UUID
+	ctx   contextAnswer
+}
+
+func newScene() *scene {
+	s := &scene{c: newConversation(nil), marks: &marks{}, id: map[string]uuid.UUID{"": uuid.Nil}}
+	for _, m := range [][3]string{{"s", "", "system"}, {"u1", "s", "user"}, {"a1", "u1", "assistant"}, {"a1'", "u1", "assistant"}, {"u2", "a1", "user"}, {"a2", "u2", "assistant"}} {
+		s.send(m[0], m[1], m[2])
+		s.c.acknowledge(s.message(m[0]))
+		s.show(m[0])
+	}
+	s.id["sum"], s.tree.HeadID, s.ctx.HeadID = uuid.New(), s.id["a2"], s.id["a2"]
+	kept := []uuid.UUID{s.id["u1"]}
+	s.tree.Data = append(s.tree.Data, node{ID: s.id["sum"], ParentID: s.id["u2"], Kind: "summary", Role: "user", Depth: 4, Cutoff: s.id["a1"], Kept: kept})
+	s.ctx.Complete, s.ctx.Usage.Context, s.ctx.Usage.Available = true, 100, 1000
+	s.ctx.Counts.Prefix, s.ctx.Counts.Folded, s.ctx.Counts.Tail = 1, 2, 2
+	if err := json.Unmarshal([]byte(`{"model": "`+summaryModel+`"}`), &s.ctx.Summary); err != nil {
+		panic(err)
+	}
+	s.ctx.Summary.ID, s.ctx.Summary.Anchor, s.ctx.Summary.Cutoff, s.ctx.Summary.Kept = s.id["sum"], s.id["u2"], s.id["a1"], kept
+	s.ctx.Messages = []chatMessage{s.chat("s"), {Role: "user", Content: quoted(s.summary("u1", "a1", "u2") + "<coppice-kept>" + s.message("u1").content)}, s.chat("u2"), s.chat("a2")}
+	return s
+}
+
+func (s *scene) message(name string) *message { return s.c.messages[s.id[name]] }
+
+// send notes a message in the ledger.
+func (s *scene) send(name, parent, role string) {
+	m := &message{id: uuid.New(), parent: s.id[parent], role: role}
+	above := noMark
+	if p := s.c.messages[m.parent]; p != nil {
+		above = p.mark
+	}
+	m.mark, m.content = s.marks.add(above, "text of "+name, false)
+	s.c.add(m)
+	s.id[name] = m.id
+}
+
+// show puts a message into the tree.
+func (s *scene) show(name string) {
+	m := s.message(name)
+	s.tree.Data = append(s.tree.Data, node{ID: m.id, ParentID: m.parent, Kind: "message", Role: m.role, Depth: m.depth, Preview: m.content})
+}
+
+func (s *scene) node(name string) *node {
+	return &s.tree.Data[slices.IndexFunc(s.tree.Data, func(n node) bool { return n.ID == s.id[name] })]
+}
+
+// hide takes nodes out of the tree, and sets the head.
+func (s *scene) hide(head string, names ...string) {
+	s.tree.HeadID = s.id[head]
+	s.tree.Data = slices.DeleteFunc(s.tree.Data, func(n node) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return n.ID == s.id[name] })
+	})
+}
+
+// prune notes a prune in the ledger.
+func (s *scene) prune(name string, o outcome) {
+	m := s.message(name)
+	if m.pruneSentAt = time.Now(); o == acknowledged {
+		m.prunedAt = time.Now()
+	}
+}
+
+func (s *scene) chat(name string) chatMessage {
+	return chatMessage{Role: s.message(name).role, Content: quoted(s.message(name).content)}
+}
+
+func (s *scene) summary(names ...string) string {
+	var shown []mark
+	for _, name := range names {
+		shown = append(shown, s.message(name).mark)
+	}
+	return summaryOf(shown)
+}
+
+// summarize has the context's summary say something, with the text that it keeps.
+func (s *scene) summarize(text string) {
+	s.ctx.Messages[1].Content = quoted(text + "<coppice-kept>" + s.message("u1").content)
+}
+
+func quoted(text string) json.RawMessage {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func kinds(found []finding) string {
+	var out []string
+	for _, f := range found {
+		out = append(out, f.kind)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Each case breaks the tree, or the ledger, in one way.
+func TestCheckTree(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change func(s *scene)
+		want   string // kinds of the findings; "" for none
+	}{
+		{"nothing is wrong", func(*scene) {}, ""},
+		{"an acknowledged message is lost", func(s *scene) { s.hide("u2", "a2") }, "lost"},
+		{"an acknowledged message is lost, with a prune elsewhere", func(s *scene) { s.prune("a1'", acknowledged); s.hide("u2", "a1'", "a2") }, "lost"},
+		{"a message is there twice", func(s *scene) { s.tree.Data = append(s.tree.Data, *s.node("a2")) }, "doubled"},
+		{"a text is there under two ids", func(s *scene) {
+			s.send("again", "u2", "assistant")
+			s.c.acknowledge(s.message("again"))
+			s.message("again").mark, s.message("again").content = s.message("a2").mark, s.message("a2").content
+			s.show("again")
+		}, "doubled"},
+		{"a message stands under a wrong parent", func(s *scene) { s.node("a2").ParentID, s.node("a2").Depth = s.id["a1'"], 3 }, "changed"},
+		{"a message that nobody sent", func(s *scene) {
+			s.tree.Data = append(s.tree.Data, node{ID: uuid.New(), ParentID: s.id["a2"], Kind: "message", Role: "user", Depth: 5})
+		}, "invented"},
+		{"a message that was refused", func(s *scene) { s.send("no", "a2", "user"); s.c.refuse(s.message("no")); s.show("no") }, "invented"},
+		{"another text", func(s *scene) { s.node("a2").Preview = "[m1999999] other" }, "changed"},
+		{"another role", func(s *scene) { s.node("a2").Role = "user" }, "changed"},
+		{"a wrong depth", func(s *scene) { s.node("a2").Depth = 7 }, "shape"},
+		{"a summary stays whose anchor was pruned", func(s *scene) { s.prune("u2", acknowledged); s.hide("a1'", "u2", "a2") }, "shape, summary"},
+		{"a pruned message is there", func(s *scene) { s.prune("a2", acknowledged) }, "came back"},
+		{"a message below a pruned one is there", func(s *scene) { s.prune("u2", acknowledged) }, "came back, came back"},
+		{"a prune that happened", func(s *scene) { s.prune("u2", acknowledged); s.hide("a1'", "u2", "a2", "sum") }, ""},
+		{"a prune without an answer that happened", func(s *scene) { s.prune("u2", unknown); s.hide("a1'", "u2", "a2", "sum") }, ""},
+		{"a prune without an answer that didn't", func(s *scene) { s.prune("u2", unknown) }, ""},
+		{"a prune without an answer that took half", func(s *scene) { s.prune("u2", unknown); s.hide("u2", "a2") }, "lost"},
+		{"an append without an answer that happened", func(s *scene) { s.maybe(); s.show("maybe") }, ""},
+		{"an append without an answer that didn't", (*scene).maybe, ""},
+		{"an append that a check didn't find, and the next one does", func(s *scene) {
+			s.maybe()
+			checkTree(s.c, s.tree, s.marks)
+			s.show("maybe")
+		}, "invented"},
+		{"the cutoff isn't on the anchor's path", func(s *scene) { s.node("sum").Cutoff = s.id["a1'"] }, "summary"},
+		{"a kept message isn't on the anchor's path", func(s *scene) { s.node("sum").Kept = []uuid.UUID{s.id["a1'"]} }, "summary"},
+		{"the active head isn't there", func(s *scene) { s.tree.HeadID = uuid.New() }, "head"},
+		{"there is no active head", func(s *scene) { s.tree.HeadID = uuid.Nil }, "head"},
+		{"the active head is a summary", func(s *scene) { s.tree.HeadID = s.id["sum"] }, "head"},
+		{"an answer that no client has seen", func(s *scene) { s.unseen("u2") }, ""},
+		{"an answer to another message", func(s *scene) { s.unseen("a1'") }, "changed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			test.change(s)
+			found := checkTree(s.c, s.tree, s.marks)
+			if got := kinds(found); got != test.want {
+				t.Errorf("found %q, want %q: %v", got, test.want, found)
+			}
+		})
+	}
+}
+
+// maybe sends a message whose append has no answer.
+func (s *scene) maybe() {
+	s.send("maybe", "a2", "user")
+	s.message("maybe").state = unknown
+}
+
+// unseen stores an answer below u2 that no client has seen, and that the model
+// gave to a message.
+func (s *scene) unseen(to string) {
+	m := &message{id: uuid.New(), parent: s.id["u2"], role: "assistant", answer: true}
+	s.c.add(m)
+	m.state, s.id["unseen"] = unknown, m.id
+	_, m.content = s.marks.add(s.message(to).mark, "an answer", true)
+	s.show("unseen")
+	m.content = ""
+}
+
+// Each case breaks the context of a2, or the ledger, in one way.
+func TestCheckContext(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change func(s *scene)
+		want   string
+	}{
+		{"nothing is wrong", func(*scene) {}, ""},
+		{"no summary", func(s *scene) {
+			s.ctx.Summary, s.ctx.Counts.Folded, s.ctx.Counts.Tail = nil, 0, 4
+			s.ctx.Messages = []chatMessage{s.chat("s"), s.chat("u1"), s.chat("a1"), s.chat("u2"), s.chat("a2")}
+		}, ""},
+		{"the oldest are left out, and it says so", func(s *scene) { s.leaveOut(); s.ctx.Complete = false }, ""},
+		{"the oldest are left out, and it says that all is there", (*scene).leaveOut, "cover"},
+		{"over the window, and it says that all is well", func(s *scene) { s.ctx.Usage.Context = 1001 }, "cover"},
+		{"a sibling's text in the tail", func(s *scene) { s.ctx.Messages[3] = s.chat("a1'") }, "leak, cover"},
+		{"the summary's writer saw a sibling", func(s *scene) { s.summarize(s.summary("u1", "a1", "a1'")) }, "leak, leak"},
+		{"the summary's writer saw what stands below its anchor", func(s *scene) { s.summarize(s.summary("u1", "a1", "u2", "a2")) }, "leak"},
+		{"the summary's writer wasn't shown what it folds", func(s *scene) { s.summarize(s.summary("u1")) }, "cover"},
+		{"the summary hangs at a sibling", func(s *scene) { s.ctx.Summary.Anchor = s.id["a1'"] }, "leak"},
+		{"the cutoff is below the anchor", func(s *scene) { s.ctx.Summary.Anchor, s.ctx.Summary.Cutoff = s.id["a1"], s.id["u2"] }, "leak"},
+		{"the count of folded messages is wrong", func(s *scene) { s.ctx.Counts.Folded = 1 }, "cover"},
+		{"a message of the tail is missing", func(s *scene) { s.ctx.Messages = s.ctx.Messages[:3] }, "cover"},
+		{"the tail is out of order", func(s *scene) { slices.Reverse(s.ctx.Messages[2:]) }, "cover"},
+		{"a message of the tail says something else", func(s *scene) { s.ctx.Messages[3].Content = quoted(s.message("a2").content + " and more") }, "cover"},
+		{"a kept message isn't shown", func(s *scene) { s.ctx.Messages[1].Content = quoted(s.summary("u1", "a1")) }, "cover"},
+		{"a kept message isn't folded", func(s *scene) { s.ctx.Summary.Kept = []uuid.UUID{s.id["u2"]} }, "cover"},
+		{"a folded message that is pinned isn't kept", func(s *scene) { s.message("a1").pinned = true }, "pin"},
+		{"a result in the tail whose call is folded", func(s *scene) {
+			s.message("u2").role, s.message("u2").answers = "tool", "x"
+			s.ctx.Messages[2].Role, s.ctx.Messages[2].ToolCallID = "tool", "x"
+		}, "invalid"},
+		{"a call without its result", (*scene).call, "invalid"},
+		{"a call without its result, for which the context makes one up", func(s *scene) { s.call(); s.repair("x", 3) }, ""},
+		{"a result made up for a call that has one", func(s *scene) {
+			s.call()
+			s.repair("x", 3)
+			s.message("a1'").answers = "y"
+			s.message("a2").answers = "x"
+		}, "invalid"},
+		{"a call of the tail is lost", func(s *scene) { s.message("a2").calls = []call{{ID: "x"}} }, "cover"},
+		{"the context of another head", func(s *scene) { s.ctx.HeadID = s.id["u2"] }, "cover"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			test.change(s)
+			found, _ := checkContext(s.c.known(s.message("a2")), s.ctx)
+			if got := kinds(found); got != test.want {
+				t.Errorf("found %q, want %q: %v", got, test.want, found)
+			}
+		})
+	}
+}
+
+// leaveOut has the context show its prefix and its head only.
+func (s *scene) leaveOut() {
+	s.ctx.Summary, s.ctx.Omitted = nil, 3
+	s.ctx.Counts.Folded, s.ctx.Counts.Tail = 0, 1
+	s.ctx.Messages = []chatMessage{s.chat("s"), s.chat("a2")}
+}
+
+// call makes u2 an assistant's call.
+func (s *scene) call() {
+	s.message("u2").role, s.message("u2").calls = "assistant", []call{{ID: "x"}}
+	s.ctx.Messages[2].Role, s.ctx.Messages[2].ToolCalls = "assistant", []chatCall{toChat(call{ID: "x"})}
+}
+
+// repair puts in a result that the branch doesn't have.
+func (s *scene) repair(id string, index int) {
+	s.ctx.Repairs = append(s.ctx.Repairs, struct {
+		ToolCallID string `json:"tool_call_id"`
+		Index      int    `json:"index"`
+	}{id, index})
+	s.ctx.Messages = slices.Insert(s.ctx.Messages, index, chatMessage{Role: "tool", Content: quoted("no result"), ToolCallID: id})
+}
+
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		do    func(s *scene) (wrong string)
+		found bool
+	}{
+		{"taken under a pruned message", func(s *scene) string {
+			s.prune("a1", acknowledged)
+			s.message("a1").prunedAt = time.Now().Add(-time.Millisecond)
+			s.send("u3", "a2", "user")
+			return s.c.acknowledge(s.message("u3"))
+		}, true},
+		{"taken while a message is being pruned", func(s *scene) string {
+			s.send("u3", "a2", "user")
+			s.prune("a1", acknowledged)
+			return s.c.acknowledge(s.message("u3"))
+		}, false},
+		{"refused for want of a parent that nobody pruned", func(s *scene) string {
+			s.send("u3", "a2", "user")
+			return s.c.refuse(s.message("u3"))
+		}, true},
+		{"refused for want of a parent that was pruned", func(s *scene) string {
+			s.prune("a1", unknown)
+			s.send("u3", "a2", "user")
+			return s.c.refuse(s.message("u3"))
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if wrong := test.do(newScene()); (wrong != "") != test.found {
+				t.Errorf("found %q", wrong)
+			}
+		})
+	}
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	ms := &marks{}
+	a, text := ms.add(noMark, "one", false)
+	b, _ := ms.add(a, "two", false)
+	c, answer := ms.add(a, "three", true)
+	if markOf(text) != a || markOf("one "+text) != noMark || markOf("[m12345678] x") != noMark || markOf("[m123") != noMark {
+		t.Errorf("marks of %q and others", text)
+	}
+	if got := marksIn(fmt.Sprintf("x %v, [%v] m12345678 xm1000000 m100000 %v", b, a, b)); fmt.Sprint(got) != fmt.Sprint([]mark{b, a}) {
+		t.Errorf("found %v", got)
+	}
+	if got := ms.strangers([]mark{a, b}); len(got) > 0 {
+		t.Errorf("strangers %v", got)
+	}
+	if got := ms.strangers([]mark{a, b, c}); len(got) != 1 {
+		t.Errorf("strangers %v, want one of two siblings", got)
+	}
+	if ms.gap([]mark{a, b}) != noMark || ms.gap([]mark{b, c}) != c {
+		t.Error("a gap isn't found, or one where there is none")
+	}
+	if !ms.answers(answer, a) || ms.answers(answer, b) || ms.answers(text, noMark) || ms.answers(answer+" more", a) {
+		t.Error("an answer is taken for another, or not for itself")
+	}
+}
+
+// The ids of a reply's events leave none out, and a text is sure once it is old.
+func TestHearing(t *testing.T) {
+	t.Parallel()
+	var h hearing
+	for i, content := range []string{"", "old", " new"} {
+		if wrong := h.hear(event{id: i + 1}, content); wrong != "" {
+			t.Error(wrong)
+		}
+	}
+	h.at[0], h.at[1] = time.Now().Add(-time.Minute), time.Now().Add(-time.Minute)
+	if got := h.before(2 * time.Second); got != "old" {
+		t.Errorf("%q had come", got)
+	}
+	if wrong := h.hear(event{id: 5}, ""); wrong == "" {
+		t.Error("event 5 after event 3 isn't found")
+	}
+}

@@ -51,8 +51,9 @@ func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *
 			return err
 		}
 		if cmd.Output == "-" {
-			_, err := cmd.export(ctx, store, ids, out)
-			return err
+			w := out.Export()
+			_, err := cmd.export(ctx, store, ids, w)
+			return errors.Join(err, w.Close())
 		}
 		return writeFile(cmd.Output, func(w io.Writer) error {
 			n, err := cmd.export(ctx, store, ids, w)

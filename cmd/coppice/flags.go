@@ -1,10 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
 
 	"github.com/coppice-chat/coppice/app"
@@ -87,9 +87,18 @@ func standardDir(variable, inHome, system string) string {
 	if os.Geteuid() == 0 {
 		return filepath.Join(system, name)
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d", name, os.Geteuid()))
+	return filepath.Join(homeDir(), inHome, name)
+}
+
+// homeDir is the user's home, also for a service or a cron job, which has no HOME.
+// A user without one has none that can be written to: nothing is kept in a folder
+// that the system empties.
+func homeDir() string {
+	if home, err := os.UserHomeDir(); err == nil {
+		return home
 	}
-	return filepath.Join(home, inHome, name)
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
+		return u.HomeDir
+	}
+	return string(filepath.Separator)
 }

@@ -44,7 +44,7 @@ func (cmd *keysCreateCommand) Run(ctx context.Context, out *terminal.Console, lo
 			return printJSON(out, keyJSON(key, secret))
 		}
 		// The key alone goes to standard output, for a script to catch.
-		out.Remark("Key %s (%s) for tenant %s. Keep it: it is shown this once.", key.ID, key.Name, key.TenantID)
+		out.Remark("Key %s (%s) for tenant %s. Keep it: it is shown this once.", key.ID, terminal.Printable(key.Name), terminal.Printable(key.TenantID))
 		if !closed {
 			out.Remark("It is the first key: from now on every request needs one. Running servers ask for it within %v.", keys.CacheTTL)
 		}
@@ -90,7 +90,7 @@ func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs
 			if !k.LastUsedAt.IsZero() {
 				used = clock(k.LastUsedAt)
 			}
-			rows[i] = []string{k.ID.String(), state, clock(k.CreatedAt), used, k.TenantID, k.Name}
+			rows[i] = []string{k.ID.String(), state, clock(k.CreatedAt), used, terminal.Printable(k.TenantID), terminal.Printable(k.Name)}
 		}
 		out.Table(columns, rows)
 		return nil

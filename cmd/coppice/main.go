@@ -109,7 +109,7 @@ func run(args []string) int {
 func untilSignal() (_ context.Context, i *interrupts, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // the last one of a terminal that is closed
 	i = new(interrupts)
 	go func() {
 		for waits := true; waits; {

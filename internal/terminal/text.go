@@ -2,25 +2,49 @@ package terminal
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
 )
 
 // Printable removes control characters from text that other people wrote, so that
 // the text can't steer the terminal. Line ends and tabs stay.
 func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.ReplaceAll(s, "\r\n", "\n"))
+	return strings.Map(printable, strings.ReplaceAll(s, "\r\n", "\n"))
 }
+
+func printable(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+// Export returns a writer of results that are mostly written to a file or a pipe,
+// byte for byte. On a terminal they become Printable. Close it at their end; the
+// Console goes on.
+func (c *Console) Export() io.WriteCloser {
+	if !c.Terminal {
+		return nopCloser{c}
+	}
+	return transform.NewWriter(c, runes.Map(func(r rune) rune {
+		if r == '\r' {
+			return ' '
+		}
+		return printable(r)
+	}))
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
 
 // OneLine returns text as one line of at most width columns, the mark of a cut
 // included.

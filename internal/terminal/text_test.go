@@ -3,6 +3,7 @@ package terminal
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"testing"
 )
 
@@ -75,5 +76,25 @@ A    B
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// TestExport holds that what is exported to a terminal can't steer it, and that a
+// file gets every byte.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	const text = "a\x1b]52;c;eA==\x07b\u009b31mc\u202ed\r\nüé"
+	for to, want := range map[bool]string{true: "a\ufffd]52;c;eA==\ufffdb\ufffd31mc\ufffdd \nüé", false: text} {
+		var out bytes.Buffer
+		c := &Console{Writer: bufio.NewWriter(&out), Terminal: to}
+		w := c.Export()
+		for i := range len(text) { // characters come in pieces
+			if _, err := w.Write([]byte{text[i]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Close(), c.Flush()); err != nil || out.String() != want {
+			t.Errorf("to a terminal %t: %q, %v; want %q", to, out.String(), err, want)
+		}
 	}
 }

@@ -61,7 +61,8 @@ const Assets = "/assets/{name}"
 
 // A file is one of dist, ready to be sent.
 type file struct {
-	content, gzipped []byte // gzipped is nil where it isn't smaller, content where dist has it compressed
+	content, gzipped []byte        // gzipped is nil where it isn't smaller, content where dist has it compressed
+	unpacked         func() []byte // content where that is nil: all requests share it
 	contentType      string
 	etag             string
 	cacheControl     string
@@ -106,7 +107,7 @@ func newFile(served string, content []byte, zipped bool) file {
 		cacheControl: "public, max-age=31536000, immutable",
 	}
 	if zipped {
-		f.gzipped = content
+		f.gzipped, f.unpacked = content, sync.OnceValue(func() []byte { return decompress(content) })
 	} else {
 		f.content, f.gzipped = content, compress(content)
 	}
@@ -140,12 +141,15 @@ func compress(content []byte) []byte {
 }
 
 // decompress undoes compress.
-func decompress(content []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, err
+func decompress(packed []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err == nil {
+		var content []byte
+		if content, err = io.ReadAll(r); err == nil {
+			return content
+		}
 	}
-	return io.ReadAll(r)
+	panic(fmt.Sprintf("web: an embedded file is no gzip: %v", err)) // the build made it
 }
 
 // Handler returns a handler that serves [Pages], [Docs] and [Assets]. The files
@@ -215,10 +219,7 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, status int) {
 		}
 	}
 	if body == nil { // a client that takes no gzip asks for a file that dist has compressed
-		var err error
-		if body, err = decompress(f.gzipped); err != nil {
-			panic(fmt.Sprintf("web: an embedded file is no gzip: %v", err)) // the build made it
-		}
+		body = f.unpacked()
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

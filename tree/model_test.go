@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
@@ -47,13 +48,10 @@ var roles = []tree.Role{tree.RoleSystem, tree.RoleDeveloper, tree.RoleUser, tree
 
 func (s *machine) draw(t *rapid.T) tree.NewMessage {
 	s.step++
-	body, err := json.Marshal(map[string]any{
+	body := must(json.Marshal(map[string]any{
 		"role":    rapid.SampledFrom(roles).Draw(t, "role"),
 		"content": fmt.Sprintf("%s number%d", rapid.StringMatching(`[a-z]{1,8}( [a-zé字🙂]{1,6}){0,4}`).Draw(t, "text"), s.step),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Body: body, Pinned: rapid.IntRange(0, 9).Draw(t, "pinned") == 0}
 }
 
@@ -66,9 +64,7 @@ func (m *model) add(t *rapid.T, got tree.Message, n tree.NewMessage) {
 
 func (s *machine) must(t *rapid.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 }
 
 func (s *machine) Append(t *rapid.T) {
@@ -228,14 +224,9 @@ func (s *machine) Reimport(t *rapid.T) {
 
 func exported(ctx context.Context, t *rapid.T, store *tree.Store, id uuid.UUID) tree.Bundle {
 	c, nodes, err := store.Export(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	b := tree.Bundle{HeadID: c.HeadID, Conversation: tree.NewConversation{ID: c.ID, Title: c.Title, Metadata: c.Metadata, Settings: c.Settings, CreatedAt: c.CreatedAt}}
-	for n, err := range nodes {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, n := range gather(t, nodes) {
 		b.Nodes = append(b.Nodes, n)
 	}
 	return b
@@ -266,4 +257,102 @@ func TestModel(t *testing.T) {
 		}
 		rt.Repeat(actions)
 	})
+}
+
+// A model is a tree as simple as it can be: slices, searched from end to end.
+// Everything the store answers is compared with what the model says.
+type model struct {
+	id    uuid.UUID
+	head  uuid.UUID
+	nodes []modelNode // in the order in which they were made
+}
+
+type modelNode struct {
+	id, parent uuid.UUID
+	role       tree.Role
+	body       string
+	pinned     bool
+	created    time.Time
+	cutoff     uuid.UUID // of a summary
+}
+
+func (n modelNode) isSummary() bool { return n.cutoff != uuid.Nil }
+
+func (m *model) find(id uuid.UUID) *modelNode {
+	for i := range m.nodes {
+		if m.nodes[i].id == id {
+			return &m.nodes[i]
+		}
+	}
+	return nil
+}
+
+// path is root to id.
+func (m *model) path(id uuid.UUID) (path []modelNode) {
+	for n := m.find(id); n != nil; n = m.find(n.parent) {
+		path = append([]modelNode{*n}, path...)
+	}
+	return path
+}
+
+func (m *model) children(id uuid.UUID) (children []modelNode) {
+	for _, n := range m.nodes {
+		if n.parent == id && !n.isSummary() {
+			children = append(children, n)
+		}
+	}
+	return children
+}
+
+func (m *model) messages() (messages []modelNode) {
+	for _, n := range m.nodes {
+		if !n.isSummary() {
+			messages = append(messages, n)
+		}
+	}
+	return messages
+}
+
+func (m *model) below(id uuid.UUID) (ids []uuid.UUID) {
+	ids = []uuid.UUID{id}
+	for i := 0; i < len(ids); i++ {
+		for _, n := range m.nodes {
+			if n.parent == ids[i] {
+				ids = append(ids, n.id)
+			}
+		}
+	}
+	return ids
+}
+
+func newestFirst(a, b modelNode) int {
+	if c := b.created.Compare(a.created); c != 0 {
+		return c
+	}
+	return bytes.Compare(b.id[:], a.id[:])
+}
+
+// leaves are the messages without child messages at or below id, of the whole
+// tree for uuid.Nil, newest first.
+func (m *model) leaves(id uuid.UUID) (leaves []modelNode) {
+	for _, n := range m.messages() {
+		if len(m.children(n.id)) == 0 && (id == uuid.Nil || slices.ContainsFunc(m.path(n.id), func(p modelNode) bool { return p.id == id })) {
+			leaves = append(leaves, n)
+		}
+	}
+	slices.SortFunc(leaves, newestFirst)
+	return leaves
+}
+
+func (m *model) prune(id uuid.UUID) {
+	parent := m.find(id).parent
+	gone := m.below(id)
+	m.nodes = slices.DeleteFunc(m.nodes, func(n modelNode) bool { return slices.Contains(gone, n.id) })
+	if !slices.Contains(gone, m.head) {
+		return
+	}
+	m.head = uuid.Nil
+	if leaves := m.leaves(parent); len(leaves) > 0 {
+		m.head = leaves[0].id
+	}
 }

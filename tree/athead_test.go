@@ -165,9 +165,7 @@ func TestAside(t *testing.T) {
 	}
 	// Below a message without a path hash there is none, and with Behind none is made up.
 	plain := must3(s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{Body: answer.Raw}))(t)
-	if _, _, err := s.Append(t.Context(), in.ID, plain.ID, tree.NewMessage{Body: say("user", "And?").Raw}, tree.Behind(plain.ID)); err != nil {
-		t.Error(err)
-	}
+	must3(s.Append(t.Context(), in.ID, plain.ID, tree.NewMessage{Body: say("user", "And?").Raw}, tree.Behind(plain.ID)))(t)
 }
 
 // An append that expects a head moves it from there only, alone or as a chain.

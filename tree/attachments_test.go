@@ -94,18 +94,12 @@ func TestAttachmentsOfOtherTenants(t *testing.T) {
 	own, other := s.ForTenant("own"), s.ForTenant("other")
 	a := upload(t, other, "secret.txt", []byte("secret"))
 	c := start(t, own)
-	if _, _, err := own.Attachment(t.Context(), a.Hash); !errors.Is(err, fault.NotFound) {
-		t.Errorf("its bytes: %v", err)
-	}
-	if _, err := own.AttachmentText(t.Context(), a.Hash); !errors.Is(err, fault.NotFound) {
-		t.Errorf("its text: %v", err)
-	}
+	refused(t, "its bytes", third(own.Attachment(t.Context(), a.Hash)), fault.NotFound)
+	refused(t, "its text", second(own.AttachmentText(t.Context(), a.Hash)), fault.NotFound)
 	if there, err := own.Attachments(t.Context(), a.Hash); err != nil || len(there) != 0 {
 		t.Errorf("listed: %v, %v", there, err)
 	}
-	if _, _, err := own.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: naming("x", a)}); !errors.Is(err, fault.NotFound) {
-		t.Errorf("named in a message: %v", err)
-	}
+	refused(t, "named in a message", third(own.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: naming("x", a)})), fault.NotFound)
 	if _, created, err := own.AddAttachment(t.Context(), "mine.txt", []byte("secret")); err != nil || !created {
 		t.Errorf("the same bytes of one's own: %v, %v", created, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,6 +69,9 @@ func TestUploadCountsAgain(t *testing.T) {
 	fork := must3(after.Fork(t.Context(), conversation, id(4), tree.NewConversation{}))(t)
 	if slices.Equal(costs(after, conversation), costs(before, conversation)) {
 		t.Error("a missing file costs as much as one that is there")
+	}
+	if named, err := after.ConversationAttachments(t.Context(), conversation); err != nil || len(named) != 2 {
+		t.Errorf("the conversation names %x, %v", named, err)
 	}
 	upload(t, after, "hazel.txt", text)
 	upload(t, after, "hazel.png", pic)
@@ -170,9 +172,7 @@ func TestCheckedCountsAttachments(t *testing.T) {
 		t.Errorf("it costs %d tokens, and cost %d when it was checked", m.Tokens, checked[0].Tokens())
 	}
 	missing := naming("And this?", tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "b.txt"})
-	if _, err := s.Checked(t.Context(), []tree.NewMessage{{Body: missing}}); !errors.Is(err, fault.NotFound) {
-		t.Errorf("what isn't there: %v", err)
-	}
+	refused(t, "what isn't there", second(s.Checked(t.Context(), []tree.NewMessage{{Body: missing}})), fault.NotFound)
 }
 
 // TestUploadsAtOnce holds that an upload whose bytes another request stores meanwhile
@@ -226,12 +226,8 @@ func TestImportHoldsWhatItCounts(t *testing.T) {
 			Nodes:        []tree.BundleNode{{ID: uuid.New(), Body: naming("read", a)}},
 		})
 	}
-	if _, err := importing.Import(t.Context(), bundles...); err != nil {
-		t.Error(err)
-	}
-	if err := <-swept; err != nil {
-		t.Error(err)
-	}
+	must(importing.Import(t.Context(), bundles...))(t)
+	noError(t, <-swept)
 	if !has(t, s, named[0]) || !has(t, s, named[1]) {
 		t.Error("messages name them, and their tokens are counted, and they are gone")
 	}

@@ -127,12 +127,8 @@ func TestForkAgainAfterChanges(t *testing.T) {
 	again("after the message was pruned")
 	noError(t, s.DeleteConversation(t.Context(), c.ID))
 	again("after the source was deleted")
-	if _, _, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: uuid.New()}); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another fork of a source that is gone: %v", err)
-	}
-	if _, _, err := s.ForTenant("other").Fork(t.Context(), c.ID, m.ID, n); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another tenant's retry: %v", err)
-	}
+	refused(t, "another fork of a source that is gone", third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: uuid.New()})), fault.NotFound)
+	refused(t, "another tenant's retry", third(s.ForTenant("other").Fork(t.Context(), c.ID, m.ID, n)), fault.NotFound)
 }
 
 // nodesOf reads a conversation as an export does.

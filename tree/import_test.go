@@ -54,13 +54,11 @@ func TestImportInPieces(t *testing.T) {
 		t.Errorf("head %s, %v", c.HeadID, err)
 	}
 	bad := bundle(`{"role":"tool","tool_call_id":"a","content":"late"}`)
-	var refused *fault.Error
-	if _, err := store.Import(t.Context(), bad); !errors.As(err, &refused) || refused.Code != "tool_call_not_found" {
+	var told *fault.Error
+	if _, err := store.Import(t.Context(), bad); !errors.As(err, &told) || told.Code != "tool_call_not_found" {
 		t.Errorf("%v", err)
 	}
-	if _, err := store.Conversation(t.Context(), bad.Conversation.ID); !errors.Is(err, fault.NotFound) {
-		t.Errorf("a bundle that was refused left a conversation: %v", err)
-	}
+	refused(t, "a bundle that was refused left a conversation", second(store.Conversation(t.Context(), bad.Conversation.ID)), fault.NotFound)
 }
 
 // TestImportOfWhatIsDeletedMeanwhile holds that an import which waits for a

@@ -23,6 +23,14 @@ func over(err error, code string) bool {
 	return errors.Is(err, fault.Full) && errors.As(err, &e) && e.Code == code && e.Detail != ""
 }
 
+// full wants an error of a limit.
+func full(t *testing.T, what string, err error, code string) {
+	t.Helper()
+	if !over(err, code) {
+		t.Errorf("%s: %v, want %s", what, err, code)
+	}
+}
+
 // stored counts a conversation's messages, by themselves and as they are kept.
 func stored(t testing.TB, pool *pgxpool.Pool, id uuid.UUID) (messages int) {
 	t.Helper()
@@ -53,18 +61,12 @@ func TestMessageLimit(t *testing.T) {
 	c := newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("1"))
 	rest := must3(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("2"), user("3"), user("4")}))(t)
-	if _, _, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("5"), user("6")}); !over(err, "too_many_messages") {
-		t.Errorf("a chain over the limit: %v", err)
-	}
+	full(t, "a chain over the limit", third(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("5"), user("6")})), "too_many_messages")
 	last := user("5")
 	last.ID = uuid.New()
 	mustAppend(t, s, c.ID, root.ID, last)
-	if _, _, err := s.Append(t.Context(), c.ID, root.ID, user("6")); !over(err, "too_many_messages") {
-		t.Errorf("a message over the limit: %v", err)
-	}
-	if _, _, err := s.Append(t.Context(), c.ID, uuid.New(), user("6")); !errors.Is(err, fault.NotFound) {
-		t.Errorf("an absent parent: %v", err)
-	}
+	full(t, "a message over the limit", third(s.Append(t.Context(), c.ID, root.ID, user("6"))), "too_many_messages")
+	refused(t, "an absent parent", third(s.Append(t.Context(), c.ID, uuid.New(), user("6"))), fault.NotFound)
 	if m, created, err := s.Append(t.Context(), c.ID, root.ID, last); err != nil || created || m.ID != last.ID {
 		t.Errorf("the last one again: %v, created %t", err, created)
 	}
@@ -75,39 +77,25 @@ func TestMessageLimit(t *testing.T) {
 	if _, created, err := s.AppendChain(t.Context(), c.ID, root.ID, chain); err != nil || created {
 		t.Errorf("the chain again: %v, created %t", err, created)
 	}
-	if _, err := s.Import(t.Context(), bundleOf(c.ID, 1)); !over(err, "too_many_messages") {
-		t.Errorf("an import over the limit: %v", err)
-	}
-	if _, err := s.Import(t.Context(), bundleOf(uuid.New(), 6)); !over(err, "too_many_messages") {
-		t.Errorf("an import of too many: %v", err)
-	}
+	full(t, "an import over the limit", second(s.Import(t.Context(), bundleOf(c.ID, 1))), "too_many_messages")
+	full(t, "an import of too many", second(s.Import(t.Context(), bundleOf(uuid.New(), 6))), "too_many_messages")
 	// A summary is the server's, and doesn't count.
-	if _, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: rest[2].ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: json.RawMessage(`{"role":"user","content":"s"}`)}); err != nil {
-		t.Error(err)
-	}
+	must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: rest[2].ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: json.RawMessage(`{"role":"user","content":"s"}`)}))(t)
 	small := tree.New(pool, tree.WithLimits(tree.Limits{MessagesPerConversation: 3}))
-	if _, _, err := small.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{}); !over(err, "too_many_messages") {
-		t.Errorf("a fork over the limit: %v", err)
-	}
+	full(t, "a fork over the limit", third(small.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{})), "too_many_messages")
 	fork := must3(s.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{}))(t)
-	if got := stored(t, pool, c.ID); got != 5 {
-		t.Errorf("%d messages, want 5", got)
+	holds := func(id uuid.UUID, want int) {
+		t.Helper()
+		if got := stored(t, pool, id); got != want {
+			t.Errorf("%d messages, want %d", got, want)
+		}
 	}
-	if got := stored(t, pool, fork.ID); got != 4 {
-		t.Errorf("%d messages in the fork, want 4", got)
-	}
-	if _, err := s.Prune(t.Context(), c.ID, rest[1].ID); err != nil { // and the summary
-		t.Fatal(err)
-	}
-	if got := stored(t, pool, c.ID); got != 3 {
-		t.Errorf("%d messages after the prune, want 3", got)
-	}
-	if _, err := s.Import(t.Context(), bundleOf(c.ID, 2)); err != nil {
-		t.Error(err)
-	}
-	if got := stored(t, pool, c.ID); got != 5 {
-		t.Errorf("%d messages after the import, want 5", got)
-	}
+	holds(c.ID, 5)
+	holds(fork.ID, 4)
+	must(s.Prune(t.Context(), c.ID, rest[1].ID))(t) // and the summary
+	holds(c.ID, 3)
+	must(s.Import(t.Context(), bundleOf(c.ID, 2)))(t)
+	holds(c.ID, 5)
 	// Without the limit, it goes on.
 	mustAppend(t, tree.New(pool), c.ID, root.ID, user("6"))
 }

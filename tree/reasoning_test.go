@@ -88,9 +88,7 @@ func TestReasoning(t *testing.T) {
 		t.Errorf("again: created %t, %v", created, err)
 	}
 	asked.Reasoning = "Something else."
-	if _, _, err := s.Append(t.Context(), c.ID, question.ID, asked); !errors.Is(err, fault.Conflict) {
-		t.Errorf("with other reasoning: %v", err)
-	}
+	refused(t, "with other reasoning", third(s.Append(t.Context(), c.ID, question.ID, asked)), fault.Conflict)
 
 	// Out of the store and into another one.
 	exported, nodes, err := s.Export(t.Context(), c.ID)

@@ -107,15 +107,11 @@ func TestEndReplyGivesAHead(t *testing.T) {
 		if test.leave {
 			end.HeadID = uuid.Nil
 		}
-		if err := s.ForTenant("another").EndReply(t.Context(), end); err != nil {
-			t.Error(err)
-		}
+		noError(t, s.ForTenant("another").EndReply(t.Context(), end))
 		if _, err := s.Checkpoint(t.Context(), c.ID, end.MessageID); err != nil {
 			t.Errorf("another tenant ended it: %v", err)
 		}
-		if err := s.EndReply(t.Context(), end); err != nil {
-			t.Error(err)
-		}
+		noError(t, s.EndReply(t.Context(), end))
 		if got, want := activeHead(t, s, c.ID), test.want(before, asked, other); got != want {
 			t.Errorf("where there is %s: the head is %s, want %s", name, got, want)
 		}
@@ -135,9 +131,7 @@ func TestDropReply(t *testing.T) {
 	answer := func(c tree.Checkpoint, _ json.RawMessage) (tree.NewMessage, uuid.UUID) {
 		return tree.NewMessage{ID: c.MessageID, Body: raw(`{"role":"assistant","content":"` + c.Content + `"}`).Body}, c.ParentID
 	}
-	if _, err := s.ForTenant("other").DropReply(t.Context(), c.ID, uuid.New()); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another tenant: %v", err)
-	}
+	refused(t, "another tenant", second(s.ForTenant("other").DropReply(t.Context(), c.ID, uuid.New())), fault.NotFound)
 	for _, drops := range []bool{true, false} {
 		id := uuid.New()
 		noError(t, s.ClaimReply(t.Context(), tree.Checkpoint{ConversationID: c.ID, MessageID: id, ParentID: asked.ID, ServerID: "a", Model: "m", Content: "said"}, nil, false))
@@ -263,9 +257,7 @@ func TestRetractKeeps(t *testing.T) {
 	answer := mustAppend(t, s, c.ID, question.ID, raw(`{"role":"assistant","content":"answer"}`))
 	other := mustAppend(t, s, c.ID, question.ID, raw(`{"role":"assistant","content":"other"}`))
 	two := func(tree.Message) int { return 2 }
-	if _, err := s.ForTenant("else").Retract(t.Context(), c.ID, answer.ID, two); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another tenant: %v", err)
-	}
+	refused(t, "another tenant", second(s.ForTenant("else").Retract(t.Context(), c.ID, answer.ID, two)), fault.NotFound)
 	if left, err := s.Retract(t.Context(), c.ID, answer.ID, two); err != nil || left != 2 {
 		t.Errorf("%d are left, %v", left, err)
 	}
@@ -319,9 +311,7 @@ func TestReplyStates(t *testing.T) {
 	running, ended := uuid.New(), uuid.New()
 	for id, state := range map[uuid.UUID]tree.State{running: tree.StateRunning, ended: tree.StateEnded} {
 		noError(t, s.PutReplyState(t.Context(), tree.ReplyState{ConversationID: c.ID, MessageID: id, State: state, Metadata: json.RawMessage(`{"a":1}`)}))
-		if _, err := s.ForTenant("else").ReplyState(t.Context(), c.ID, id); !errors.Is(err, fault.NotFound) {
-			t.Errorf("another tenant: %v", err)
-		}
+		refused(t, "another tenant", second(s.ForTenant("else").ReplyState(t.Context(), c.ID, id)), fault.NotFound)
 	}
 	for id, want := range map[uuid.UUID]bool{running: true, ended: false, uuid.New(): false} {
 		if asked, err := s.StopReply(t.Context(), c.ID, id); asked != want || err != nil {
@@ -332,12 +322,8 @@ func TestReplyStates(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	noError(t, s.ForgetReplyStates(t.Context(), time.Now().Add(time.Hour)))
-	if _, err := s.ReplyState(t.Context(), c.ID, ended); !errors.Is(err, fault.NotFound) {
-		t.Errorf("it is told for ever: %v", err)
-	}
-	if _, err := s.ReplyState(t.Context(), c.ID, running); err != nil {
-		t.Error(err)
-	}
+	refused(t, "it is told for ever", second(s.ReplyState(t.Context(), c.ID, ended)), fault.NotFound)
+	must(s.ReplyState(t.Context(), c.ID, running))(t)
 	noError(t, s.DropReplyState(t.Context(), c.ID, running))
 	if _, err := s.ReplyState(t.Context(), c.ID, running); !errors.Is(err, fault.NotFound) {
 		t.Error(err)

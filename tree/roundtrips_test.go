@@ -133,7 +133,7 @@ func TestReplayedChainIsAsItIsRead(t *testing.T) {
 }
 
 // TestAttachmentsTakeAFixedNumberOfRoundTrips holds that messages which name
-// attachments take as many round trips when there are hundreds as when there are two.
+// attachments, and tool results below a stored call, take as many round trips when there are hundreds as when there are two.
 func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
@@ -174,6 +174,19 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 		},
 		"an import": func(length int) func() error {
 			bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: nodes(length)}
+			return func() error { return second(s.Import(t.Context(), bundle)) }
+		},
+		"an import of tool results": func(length int) func() error {
+			c, caller := newConversation(t, s).ID, &chat.Message{Role: chat.Assistant}
+			for i := range length {
+				caller.Calls = append(caller.Calls, chat.Call{ID: fmt.Sprint(i), Name: "f", Arguments: "{}"})
+			}
+			bundle := tree.Bundle{Conversation: tree.NewConversation{ID: c}}
+			parent := mustAppend(t, s, c, uuid.Nil, tree.NewMessage{Body: caller.Encode()}).ID
+			for i := range length {
+				n := tree.BundleNode{ID: uuid.New(), ParentID: parent, Body: fmt.Appendf(nil, `{"role":"tool","tool_call_id":"%d","content":"r"}`, i)}
+				bundle.Nodes, parent = append(bundle.Nodes, n), n.ID
+			}
 			return func() error { return second(s.Import(t.Context(), bundle)) }
 		},
 	} {
@@ -248,33 +261,5 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 		if more := trips[1] - trips[0]; more > 10 {
 			t.Errorf("%s takes %d round trips, and of 600 messages %d more", what, trips[0], more)
 		}
-	}
-}
-
-// TestImportedResultsTakeAFixedNumberOfRoundTrips holds that tool results which an
-// import adds below a stored message are placed with one look at its calls.
-func TestImportedResultsTakeAFixedNumberOfRoundTrips(t *testing.T) {
-	t.Parallel()
-	pool, sent := counted(t)
-	s := tree.New(pool)
-	var trips []int
-	for _, length := range []int{1, 2, 50} {
-		caller := &chat.Message{Role: chat.Assistant}
-		for i := range length {
-			caller.Calls = append(caller.Calls, chat.Call{ID: fmt.Sprint(i), Name: "f", Arguments: "{}"})
-		}
-		c := newConversation(t, s).ID
-		bundle := tree.Bundle{Conversation: tree.NewConversation{ID: c}}
-		parent := mustAppend(t, s, c, uuid.Nil, tree.NewMessage{Body: caller.Encode()}).ID
-		for i := range length {
-			n := tree.BundleNode{ID: uuid.New(), ParentID: parent, Body: fmt.Appendf(nil, `{"role":"tool","tool_call_id":"%d","content":"r"}`, i)}
-			bundle.Nodes, parent = append(bundle.Nodes, n), n.ID
-		}
-		sent.sql = nil
-		must(s.Import(t.Context(), bundle))(t)
-		trips = append(trips, len(sent.sql))
-	}
-	if trips[1] != trips[2] {
-		t.Errorf("2 results take %d round trips, and 50 %d", trips[1], trips[2])
 	}
 }

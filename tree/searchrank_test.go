@@ -68,6 +68,23 @@ func TestSearchRanked(t *testing.T) {
 	}
 }
 
+// Beyond the newest messages, rare words find what they stand in.
+func TestSearchRankedFindsRareWords(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	id := newConversation(t, s).ID
+	old := mustAppend(t, s, id, uuid.Nil, user("the aqueduct of the mill"))
+	chatter(t, s, 1100)
+	must3(s.AppendChain(t.Context(), id, old.ID, slices.Repeat([]tree.NewMessage{user("the message")}, 600)))(t)
+	must(pool.Exec(t.Context(), "vacuum analyze nodes"))(t)
+	for _, in := range []uuid.UUID{id, uuid.Nil} {
+		if got := ranking(t, s, "where is the aqueduct by the mill ", in, 300); len(got) < 400 || got[0] != "the aqueduct of the mill" {
+			t.Errorf("%d found, first %q", len(got), got[:min(3, len(got))])
+		}
+	}
+}
+
 // What is said between two pages of a ranking comes in neither twice nor at all.
 func TestSearchRankedPagesStay(t *testing.T) {
 	t.Parallel()

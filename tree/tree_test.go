@@ -51,6 +51,14 @@ func gather[T any](t failer, seq iter.Seq2[T, error]) (got []T) {
 	return got
 }
 
+// refused wants an error of a kind.
+func refused(t *testing.T, what string, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+	}
+}
+
 // second and third give a call's last result.
 func second[T any](_ T, err error) error { return err }
 
@@ -173,12 +181,8 @@ func TestTenants(t *testing.T) {
 			t.Errorf("%s of another tenant's conversation: %v, want ErrNotFound", name, err)
 		}
 	}
-	if _, err := mine.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}}); !errors.Is(err, fault.Conflict) {
-		t.Errorf("Import over another tenant's id: %v, want ErrConflict", err)
-	}
-	if _, _, err := mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID}); !errors.Is(err, fault.Conflict) {
-		t.Errorf("CreateConversation with another tenant's id: %v, want ErrConflict", err)
-	}
+	refused(t, "Import over another tenant's id", second(mine.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}})), fault.Conflict)
+	refused(t, "CreateConversation with another tenant's id", third(mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID})), fault.Conflict)
 	list, err := mine.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{})
 	found, err2 := mine.Conversations(ctx, tree.ConversationFilter{Query: "secret"}, tree.Paging{})
 	hits, err3 := mine.Search(ctx, "secret", uuid.Nil, tree.Paging{})
@@ -338,10 +342,6 @@ func TestFindCall(t *testing.T) {
 	if got, err := s.FindCall(t.Context(), c.ID, "a"); err != nil || got != want.ID {
 		t.Errorf("%s, %v; want %s", got, err, want.ID)
 	}
-	if _, err := s.FindCall(t.Context(), c.ID, "b"); !errors.Is(err, fault.NotFound) {
-		t.Errorf("a call that nobody made: %v", err)
-	}
-	if _, err := s.ForTenant("another").FindCall(t.Context(), c.ID, "a"); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another tenant's: %v", err)
-	}
+	refused(t, "a call that nobody made", second(s.FindCall(t.Context(), c.ID, "b")), fault.NotFound)
+	refused(t, "another tenant's", second(s.ForTenant("another").FindCall(t.Context(), c.ID, "a")), fault.NotFound)
 }

@@ -3,8 +3,6 @@ package tree_test
 import (
 	"context"
 	"errors"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,25 +35,76 @@ func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, c
 	return <-done
 }
 
-// Two writers of one conversation take turns: the second waits, and counts on
-// from what the first one stored.
+// Two writers of one conversation take turns: the second waits, and goes on from
+// what the first one stored.
 func TestWritersOfAConversationTakeTurns(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	c := newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	var first, second tree.Message
-	err := meanwhile(t, pool, func(s *tree.Store) (err error) {
-		first, _, err = s.Append(t.Context(), c.ID, root.ID, user("first"))
-		return err
-	}, func() (err error) {
-		second, _, err = s.Append(t.Context(), c.ID, root.ID, user("second"))
-		return err
-	})
-	noError(t, err)
-	if first.Siblings.Index != 1 || second.Siblings != (tree.Siblings{Index: 2, Count: 2}) {
-		t.Errorf("the siblings are %+v and %+v", first.Siblings, second.Siblings)
+	chain := func(s *tree.Store, first uuid.UUID) (bool, error) {
+		_, created, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{{ID: first, Body: root.Body}, {ID: uuid.NewSHA1(first, nil), Body: root.Body}})
+		return created, err
+	}
+	one := func(s *tree.Store, id uuid.UUID) (bool, error) {
+		_, created, err := s.Append(t.Context(), c.ID, root.ID, tree.NewMessage{ID: id, Body: root.Body})
+		return created, err
+	}
+	below := func(s *tree.Store, id uuid.UUID) (bool, error) {
+		_, created, err := s.Append(t.Context(), c.ID, id, user("below"))
+		return created, err
+	}
+	moved := func(s *tree.Store, id uuid.UUID) (bool, error) {
+		return true, second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: id}))
+	}
+	prune := func(s *tree.Store, id uuid.UUID) (bool, error) { return true, second(s.Prune(t.Context(), c.ID, id)) }
+	type write func(*tree.Store, uuid.UUID) (bool, error)
+	for name, test := range map[string]struct {
+		there, same   bool // the message is stored before; both are given its id
+		first, second write
+		created       bool
+		err           error
+		children      int // of the root, in the end
+	}{
+		"two messages":                    {first: one, second: one, created: true, children: 2},
+		"a message and a chain":           {first: one, second: chain, created: true, children: 2},
+		"a chain and a message":           {first: chain, second: one, created: true, children: 2},
+		"a message twice":                 {same: true, first: one, second: one, children: 1},
+		"a chain twice":                   {same: true, first: chain, second: chain, children: 1},
+		"a prune, and a message below it": {there: true, same: true, first: prune, second: below, err: fault.NotFound},
+		"a prune, and a head there":       {there: true, same: true, first: prune, second: moved, err: fault.Invalid},
+		"a message below, and a prune":    {there: true, same: true, first: below, second: prune, created: true},
+		"a head, and its prune":           {there: true, same: true, first: moved, second: prune, created: true},
+	} {
+		id, other := uuid.New(), uuid.New()
+		if test.same {
+			other = id
+		}
+		if test.there {
+			must(one(s, id))(t)
+		}
+		var created bool
+		err := meanwhile(t, pool, func(s *tree.Store) error { return second(test.first(s, id)) }, func() (err error) {
+			created, err = test.second(s, other)
+			return err
+		})
+		if !errors.Is(err, test.err) || err == nil && created != test.created {
+			t.Errorf("%s: created %t, %v; want %t, %v", name, created, err, test.created, test.err)
+		}
+		children := must(s.Children(t.Context(), c.ID, root.ID, tree.Paging{}))(t).Data
+		if len(children) != test.children {
+			t.Errorf("%s: the root has %d children, want %d", name, len(children), test.children)
+		}
+		for i, m := range children {
+			if m.Siblings != (tree.Siblings{Index: i + 1, Count: len(children)}) {
+				t.Errorf("%s: child %d is %+v", name, i, m.Siblings)
+			}
+			must(s.Prune(t.Context(), c.ID, m.ID))(t)
+		}
+		if head := activeHead(t, s, c.ID); head != root.ID {
+			t.Errorf("%s: the head is %s", name, head)
+		}
 	}
 }
 
@@ -116,141 +165,13 @@ func TestInTransaction(t *testing.T) {
 		tx := must(pool.Begin(t.Context()))(t)
 		inTx := tree.New(tx)
 		m := mustAppend(t, inTx, c.ID, uuid.Nil, user("in a transaction"))
-		if _, _, err := inTx.Append(t.Context(), c.ID, uuid.New(), user("x")); !errors.Is(err, fault.NotFound) {
-			t.Fatalf("an absent parent: %v", err)
-		}
-		if _, _, err := inTx.AppendChain(t.Context(), c.ID, uuid.New(), []tree.NewMessage{user("x")}); !errors.Is(err, fault.NotFound) {
-			t.Fatalf("an absent parent: %v", err)
-		}
+		refused(t, "an absent parent", third(inTx.Append(t.Context(), c.ID, uuid.New(), user("x"))), fault.NotFound)
+		refused(t, "an absent parent", third(inTx.AppendChain(t.Context(), c.ID, uuid.New(), []tree.NewMessage{user("x")})), fault.NotFound)
 		chain := must3(inTx.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("x"), user("y")}))(t)
 		finish(t, tx, commit)
 		if _, err := s.Message(t.Context(), c.ID, chain[1].ID); (err == nil) != commit {
 			t.Errorf("committed %t, and reading it gives %v", commit, err)
 		}
-	}
-}
-
-// Writers of every kind on one conversation at once: what was acknowledged is
-// there once, under its parent, and siblings count without gaps.
-func TestConcurrentWriters(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t, dbtest.MaxConns(8))
-	s := tree.New(pool)
-	c := newConversation(t, s)
-	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	var (
-		mu    sync.Mutex
-		acked = map[uuid.UUID]uuid.UUID{} // message → parent
-	)
-	ack := func(ms ...tree.Message) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, m := range ms {
-			acked[m.ID] = m.ParentID
-		}
-	}
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			tip := root.ID
-			for i := range 10 {
-				switch {
-				case w%4 == 0 && i%5 == 4: // a chain under the root
-					chain, _, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("chain"), user("chain")})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					ack(chain...)
-				case w%4 == 1 && i%5 == 4: // append and prune again
-					m, _, err := s.Append(t.Context(), c.ID, root.ID, user("short-lived"))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if _, err := s.Prune(t.Context(), c.ID, m.ID); err != nil {
-						t.Error(err)
-						return
-					}
-				default: // the same append twice at once, as an impatient client sends it
-					n := tree.NewMessage{ID: uuid.New(), Body: said(tree.RoleUser, "x")}
-					var twice sync.WaitGroup
-					for range 2 {
-						twice.Go(func() {
-							m, _, err := s.Append(t.Context(), c.ID, tip, n)
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							ack(m)
-						})
-					}
-					twice.Wait()
-					if i%3 > 0 {
-						tip = n.ID
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	siblings := map[uuid.UUID]int{}
-	highest := map[uuid.UUID]int{}
-	nodes := 0
-	for _, n := range gather(t, s.Tree(t.Context(), c.ID, 0)) {
-		nodes++
-		siblings[n.ParentID]++
-		highest[n.ParentID] = max(highest[n.ParentID], n.Index)
-		if parent, ok := acked[n.ID]; n.ID != root.ID && (!ok || parent != n.ParentID) {
-			t.Errorf("%s under %s: acknowledged %t under %s", n.ID, n.ParentID, ok, parent)
-		}
-	}
-	if nodes != len(acked)+1 {
-		t.Errorf("%d nodes, and %d were acknowledged", nodes, len(acked)+1)
-	}
-	for parent, count := range siblings {
-		if highest[parent] != count {
-			t.Errorf("%s has %d children with indexes up to %d", parent, count, highest[parent])
-		}
-	}
-}
-
-// Appends below a message that is pruned meanwhile are stored and go with it,
-// or find their parent gone; none is left over.
-func TestPruneAgainstAppend(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t, dbtest.MaxConns(12))
-	s := tree.New(pool)
-	c := newConversation(t, s)
-	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	for range 6 {
-		doomed := mustAppend(t, s, c.ID, root.ID, user("doomed"))
-		var wg sync.WaitGroup
-		for range 6 {
-			wg.Go(func() {
-				if _, _, err := s.Append(t.Context(), c.ID, doomed.ID, user("late")); err != nil && !errors.Is(err, fault.NotFound) {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Go(func() {
-			if _, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: doomed.ID}); err != nil && !errors.Is(err, fault.Invalid) {
-				t.Error(err)
-			}
-		})
-		wg.Go(func() {
-			if _, err := s.Prune(t.Context(), c.ID, doomed.ID); err != nil {
-				t.Error(err)
-			}
-		})
-		wg.Wait()
-		got := must(s.Conversation(t.Context(), c.ID))(t)
-		if got.HeadID != root.ID {
-			t.Fatalf("the head is %s after its subtree was pruned, want %s", got.HeadID, root.ID)
-		}
-	}
-	if got := counts(t, s, c.ID); !strings.HasPrefix(got, "1 nodes") {
-		t.Errorf("left over: %s", got)
 	}
 }
 
@@ -359,9 +280,7 @@ func TestImportMayTakeLong(t *testing.T) {
 	if got, err := s.Import(t.Context(), bundleOf(uuid.New(), 1000)); err != nil || got[0].Added != 1000 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if err := <-released; err != nil {
-		t.Error(err)
-	}
+	noError(t, <-released)
 }
 
 // sqlState is the code of the database's error, "" where it is none.

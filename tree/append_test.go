@@ -141,6 +141,7 @@ func TestChainRefuses(t *testing.T) {
 		{"a bad message", uuid.Nil, []tree.NewMessage{user("x"), user("")}, "empty_content", "messages[1].content"},
 		{"one id twice", uuid.Nil, []tree.NewMessage{{ID: id, Body: stored.Body}, {ID: id, Body: stored.Body}}, "duplicate_id", "messages[1].id"},
 		{"an id that is there", uuid.Nil, []tree.NewMessage{user("x"), {ID: stored.ID, Body: stored.Body}}, "id_conflict", "messages[1].id"},
+		{"its end is there", uuid.Nil, []tree.NewMessage{user("x"), user("y"), {ID: stored.ID, Body: stored.Body}}, "id_conflict", "messages[2].id"},
 		{"half of it is there", uuid.Nil, []tree.NewMessage{{ID: stored.ID, Body: stored.Body}, user("x")}, "id_conflict", "messages[1].id"},
 		{"absent parent", id, []tree.NewMessage{user("x")}, "parent_not_found", "parent_id"},
 		{"result without call", uuid.Nil, []tree.NewMessage{user("x"), raw(`{"role":"tool","tool_call_id":"a","content":"x"}`)}, "tool_call_not_found", "messages[1].tool_call_id"},
@@ -231,46 +232,29 @@ func TestRetryLeavesTheActiveHead(t *testing.T) {
 	s, c := newTree(t)
 	root := mustAppend(t, s, c.ID, uuid.Nil, raw(calling)).ID
 	elsewhere := mustAppend(t, s, c.ID, uuid.Nil, user("elsewhere")).ID
-	appends := func(n tree.NewMessage) func() (bool, error) {
-		return func() (bool, error) { _, created, err := s.Append(t.Context(), c.ID, root, n); return created, err }
+	result := func(call string) tree.NewMessage {
+		return tree.NewMessage{ID: uuid.New(), Body: []byte(`{"role":"tool","tool_call_id":"` + call + `","content":"x"}`)}
 	}
-	chain := []tree.NewMessage{
-		{ID: uuid.New(), Body: []byte(`{"role":"tool","tool_call_id":"b","content":"x"}`)}, {ID: uuid.New(), Body: said(tree.RoleUser, "x")},
-	}
-	for _, test := range []struct {
-		name string
-		head uuid.UUID // after the first time
-		send func() (created bool, err error)
-	}{
-		{"a message", chain[1].ID, nil},
-		{"a tool's result", chain[0].ID, nil},
-		{"a chain", chain[1].ID, func() (bool, error) {
-			_, created, err := s.AppendChain(t.Context(), c.ID, root, chain)
-			return created, err
-		}},
-	} {
-		if test.send == nil {
-			n := tree.NewMessage{ID: uuid.New(), Body: said(tree.RoleUser, test.name)}
-			if test.name == "a tool's result" {
-				n.Body = []byte(`{"role":"tool","tool_call_id":"a","content":"x"}`)
+	plain := tree.NewMessage{ID: uuid.New(), Body: said(tree.RoleUser, "x")}
+	for name, chain := range map[string][]tree.NewMessage{"a message": {plain}, "a tool's result": {result("a")}, "a chain": {result("b"), {ID: uuid.New(), Body: plain.Body}}} {
+		send := func() (created bool, err error) {
+			if len(chain) == 1 {
+				_, created, err = s.Append(t.Context(), c.ID, root, chain[0])
+			} else {
+				_, created, err = s.AppendChain(t.Context(), c.ID, root, chain)
 			}
-			test.send, test.head = appends(n), n.ID
+			return created, err
 		}
-		if created, err := test.send(); err != nil || !created {
-			t.Fatalf("%s: created %t, %v", test.name, created, err)
-		}
-		if got := activeHead(t, s, c.ID); got != test.head {
-			t.Errorf("%s: the head is %s after the first time, want %s", test.name, got, test.head)
+		if created, err := send(); err != nil || !created || activeHead(t, s, c.ID) != chain[len(chain)-1].ID {
+			t.Fatalf("%s: created %t, %v, or it is not the head", name, created, err)
 		}
 		setHead(t, s, c.ID, elsewhere)
 		before := counts(t, s, c.ID)
-		for range 2 {
-			if created, err := test.send(); err != nil || created {
-				t.Fatalf("%s again: created %t, %v", test.name, created, err)
-			}
+		if created, err := send(); err != nil || created {
+			t.Fatalf("%s again: created %t, %v", name, created, err)
 		}
 		if after := counts(t, s, c.ID); after != before {
-			t.Errorf("%s again changed the conversation\nfrom %s\nto   %s", test.name, before, after)
+			t.Errorf("%s again changed the conversation\nfrom %s\nto   %s", name, before, after)
 		}
 	}
 }
@@ -284,10 +268,6 @@ func TestKeepHead(t *testing.T) {
 	must3(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}, tree.KeepHead()))(t)
 	if got := activeHead(t, s, c.ID); got != head {
 		t.Errorf("the head is %s, want %s", got, head)
-	}
-	chain := must3(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}))(t)
-	if got := activeHead(t, s, c.ID); got != chain[1].ID {
-		t.Errorf("the head is %s after a chain, want its last message, %s", got, chain[1].ID)
 	}
 }
 

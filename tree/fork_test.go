@@ -86,20 +86,14 @@ func TestForkAgain(t *testing.T) {
 		}
 	}
 
-	if got, created, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: plain.ID}); created || !errors.Is(err, fault.Conflict) {
-		t.Errorf("by the id of a plain conversation: %+v, created %t, %v", got, created, err)
-	}
+	refused(t, "by the id of a plain conversation", third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: plain.ID})), fault.Conflict)
 	// Also one that looks as the fork would.
 	likeness := tree.NewConversation{ID: uuid.New(), Title: own.Title, Metadata: own.Metadata, Settings: own.Settings}
 	must3(s.CreateConversation(t.Context(), likeness))(t)
-	if got, created, err := s.Fork(t.Context(), c.ID, m.ID, likeness); created || !errors.Is(err, fault.Conflict) {
-		t.Errorf("by the id of a plain conversation of the same title: %+v, created %t, %v", got, created, err)
-	}
+	refused(t, "by the id of a plain conversation of the same title", third(s.Fork(t.Context(), c.ID, m.ID, likeness)), fault.Conflict)
 	likeness.ID = uuid.New()
 	must3(s.Fork(t.Context(), c.ID, m.ID, likeness))(t)
-	if got, created, err := s.CreateConversation(t.Context(), likeness); created || !errors.Is(err, fault.Conflict) {
-		t.Errorf("a plain conversation by the id of a fork: %+v, created %t, %v", got, created, err)
-	}
+	refused(t, "a plain conversation by the id of a fork", third(s.CreateConversation(t.Context(), likeness)), fault.Conflict)
 }
 
 // A retry finds its fork whatever became of either conversation meanwhile.

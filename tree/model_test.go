@@ -62,11 +62,6 @@ func (m *model) add(t *rapid.T, got tree.Message, n tree.NewMessage) {
 	m.nodes = append(m.nodes, modelNode{id: got.ID, parent: got.ParentID, role: got.Role, body: string(n.Body), pinned: n.Pinned, created: got.CreatedAt})
 }
 
-func (s *machine) must(t *rapid.T, err error) {
-	t.Helper()
-	noError(t, err)
-}
-
 func (s *machine) Append(t *rapid.T) {
 	m := s.conversation(t)
 	parent := uuid.Nil
@@ -80,7 +75,7 @@ func (s *machine) Append(t *rapid.T) {
 		opts = append(opts, tree.KeepHead())
 	}
 	got, created, err := s.store.Append(s.ctx, m.id, parent, n, opts...)
-	s.must(t, err)
+	noError(t, err)
 	if !created {
 		t.Fatal("a new message was not created")
 	}
@@ -89,7 +84,7 @@ func (s *machine) Append(t *rapid.T) {
 		m.head = n.ID
 	}
 	again, created, err := s.store.Append(s.ctx, m.id, parent, n)
-	s.must(t, err)
+	noError(t, err)
 	if created || again.ID != got.ID {
 		t.Fatal("the same append again made another message")
 	}
@@ -100,8 +95,7 @@ func (s *machine) Sibling(t *rapid.T) {
 	m := s.conversation(t)
 	of := m.find(s.message(t, m))
 	n := s.draw(t)
-	got, _, err := s.store.Append(s.ctx, m.id, of.parent, n)
-	s.must(t, err)
+	got := must3(s.store.Append(s.ctx, m.id, of.parent, n))(t)
 	m.add(t, got, n)
 	m.head = n.ID
 }
@@ -117,13 +111,13 @@ func (s *machine) Chain(t *rapid.T) {
 		chain[i] = s.draw(t)
 	}
 	got, created, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
-	s.must(t, err)
+	noError(t, err)
 	for i, n := range chain {
 		m.add(t, got[i], n)
 	}
 	m.head = chain[len(chain)-1].ID
 	again, createdAgain, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
-	s.must(t, err)
+	noError(t, err)
 	if !created || createdAgain || len(again) != len(chain) {
 		t.Fatal("the same chain again made other messages")
 	}
@@ -137,7 +131,7 @@ func (s *machine) Summarize(t *rapid.T) {
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"summary"}`),
 		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
 	})
-	s.must(t, err)
+	noError(t, err)
 	m.nodes = append(m.nodes, modelNode{id: got.ID, parent: anchor, role: tree.RoleUser, body: string(got.Body), created: got.CreatedAt, cutoff: cutoff})
 }
 
@@ -151,8 +145,7 @@ func (s *machine) Prune(t *rapid.T) {
 	}
 	id := rapid.SampledFrom(m.nodes).Draw(t, "node").id
 	want := m.below(id)
-	got, err := s.store.Prune(s.ctx, m.id, id)
-	s.must(t, err)
+	got := must(s.store.Prune(s.ctx, m.id, id))(t)
 	m.prune(id)
 	if got.Messages+got.Summaries != len(want) || got.HeadID != m.head {
 		t.Fatalf("pruned %+v, want %d nodes and head %s", got, len(want), m.head)
@@ -162,8 +155,7 @@ func (s *machine) Prune(t *rapid.T) {
 func (s *machine) Fork(t *rapid.T) {
 	m := s.conversation(t)
 	at := s.message(t, m)
-	c, _, err := s.store.Fork(s.ctx, m.id, at, tree.NewConversation{})
-	s.must(t, err)
+	c := must3(s.store.Fork(s.ctx, m.id, at, tree.NewConversation{}))(t)
 	fork := &model{id: c.ID, head: c.HeadID}
 	ids := map[uuid.UUID]uuid.UUID{}
 	copied := func(n modelNode) {
@@ -185,13 +177,11 @@ func (s *machine) Fork(t *rapid.T) {
 func (s *machine) Switch(t *rapid.T) {
 	m := s.conversation(t)
 	to := s.message(t, m)
-	leaf, err := s.store.NewestLeaf(s.ctx, m.id, to)
-	s.must(t, err)
+	leaf := must(s.store.NewestLeaf(s.ctx, m.id, to))(t)
 	if want := m.leaves(to)[0].id; leaf.ID != want {
 		t.Fatalf("newest leaf of %s is %s, want %s", to, leaf.ID, want)
 	}
-	c, err := s.store.UpdateConversation(s.ctx, m.id, tree.ConversationUpdate{HeadID: leaf.ID})
-	s.must(t, err)
+	c := must(s.store.UpdateConversation(s.ctx, m.id, tree.ConversationUpdate{HeadID: leaf.ID}))(t)
 	if m.head = leaf.ID; c.HeadID != leaf.ID {
 		t.Fatalf("the head is %s, want %s", c.HeadID, leaf.ID)
 	}
@@ -201,8 +191,7 @@ func (s *machine) Switch(t *rapid.T) {
 func (s *machine) Reimport(t *rapid.T) {
 	m := s.conversation(t)
 	bundle := exported(s.ctx, t, s.store, m.id)
-	again, err := s.store.Import(s.ctx, bundle)
-	s.must(t, err)
+	again := must(s.store.Import(s.ctx, bundle))(t)
 	if again[0].Created || again[0].Added != 0 || again[0].Present != len(m.nodes) {
 		t.Fatalf("importing what is there: %+v, want %d present and nothing added", again[0], len(m.nodes))
 	}
@@ -210,8 +199,7 @@ func (s *machine) Reimport(t *rapid.T) {
 	other.id = uuid.Must(uuid.NewV7())
 	other.nodes = slices.Clone(m.nodes)
 	bundle.Conversation.ID = other.id
-	fresh, err := s.store.Import(s.ctx, bundle)
-	s.must(t, err)
+	fresh := must(s.store.Import(s.ctx, bundle))(t)
 	if !fresh[0].Created || fresh[0].Added != len(m.nodes) {
 		t.Fatalf("importing anew: %+v, want %d added", fresh[0], len(m.nodes))
 	}
@@ -248,8 +236,7 @@ func TestModel(t *testing.T) {
 	pool := dbtest.New(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &machine{ctx: t.Context(), store: tree.New(pool), pool: pool}
-		c, _, err := s.store.CreateConversation(s.ctx, tree.NewConversation{})
-		s.must(rt, err)
+		c := must3(s.store.CreateConversation(s.ctx, tree.NewConversation{}))(rt)
 		s.convs = []*model{{id: c.ID}}
 		actions := map[string]func(*rapid.T){
 			"append": s.Append, "append more": s.Append, "sibling": s.Sibling, "chain": s.Chain, "summarize": s.Summarize,

@@ -2,7 +2,6 @@ package tree_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"testing"
@@ -113,23 +112,6 @@ func TestReplayedChainIsAsItIsRead(t *testing.T) {
 			t.Errorf("the chain again says\n%s\nand a read\n%s", got, want)
 		}
 	}
-	// Conflicts name their message.
-	for field, ids := range map[string][]uuid.UUID{
-		"messages[1].id": {chain[0].ID, uuid.New(), chain[2].ID},
-		"messages[0].id": {chain[1].ID},
-		"messages[2].id": {uuid.New(), uuid.New(), chain[2].ID},
-	} {
-		ms := chainOf(len(ids))
-		for i, id := range ids {
-			if ms[i].ID = id; field == "messages[1].id" {
-				ms[i].Body = chain[i].Body
-			}
-		}
-		var e *fault.Error
-		if _, _, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, ms); !errors.As(err, &e) || e.Code != "id_conflict" || e.Field != field {
-			t.Errorf("%v; want a conflict of %s", err, field)
-		}
-	}
 }
 
 // TestAttachmentsTakeAFixedNumberOfRoundTrips holds that messages which name
@@ -202,29 +184,6 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 		if trips[1] != trips[2] {
 			t.Errorf("%s of 2 takes %d round trips, and of 90 %d", what, trips[1], trips[2])
 		}
-	}
-}
-
-// TestUploadCountsManyMessagesAtOnce holds that an attachment which comes after
-// messages that name it takes two round trips for twenty of them.
-func TestUploadCountsManyMessagesAtOnce(t *testing.T) {
-	t.Parallel()
-	pool, sent := counted(t)
-	s := tree.New(pool)
-	var trips []int
-	for i, length := range []int{2, 200} {
-		late := fmt.Appendf(nil, "came late %d", i)
-		bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}}
-		for range length {
-			bundle.Nodes = append(bundle.Nodes, tree.BundleNode{ID: uuid.New(), Body: naming("x", tree.Attachment{Hash: sha256.Sum256(late), MediaType: "text/plain"})})
-		}
-		must(s.Import(t.Context(), bundle))(t)
-		sent.sql = nil
-		upload(t, s, "late.txt", late)
-		trips = append(trips, len(sent.sql))
-	}
-	if more := trips[1] - trips[0]; more > 2*200/20 {
-		t.Errorf("198 messages more take %d round trips more", more)
 	}
 }
 

@@ -160,7 +160,7 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 			id, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)))(t)
 		return id
 	}
-	short, long := library(large, 150), library(large, 2150)
+	short, long := library(large, 150), library(large, 2850)
 	library(small, 90)
 	must(pool.Exec(t.Context(), "vacuum analyze nodes"))(t)
 	for in, s := range map[uuid.UUID]*tree.Store{uuid.Nil: large, short: large, long: large, {1}: small} {

@@ -1,7 +1,6 @@
 package tree_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -18,20 +18,10 @@ import (
 // ranking gives the texts that a search by relevance finds, page by page.
 func ranking(t *testing.T, s *tree.Store, query string, in uuid.UUID, limit int) (texts []string) {
 	t.Helper()
-	for p := (tree.Paging{Limit: limit}); ; {
-		page, err := s.SearchRanked(t.Context(), query, in, p)
-		if err != nil {
-			t.Fatalf("%q: %v", query, err)
-		}
-		for _, hit := range page.Data {
-			var body struct{ Content string }
-			noError(t, json.Unmarshal(hit.Message.Body, &body))
-			texts = append(texts, body.Content)
-		}
-		if p.Cursor = page.Next; p.Cursor == "" {
-			return texts
-		}
+	for _, hit := range paged(t, limit, func(p tree.Paging) (tree.Page[tree.Hit], error) { return s.SearchRanked(t.Context(), query, in, p) }) {
+		texts = append(texts, chat.Read(hit.Message.Body).Text())
 	}
+	return texts
 }
 
 // What has more of the words, rarer ones, and fewer others beside them, stands

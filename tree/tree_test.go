@@ -41,6 +41,18 @@ func must[T any](got T, err error) func(failer) T {
 // must3 is must for a call of three results.
 func must3[T, U any](got T, _ U, err error) func(failer) T { return must(got, err) }
 
+// paged gives what a list has on all its pages.
+func paged[T any](t failer, limit int, list func(tree.Paging) (tree.Page[T], error)) (got []T) {
+	t.Helper()
+	for p := (tree.Paging{Limit: limit}); ; {
+		page := must(list(p))(t)
+		got = append(got, page.Data...)
+		if p.Cursor = page.Next; p.Cursor == "" {
+			return got
+		}
+	}
+}
+
 // gather gives what a sequence gives, and ends the test where it fails.
 func gather[T any](t failer, seq iter.Seq2[T, error]) (got []T) {
 	t.Helper()
@@ -206,15 +218,12 @@ func TestLists(t *testing.T) {
 	}
 	mustAppend(t, s, ids[1], uuid.Nil, user("touched last"))
 	list := func(query string) (got []uuid.UUID) {
-		for p := (tree.Paging{Limit: 2}); ; {
-			page := must(s.Conversations(ctx, tree.ConversationFilter{Query: query}, p))(t)
-			for _, c := range page.Data {
-				got = append(got, c.ID)
-			}
-			if p.Cursor = page.Next; p.Cursor == "" {
-				return got
-			}
+		for _, c := range paged(t, 2, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
+			return s.Conversations(ctx, tree.ConversationFilter{Query: query}, p)
+		}) {
+			got = append(got, c.ID)
 		}
+		return got
 	}
 	for query, want := range map[string][]uuid.UUID{
 		"":              {ids[1], ids[4], ids[3], ids[2], ids[0]},

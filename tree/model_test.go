@@ -214,9 +214,7 @@ func exported(ctx context.Context, t *rapid.T, store *tree.Store, id uuid.UUID) 
 	c, nodes, err := store.Export(ctx, id)
 	noError(t, err)
 	b := tree.Bundle{HeadID: c.HeadID, Conversation: tree.NewConversation{ID: c.ID, Title: c.Title, Metadata: c.Metadata, Settings: c.Settings, CreatedAt: c.CreatedAt}}
-	for _, n := range gather(t, nodes) {
-		b.Nodes = append(b.Nodes, n)
-	}
+	b.Nodes = append(b.Nodes, gather(t, nodes)...)
 	return b
 }
 

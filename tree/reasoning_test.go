@@ -46,11 +46,7 @@ func TestReasoning(t *testing.T) {
 	}
 	page, err := s.Transcript(t.Context(), c.ID, head, tree.Paging{})
 	check("transcript", page.Data, err)
-	var branch []tree.Message
-	for _, m := range gather(t, s.Branch(t.Context(), c.ID, head, 0)) {
-		branch = append(branch, m)
-	}
-	check("branch", branch, nil)
+	check("branch", gather(t, s.Branch(t.Context(), c.ID, head, 0)), nil)
 	ids := []uuid.UUID{question.ID, answer.ID, chain[0].ID, head}
 	all, err := s.Messages(t.Context(), c.ID, ids)
 	check("messages", all, err)
@@ -94,9 +90,7 @@ func TestReasoning(t *testing.T) {
 	exported, nodes, err := s.Export(t.Context(), c.ID)
 	noError(t, err)
 	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: exported.ID}, HeadID: head}
-	for _, n := range gather(t, nodes) {
-		bundle.Nodes = append(bundle.Nodes, n)
-	}
+	bundle.Nodes = append(bundle.Nodes, gather(t, nodes)...)
 	to := tree.New(dbtest.New(t))
 	must(to.Import(t.Context(), bundle))(t)
 	page, err = to.Transcript(t.Context(), c.ID, head, tree.Paging{})

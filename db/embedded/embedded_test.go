@@ -83,6 +83,16 @@ func query(t *testing.T, url string, statements ...string) string {
 	return last
 }
 
+// answers wants statements to give these.
+func answers(t *testing.T, url string, want map[string]string) {
+	t.Helper()
+	for statement, want := range want {
+		if got := query(t, url, statement); got != want {
+			t.Errorf("%s: got %q, want %q", statement, got, want)
+		}
+	}
+}
+
 // checkKept wants so many rows in the table kept.
 func checkKept(t *testing.T, url string, rows int) {
 	t.Helper()
@@ -96,7 +106,7 @@ func TestStart(t *testing.T) {
 	// Defaults only, and folders above that aren't there yet.
 	dir := filepath.Join(tempDir(t), "a \"dir\" [& 100%] =?*+", "data")
 	s := mustStart(t, Config{DataDir: dir})
-	for statement, want := range map[string]string{
+	answers(t, s.URL(), map[string]string{
 		"SELECT current_database()":             "coppice",
 		"SELECT current_user":                   "coppice",
 		"SHOW is_superuser":                     "off",
@@ -112,11 +122,7 @@ func TestStart(t *testing.T) {
 		"SELECT lower('ÄÖÜ')":                   "äöü",
 		"SELECT to_tsvector('simple', 'ÉCOLE')": "'école':1",
 		"SELECT datcollate FROM pg_database WHERE datname = 'coppice'": "C",
-	} {
-		if got := query(t, s.URL(), statement); got != want {
-			t.Errorf("%s: got %q, want %q", statement, got, want)
-		}
-	}
+	})
 	for path, want := range map[string]fs.FileMode{".": 0o700, "cluster": 0o700, "socket": 0o700, "postgres.log": 0o600, "endpoint.json": 0o600} {
 		fi := must(os.Stat(filepath.Join(dir, path)))(t)
 		if path == "." && os.Geteuid() == 0 {
@@ -257,11 +263,7 @@ func TestParameters(t *testing.T) {
 	}
 	cfg.Parameters = map[string]string{"fsync": "off", "Work_Mem": "5MB", "coppice.name": "it's"}
 	s := mustStart(t, cfg)
-	for statement, want := range map[string]string{"SHOW fsync": "off", "SHOW work_mem": "5MB", "SHOW coppice.name": "it's"} {
-		if got := query(t, s.URL(), statement); got != want {
-			t.Errorf("%s: got %q, want %q", statement, got, want)
-		}
-	}
+	answers(t, s.URL(), map[string]string{"SHOW fsync": "off", "SHOW work_mem": "5MB", "SHOW coppice.name": "it's"})
 	mustStop(t, s)
 
 	// What the server has against its start stands in the error.

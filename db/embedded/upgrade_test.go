@@ -106,13 +106,8 @@ func checkUpgraded(t *testing.T, cfg Config, major int) {
 		t.Errorf("number and sum of the rows are %s, want 100 5050", got)
 	}
 	mustStop(t, s)
-	var left []string
 	for _, name := range []string{unfinishedName, hiddenSocket, provenPrefix + "*"} {
-		found, _ := filepath.Glob(filepath.Join(cfg.DataDir, name))
-		left = append(left, found...)
-	}
-	if len(left) > 0 {
-		t.Errorf("an upgrade left %v", left)
+		noneLeft(t, filepath.Join(cfg.DataDir, name))
 	}
 	if kept, _ := filepath.Glob(filepath.Join(cfg.DataDir, keptPrefix+"15", "PG_VERSION")); (len(kept) == 1) != (major != 15) {
 		t.Errorf("old clusters that are kept: %v", kept)
@@ -255,19 +250,13 @@ func TestNothingToUpgrade(t *testing.T) {
 		t.Errorf("the same version: got %v, want an UpToDateError", err)
 	}
 	cfg.Major = 14
-	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), "older version 14") {
-		t.Errorf("an older version: got %v", err)
-	}
+	refused(t, "an older version", second(Upgrade(t.Context(), cfg, moveRows)), "older version 14")
 	cfg.Major = 99
-	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), "no PostgreSQL 99 was found") {
-		t.Errorf("an unknown version: got %v", err)
-	}
+	refused(t, "an unknown version", second(Upgrade(t.Context(), cfg, moveRows)), "no PostgreSQL 99 was found")
 	// Neither the new server nor the old one can be had.
 	h := onlyNPM("")
 	cfg.Major, cfg.CacheDir = 0, filepath.Join(tempDir(t), "cache")
-	if _, err := upgrade(t.Context(), cfg, h, moveRows); err == nil || !strings.Contains(err.Error(), "no PostgreSQL 18 was found") {
-		t.Errorf("no newer server: got %v", err)
-	}
+	refused(t, "no newer server", second(upgrade(t.Context(), cfg, h, moveRows)), "no PostgreSQL 18 was found")
 	failing := onlyNPM(script(t, filepath.Join(tempDir(t), "npm"), "echo 'no such host' >&2; exit 1"))
 	if _, err := upgrade(t.Context(), cfg, failing, moveRows); !tells(err, "no such host", "no PostgreSQL 18 was found") {
 		t.Errorf("npm fails to bring the new server: got %v", err)
@@ -275,9 +264,7 @@ func TestNothingToUpgrade(t *testing.T) {
 	newer := filepath.Join(tempDir(t), "newer")
 	fakeBin(t, newer, "17.1")
 	h.binGlobs = []string{newer}
-	if _, err := upgrade(t.Context(), cfg, h, moveRows); err == nil || !strings.Contains(err.Error(), "needs PostgreSQL 15 once more") {
-		t.Errorf("no old server: got %v", err)
-	}
+	refused(t, "no old server", second(upgrade(t.Context(), cfg, h, moveRows)), "needs PostgreSQL 15 once more")
 	failing.binGlobs = []string{newer}
 	if _, err := upgrade(t.Context(), cfg, failing, moveRows); !tells(err, "no such host", "needs PostgreSQL 15 once more") {
 		t.Errorf("npm fails to bring the old server: got %v", err)
@@ -285,9 +272,7 @@ func TestNothingToUpgrade(t *testing.T) {
 	cfg.Major = 0
 	kept := filepath.Join(cfg.DataDir, "cluster-15")
 	noError(t, os.Mkdir(kept, 0o700))
-	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), kept) {
-		t.Errorf("an old cluster is kept already: got %v, want an error that names %s", err, kept)
-	}
+	refused(t, "an old cluster is kept already", second(Upgrade(t.Context(), cfg, moveRows)), kept)
 	// A cluster that was restored may come without the program's own files.
 	noError(t, errors.Join(os.Remove(kept), os.Remove(filepath.Join(cfg.DataDir, programLockName))))
 	cfg.Major = 15
@@ -295,6 +280,16 @@ func TestNothingToUpgrade(t *testing.T) {
 		t.Errorf("a directory with nothing but a cluster: got %v, want an UpToDateError", err)
 	}
 	checkUpgraded(t, cfg, 15)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// refused wants an error that says something.
+func refused(t *testing.T, what string, err error, says string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("%s: got %v, want that it says %q", what, err, says)
+	}
 }
 
 // tells reports whether an error gives its reason, and then its advice.

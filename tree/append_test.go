@@ -269,6 +269,10 @@ func TestKeepHead(t *testing.T) {
 	if got := activeHead(t, s, c.ID); got != head {
 		t.Errorf("the head is %s, want %s", got, head)
 	}
+	chain := must3(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}))(t)
+	if got := activeHead(t, s, c.ID); got != chain[1].ID {
+		t.Errorf("the head is %s after a chain, want its last message, %s", got, chain[1].ID)
+	}
 }
 
 // A told hook counts what it is told after commits.

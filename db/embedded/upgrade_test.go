@@ -176,6 +176,17 @@ func TestUpgradeFails(t *testing.T) {
 	if !errors.Is(err, failure) {
 		t.Errorf("got %v, want %v", err, failure)
 	}
+	// A server that doesn't end well may not have written all of it.
+	_, err = Upgrade(t.Context(), cfg, func(ctx context.Context, from, to *Server) error {
+		err := moveRows(ctx, from, to)
+		_ = to.postmaster.cmd.Process.Kill()
+		<-to.Done()
+		return err
+	})
+	if err == nil {
+		t.Error("a new server that was killed was taken")
+	}
+
 	ctx, cancel := context.WithCancelCause(t.Context())
 	_, err = Upgrade(ctx, cfg, func(ctx context.Context, from, to *Server) error {
 		cancel(failure)

@@ -17,10 +17,7 @@ import (
 
 func TestOpenSettings(t *testing.T) {
 	t.Parallel()
-	pool, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 3, StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must(db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 3, StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond}))(t)
 	defer pool.Close()
 	if n := pool.Config().MaxConns; n != 3 {
 		t.Errorf("MaxConns = %d", n)
@@ -44,10 +41,7 @@ func TestOpenSettings(t *testing.T) {
 // planCacheMode is what Open sets: on Citus, plans need to know the shard.
 func planCacheMode(t *testing.T, h db.DBTX) string {
 	t.Helper()
-	distributed, err := db.Distributed(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	distributed := must(db.Distributed(t.Context(), h))(t)
 	if distributed {
 		return "auto"
 	}
@@ -71,10 +65,7 @@ func TestOpenSetsWhatTheURLLeavesOpen(t *testing.T) {
 		if !strings.Contains(url, "?") {
 			more = "?" + more[1:]
 		}
-		pool, err := db.Open(t.Context(), db.Config{URL: url + more, StatementTimeout: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pool := must(db.Open(t.Context(), db.Config{URL: url + more, StatementTimeout: time.Second}))(t)
 		for name, want := range map[string]string{"plan_cache_mode": "force_custom_plan", "statement_timeout": "1234ms", "jit": "off"} {
 			var got string
 			if err := pool.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
@@ -87,7 +78,7 @@ func TestOpenSetsWhatTheURLLeavesOpen(t *testing.T) {
 
 func TestStatementTimeout(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t, dbtest.StatementTimeout(2*time.Second))
+	pool := dbtest.New(t, dbtest.StatementTimeout(200*time.Millisecond))
 	_, err := pool.Exec(t.Context(), "select pg_sleep(60)")
 	if e := (*pgconn.PgError)(nil); !errors.As(err, &e) || e.Code != "57014" {
 		t.Errorf("a statement over its time: %v; want query_canceled", err)
@@ -116,29 +107,37 @@ func TestIdleTransaction(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
 	open := func(idle time.Duration) *pgxpool.Pool {
-		pool, err := db.Open(t.Context(), db.Config{URL: url, IdleTimeout: idle})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pool := must(db.Open(t.Context(), db.Config{URL: url, IdleTimeout: idle}))(t)
 		t.Cleanup(pool.Close)
 		return pool
 	}
-	gone, err := open(2 * time.Second).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must(open(500 * time.Millisecond).Begin(t.Context()))(t)
 	defer gone.Rollback(context.Background())
-	if _, err := gone.Exec(t.Context(), "select pg_advisory_xact_lock(1)"); err != nil {
-		t.Fatal(err)
-	}
+	must(gone.Exec(t.Context(), "select pg_advisory_xact_lock(1)"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := open(0).Exec(ctx, "select pg_advisory_xact_lock(1)"); err != nil {
 		t.Errorf("the lock of a transaction that does nothing: %v", err)
 	}
 	// Its server wakes up.
-	_, err = gone.Exec(t.Context(), "select 1")
+	_, err := gone.Exec(t.Context(), "select 1")
 	if db.Wrap(&err, "on"); !errors.Is(err, fault.Unavailable) {
 		t.Errorf("a statement of the transaction that was ended: %v", err)
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must gives a call's result, and ends the test if the call failed.
+func must[T any](got T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return got
 	}
 }

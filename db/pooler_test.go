@@ -28,15 +28,9 @@ func TestOpenThroughAPooler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			direct := dbtest.URL(t)
-			_, err := connect(t, direct).Exec(t.Context(), "do $$ begin execute format('alter database %I set jit = on', current_database()); end $$")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(connect(t, direct).Exec(t.Context(), "do $$ begin execute format('alter database %I set jit = on', current_database()); end $$"))(t)
 			config := db.Config{URL: dbtest.Pooler(t, direct, 3, lines...), StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond}
-			pool, err := db.Open(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pool := must(db.Open(t.Context(), config))(t)
 			defer pool.Close()
 			if !db.Pooled(pool) {
 				t.Error("the pooler was not noticed")
@@ -44,10 +38,7 @@ func TestOpenThroughAPooler(t *testing.T) {
 			if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheDescribe {
 				t.Errorf("statements are sent by %v", mode)
 			}
-			missing, err := db.MissingParameters(t.Context(), pool, config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			missing := must(db.MissingParameters(t.Context(), pool, config))(t)
 			mode, seqscan := planCacheMode(t, pool), enableSeqscan(t, pool)
 			want := 5
 			if seqscan == "on" {
@@ -98,10 +89,7 @@ func TestOpenThroughAPoolerAsTheURLSays(t *testing.T) {
 		"exec":            pgx.QueryExecModeCacheDescribe,
 		"simple_protocol": pgx.QueryExecModeCacheDescribe,
 	} {
-		pool, err := db.Open(t.Context(), db.Config{URL: url + "&default_query_exec_mode=" + name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pool := must(db.Open(t.Context(), db.Config{URL: url + "&default_query_exec_mode=" + name}))(t)
 		if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != want {
 			t.Errorf("default_query_exec_mode=%s: statements are sent by %v, want %v", name, mode, want)
 		}
@@ -118,10 +106,7 @@ func TestOpenThroughAPoolerAsTheURLSays(t *testing.T) {
 
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), url))(t)
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
 )
 
 // wholeTenant names the queries that may read nodes of any conversation.
@@ -28,10 +31,7 @@ func TestQueriesNameTheConversation(t *testing.T) {
 	seen := map[string]bool{}
 	terms := 0
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(file))(t)
 		for name, sql := range queries(string(text)) {
 			seen[name] = true
 			all, bad := nodeTerms(sql)
@@ -54,39 +54,6 @@ func TestQueriesNameTheConversation(t *testing.T) {
 	}
 	if terms < 20 {
 		t.Errorf("only %d terms that read nodes: the queries were not understood", terms)
-	}
-}
-
-func TestNodeTerms(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		sql      string
-		all, bad int
-	}{
-		{"select * from conversations where id = @id", 0, 0},
-		{"select * from nodes where conversation_id = @conversation_id", 1, 0},
-		{"select * from nodes where id = @id", 1, 1},
-		{"select n.conversation_id from nodes n where n.id = @id", 1, 1},
-		{"select n.id from nodes as n where n.conversation_id = $1 and (n.id, n.depth) < (@id, @depth)", 1, 0},
-		{"select * from c join nodes n on n.conversation_id = c.id", 1, 0},
-		{"select * from c join nodes n on c.id = n.conversation_id", 1, 0},
-		{"select * from nodes n join nodes p on p.id = n.parent_id where n.conversation_id = @id", 2, 1},
-		{"select * from nodes n, nodes p where n.conversation_id = @id and p.id = n.parent_id", 2, 1},
-		{"with recursive w as (select n.id from nodes n where n.conversation_id = @c union all " +
-			"select p.id from w join nodes p on p.id = w.parent_id) select * from w", 2, 1},
-		{"select (select max(s.depth) from nodes s where s.id = n.id) from nodes n where n.conversation_id = @c", 2, 1},
-		{"delete from nodes n using doomed where n.conversation_id = @c and n.id = doomed.id", 1, 0},
-		{"delete from nodes n using doomed where n.id = doomed.id", 1, 1},
-		{"update nodes set pinned = true where id = @id", 1, 1},
-		{"insert into nodes (conversation_id, id) values (@conversation_id, @id)", 1, 0},
-		{"insert into nodes (id) select id from place", 1, 1},
-		{"select sqlc.embed(nodes) from inserted nodes -- from nodes", 0, 0},
-		{"select nodes.id from w join lateral (select n.* from nodes n where n.conversation_id = @c) nodes on true order by w.x, nodes.id", 1, 0},
-		{"select 'from nodes'", 0, 0},
-	} {
-		if all, bad := nodeTerms(test.sql); all != test.all || len(bad) != test.bad {
-			t.Errorf("%s: %d terms, bad ones %q; want %d and %d", test.sql, all, bad, test.all, test.bad)
-		}
 	}
 }
 
@@ -203,4 +170,17 @@ func columnsAfter(tokens []string) []string {
 		return nil
 	}
 	return tokens[:slices.Index(tokens, ")")]
+}
+
+// The migration makes keys of tenants by the expression below.
+func TestTenantKeyIsThatOfTheMigration(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	for _, tenant := range []string{"default", "", "acme", "été", "a'b\\c"} {
+		var want string
+		noError(t, pool.QueryRow(t.Context(), "select left(encode(sha256(convert_to($1, 'UTF8')), 'base64'), 8)", tenant).Scan(&want))
+		if got := db.TenantKey(tenant); got != want {
+			t.Errorf("%q has the key %s, in the migration %s", tenant, got, want)
+		}
+	}
 }

@@ -47,9 +47,7 @@ func newKeys(t *testing.T) (*Keys, *pgxpool.Pool, *clock) {
 func mustCreate(t *testing.T, k *Keys, tenant, name string) (Key, string) {
 	t.Helper()
 	key, secret, err := k.Create(t.Context(), tenant, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return key, secret
 }
 
@@ -60,11 +58,8 @@ func TestCreateAndVerify(t *testing.T) {
 	if made.TenantID != "acme" || made.Name != "laptop" || !made.CreatedAt.Equal(c.now()) || !made.RevokedAt.IsZero() || !made.LastUsedAt.IsZero() {
 		t.Errorf("Create gave %+v", made)
 	}
-	if made.ID.Version() != 7 {
-		t.Errorf("id %s has version %d, want 7", made.ID, made.ID.Version())
-	}
-	if !strings.HasPrefix(secret, "cop_") || len(secret) != len("cop_")+43 {
-		t.Errorf("secret %q has not the documented form", secret)
+	if made.ID.Version() != 7 || !strings.HasPrefix(secret, "cop_") || len(secret) != len("cop_")+43 {
+		t.Errorf("id %s or secret %q has not the documented form", made.ID, secret)
 	}
 	// From elsewhere, too: another program's Keys has nothing in its cache.
 	for name, verifier := range map[string]*Keys{"same": k, "other": New(pool)} {
@@ -73,37 +68,12 @@ func TestCreateAndVerify(t *testing.T) {
 			t.Errorf("%s: Verify gave %+v, %v", name, got, err)
 		}
 	}
-}
-
-func TestSecretIsStoredHashed(t *testing.T) {
-	t.Parallel()
-	k, pool, _ := newKeys(t)
-	made, secret := mustCreate(t, k, "acme", "")
+	// The secret is stored as its hash alone.
 	var row string
 	var hash []byte
-	if err := pool.QueryRow(t.Context(), "select api_keys::text, key_hash from api_keys where id = $1", made.ID).Scan(&row, &hash); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(row, strings.TrimPrefix(secret, Prefix)) {
-		t.Error("the row holds the secret")
-	}
-	if want := sha256.Sum256([]byte(secret)); !bytes.Equal(hash, want[:]) {
+	noError(t, pool.QueryRow(t.Context(), "select api_keys::text, key_hash from api_keys where id = $1", made.ID).Scan(&row, &hash))
+	if want := sha256.Sum256([]byte(secret)); !bytes.Equal(hash, want[:]) || strings.Contains(row, strings.TrimPrefix(secret, Prefix)) {
 		t.Errorf("key_hash is %x, want the SHA-256 %x", hash, want)
-	}
-}
-
-func TestSecretsDiffer(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for range 1000 {
-		s := newSecret()
-		if !wellFormed(s) {
-			t.Fatalf("%q is not well formed", s)
-		}
-		if seen[s] {
-			t.Fatalf("%q came twice", s)
-		}
-		seen[s] = true
 	}
 }
 
@@ -117,18 +87,13 @@ func TestVerifyRefuses(t *testing.T) {
 		other = "b"
 	}
 	for name, s := range map[string]string{
-		"empty":            "",
-		"prefix only":      Prefix,
-		"no prefix":        strings.TrimPrefix(secret, Prefix),
-		"another prefix":   "sk_" + strings.TrimPrefix(secret, Prefix),
-		"one off":          secret[:len(secret)-1] + other,
-		"cut":              secret[:len(secret)-1],
-		"longer":           secret + "a",
-		"space":            secret + " ",
-		"other alphabet":   Prefix + strings.Repeat("-", digits),
-		"NUL":              secret[:len(secret)-1] + "\x00",
-		"another's random": newSecret(),
-		"very long":        Prefix + strings.Repeat("a", 1<<20),
+		"empty":          "",
+		"no prefix":      strings.TrimPrefix(secret, Prefix),
+		"one off":        secret[:len(secret)-1] + other,
+		"longer":         secret + "a",
+		"other alphabet": Prefix + strings.Repeat("-", digits),
+		"NUL":            secret[:len(secret)-1] + "\x00",
+		"very long":      Prefix + strings.Repeat("a", 1<<20),
 	} {
 		if _, err := k.Verify(t.Context(), s); !errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: Verify gave %v, want ErrUnknown", name, err)
@@ -146,9 +111,7 @@ func TestRevoke(t *testing.T) {
 	other := New(pool)
 	other.now = c.now
 	for _, verifier := range []*Keys{k, other} {
-		if _, err := verifier.Verify(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
+		must(verifier.Verify(t.Context(), secret))(t)
 	}
 	revoked, err := k.Revoke(t.Context(), made.ID)
 	if err != nil || !revoked.RevokedAt.Equal(c.now()) {
@@ -179,19 +142,14 @@ func TestList(t *testing.T) {
 		key, _ := mustCreate(t, k, tenant, fmt.Sprint(i))
 		ids = append(ids, key.ID)
 	}
-	if _, err := k.Revoke(t.Context(), ids[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(k.Revoke(t.Context(), ids[0]))(t)
 	for tenant, want := range map[string][]uuid.UUID{
 		"":       {ids[2], ids[1], ids[0]},
 		"acme":   {ids[1], ids[0]},
 		"globex": {ids[2]},
 		"none":   {},
 	} {
-		list, err := k.List(t.Context(), tenant)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must(k.List(t.Context(), tenant))(t)
 		got := []uuid.UUID{}
 		for _, key := range list {
 			got = append(got, key.ID)
@@ -209,12 +167,9 @@ func TestNamesAreChecked(t *testing.T) {
 		"no tenant":      {"", "n"},
 		"long tenant":    {strings.Repeat("é", MaxLength+1), "n"},
 		"NUL in tenant":  {"a\x00b", "n"},
-		"tab in tenant":  {"a\tb", "n"},
-		"C1 in tenant":   {"a\u0085b", "n"},
 		"invalid tenant": {"a\xff", "n"},
 		"long name":      {"t", strings.Repeat("n", MaxLength+1)},
 		"newline":        {"t", "a\nb"},
-		"invalid name":   {"t", "\xc3\x28"},
 	} {
 		if _, _, err := k.Create(t.Context(), c.tenant, c.name); !errors.Is(err, fault.Invalid) {
 			t.Errorf("%s: Create gave %v, want fault.Invalid", name, err)
@@ -241,9 +196,7 @@ func TestAny(t *testing.T) {
 	made, _ := mustCreate(t, k, "acme", "")
 	c.pass(CacheTTL)
 	want("after CacheTTL", true)
-	if _, err := k.Revoke(t.Context(), made.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(k.Revoke(t.Context(), made.ID))(t)
 	c.pass(time.Hour)
 	want("after the last key is revoked", true)
 	if got, err := New(pool).Any(t.Context()); err != nil || !got {
@@ -267,13 +220,9 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 		{time.Hour, time.Hour + 129*time.Second},
 	} {
 		c.pass(step.pass)
-		if _, err := k.Verify(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
+		must(k.Verify(t.Context(), secret))(t)
 		var used time.Time
-		if err := pool.QueryRow(t.Context(), "select last_used_at from api_keys where id = $1", made.ID).Scan(&used); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, pool.QueryRow(t.Context(), "select last_used_at from api_keys where id = $1", made.ID).Scan(&used))
 		if want := start.Add(step.want); !used.Equal(want) {
 			t.Errorf("step %d: last_used_at is %s, want %s", i, used.UTC(), want)
 		}
@@ -284,14 +233,9 @@ func TestVerifyWorksWhereTheDatabaseOnlyReads(t *testing.T) {
 	t.Parallel()
 	k, pool, _ := newKeys(t)
 	_, secret := mustCreate(t, k, "acme", "")
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(pool.Begin(t.Context()))(t)
 	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), "set transaction read only"); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.Exec(t.Context(), "set transaction read only"))(t)
 	if _, err := New(tx).Verify(t.Context(), secret); err != nil {
 		t.Errorf("Verify gave %v", err)
 	}
@@ -331,34 +275,9 @@ func TestCacheIsBounded(t *testing.T) {
 	kept := sha256.Sum256([]byte("kept"))
 	c.put(kept, Key{Name: "kept"}, now.Add(CacheTTL/2))
 	c.put(sha256.Sum256([]byte("one more")), Key{}, now.Add(CacheTTL))
-	if key, ok := c.get(kept, now.Add(CacheTTL)); !ok || key.Name != "kept" {
-		t.Error("a good entry was dropped while expired ones stood")
+	if key, ok := c.get(kept, now.Add(CacheTTL)); !ok || key.Name != "kept" || len(c.entries) != 2 {
+		t.Errorf("the good entry is there: %t; %d entries stand, want 2", ok, len(c.entries))
 	}
-	if len(c.entries) != 2 {
-		t.Errorf("%d entries stand, want 2", len(c.entries))
-	}
-}
-
-func TestConcurrentUse(t *testing.T) {
-	t.Parallel()
-	k, _, _ := newKeys(t)
-	_, secret := mustCreate(t, k, "acme", "")
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			for range 50 {
-				if _, err := k.Verify(t.Context(), secret); err != nil {
-					t.Error(err)
-					return
-				}
-				if _, err := k.Any(t.Context()); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // TestKnownOutlivesTheCache asks for keys without a query, long after they were
@@ -367,25 +286,35 @@ func TestKnownOutlivesTheCache(t *testing.T) {
 	t.Parallel()
 	k, pool, clock := newKeys(t)
 	key, secret, err := k.Create(t.Context(), "own", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if k.Known(secret) || k.Known("cop_x") || k.Known("") {
 		t.Error("what was never verified is known")
 	}
-	if _, err := k.Verify(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must(k.Verify(t.Context(), secret))(t)
 	clock.pass(100 * CacheTTL)
 	before := pool.Stat().AcquireCount()
 	if !k.Known(secret) || pool.Stat().AcquireCount() != before {
 		t.Error("a good key is not known, or only by a query")
 	}
 	// Another server revokes it.
-	if _, err := New(pool).Revoke(t.Context(), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(New(pool).Revoke(t.Context(), key.ID))(t)
 	if _, err := k.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) || k.Known(secret) {
 		t.Errorf("a revoked key: %v, known %t", err, k.Known(secret))
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must gives a call's result, and ends the test if the call failed.
+func must[T any](got T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return got
 	}
 }

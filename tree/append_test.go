@@ -1,11 +1,12 @@
 package tree_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,8 +19,7 @@ const calling = `{"role":"assistant","content":null,"tool_calls":[{"id":"a","typ
 
 func TestAppendRefuses(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	other := newConversation(t, s)
 	elsewhere := mustAppend(t, s, other.ID, uuid.Nil, user("elsewhere"))
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("hello"))
@@ -28,13 +28,10 @@ func TestAppendRefuses(t *testing.T) {
 	after := mustAppend(t, s, c.ID, answered.ID, user("go on"))
 	summary, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: root.ID, Body: said(tree.RoleUser, "so far"),
 		Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "test"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	foreign := newConversation(t, s.ForTenant("other"))
 
 	long := strings.Repeat("x", tree.MaxBodyBytes)
-	deep := strings.Repeat("[", 70) + strings.Repeat("]", 70)
 	for _, test := range []struct {
 		name         string
 		conversation uuid.UUID
@@ -45,9 +42,7 @@ func TestAppendRefuses(t *testing.T) {
 	}{
 		{"absent conversation", uuid.New(), uuid.Nil, user("x"), fault.NotFound, "conversation_not_found", ""},
 		{"another tenant's conversation", foreign.ID, uuid.Nil, user("x"), fault.NotFound, "conversation_not_found", ""},
-		{"another tenant's conversation, tool", foreign.ID, root.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.NotFound, "conversation_not_found", ""},
 		{"absent parent", c.ID, uuid.New(), user("x"), fault.NotFound, "parent_not_found", "parent_id"},
-		{"absent parent of a tool", c.ID, uuid.New(), raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.NotFound, "parent_not_found", "parent_id"},
 		{"parent of another conversation", c.ID, elsewhere.ID, user("x"), fault.NotFound, "parent_not_found", "parent_id"},
 		{"summary as parent", c.ID, summary.ID, user("x"), fault.Invalid, "parent_is_summary", "parent_id"},
 		{"id with other content", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: said(tree.RoleUser, "other")}, fault.Conflict, "id_conflict", "id"},
@@ -55,34 +50,12 @@ func TestAppendRefuses(t *testing.T) {
 		{"id with another pin", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Pinned: true}, fault.Conflict, "id_conflict", "id"},
 		{"id with other metadata", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Metadata: json.RawMessage(`{"a":1}`)}, fault.Conflict, "id_conflict", "id"},
 		{"id of a summary", c.ID, uuid.Nil, tree.NewMessage{ID: summary.ID, Body: summary.Body}, fault.Conflict, "id_conflict", "id"},
-		{"no JSON", c.ID, uuid.Nil, raw(`{"role":`), fault.Invalid, "invalid_json", ""},
-		{"no object", c.ID, uuid.Nil, raw(`["user"]`), fault.Invalid, "wrong_type", ""},
-		{"nothing", c.ID, uuid.Nil, raw(``), fault.Invalid, "invalid_json", ""},
-		{"invalid UTF-8", c.ID, uuid.Nil, raw("{\"role\":\"user\",\"content\":\"\xff\"}"), fault.Invalid, "invalid_utf8", ""},
 		{"NUL", c.ID, uuid.Nil, raw(`{"role":"user","content":"a\u0000b"}`), fault.Invalid, "invalid_character", ""},
-		{"high surrogate alone", c.ID, uuid.Nil, raw(`{"role":"user","content":"a\ud83d"}`), fault.Invalid, "invalid_character", ""},
-		{"low surrogate alone", c.ID, uuid.Nil, raw(`{"role":"user","content":"\ude00"}`), fault.Invalid, "invalid_character", ""},
-		{"too deep", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","extra":` + deep + `}`), fault.Invalid, "too_deep", ""},
 		{"too large", c.ID, uuid.Nil, user(long), fault.TooLarge, "message_too_large", ""},
-		{"no role", c.ID, uuid.Nil, raw(`{"content":"x"}`), fault.Invalid, "invalid_role", "role"},
 		{"unknown role", c.ID, uuid.Nil, raw(`{"role":"bot","content":"x"}`), fault.Invalid, "invalid_role", "role"},
-		{"role of another case", c.ID, uuid.Nil, raw(`{"Role":"user","content":"x"}`), fault.Invalid, "invalid_role", "role"},
-		{"role of a wrong type", c.ID, uuid.Nil, raw(`{"role":1,"content":"x"}`), fault.Invalid, "wrong_type", "role"},
 		{"reserved member", c.ID, uuid.Nil, raw(`{"id":"x","role":"user","content":"x"}`), fault.Invalid, "reserved_member", "id"},
-		{"no content", c.ID, uuid.Nil, raw(`{"role":"user"}`), fault.Invalid, "empty_content", "content"},
 		{"empty content", c.ID, uuid.Nil, user(" \n"), fault.Invalid, "empty_content", "content"},
-		{"empty parts", c.ID, uuid.Nil, raw(`{"role":"user","content":[]}`), fault.Invalid, "empty_content", "content"},
-		{"content of a wrong type", c.ID, uuid.Nil, raw(`{"role":"user","content":{}}`), fault.Invalid, "invalid_content", "content"},
-		{"part without type", c.ID, uuid.Nil, raw(`{"role":"user","content":[{"text":"x"}]}`), fault.Invalid, "invalid_content", "content[0].type"},
-		{"part that is no object", c.ID, uuid.Nil, raw(`{"role":"user","content":[{"type":"text","text":"x"},"x"]}`), fault.Invalid, "invalid_content", "content[1]"},
-		{"calls of a user", c.ID, uuid.Nil, raw(strings.Replace(calling, "assistant", "user", 1)), fault.Invalid, "empty_content", "content"},
-		{"calls of a user who talks", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","tool_calls":[]}`), fault.Invalid, "unexpected_tool_calls", "tool_calls"},
-		{"no call", c.ID, uuid.Nil, raw(`{"role":"assistant","content":"x","tool_calls":[]}`), fault.Invalid, "invalid_tool_calls", "tool_calls"},
-		{"call without id", c.ID, uuid.Nil, raw(strings.Replace(calling, `"id":"b"`, `"id":""`, 1)), fault.Invalid, "invalid_tool_calls", "tool_calls[1].id"},
 		{"two calls of one id", c.ID, uuid.Nil, raw(strings.Replace(calling, `"id":"b"`, `"id":"a"`, 1)), fault.Invalid, "invalid_tool_calls", "tool_calls[1].id"},
-		{"call without function", c.ID, uuid.Nil, raw(`{"role":"assistant","tool_calls":[{"id":"a","type":"function"}]}`), fault.Invalid, "invalid_tool_calls", "tool_calls[0]"},
-		{"tool without call id", c.ID, call.ID, raw(`{"role":"tool","content":"x"}`), fault.Invalid, "missing_tool_call_id", "tool_call_id"},
-		{"call id of a user", c.ID, uuid.Nil, raw(`{"role":"user","content":"x","tool_call_id":"a"}`), fault.Invalid, "unexpected_tool_call_id", "tool_call_id"},
 		{"tool at the root", c.ID, uuid.Nil, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
 		{"tool without a call", c.ID, root.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
 		{"tool with another call's id", c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"c","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
@@ -110,8 +83,7 @@ func TestAppendRefuses(t *testing.T) {
 
 func TestAppendTakes(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	call := mustAppend(t, s, c.ID, uuid.Nil, raw(calling))
 	a := mustAppend(t, s, c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"a","content":""}`))
 	b := mustAppend(t, s, c.ID, a.ID, raw(`{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"x"}]}`))
@@ -125,13 +97,7 @@ func TestAppendTakes(t *testing.T) {
 	mustAppend(t, s, c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"a","content":"another result"}`))
 	mustAppend(t, s, c.ID, b.ID, raw(`{"role":"assistant","content":null,"refusal":"I can't"}`))
 	mustAppend(t, s, c.ID, b.ID, raw(` {"role" : "user", "content":[{"type":"image_url","image_url":{"url":"https://example.com/x.png"}}], "extra": [1, 2.50]} `))
-	// The most text a body holds, every word another: more than one search
-	// vector takes.
-	var words strings.Builder
-	for i := 0; words.Len() < tree.MaxBodyBytes-100; i++ {
-		fmt.Fprintf(&words, "%x ", i)
-	}
-	mustAppend(t, s, c.ID, b.ID, user(words.String()))
+	// The most text a body holds.
 	mustAppend(t, s, c.ID, b.ID, user(strings.Repeat("字", tree.MaxBodyBytes/3-100)))
 }
 
@@ -161,8 +127,7 @@ type bytesCounter struct{}
 
 func TestChainRefuses(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	stored := mustAppend(t, s, c.ID, uuid.Nil, user("here"))
 	id := uuid.New()
 	for _, test := range []struct {
@@ -176,6 +141,7 @@ func TestChainRefuses(t *testing.T) {
 		{"a bad message", uuid.Nil, []tree.NewMessage{user("x"), user("")}, "empty_content", "messages[1].content"},
 		{"one id twice", uuid.Nil, []tree.NewMessage{{ID: id, Body: stored.Body}, {ID: id, Body: stored.Body}}, "duplicate_id", "messages[1].id"},
 		{"an id that is there", uuid.Nil, []tree.NewMessage{user("x"), {ID: stored.ID, Body: stored.Body}}, "id_conflict", "messages[1].id"},
+		{"its end is there", uuid.Nil, []tree.NewMessage{user("x"), user("y"), {ID: stored.ID, Body: stored.Body}}, "id_conflict", "messages[2].id"},
 		{"half of it is there", uuid.Nil, []tree.NewMessage{{ID: stored.ID, Body: stored.Body}, user("x")}, "id_conflict", "messages[1].id"},
 		{"absent parent", id, []tree.NewMessage{user("x")}, "parent_not_found", "parent_id"},
 		{"result without call", uuid.Nil, []tree.NewMessage{user("x"), raw(`{"role":"tool","tool_call_id":"a","content":"x"}`)}, "tool_call_not_found", "messages[1].tool_call_id"},
@@ -191,5 +157,159 @@ func TestChainRefuses(t *testing.T) {
 				t.Errorf("a refused chain changed the conversation\nfrom %s\nto   %s", before, after)
 			}
 		})
+	}
+}
+
+func activeHead(t *testing.T, s *tree.Store, id uuid.UUID) uuid.UUID {
+	t.Helper()
+	c := must(s.Conversation(t.Context(), id))(t)
+	return c.HeadID
+}
+
+func setHead(t *testing.T, s *tree.Store, id, head uuid.UUID) {
+	t.Helper()
+	must(s.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: head}))(t)
+}
+
+// A prune that takes the active head along moves it to the newest leaf below
+// the pruned message's parent, or to the newest leaf of the tree where a root
+// was pruned. Any other prune leaves the head where it is. The newest message
+// by time is neither the deepest, nor the last one stored, nor a leaf.
+func TestPruneLandsOnTheNewestLeafBelowTheParent(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	for _, test := range []struct {
+		name, prune, head, want string
+	}{
+		{"the head itself", "a2", "a2", "a3"},
+		{"above the head", "a", "a2x", "b1"},
+		{"a root with the head", "root", "b2", "other leaf"},
+		{"the other root with the head", "other", "other leaf", "a3"},
+		{"the last child of a parent", "b1x", "b1x", "b1"},
+		{"a leaf beside newer ones", "b2", "b2", "b1x"},
+		{"not the head's branch", "a", "b2", "b2"},
+		{"below the head", "a2x", "a2", "a2"},
+		{"a sibling of the head", "a2", "a1", "a1"},
+	} {
+		c := newConversation(t, s)
+		ids := map[string]uuid.UUID{"": uuid.Nil}
+		begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		for _, m := range []struct {
+			name, parent string
+			minute       int
+		}{
+			{"root", "", 0},
+			{"a", "root", 1}, {"a1", "a", 7}, {"a2", "a", 40}, {"a3", "a", 30}, {"a2x", "a2", 8},
+			{"b", "root", 2}, {"b1", "b", 50}, {"b2", "b", 9}, {"b1x", "b1", 20},
+			{"other", "", 60}, {"other leaf", "other", 10},
+		} {
+			n := user(m.name)
+			n.CreatedAt = begin.Add(time.Duration(m.minute) * time.Minute)
+			ids[m.name] = mustAppend(t, s, c.ID, ids[m.parent], n).ID
+		}
+		// "above the head" prunes a whole side: what is left below root is b's.
+		want := ids[test.want]
+		if test.name == "above the head" {
+			want = ids["b1x"]
+		}
+		setHead(t, s, c.ID, ids[test.head])
+		pruned := must(s.Prune(t.Context(), c.ID, ids[test.prune]))(t)
+		if got := activeHead(t, s, c.ID); got != want || pruned.HeadID != want {
+			for name, id := range ids {
+				if id == got {
+					t.Errorf("%s: the head landed on %q", test.name, name)
+				}
+			}
+			t.Errorf("%s: the head is %s and the answer says %s, want %q", test.name, got, pruned.HeadID, test.want)
+		}
+	}
+}
+
+// A client that sends an append again, because it heard no answer, doesn't
+// move the active head: the user may have switched to another branch since.
+func TestRetryLeavesTheActiveHead(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, raw(calling)).ID
+	elsewhere := mustAppend(t, s, c.ID, uuid.Nil, user("elsewhere")).ID
+	result := func(call string) tree.NewMessage {
+		return tree.NewMessage{ID: uuid.New(), Body: []byte(`{"role":"tool","tool_call_id":"` + call + `","content":"x"}`)}
+	}
+	plain := tree.NewMessage{ID: uuid.New(), Body: said(tree.RoleUser, "x")}
+	for name, chain := range map[string][]tree.NewMessage{"a message": {plain}, "a tool's result": {result("a")}, "a chain": {result("b"), {ID: uuid.New(), Body: plain.Body}}} {
+		send := func() (created bool, err error) {
+			if len(chain) == 1 {
+				_, created, err = s.Append(t.Context(), c.ID, root, chain[0])
+			} else {
+				_, created, err = s.AppendChain(t.Context(), c.ID, root, chain)
+			}
+			return created, err
+		}
+		if created, err := send(); err != nil || !created || activeHead(t, s, c.ID) != chain[len(chain)-1].ID {
+			t.Fatalf("%s: created %t, %v, or it is not the head", name, created, err)
+		}
+		setHead(t, s, c.ID, elsewhere)
+		before := counts(t, s, c.ID)
+		if created, err := send(); err != nil || created {
+			t.Fatalf("%s again: created %t, %v", name, created, err)
+		}
+		if after := counts(t, s, c.ID); after != before {
+			t.Errorf("%s again changed the conversation\nfrom %s\nto   %s", name, before, after)
+		}
+	}
+}
+
+// An append that is to leave the active head alone does so.
+func TestKeepHead(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	head := mustAppend(t, s, c.ID, uuid.Nil, user("head")).ID
+	must3(s.Append(t.Context(), c.ID, head, user("beside"), tree.KeepHead()))(t)
+	must3(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}, tree.KeepHead()))(t)
+	if got := activeHead(t, s, c.ID); got != head {
+		t.Errorf("the head is %s, want %s", got, head)
+	}
+	chain := must3(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}))(t)
+	if got := activeHead(t, s, c.ID); got != chain[1].ID {
+		t.Errorf("the head is %s after a chain, want its last message, %s", got, chain[1].ID)
+	}
+}
+
+// A told hook counts what it is told after commits.
+type told struct {
+	wants             bool
+	stored, committed int
+}
+
+func (h *told) Wants(uuid.UUID, uuid.UUID, int, int) bool        { return h.wants }
+func (h *told) Stored(uuid.UUID, uuid.UUID, uuid.UUID, int, int) { h.stored++ }
+func (h *told) Appended(context.Context, *tree.Store, tree.Message) (func(), error) {
+	return func() { h.committed++ }, nil
+}
+
+// A hook is told of an append after its commit. In a caller's transaction it is
+// told nothing, because nobody knows whether that is committed.
+func TestHookIsToldAfterTheCommitOnly(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	h := &told{}
+	store := tree.New(pool, tree.WithAppendHook(h))
+	id := newConversation(t, store).ID
+	for _, h.wants = range []bool{false, true} {
+		*h = told{wants: h.wants}
+		mustAppend(t, store, id, uuid.Nil, user("Kept."))
+		must3(store.AppendChain(t.Context(), id, uuid.Nil, []tree.NewMessage{user("And"), user("these.")}))(t)
+		if all := h.stored + h.committed; all != 2 || (h.committed == 2) != h.wants {
+			t.Errorf("wanted %v: told %d times that something is stored, %d times that its transaction is committed", h.wants, h.stored, h.committed)
+		}
+		tx := must(pool.Begin(t.Context()))(t)
+		before := *h
+		inTx := tree.New(tx, tree.WithAppendHook(h))
+		mustAppend(t, inTx, id, uuid.Nil, user("Undone."))
+		must3(inTx.AppendChain(t.Context(), id, uuid.Nil, []tree.NewMessage{user("So are"), user("these.")}))(t)
+		noError(t, tx.Rollback(t.Context()))
+		if *h != before {
+			t.Errorf("wanted %v: the hook was told of what was undone: %+v, and before %+v", h.wants, *h, before)
+		}
 	}
 }

@@ -1,12 +1,14 @@
 package tree_test
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -16,8 +18,7 @@ import (
 // otherwise stands under whatever head is active.
 func TestAppendAtHead(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	first, _, err := s.Append(t.Context(), c.ID, uuid.Nil, user("first"), tree.AtHead())
 	if err != nil || first.ParentID != uuid.Nil {
 		t.Fatalf("%+v, %v", first, err)
@@ -26,9 +27,7 @@ func TestAppendAtHead(t *testing.T) {
 	if err != nil || second.ParentID != first.ID {
 		t.Fatalf("%+v, %v", second, err)
 	}
-	if _, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first.ID}); err != nil {
-		t.Fatal(err)
-	}
+	must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first.ID}))(t)
 	third, _, err := s.Append(t.Context(), c.ID, uuid.Nil, user("third"), tree.AtHead())
 	if err != nil || third.ParentID != first.ID || third.Siblings.Index != 2 {
 		t.Fatalf("%+v, %v", third, err)
@@ -76,10 +75,7 @@ func TestAppendAtHeadAgain(t *testing.T) {
 		case 2:
 			mustAppend(t, s, c.ID, uuid.Nil, user("another root"))
 		}
-		head, err := s.Head(t.Context(), c.ID)
-		if err != nil {
-			r.Fatal(err)
-		}
+		head := must(s.Head(t.Context(), c.ID))(r)
 		again, created, err := add(chain, tree.AtHead())
 		if err != nil || created || len(again) != len(stored) || again[0].ID != stored[0].ID || again[0].ParentID != stored[0].ParentID {
 			r.Fatalf("sent again: %+v, created %t, %v", again, created, err)
@@ -106,18 +102,14 @@ func TestAppendAtHeadAgain(t *testing.T) {
 // another message is the head, and finds what it stored before.
 func TestIfHead(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	first := user("first")
 	first.ID = uuid.New()
 	if _, created, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); !created || err != nil {
 		t.Fatal(created, err)
 	}
 	second := []tree.NewMessage{user("second"), user("third")}
-	chain, _, err := s.AppendChain(t.Context(), c.ID, first.ID, second, tree.IfHead(first.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain := must3(s.AppendChain(t.Context(), c.ID, first.ID, second, tree.IfHead(first.ID)))(t)
 	for _, saw := range []uuid.UUID{uuid.Nil, first.ID, chain[0].ID} {
 		if _, _, err := s.AppendChain(t.Context(), c.ID, saw, second, tree.IfHead(saw)); !errors.Is(err, fault.Conflict) || fault.Of(err).Code != "changed_meanwhile" {
 			t.Errorf("with the head %s before: %v", saw, err)
@@ -128,5 +120,113 @@ func TestIfHead(t *testing.T) {
 	}
 	if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.HeadID != chain[1].ID {
 		t.Errorf("the head is %s: %v", got.HeadID, err)
+	}
+}
+
+// TestAside holds that a client that keeps its history itself is recognized where
+// messages that it never saw stand between those that it knows.
+func TestAside(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	say := func(role, text string) *chat.Message {
+		return must(chat.Parse(json.RawMessage(`{"role":"` + role + `","content":"` + text + `"}`)))(t)
+	}
+	history := []*chat.Message{say("user", "Which tree?")}
+	in := tree.NewConversation{ID: uuid.New()}
+	path := must(s.AppendPath(t.Context(), in, history))(t)
+	steps := must3(s.AppendChain(t.Context(), in.ID, path.HeadID, []tree.NewMessage{
+		{Body: json.RawMessage(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"recall","arguments":"{}"}}]}`)},
+		{Body: json.RawMessage(`{"role":"tool","tool_call_id":"a","content":"A hazel."}`)},
+	}, tree.Aside(), tree.KeepHead()))(t)
+	if c, err := s.Conversation(t.Context(), in.ID); err != nil || c.HeadID != path.HeadID {
+		t.Errorf("%+v, %v", c, err)
+	}
+	answer := say("assistant", "A hazel.")
+	stored, created, err := s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{ID: uuid.New(), Body: answer.Raw}, tree.Behind(path.HeadID))
+	if err != nil || !created {
+		t.Fatal(err)
+	}
+	if again, created, err := s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{ID: stored.ID, Body: answer.Raw}, tree.Behind(path.HeadID)); err != nil || created || again.ID != stored.ID {
+		t.Errorf("%v, %v", created, err)
+	}
+	if found, err := s.FindPath(t.Context(), in.ID, tree.HashPath(history)); err != nil || found.HeadID != path.HeadID {
+		t.Errorf("the question is %+v, %v", found, err)
+	}
+	history = append(history, answer)
+	if found, err := s.FindPath(t.Context(), in.ID, tree.HashPath(history)); err != nil || found.HeadID != stored.ID || found.Known != 2 || found.Tokens != stored.PathTokens {
+		t.Errorf("the answer is %+v, %v", found, err)
+	}
+	more, err := s.AppendPath(t.Context(), in, append(history, say("user", "Why?")))
+	if err != nil || more.Known != 2 {
+		t.Fatalf("%+v, %v", more, err)
+	}
+	if m, err := s.Message(t.Context(), in.ID, more.HeadID); err != nil || m.ParentID != stored.ID {
+		t.Errorf("%+v, %v", m, err)
+	}
+	// Below a message without a path hash there is none, and with Behind none is made up.
+	plain := must3(s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{Body: answer.Raw}))(t)
+	must3(s.Append(t.Context(), in.ID, plain.ID, tree.NewMessage{Body: say("user", "And?").Raw}, tree.Behind(plain.ID)))(t)
+}
+
+// An append that expects a head moves it from there only, alone or as a chain.
+func TestMoveHeadFrom(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	other := mustAppend(t, s, c.ID, uuid.Nil, user("other"))
+	for name, add := range map[string]func(opts ...tree.AppendOption) (uuid.UUID, error){
+		"a message": func(opts ...tree.AppendOption) (uuid.UUID, error) {
+			m, _, err := s.Append(t.Context(), c.ID, root.ID, user("answer"), opts...)
+			return m.ID, err
+		},
+		"a chain": func(opts ...tree.AppendOption) (uuid.UUID, error) {
+			ms, _, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("answer"), user("more")}, opts...)
+			if err != nil {
+				return uuid.Nil, err
+			}
+			return ms[1].ID, nil
+		},
+	} {
+		for _, test := range []struct {
+			active uuid.UUID
+			opts   []tree.AppendOption
+			moves  bool
+		}{
+			{root.ID, []tree.AppendOption{tree.MoveHeadFrom(root.ID)}, true},
+			{other.ID, []tree.AppendOption{tree.MoveHeadFrom(root.ID)}, false},
+			{other.ID, []tree.AppendOption{tree.MoveHeadFrom(other.ID)}, true},
+			{root.ID, []tree.AppendOption{tree.MoveHeadFrom(root.ID), tree.KeepHead()}, false},
+			{root.ID, nil, true},
+			{root.ID, []tree.AppendOption{tree.KeepHead()}, false},
+		} {
+			must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: test.active}))(t)
+			added := must(add(test.opts...))(t)
+			want := test.active
+			if test.moves {
+				want = added
+			}
+			if got, err := s.Head(t.Context(), c.ID); err != nil || got != want {
+				t.Errorf("%s, %d options, moves %t: the head is %s, %v; want %s", name, len(test.opts), test.moves, got, err, want)
+			}
+		}
+	}
+}
+
+// A conversation whose head nobody moved yet has none, and the append that
+// expects none gives it one.
+func TestMoveHeadFromNone(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	var answers []uuid.UUID
+	for range 2 {
+		question := must3(s.Append(t.Context(), c.ID, uuid.Nil, user("question"), tree.KeepHead()))(t)
+		if head := activeHead(t, s, c.ID); len(answers) == 0 && head != uuid.Nil {
+			t.Errorf("the head is %s before there is an answer", head)
+		}
+		answer := must3(s.Append(t.Context(), c.ID, question.ID, raw(`{"role":"assistant","content":"answer"}`), tree.MoveHeadFrom(uuid.Nil)))(t)
+		answers = append(answers, answer.ID)
+	}
+	if head := activeHead(t, s, c.ID); head != answers[0] {
+		t.Errorf("the head is %s, want the first answer %s", head, answers[0])
 	}
 }

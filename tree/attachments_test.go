@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -28,9 +25,7 @@ import (
 func picture(t testing.TB, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))))
 	return b.Bytes()
 }
 
@@ -45,28 +40,17 @@ func naming(text string, all ...tree.Attachment) json.RawMessage {
 
 func upload(t testing.TB, s *tree.Store, name string, data []byte) tree.Attachment {
 	t.Helper()
-	a, _, err := s.AddAttachment(t.Context(), name, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return must3(s.AddAttachment(t.Context(), name, data))(t)
 }
 
 func say(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, body json.RawMessage) tree.Message {
 	t.Helper()
-	m, _, err := s.Append(t.Context(), conversation, parent, tree.NewMessage{Body: body})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return must3(s.Append(t.Context(), conversation, parent, tree.NewMessage{Body: body}))(t)
 }
 
 func start(t testing.TB, s *tree.Store) uuid.UUID {
 	t.Helper()
-	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	return c.ID
 }
 
@@ -102,71 +86,6 @@ func TestAttachmentIsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestAttachmentsCost holds what messages cost against the provider's rule.
-func TestAttachmentsCost(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := start(t, s)
-	bare := say(t, s, c, uuid.Nil, naming("Look:")).Tokens
-	for _, size := range [][2]int{{100, 100}, {1024, 1024}, {4000, 300}, {600, 5000}} {
-		a := upload(t, s, "p.png", picture(t, size[0], size[1]))
-		want := bare + tokens.Image(size[0], size[1], "high")
-		if m := say(t, s, c, uuid.Nil, naming("Look:", a)); m.Tokens != want || a.Tokens != want-bare {
-			t.Errorf("%v costs %d, and alone %d; want %d", size, m.Tokens, a.Tokens, want)
-		}
-		low := strings.Replace(string(naming("Look:", a)), `"image_url":{`, `"image_url":{"detail":"low",`, 1)
-		if m := say(t, s, c, uuid.Nil, json.RawMessage(low)); m.Tokens != bare+85 {
-			t.Errorf("%v in low detail costs %d", size, m.Tokens)
-		}
-	}
-	text := strings.Repeat("Hazel, ash and oak. ", 500)
-	a := upload(t, s, "trees.txt", []byte(text))
-	if m := say(t, s, c, uuid.Nil, naming("Read:", a)); m.Tokens < bare+tokens.O200k().Count(text) || m.Tokens > bare+tokens.O200k().Count(text)+20 {
-		t.Errorf("a text of %d tokens costs %d", tokens.O200k().Count(text), m.Tokens-bare)
-	}
-}
-
-// A message that is checked before it is stored, for the context of a reply, costs
-// what it will cost when it is stored.
-func TestCheckedCountsAttachments(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	conversation := start(t, s)
-	body := naming("What does it say?", upload(t, s, "notes.txt", []byte(strings.Repeat("Hazel and ash. ", 2000))))
-	checked, err := s.Checked(t.Context(), []tree.NewMessage{{Body: body}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m := say(t, s, conversation, uuid.Nil, body); checked[0].Tokens() != m.Tokens || m.Tokens < 6000 {
-		t.Errorf("it costs %d tokens, and cost %d when it was checked", m.Tokens, checked[0].Tokens())
-	}
-	missing := naming("And this?", tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "b.txt"})
-	if _, err := s.Checked(t.Context(), []tree.NewMessage{{Body: missing}}); !errors.Is(err, fault.NotFound) {
-		t.Errorf("what isn't there: %v", err)
-	}
-}
-
-// TestUploadsAtOnce holds that an upload whose bytes another request stores meanwhile
-// is answered as a second upload: by the first one's name, and with no need of room.
-func TestUploadsAtOnce(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	data := []byte("the same bytes")
-	limits := tree.Limits{AllAttachmentBytes: int64(len(data)) * 3 / 2}
-	other := tree.New(pool, tree.WithLimits(limits))
-	uploads := 0
-	s := tree.New(dbtest.AfterQuery(t, pool, "TouchAttachment", func() {
-		uploads++
-		if _, created, err := other.AddAttachment(t.Context(), "first.txt", data); err != nil || !created {
-			t.Errorf("the upload in between: %v, %v", created, err)
-		}
-	}), tree.WithLimits(limits))
-	a, created, err := s.AddAttachment(t.Context(), "second.txt", data)
-	if err != nil || created || a.Name != "first.txt" || uploads != 1 {
-		t.Errorf("it is stored as %q, created %v, %v; after %d uploads in between", a.Name, created, err, uploads)
-	}
-}
-
 // TestAttachmentsOfOtherTenants holds that another tenant's attachment is one that
 // isn't there, for every call.
 func TestAttachmentsOfOtherTenants(t *testing.T) {
@@ -175,25 +94,17 @@ func TestAttachmentsOfOtherTenants(t *testing.T) {
 	own, other := s.ForTenant("own"), s.ForTenant("other")
 	a := upload(t, other, "secret.txt", []byte("secret"))
 	c := start(t, own)
-	if _, _, err := own.Attachment(t.Context(), a.Hash); !errors.Is(err, fault.NotFound) {
-		t.Errorf("its bytes: %v", err)
-	}
-	if _, err := own.AttachmentText(t.Context(), a.Hash); !errors.Is(err, fault.NotFound) {
-		t.Errorf("its text: %v", err)
-	}
+	refused(t, "its bytes", third(own.Attachment(t.Context(), a.Hash)), fault.NotFound)
+	refused(t, "its text", second(own.AttachmentText(t.Context(), a.Hash)), fault.NotFound)
 	if there, err := own.Attachments(t.Context(), a.Hash); err != nil || len(there) != 0 {
 		t.Errorf("listed: %v, %v", there, err)
 	}
-	if _, _, err := own.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: naming("x", a)}); !errors.Is(err, fault.NotFound) {
-		t.Errorf("named in a message: %v", err)
-	}
+	refused(t, "named in a message", third(own.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: naming("x", a)})), fault.NotFound)
 	if _, created, err := own.AddAttachment(t.Context(), "mine.txt", []byte("secret")); err != nil || !created {
 		t.Errorf("the same bytes of one's own: %v, %v", created, err)
 	}
 	m := say(t, own, c, uuid.Nil, naming("x", a))
-	if _, err := own.Prune(t.Context(), c, m.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(own.Prune(t.Context(), c, m.ID))(t)
 	if has(t, own, a) || !has(t, other, a) {
 		t.Error("a prune deletes another tenant's attachment, or leaves one's own")
 	}
@@ -209,31 +120,20 @@ func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
 	top := say(t, s, one, uuid.Nil, naming("both", a, b, a))
 	under := say(t, s, one, top.ID, naming("again", a))
 	elsewhere := say(t, s, two, uuid.Nil, naming("too", b))
-	fork, _, err := s.Fork(t.Context(), one, under.ID, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fork := must3(s.Fork(t.Context(), one, under.ID, tree.NewConversation{}))(t)
 	check := func(what string, wantA, wantB bool) {
 		t.Helper()
 		if has(t, s, a) != wantA || has(t, s, b) != wantB || !has(t, s, waiting) {
 			t.Errorf("after %s: a is there %v, b %v, one that waits for its message %v; want %v, %v, true", what, has(t, s, a), has(t, s, b), has(t, s, waiting), wantA, wantB)
 		}
 	}
-	if err := s.DeleteConversation(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.DeleteConversation(t.Context(), one))
 	check("the deletion of a conversation that was forked", true, true)
-	if _, err := s.PruneLeaf(t.Context(), fork.ID, fork.HeadID); err != nil {
-		t.Fatal(err)
-	}
+	must(s.PruneLeaf(t.Context(), fork.ID, fork.HeadID))(t)
 	check("a prune of one message that names it", true, true)
-	if err := s.DeleteConversation(t.Context(), fork.ID); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.DeleteConversation(t.Context(), fork.ID))
 	check("the deletion of the fork", false, true)
-	if _, err := s.Prune(t.Context(), two, elsewhere.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Prune(t.Context(), two, elsewhere.ID))(t)
 	check("a prune of the last message", false, false)
 }
 
@@ -246,13 +146,9 @@ func TestAttachmentAddedAgainStays(t *testing.T) {
 	one, two := start(t, s), start(t, s)
 	say(t, s, one, uuid.Nil, naming("one", a))
 	upload(t, s, "a.txt", []byte("a"))
-	if err := s.DeleteConversation(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.DeleteConversation(t.Context(), one))
 	say(t, s, two, uuid.Nil, naming("two", a))
-	if err := s.DeleteConversation(t.Context(), two); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.DeleteConversation(t.Context(), two))
 	if has(t, s, a) {
 		t.Error("it stays, although nothing names it and nobody added it again")
 	}
@@ -265,12 +161,10 @@ func TestAttachmentGoesWithItsTurn(t *testing.T) {
 	s := tree.New(dbtest.New(t))
 	for what, deletes := range map[string]func(c, id uuid.UUID) error{
 		"Retract": func(c, id uuid.UUID) error {
-			_, err := s.Retract(t.Context(), c, id, func(tree.Message) int { return 1 })
-			return err
+			return second(s.Retract(t.Context(), c, id, func(tree.Message) int { return 1 }))
 		},
 		"PruneEnd": func(c, id uuid.UUID) error {
-			_, err := s.PruneEnd(t.Context(), c, id, func(m tree.Message) bool { return m.Role == tree.RoleUser })
-			return err
+			return second(s.PruneEnd(t.Context(), c, id, func(m tree.Message) bool { return m.Role == tree.RoleUser }))
 		},
 	} {
 		for _, whole := range []bool{true, false} { // the turn is the whole conversation
@@ -281,9 +175,7 @@ func TestAttachmentGoesWithItsTurn(t *testing.T) {
 			}
 			question := say(t, s, c, parent, naming("What is it?", a))
 			answer := say(t, s, c, question.ID, json.RawMessage(`{"role":"assistant","content":"An a."}`))
-			if err := deletes(c, answer.ID); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, deletes(c, answer.ID))
 			if has(t, s, a) {
 				t.Errorf("%s leaves it; the turn was the whole conversation: %v", what, whole)
 			}
@@ -291,34 +183,18 @@ func TestAttachmentGoesWithItsTurn(t *testing.T) {
 	}
 }
 
+// A sweep deletes what was uploaded long ago and no message names, of all tenants,
+// also behind more that messages name than it deletes at once.
 func TestSweepAttachments(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := start(t, s)
-	named, forgotten := upload(t, s, "a.txt", []byte("a")), upload(t, s, "b.txt", []byte("b"))
-	other := s.ForTenant("other")
-	theirs := upload(t, other, "b.txt", []byte("b"))
-	say(t, s, c, uuid.Nil, naming("x", named))
-	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(-tree.AttachmentPatience), 10); err != nil || n != 0 {
-		t.Errorf("of what was uploaded now, %d went: %v", n, err)
-	}
-	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10); err != nil || n != 2 {
-		t.Errorf("%d went: %v", n, err)
-	}
-	if !has(t, s, named) || has(t, s, forgotten) || has(t, other, theirs) {
-		t.Error("the wrong ones went")
-	}
-}
-
-// TestSweepLooksBeyondNamed has more attachments that messages name than a sweep
-// deletes. It finds the forgotten ones behind them.
-func TestSweepLooksBeyondNamed(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
 	a, b := upload(t, s, "a.txt", []byte("a")), upload(t, s, "b.txt", []byte("b"))
 	say(t, s, start(t, s), uuid.Nil, naming("x", a, b))
 	other := s.ForTenant("other")
 	one, two := upload(t, other, "a.txt", []byte("a")), upload(t, other, "b.txt", []byte("b"))
+	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(-tree.AttachmentPatience), 10); err != nil || n != 0 {
+		t.Errorf("of what was uploaded now, %d went: %v", n, err)
+	}
 	for want := range 2 {
 		if n, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 1); err != nil || n != 1 {
 			t.Errorf("%d went: %v", n, err)
@@ -332,40 +208,20 @@ func TestSweepLooksBeyondNamed(t *testing.T) {
 	}
 }
 
-// TestAttachmentsAreHeld appends messages that name an attachment while others
-// that name it are pruned: a message that is stored finds its attachment.
+// A prune that deletes an attachment waits for an append that names it, and leaves it.
 func TestAttachmentsAreHeld(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	data := []byte("contended")
-	var workers sync.WaitGroup
-	for range 4 {
-		c := start(t, s)
-		workers.Go(func() {
-			for range 20 {
-				a, _, err := s.AddAttachment(t.Context(), "", data)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				m, _, err := s.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: naming("x", a)})
-				if errors.Is(err, fault.NotFound) {
-					continue // deleted between the two
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if _, _, err := s.Attachment(t.Context(), a.Hash); err != nil {
-					t.Errorf("a message names what is gone: %v", err)
-				}
-				if _, err := s.Prune(t.Context(), c, m.ID); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	a := upload(t, s, "", []byte("contended"))
+	c, other := start(t, s), start(t, s)
+	m := say(t, s, c, uuid.Nil, naming("x", a))
+	err := meanwhile(t, pool, func(s *tree.Store) error {
+		return third(s.Append(t.Context(), other, uuid.Nil, tree.NewMessage{Body: naming("y", a)}))
+	}, func() error { return second(s.Prune(t.Context(), c, m.ID)) })
+	if err != nil || !has(t, s, a) {
+		t.Errorf("a message names what is gone, %v", err)
 	}
-	workers.Wait()
 }
 
 // A prune drops two attachments, one of which is not there. That one is uploaded and
@@ -380,20 +236,16 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	late := tree.Attachment{Hash: sha256.Sum256(meanwhile), MediaType: "text/plain", Name: "late.txt"}
 	there := upload(t, s, "there.txt", []byte("there already"))
 	id := uuid.New()
-	if _, err := s.Import(t.Context(), tree.Bundle{
+	must(s.Import(t.Context(), tree.Bundle{
 		Conversation: tree.NewConversation{ID: before},
 		Nodes:        []tree.BundleNode{{ID: id, Body: naming("both", there, late)}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	asked := false
 	pruning := tree.New(dbtest.AfterQuery(t, pool, "ListUsedAttachments", func() {
 		asked = true
 		mustAppend(t, s, other, uuid.Nil, tree.NewMessage{Body: naming("late", upload(t, s, "late.txt", meanwhile))})
 	}))
-	if _, err := pruning.Prune(t.Context(), before, id); err != nil {
-		t.Fatal(err)
-	}
+	must(pruning.Prune(t.Context(), before, id))(t)
 	if !asked {
 		t.Fatal("the prune looked for no messages")
 	}
@@ -402,47 +254,6 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	}
 	if _, _, err := s.Attachment(t.Context(), there.Hash); !errors.Is(err, fault.NotFound) {
 		t.Errorf("nothing names it, and reading it gives %v", err)
-	}
-}
-
-// TestImportHoldsWhatItCounts has a sweep come for attachments that nothing names yet,
-// after an import has looked what its first message costs with one of them: they stay,
-// and neither the import nor the sweep waits for ever, whatever the order is in which
-// the conversations name them.
-func TestImportHoldsWhatItCounts(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	named := []tree.Attachment{upload(t, s, "a.txt", []byte("not named yet")), upload(t, s, "b.txt", []byte("nor this"))}
-	slices.SortFunc(named, func(a, b tree.Attachment) int { return bytes.Compare(b.Hash[:], a.Hash[:]) }) // the sweep begins at the other end
-	swept := make(chan error, 1)
-	var once sync.Once
-	importing := tree.New(dbtest.AfterQuery(t, pool, "ListAttachments", func() {
-		once.Do(func() {
-			go func() {
-				_, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10)
-				swept <- err
-			}()
-			for dbtest.Waiting(t, pool) == 0 && len(swept) == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		})
-	}))
-	var bundles []tree.Bundle
-	for _, a := range named {
-		bundles = append(bundles, tree.Bundle{
-			Conversation: tree.NewConversation{ID: uuid.New()},
-			Nodes:        []tree.BundleNode{{ID: uuid.New(), Body: naming("read", a)}},
-		})
-	}
-	if _, err := importing.Import(t.Context(), bundles...); err != nil {
-		t.Error(err)
-	}
-	if err := <-swept; err != nil {
-		t.Error(err)
-	}
-	if !has(t, s, named[0]) || !has(t, s, named[1]) {
-		t.Error("messages name them, and their tokens are counted, and they are gone")
 	}
 }
 

@@ -3,6 +3,7 @@ package tree_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -24,24 +25,20 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 	id, ids := skewed(t, pool, s)
 	head := ids[len(ids)-1]
 	mid := ids[len(ids)/2]
-	if _, err := s.AddSummary(t.Context(), id, tree.NewSummary{
+	must(s.AddSummary(t.Context(), id, tree.NewSummary{
 		AnchorID: mid, Body: said(tree.RoleUser, "What was said."),
 		Range: tree.SummaryRange{LastSummarizedID: ids[len(ids)/2-4], KeptIDs: ids[:3], Model: "a test"},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), "analyze nodes"); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	must(pool.Exec(t.Context(), "analyze nodes"))(t)
 	below := len(ids) - len(ids)/2
 	for _, test := range []struct {
 		what  string
 		reads int // messages that the call has to do with
 		call  func(context.Context, *tree.Store) error
 	}{
-		{"a message", 1, func(ctx context.Context, s *tree.Store) error { _, err := s.Message(ctx, id, mid); return err }},
-		{"messages", 100, func(ctx context.Context, s *tree.Store) error { _, err := s.Messages(ctx, id, ids[:100]); return err }},
-		{"a branch's state", 2, func(ctx context.Context, s *tree.Store) error { _, err := s.BranchState(ctx, id, head); return err }},
+		{"a message", 1, func(ctx context.Context, s *tree.Store) error { return second(s.Message(ctx, id, mid)) }},
+		{"messages", 100, func(ctx context.Context, s *tree.Store) error { return second(s.Messages(ctx, id, ids[:100])) }},
+		{"a branch's state", 2, func(ctx context.Context, s *tree.Store) error { return second(s.BranchState(ctx, id, head)) }},
 		{"messages to remember", 50, func(ctx context.Context, s *tree.Store) error {
 			return s.Ancestors(ctx, id, head, 50, func(tree.Text) error { return nil })
 		}},
@@ -49,12 +46,10 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			return s.Texts(ctx, id, ids[:100], func(tree.Text) error { return nil })
 		}},
 		{"children", 1, func(ctx context.Context, s *tree.Store) error {
-			_, err := s.Children(ctx, id, mid, tree.Paging{Limit: 10})
-			return err
+			return second(s.Children(ctx, id, mid, tree.Paging{Limit: 10}))
 		}},
 		{"a page of a transcript", 50, func(ctx context.Context, s *tree.Store) error {
-			_, err := s.Transcript(ctx, id, head, tree.Paging{Limit: 50})
-			return err
+			return second(s.Transcript(ctx, id, head, tree.Paging{Limit: 50}))
 		}},
 		{"the end of a branch", 2 * 50, func(ctx context.Context, s *tree.Store) (err error) {
 			for _, err = range s.Branch(ctx, id, uuid.Nil, 50) {
@@ -64,37 +59,26 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			}
 			return nil
 		}},
-		{"nodes by the beginning of an id", tree.MostFound, func(ctx context.Context, s *tree.Store) error {
-			_, err := s.FindNodes(ctx, id, mid.String()[:4])
-			return err
-		}},
-		{"a view up to a budget", 50, func(ctx context.Context, s *tree.Store) error { _, err := s.View(ctx, id, head, 150); return err }},
+		{"nodes by the beginning of an id", tree.MostFound, func(ctx context.Context, s *tree.Store) error { return second(s.FindNodes(ctx, id, mid.String()[:4])) }},
+		{"a view up to a budget", 50, func(ctx context.Context, s *tree.Store) error { return second(s.View(ctx, id, head, 150)) }},
 		{"a view up to a cutoff", 50, func(ctx context.Context, s *tree.Store) error {
-			_, err := s.View(ctx, id, ids[len(ids)/2+40], 1<<40)
-			return err
+			return second(s.View(ctx, id, ids[len(ids)/2+40], 1<<40))
 		}},
 		{"a view without bodies", 50, func(ctx context.Context, s *tree.Store) error {
-			_, err := s.View(ctx, id, ids[len(ids)/2+40], 1<<40, tree.Skeleton())
-			return err
+			return second(s.View(ctx, id, ids[len(ids)/2+40], 1<<40, tree.Skeleton()))
 		}},
-		{"the newest leaf", below, func(ctx context.Context, s *tree.Store) error { _, err := s.NewestLeaf(ctx, id, mid); return err }},
+		{"the newest leaf", below, func(ctx context.Context, s *tree.Store) error { return second(s.NewestLeaf(ctx, id, mid)) }},
 		{"a search", below + 10, func(ctx context.Context, s *tree.Store) error {
-			_, err := s.Search(ctx, fmt.Sprint("word", len(ids)/2), id, tree.Paging{})
-			return err
+			return second(s.Search(ctx, fmt.Sprint("word", len(ids)/2), id, tree.Paging{}))
 		}},
 		{"an append", 3, func(ctx context.Context, s *tree.Store) error {
-			_, _, err := s.Append(ctx, id, mid, user("And then?"))
-			return err
+			return third(s.Append(ctx, id, mid, user("And then?")))
 		}},
 		{"a fork", 2 * below, func(ctx context.Context, s *tree.Store) error {
-			_, _, err := s.Fork(ctx, id, ids[len(ids)/2-1], tree.NewConversation{})
-			return err
+			return third(s.Fork(ctx, id, ids[len(ids)/2-1], tree.NewConversation{}))
 		}},
-		// Its delete may read the conversation once, and no more.
-		{"a prune", len(ids) / 4, func(ctx context.Context, s *tree.Store) error {
-			_, err := s.Prune(ctx, id, ids[len(ids)-5])
-			return err
-		}},
+		// Its delete may read the conversation once, and no more. Each row counts in its table and in its index.
+		{"a prune", len(ids) / 2, func(ctx context.Context, s *tree.Store) error { return second(s.Prune(ctx, id, ids[len(ids)-5])) }},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			if got := rowsRead(t, pool, test.call); got > 4*test.reads+20 {
@@ -117,10 +101,7 @@ func TestFirstConversation(t *testing.T) {
 	s := tree.New(pool)
 	id, head := newConversation(t, s).ID, uuid.Nil
 	for i := range 300 {
-		m, _, err := s.Append(t.Context(), id, head, user("On and on."))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must3(s.Append(t.Context(), id, head, user("On and on.")))(t)
 		head = m.ID
 		if i == 60 {
 			if _, err := pool.Exec(t.Context(), "analyze"); err != nil { // as autovacuum does after fifty
@@ -129,8 +110,7 @@ func TestFirstConversation(t *testing.T) {
 		}
 	}
 	got := rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
-		_, _, err := s.Append(ctx, id, head, user("And then?"))
-		return err
+		return third(s.Append(ctx, id, head, user("And then?")))
 	})
 	if got > 10 {
 		t.Errorf("an append after 300 others reads %d rows", got)
@@ -140,10 +120,7 @@ func TestFirstConversation(t *testing.T) {
 	for i := range chain.Nodes[1:] {
 		chain.Nodes[i+1].ParentID = chain.Nodes[i].ID
 	}
-	got = rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
-		_, err := s.Import(ctx, chain)
-		return err
-	})
+	got = rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error { return second(s.Import(ctx, chain)) })
 	if got > 10*imported {
 		t.Errorf("an import of %d messages reads %d rows", imported, got)
 	}
@@ -159,9 +136,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, tenant string) {
 		 select c.id, gen_random_uuid(), 'message', 'user', i, 0, 10, 10, false, now(), '{"role":"user","content":"x"}', '` + db.SearchKey(tenant, 40_000, 30) + `'
 		 from conversations c, generate_series(1, 4) i where c.tenant_id = '` + tenant + `' and c.message_count = 0`,
 	} {
-		if _, err := pool.Exec(t.Context(), fill); err != nil {
-			t.Fatal(err)
-		}
+		must(pool.Exec(t.Context(), fill))(t)
 	}
 }
 
@@ -180,10 +155,7 @@ func skewed(t *testing.T, pool *pgxpool.Pool, s *tree.Store) (uuid.UUID, []uuid.
 		if len(ids) > 0 {
 			parent = ids[len(ids)-1]
 		}
-		stored, _, err := s.AppendChain(t.Context(), id, parent, chain)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := must3(s.AppendChain(t.Context(), id, parent, chain))(t)
 		for _, m := range stored {
 			ids = append(ids, m.ID)
 		}
@@ -214,9 +186,7 @@ func rowsReadOf(t *testing.T, pool *pgxpool.Pool, table string, call func(contex
 		return n
 	}
 	before := read()
-	if err := call(t.Context(), tree.New(tx)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, call(t.Context(), tree.New(tx)))
 	return read() - before
 }
 
@@ -238,38 +208,29 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 	}
 	conversations("others", others)
 	id := conversations("own", own)
-	if _, err := pool.Exec(t.Context(), "vacuum analyze"); err != nil {
-		t.Fatal(err)
-	}
+	must(pool.Exec(t.Context(), "vacuum analyze"))(t)
 	limits := tree.WithLimits(tree.Limits{Conversations: own + 1})
 	for what, call := range map[string]func(context.Context, *tree.Store) error{
 		"a list": func(ctx context.Context, s *tree.Store) error {
-			_, err := s.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{})
-			return err
+			return second(s.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{}))
 		},
 		"a list by title": func(ctx context.Context, s *tree.Store) error {
-			_, err := s.Conversations(ctx, tree.ConversationFilter{Query: "oak"}, tree.Paging{})
-			return err
+			return second(s.Conversations(ctx, tree.ConversationFilter{Query: "oak"}, tree.Paging{}))
 		},
 		"a conversation by its name": func(ctx context.Context, s *tree.Store) error {
-			_, err := s.FindConversation(ctx, id.String()[:6])
-			return err
+			return second(s.FindConversation(ctx, id.String()[:6]))
 		},
 		"a search": func(ctx context.Context, s *tree.Store) error {
-			_, err := s.Search(ctx, "oak", uuid.Nil, tree.Paging{})
-			return err
+			return second(s.Search(ctx, "oak", uuid.Nil, tree.Paging{}))
 		},
 		"a ranked search": func(ctx context.Context, s *tree.Store) error {
-			_, err := s.SearchRanked(ctx, "oak", uuid.Nil, tree.Paging{})
-			return err
+			return second(s.SearchRanked(ctx, "oak", uuid.Nil, tree.Paging{}))
 		},
 		"a new one under a limit": func(ctx context.Context, s *tree.Store) error {
-			_, _, err := s.CreateConversation(ctx, tree.NewConversation{})
-			return err
+			return third(s.CreateConversation(ctx, tree.NewConversation{}))
 		},
 		"an append": func(ctx context.Context, s *tree.Store) error {
-			_, _, err := s.Append(ctx, id, uuid.Nil, user("an ash"))
-			return err
+			return third(s.Append(ctx, id, uuid.Nil, user("an ash")))
 		},
 	} {
 		got := rowsReadOf(t, pool, "conversations", func(ctx context.Context, s *tree.Store) error {
@@ -279,5 +240,84 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 		if got > 6*own {
 			t.Errorf("%s reads %d rows of conversations, of which %d are the tenant's", what, got, own)
 		}
+	}
+}
+
+// A line so deep that whatever recursed, or held a path in one piece, would
+// show. Every operation still works on it; those whose cost is a page's are
+// asked at its far end. .ci/run takes 50,000 messages, and COPPICE_TEST_DEEP=1
+// takes 1,000,000, which takes minutes.
+func TestDeepLine(t *testing.T) {
+	t.Parallel()
+	n := 5_000
+	if os.Getenv("COPPICE_TEST_LONG") != "" {
+		n = 50_000
+	}
+	if os.Getenv("COPPICE_TEST_DEEP") != "" {
+		n = 1_000_000
+	}
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	ctx := t.Context()
+	c := newConversation(t, s)
+
+	// As AppendChain would, minus the way through the client.
+	if _, err := pool.Exec(ctx, `
+		insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body, search_key)
+		select $1, md5('node' || i)::uuid, case when i > 0 then md5('node' || (i - 1))::uuid end, 'message', 'user', 1, i, 4, 4 * (i + 1), false,
+		       '2026-01-01'::timestamptz + i * interval '1 second',
+		       case when i < 60 then '{"role":"user","content":"needle"}' else '{"role":"user","content":"deep"}' end::json, $3
+		from generate_series(0, $2::integer - 1) i`, c.ID, n, db.SearchKey(tree.DefaultTenant, int64(n), 100)); err != nil {
+		t.Fatal(err)
+	}
+	must(pool.Exec(ctx, "analyze nodes"))(t)
+
+	var rootID, tip uuid.UUID
+	count := 0
+	for _, node := range gather(t, s.Tree(ctx, c.ID, 0)) {
+		if count == 0 {
+			rootID = node.ID
+		}
+		if count++; node.Depth != count-1 {
+			t.Fatalf("node %d has depth %d", count, node.Depth)
+		}
+		tip = node.ID
+	}
+	if count != n {
+		t.Fatalf("the tree has %d nodes, want %d", count, n)
+	}
+	m := mustAppend(t, s, c.ID, tip, user("deeper"))
+	if m.Depth != n || m.PathTokens <= int64(4*n) {
+		t.Errorf("the deepest message has depth %d and %d tokens above it", m.Depth, m.PathTokens)
+	}
+	page, err := s.Transcript(ctx, c.ID, m.ID, tree.Paging{})
+	if err != nil || len(page.Data) != tree.DefaultPage {
+		t.Errorf("the transcript's page has %d messages, %v", len(page.Data), err)
+	}
+	leaf, err := s.NewestLeaf(ctx, c.ID, rootID)
+	if err != nil || leaf.ID != m.ID {
+		t.Errorf("the newest leaf is %s, %v, want %s", leaf.ID, err, m.ID)
+	}
+	hits, err := s.Search(ctx, "needle", c.ID, tree.Paging{})
+	if err != nil || len(hits.Data) != tree.DefaultPage || hits.Data[0].LeafID != m.ID || hits.Data[49].LeafID != m.ID {
+		t.Errorf("a search found %d messages, %v", len(hits.Data), err)
+	}
+	branches, err := s.Branches(ctx, c.ID, tree.Paging{})
+	if err != nil || len(branches.Data) != 1 {
+		t.Errorf("branches %v, %v", branches, err)
+	}
+	fork, _, err := s.Fork(ctx, c.ID, m.ID, tree.NewConversation{})
+	noError(t, err)
+	pruned, err := s.Prune(ctx, fork.ID, fork.HeadID)
+	if err != nil || pruned.Messages != 1 {
+		t.Errorf("pruned %+v, %v", pruned, err)
+	}
+	pruned, err = s.Prune(ctx, c.ID, rootID)
+	if err != nil || pruned.Messages != n+1 || pruned.HeadID != uuid.Nil {
+		t.Errorf("pruned %+v, %v", pruned, err)
+	}
+	err = s.DeleteConversation(ctx, fork.ID)
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -3,15 +3,16 @@ package tree_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -22,15 +23,21 @@ func over(err error, code string) bool {
 	return errors.Is(err, fault.Full) && errors.As(err, &e) && e.Code == code && e.Detail != ""
 }
 
+// full wants an error of a limit.
+func full(t *testing.T, what string, err error, code string) {
+	t.Helper()
+	if !over(err, code) {
+		t.Errorf("%s: %v, want %s", what, err, code)
+	}
+}
+
 // stored counts a conversation's messages, by themselves and as they are kept.
 func stored(t testing.TB, pool *pgxpool.Pool, id uuid.UUID) (messages int) {
 	t.Helper()
 	var kept int
 	err := pool.QueryRow(t.Context(), `select (select count(*) from nodes where conversation_id = $1 and kind = 'message'),
 		(select message_count from conversations where id = $1)`, id).Scan(&messages, &kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if kept != messages {
 		t.Errorf("message_count is %d, and there are %d messages", kept, messages)
 	}
@@ -53,22 +60,13 @@ func TestMessageLimit(t *testing.T) {
 	s := tree.New(pool, tree.WithLimits(tree.Limits{MessagesPerConversation: 5}))
 	c := newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("1"))
-	rest, _, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("2"), user("3"), user("4")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("5"), user("6")}); !over(err, "too_many_messages") {
-		t.Errorf("a chain over the limit: %v", err)
-	}
+	rest := must3(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("2"), user("3"), user("4")}))(t)
+	full(t, "a chain over the limit", third(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("5"), user("6")})), "too_many_messages")
 	last := user("5")
 	last.ID = uuid.New()
 	mustAppend(t, s, c.ID, root.ID, last)
-	if _, _, err := s.Append(t.Context(), c.ID, root.ID, user("6")); !over(err, "too_many_messages") {
-		t.Errorf("a message over the limit: %v", err)
-	}
-	if _, _, err := s.Append(t.Context(), c.ID, uuid.New(), user("6")); !errors.Is(err, fault.NotFound) {
-		t.Errorf("an absent parent: %v", err)
-	}
+	full(t, "a message over the limit", third(s.Append(t.Context(), c.ID, root.ID, user("6"))), "too_many_messages")
+	refused(t, "an absent parent", third(s.Append(t.Context(), c.ID, uuid.New(), user("6"))), fault.NotFound)
 	if m, created, err := s.Append(t.Context(), c.ID, root.ID, last); err != nil || created || m.ID != last.ID {
 		t.Errorf("the last one again: %v, created %t", err, created)
 	}
@@ -79,143 +77,155 @@ func TestMessageLimit(t *testing.T) {
 	if _, created, err := s.AppendChain(t.Context(), c.ID, root.ID, chain); err != nil || created {
 		t.Errorf("the chain again: %v, created %t", err, created)
 	}
-	if _, err := s.Import(t.Context(), bundleOf(c.ID, 1)); !over(err, "too_many_messages") {
-		t.Errorf("an import over the limit: %v", err)
-	}
-	if _, err := s.Import(t.Context(), bundleOf(uuid.New(), 6)); !over(err, "too_many_messages") {
-		t.Errorf("an import of too many: %v", err)
-	}
+	full(t, "an import over the limit", second(s.Import(t.Context(), bundleOf(c.ID, 1))), "too_many_messages")
+	full(t, "an import of too many", second(s.Import(t.Context(), bundleOf(uuid.New(), 6))), "too_many_messages")
 	// A summary is the server's, and doesn't count.
-	if _, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: rest[2].ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: json.RawMessage(`{"role":"user","content":"s"}`)}); err != nil {
-		t.Error(err)
-	}
+	must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: rest[2].ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: json.RawMessage(`{"role":"user","content":"s"}`)}))(t)
 	small := tree.New(pool, tree.WithLimits(tree.Limits{MessagesPerConversation: 3}))
-	if _, _, err := small.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{}); !over(err, "too_many_messages") {
-		t.Errorf("a fork over the limit: %v", err)
+	full(t, "a fork over the limit", third(small.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{})), "too_many_messages")
+	fork := must3(s.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{}))(t)
+	holds := func(id uuid.UUID, want int) {
+		t.Helper()
+		if got := stored(t, pool, id); got != want {
+			t.Errorf("%d messages, want %d", got, want)
+		}
 	}
-	fork, _, err := s.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := stored(t, pool, c.ID); got != 5 {
-		t.Errorf("%d messages, want 5", got)
-	}
-	if got := stored(t, pool, fork.ID); got != 4 {
-		t.Errorf("%d messages in the fork, want 4", got)
-	}
-	if _, err := s.Prune(t.Context(), c.ID, rest[1].ID); err != nil { // and the summary
-		t.Fatal(err)
-	}
-	if got := stored(t, pool, c.ID); got != 3 {
-		t.Errorf("%d messages after the prune, want 3", got)
-	}
-	if _, err := s.Import(t.Context(), bundleOf(c.ID, 2)); err != nil {
-		t.Error(err)
-	}
-	if got := stored(t, pool, c.ID); got != 5 {
-		t.Errorf("%d messages after the import, want 5", got)
-	}
+	holds(c.ID, 5)
+	holds(fork.ID, 4)
+	must(s.Prune(t.Context(), c.ID, rest[1].ID))(t) // and the summary
+	holds(c.ID, 3)
+	must(s.Import(t.Context(), bundleOf(c.ID, 2)))(t)
+	holds(c.ID, 5)
 	// Without the limit, it goes on.
 	mustAppend(t, tree.New(pool), c.ID, root.ID, user("6"))
 }
 
-// Writers that come at once fill a conversation to its limit and not beyond.
-func TestMessageLimitUnderConcurrency(t *testing.T) {
+// Every way to make a conversation ends at the limit. Another tenant's don't count,
+// one that is there can be sent again, and what is deleted makes room.
+func TestConversationLimit(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t, dbtest.MaxConns(8))
-	s := tree.New(pool, tree.WithLimits(tree.Limits{MessagesPerConversation: 20}))
-	c := newConversation(t, s)
-	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	var all sync.WaitGroup
-	var accepted atomic.Int64
-	for i := range 32 {
-		all.Go(func() {
-			var err error
-			n := 1
-			switch i % 4 {
-			case 0:
-				n = 3
-				_, _, err = s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("a"), user("b"), user("c")})
-			case 1:
-				_, err = s.Import(t.Context(), bundleOf(c.ID, 1))
-			default:
-				_, _, err = s.Append(t.Context(), c.ID, root.ID, user(fmt.Sprint(i)))
-			}
-			if err == nil {
-				accepted.Add(int64(n))
-			} else if !over(err, "too_many_messages") {
-				t.Error(err)
-			}
-		})
+	pool := dbtest.New(t)
+	s := tree.New(pool, tree.WithLimits(tree.Limits{Conversations: 2}))
+	newConversation(t, s.ForTenant("other"))
+	c, last := newConversation(t, s), newConversation(t, s)
+	m := mustAppend(t, s, c.ID, uuid.Nil, user("x"))
+	for name, err := range map[string]error{
+		"a new one": third(s.CreateConversation(t.Context(), tree.NewConversation{})),
+		"a fork":    third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{})),
+		"an import, which also adds to one that is there": second(s.Import(t.Context(), bundleOf(c.ID, 1), bundleOf(uuid.New(), 1))),
+	} {
+		if !over(err, "too_many_conversations") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
-	all.Wait()
-	if got := stored(t, pool, c.ID); got != 20 || accepted.Load() != 19 {
-		t.Errorf("%d messages are stored, and %d were accepted after the first; want 20 and 19", got, accepted.Load())
+	if got := stored(t, pool, c.ID); got != 1 {
+		t.Errorf("a refused import left %d messages", got)
+	}
+	if _, created, err := s.CreateConversation(t.Context(), tree.NewConversation{ID: c.ID}); err != nil || created {
+		t.Errorf("one that is there, again: %v, created %t", err, created)
+	}
+	noError(t, s.DeleteConversation(t.Context(), last.ID))
+	newConversation(t, s)
+}
+
+func derive(t *testing.T, s *tree.Store, kind, name string) uuid.UUID {
+	t.Helper()
+	return must(s.DeriveID(t.Context(), kind, name))(t)
+}
+
+// Ids that derive from a name are the same on every server of an installation,
+// and differ between tenants, kinds, names and installations.
+func TestDerivedIDs(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	must3(migrate.Up(t.Context(), url))(t)
+	open := func(url string) *pgxpool.Pool {
+		pool := must(db.Open(t.Context(), db.Config{URL: url, MaxConns: 2}))(t)
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	one, two := tree.New(open(url)), tree.New(open(url))
+	id := derive(t, one, "kind", "name")
+	if again, other := derive(t, one, "kind", "name"), derive(t, two, "kind", "name"); id != again || id != other {
+		t.Errorf("%s, %s again, and %s on another server", id, again, other)
+	}
+	tx := must(open(url).Begin(t.Context()))(t)
+	if got := derive(t, tree.New(tx), "kind", "name"); got != id {
+		t.Errorf("%s in a transaction, want %s", got, id)
+	}
+	noError(t, tx.Rollback(t.Context()))
+	if id.Version() != 8 || id.Variant() != uuid.RFC4122 {
+		t.Errorf("%s is of version %d", id, id.Version())
+	}
+	elsewhere := dbtest.Empty(t)
+	must3(migrate.Up(t.Context(), elsewhere))(t)
+	all := []uuid.UUID{id, derive(t, one.ForTenant("other"), "kind", "name"), derive(t, one, "kin", "dname"), derive(t, one, "kind", "names"),
+		derive(t, tree.New(open(elsewhere)), "kind", "name")}
+	slices.SortFunc(all, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+	if len(slices.Compact(all)) != 5 {
+		t.Errorf("two of them are the same: %s", all)
 	}
 }
 
-// Conversations made at once, in every way, are so many as may be. Another
-// tenant's don't count.
-func TestConversationLimit(t *testing.T) {
+// The secret is of one installation, and what derives from it may be kept by
+// clients: it never changes.
+func TestDerivedIDsStay(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t, dbtest.MaxConns(8))
-	unlimited := tree.New(pool)
-	var sources []tree.Message
-	for range 3 {
-		c := newConversation(t, unlimited)
-		sources = append(sources, mustAppend(t, unlimited, c.ID, uuid.Nil, user("x")))
+	pool := dbtest.New(t)
+	must(pool.Exec(t.Context(), "update installation set secret = sha256('a secret')"))(t)
+	if got, want := derive(t, tree.New(pool), "kind", "name").String(), "5c6dc713-a708-861f-8c1b-f3d986fcd9a9"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
-	for range 5 {
-		newConversation(t, unlimited.ForTenant("other"))
+	if _, err := pool.Exec(t.Context(), "insert into installation (secret) values ('another')"); err == nil {
+		t.Error("there can be two secrets")
 	}
-	s := tree.New(pool, tree.WithLimits(tree.Limits{Conversations: 10}))
-	count := func() (n int) {
-		if err := pool.QueryRow(t.Context(), "select count(*) from conversations where tenant_id = $1", s.TenantID()).Scan(&n); err != nil {
-			t.Fatal(err)
+	must(pool.Exec(t.Context(), "delete from installation"))(t)
+	if _, err := tree.New(pool).DeriveID(t.Context(), "kind", "name"); err == nil || !strings.Contains(err.Error(), "installation") {
+		t.Errorf("without the secret: %v", err)
+	}
+}
+
+// An id that another tenant has is refused as one of the tenant's own is that is
+// taken by something else: with the same error, after the same statements.
+func TestForeignIDIsAsAnyTaken(t *testing.T) {
+	t.Parallel()
+	pool, sent := counted(t)
+	s := tree.New(pool)
+	for _, s := range []*tree.Store{s, tree.New(pool, tree.WithLimits(tree.Limits{Conversations: 1000}))} {
+		c := newConversation(t, s)
+		m := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+		own, other, gone := newConversation(t, s), newConversation(t, s.ForTenant("other")), newConversation(t, s)
+		noError(t, s.DeleteConversation(t.Context(), gone.ID))
+		for name, call := range map[string]func(id uuid.UUID) error{
+			"a create": func(id uuid.UUID) error {
+				return third(s.CreateConversation(t.Context(), tree.NewConversation{ID: id, Title: "Another"}))
+			},
+			"a fork": func(id uuid.UUID) error { return third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: id})) },
+			"a fork of what is gone": func(id uuid.UUID) error {
+				return third(s.Fork(t.Context(), gone.ID, m.ID, tree.NewConversation{ID: id}))
+			},
+		} {
+			told := func(id uuid.UUID) (string, []string) {
+				sent.sql = nil
+				err := call(id)
+				var e *fault.Error
+				if !errors.As(err, &e) {
+					t.Fatalf("%s: %v", name, err)
+				}
+				return strings.ReplaceAll(e.Code+" "+e.Error()+" "+err.Error(), id.String(), "ID"), sent.sql
+			}
+			ownError, ownSQL := told(own.ID)
+			otherError, otherSQL := told(other.ID)
+			if ownError != otherError || strings.Contains(otherError, "tenant") {
+				t.Errorf("%s by another's id says %q, and by one's own %q", name, otherError, ownError)
+			}
+			if !slices.Equal(ownSQL, otherSQL) {
+				t.Errorf("%s by another's id sends\n%q\nand by one's own\n%q", name, otherSQL, ownSQL)
+			}
 		}
-		return n
-	}
-	var all sync.WaitGroup
-	var accepted atomic.Int64
-	for i := range 30 {
-		all.Go(func() {
-			var err error
-			source := sources[i%len(sources)]
-			switch i % 3 {
-			case 0:
-				_, _, err = s.CreateConversation(t.Context(), tree.NewConversation{})
-			case 1:
-				_, _, err = s.Fork(t.Context(), source.ConversationID, source.ID, tree.NewConversation{})
-			case 2: // which also adds to one that is there, so that it takes two locks
-				_, err = s.Import(t.Context(), bundleOf(source.ConversationID, 1), bundleOf(uuid.New(), 1))
-			}
-			if err == nil {
-				accepted.Add(1)
-			} else if !over(err, "too_many_conversations") {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if got := count(); got != 10 || accepted.Load() != 7 {
-		t.Errorf("%d conversations, and %d were accepted, want 10 and 7", got, accepted.Load())
-	}
-	var list []tree.Conversation
-	page, err := s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list = page.Data
-	if _, created, err := s.CreateConversation(t.Context(), tree.NewConversation{ID: sources[0].ConversationID}); err != nil || created {
-		t.Errorf("one that is there, again: %v, created %t", err, created)
-	}
-	if err := s.DeleteConversation(t.Context(), list[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.CreateConversation(t.Context(), tree.NewConversation{}); err != nil {
-		t.Errorf("where one was deleted: %v", err)
-	}
-	if _, _, err := s.CreateConversation(t.Context(), tree.NewConversation{}); !over(err, "too_many_conversations") {
-		t.Errorf("one too many: %v", err)
+		_, err := s.Import(t.Context(), bundleOf(other.ID, 1))
+		if !errors.Is(err, fault.Conflict) || strings.Contains(err.Error(), "tenant") {
+			t.Errorf("an import of another's id: %v", err)
+		}
 	}
 }

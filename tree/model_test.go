@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
@@ -47,13 +48,10 @@ var roles = []tree.Role{tree.RoleSystem, tree.RoleDeveloper, tree.RoleUser, tree
 
 func (s *machine) draw(t *rapid.T) tree.NewMessage {
 	s.step++
-	body, err := json.Marshal(map[string]any{
+	body := must(json.Marshal(map[string]any{
 		"role":    rapid.SampledFrom(roles).Draw(t, "role"),
 		"content": fmt.Sprintf("%s number%d", rapid.StringMatching(`[a-z]{1,8}( [a-zé字🙂]{1,6}){0,4}`).Draw(t, "text"), s.step),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Body: body, Pinned: rapid.IntRange(0, 9).Draw(t, "pinned") == 0}
 }
 
@@ -62,13 +60,6 @@ func (m *model) add(t *rapid.T, got tree.Message, n tree.NewMessage) {
 		t.Fatalf("stored %s %s, want %s %s", got.ID, got.Body, n.ID, n.Body)
 	}
 	m.nodes = append(m.nodes, modelNode{id: got.ID, parent: got.ParentID, role: got.Role, body: string(n.Body), pinned: n.Pinned, created: got.CreatedAt})
-}
-
-func (s *machine) must(t *rapid.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (s *machine) Append(t *rapid.T) {
@@ -84,7 +75,7 @@ func (s *machine) Append(t *rapid.T) {
 		opts = append(opts, tree.KeepHead())
 	}
 	got, created, err := s.store.Append(s.ctx, m.id, parent, n, opts...)
-	s.must(t, err)
+	noError(t, err)
 	if !created {
 		t.Fatal("a new message was not created")
 	}
@@ -93,7 +84,7 @@ func (s *machine) Append(t *rapid.T) {
 		m.head = n.ID
 	}
 	again, created, err := s.store.Append(s.ctx, m.id, parent, n)
-	s.must(t, err)
+	noError(t, err)
 	if created || again.ID != got.ID {
 		t.Fatal("the same append again made another message")
 	}
@@ -104,8 +95,7 @@ func (s *machine) Sibling(t *rapid.T) {
 	m := s.conversation(t)
 	of := m.find(s.message(t, m))
 	n := s.draw(t)
-	got, _, err := s.store.Append(s.ctx, m.id, of.parent, n)
-	s.must(t, err)
+	got := must3(s.store.Append(s.ctx, m.id, of.parent, n))(t)
 	m.add(t, got, n)
 	m.head = n.ID
 }
@@ -121,13 +111,13 @@ func (s *machine) Chain(t *rapid.T) {
 		chain[i] = s.draw(t)
 	}
 	got, created, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
-	s.must(t, err)
+	noError(t, err)
 	for i, n := range chain {
 		m.add(t, got[i], n)
 	}
 	m.head = chain[len(chain)-1].ID
 	again, createdAgain, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
-	s.must(t, err)
+	noError(t, err)
 	if !created || createdAgain || len(again) != len(chain) {
 		t.Fatal("the same chain again made other messages")
 	}
@@ -141,7 +131,7 @@ func (s *machine) Summarize(t *rapid.T) {
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"summary"}`),
 		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
 	})
-	s.must(t, err)
+	noError(t, err)
 	m.nodes = append(m.nodes, modelNode{id: got.ID, parent: anchor, role: tree.RoleUser, body: string(got.Body), created: got.CreatedAt, cutoff: cutoff})
 }
 
@@ -155,8 +145,7 @@ func (s *machine) Prune(t *rapid.T) {
 	}
 	id := rapid.SampledFrom(m.nodes).Draw(t, "node").id
 	want := m.below(id)
-	got, err := s.store.Prune(s.ctx, m.id, id)
-	s.must(t, err)
+	got := must(s.store.Prune(s.ctx, m.id, id))(t)
 	m.prune(id)
 	if got.Messages+got.Summaries != len(want) || got.HeadID != m.head {
 		t.Fatalf("pruned %+v, want %d nodes and head %s", got, len(want), m.head)
@@ -166,8 +155,7 @@ func (s *machine) Prune(t *rapid.T) {
 func (s *machine) Fork(t *rapid.T) {
 	m := s.conversation(t)
 	at := s.message(t, m)
-	c, _, err := s.store.Fork(s.ctx, m.id, at, tree.NewConversation{})
-	s.must(t, err)
+	c := must3(s.store.Fork(s.ctx, m.id, at, tree.NewConversation{}))(t)
 	fork := &model{id: c.ID, head: c.HeadID}
 	ids := map[uuid.UUID]uuid.UUID{}
 	copied := func(n modelNode) {
@@ -189,13 +177,11 @@ func (s *machine) Fork(t *rapid.T) {
 func (s *machine) Switch(t *rapid.T) {
 	m := s.conversation(t)
 	to := s.message(t, m)
-	leaf, err := s.store.NewestLeaf(s.ctx, m.id, to)
-	s.must(t, err)
+	leaf := must(s.store.NewestLeaf(s.ctx, m.id, to))(t)
 	if want := m.leaves(to)[0].id; leaf.ID != want {
 		t.Fatalf("newest leaf of %s is %s, want %s", to, leaf.ID, want)
 	}
-	c, err := s.store.UpdateConversation(s.ctx, m.id, tree.ConversationUpdate{HeadID: leaf.ID})
-	s.must(t, err)
+	c := must(s.store.UpdateConversation(s.ctx, m.id, tree.ConversationUpdate{HeadID: leaf.ID}))(t)
 	if m.head = leaf.ID; c.HeadID != leaf.ID {
 		t.Fatalf("the head is %s, want %s", c.HeadID, leaf.ID)
 	}
@@ -205,8 +191,7 @@ func (s *machine) Switch(t *rapid.T) {
 func (s *machine) Reimport(t *rapid.T) {
 	m := s.conversation(t)
 	bundle := exported(s.ctx, t, s.store, m.id)
-	again, err := s.store.Import(s.ctx, bundle)
-	s.must(t, err)
+	again := must(s.store.Import(s.ctx, bundle))(t)
 	if again[0].Created || again[0].Added != 0 || again[0].Present != len(m.nodes) {
 		t.Fatalf("importing what is there: %+v, want %d present and nothing added", again[0], len(m.nodes))
 	}
@@ -214,8 +199,7 @@ func (s *machine) Reimport(t *rapid.T) {
 	other.id = uuid.Must(uuid.NewV7())
 	other.nodes = slices.Clone(m.nodes)
 	bundle.Conversation.ID = other.id
-	fresh, err := s.store.Import(s.ctx, bundle)
-	s.must(t, err)
+	fresh := must(s.store.Import(s.ctx, bundle))(t)
 	if !fresh[0].Created || fresh[0].Added != len(m.nodes) {
 		t.Fatalf("importing anew: %+v, want %d added", fresh[0], len(m.nodes))
 	}
@@ -228,16 +212,9 @@ func (s *machine) Reimport(t *rapid.T) {
 
 func exported(ctx context.Context, t *rapid.T, store *tree.Store, id uuid.UUID) tree.Bundle {
 	c, nodes, err := store.Export(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	b := tree.Bundle{HeadID: c.HeadID, Conversation: tree.NewConversation{ID: c.ID, Title: c.Title, Metadata: c.Metadata, Settings: c.Settings, CreatedAt: c.CreatedAt}}
-	for n, err := range nodes {
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Nodes = append(b.Nodes, n)
-	}
+	b.Nodes = append(b.Nodes, gather(t, nodes)...)
 	return b
 }
 
@@ -257,8 +234,7 @@ func TestModel(t *testing.T) {
 	pool := dbtest.New(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &machine{ctx: t.Context(), store: tree.New(pool), pool: pool}
-		c, _, err := s.store.CreateConversation(s.ctx, tree.NewConversation{})
-		s.must(rt, err)
+		c := must3(s.store.CreateConversation(s.ctx, tree.NewConversation{}))(rt)
 		s.convs = []*model{{id: c.ID}}
 		actions := map[string]func(*rapid.T){
 			"append": s.Append, "append more": s.Append, "sibling": s.Sibling, "chain": s.Chain, "summarize": s.Summarize,
@@ -266,4 +242,102 @@ func TestModel(t *testing.T) {
 		}
 		rt.Repeat(actions)
 	})
+}
+
+// A model is a tree as simple as it can be: slices, searched from end to end.
+// Everything the store answers is compared with what the model says.
+type model struct {
+	id    uuid.UUID
+	head  uuid.UUID
+	nodes []modelNode // in the order in which they were made
+}
+
+type modelNode struct {
+	id, parent uuid.UUID
+	role       tree.Role
+	body       string
+	pinned     bool
+	created    time.Time
+	cutoff     uuid.UUID // of a summary
+}
+
+func (n modelNode) isSummary() bool { return n.cutoff != uuid.Nil }
+
+func (m *model) find(id uuid.UUID) *modelNode {
+	for i := range m.nodes {
+		if m.nodes[i].id == id {
+			return &m.nodes[i]
+		}
+	}
+	return nil
+}
+
+// path is root to id.
+func (m *model) path(id uuid.UUID) (path []modelNode) {
+	for n := m.find(id); n != nil; n = m.find(n.parent) {
+		path = append([]modelNode{*n}, path...)
+	}
+	return path
+}
+
+func (m *model) children(id uuid.UUID) (children []modelNode) {
+	for _, n := range m.nodes {
+		if n.parent == id && !n.isSummary() {
+			children = append(children, n)
+		}
+	}
+	return children
+}
+
+func (m *model) messages() (messages []modelNode) {
+	for _, n := range m.nodes {
+		if !n.isSummary() {
+			messages = append(messages, n)
+		}
+	}
+	return messages
+}
+
+func (m *model) below(id uuid.UUID) (ids []uuid.UUID) {
+	ids = []uuid.UUID{id}
+	for i := 0; i < len(ids); i++ {
+		for _, n := range m.nodes {
+			if n.parent == ids[i] {
+				ids = append(ids, n.id)
+			}
+		}
+	}
+	return ids
+}
+
+func newestFirst(a, b modelNode) int {
+	if c := b.created.Compare(a.created); c != 0 {
+		return c
+	}
+	return bytes.Compare(b.id[:], a.id[:])
+}
+
+// leaves are the messages without child messages at or below id, of the whole
+// tree for uuid.Nil, newest first.
+func (m *model) leaves(id uuid.UUID) (leaves []modelNode) {
+	for _, n := range m.messages() {
+		if len(m.children(n.id)) == 0 && (id == uuid.Nil || slices.ContainsFunc(m.path(n.id), func(p modelNode) bool { return p.id == id })) {
+			leaves = append(leaves, n)
+		}
+	}
+	slices.SortFunc(leaves, newestFirst)
+	return leaves
+}
+
+func (m *model) prune(id uuid.UUID) {
+	parent := m.find(id).parent
+	gone := m.below(id)
+	m.nodes = slices.DeleteFunc(m.nodes, func(n modelNode) bool { return slices.Contains(gone, n.id) })
+	if !slices.Contains(gone, m.head) {
+		return
+	}
+	m.head = uuid.Nil
+	if leaves := m.leaves(parent); len(leaves) > 0 {
+		m.head = leaves[0].id
+	}
 }

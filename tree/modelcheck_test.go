@@ -17,20 +17,18 @@ func (s *machine) Check(t *rapid.T) {
 	}
 	// Only the last few conversations stay in play.
 	for len(s.convs) > 6 {
-		s.must(t, s.store.DeleteConversation(s.ctx, s.convs[0].id))
+		noError(t, s.store.DeleteConversation(s.ctx, s.convs[0].id))
 		s.convs = s.convs[1:]
 	}
 }
 
 func (s *machine) check(t *rapid.T, m *model) {
-	c, err := s.store.Conversation(s.ctx, m.id)
-	s.must(t, err)
+	c := must(s.store.Conversation(s.ctx, m.id))(t)
 	if c.HeadID != m.head {
 		t.Fatalf("the head is %s, want %s", c.HeadID, m.head)
 	}
 	seen := map[uuid.UUID]tree.Node{}
-	for n, err := range s.store.Tree(s.ctx, m.id, 0) {
-		s.must(t, err)
+	for _, n := range gather(t, s.store.Tree(s.ctx, m.id, 0)) {
 		if _, ok := seen[n.ParentID]; !ok && n.ParentID != uuid.Nil {
 			t.Fatalf("node %s comes before its parent", n.ID)
 		}
@@ -59,18 +57,10 @@ func (s *machine) check(t *rapid.T, m *model) {
 }
 
 func (s *machine) checkBranches(t *rapid.T, m *model) {
-	var got []uuid.UUID
-	for p := (tree.Paging{Limit: 3}); ; {
-		page, err := s.store.Branches(s.ctx, m.id, p)
-		s.must(t, err)
-		for _, b := range page.Data {
-			got = append(got, b.ID)
-		}
-		if p.Cursor = page.Next; p.Cursor == "" {
-			break
-		}
+	var got, want []uuid.UUID
+	for _, b := range paged(t, 3, func(p tree.Paging) (tree.Page[tree.Message], error) { return s.store.Branches(s.ctx, m.id, p) }) {
+		got = append(got, b.ID)
 	}
-	var want []uuid.UUID
 	for _, n := range m.leaves(uuid.Nil) {
 		want = append(want, n.id)
 	}
@@ -81,30 +71,21 @@ func (s *machine) checkBranches(t *rapid.T, m *model) {
 
 func (s *machine) checkChildren(t *rapid.T, m *model, parent uuid.UUID) {
 	want := m.children(parent)
-	i := 0
-	for p := (tree.Paging{Limit: 2}); ; {
-		page, err := s.store.Children(s.ctx, m.id, parent, p)
-		s.must(t, err)
-		for _, got := range page.Data {
-			if i >= len(want) || got.ID != want[i].id || got.Siblings != (tree.Siblings{Index: i + 1, Count: len(want)}) {
-				t.Fatalf("child %d of %s is %s, %+v of %d", i+1, parent, got.ID, got.Siblings, len(want))
-			}
-			i++
-		}
-		if p.Cursor = page.Next; p.Cursor == "" {
-			break
-		}
+	got := paged(t, 2, func(p tree.Paging) (tree.Page[tree.Message], error) { return s.store.Children(s.ctx, m.id, parent, p) })
+	if len(got) != len(want) {
+		t.Fatalf("%s has %d children, want %d", parent, len(got), len(want))
 	}
-	if i != len(want) {
-		t.Fatalf("%s has %d children, want %d", parent, i, len(want))
+	for i, got := range got {
+		if got.ID != want[i].id || got.Siblings != (tree.Siblings{Index: i + 1, Count: len(want)}) {
+			t.Fatalf("child %d of %s is %s, %+v of %d", i+1, parent, got.ID, got.Siblings, len(want))
+		}
 	}
 }
 
 func (s *machine) checkTranscript(t *rapid.T, m *model, head uuid.UUID) {
 	var got []tree.Message
 	for p := (tree.Paging{Limit: rapid.IntRange(1, 7).Draw(t, "page")}); ; {
-		page, err := s.store.Transcript(s.ctx, m.id, head, p)
-		s.must(t, err)
+		page := must(s.store.Transcript(s.ctx, m.id, head, p))(t)
 		got = append(slices.Clone(page.Data), got...)
 		if p.Cursor = page.Next; p.Cursor == "" {
 			break
@@ -129,7 +110,7 @@ func (s *machine) checkSearch(t *rapid.T, m *model, sought modelNode) {
 	number := sought.body[strings.Index(sought.body, "number"):]
 	number = number[:strings.IndexByte(number, '"')]
 	page, err := s.store.Search(s.ctx, `"`+number+`"`, m.id, tree.Paging{}) // in quotes, as 1 is the beginning of 10
-	s.must(t, err)
+	noError(t, err)
 	if len(page.Data) != 1 || page.Data[0].Message.ID != sought.id || page.Data[0].LeafID != m.leaves(sought.id)[0].id {
 		t.Fatalf("searching %q found %+v, want %s", number, page.Data, sought.id)
 	}
@@ -148,7 +129,7 @@ func (s *machine) checkRows(t *rapid.T, m *model) {
 		        and not exists (select from nodes n where n.conversation_id = c.id and n.id = c.head_id and n.kind = 'message'))
 		     + (select count(*) from conversations c where c.id = $1
 		        and c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message'))`, m.id).Scan(&broken)
-	s.must(t, err)
+	noError(t, err)
 	if broken != 0 {
 		t.Fatalf("%d rows break an invariant", broken)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -30,23 +29,13 @@ func path(texts ...string) (all []*chat.Message) {
 
 func appendPath(t testing.TB, s *tree.Store, conversation uuid.UUID, all []*chat.Message) tree.Path {
 	t.Helper()
-	p, err := s.AppendPath(t.Context(), tree.NewConversation{ID: conversation}, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must(s.AppendPath(t.Context(), tree.NewConversation{ID: conversation}, all))(t)
 }
 
 // count is how many messages a conversation has, over all branches.
-func count(t testing.TB, s *tree.Store, conversation uuid.UUID) (n int) {
+func count(t testing.TB, s *tree.Store, conversation uuid.UUID) int {
 	t.Helper()
-	for _, err := range s.Tree(t.Context(), conversation, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-	}
-	return n
+	return len(gather(t, s.Tree(t.Context(), conversation, 0)))
 }
 
 func TestAppendPath(t *testing.T) {
@@ -62,14 +51,11 @@ func TestAppendPath(t *testing.T) {
 	}
 	// What anybody appends below is found, too.
 	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Body: []byte(`{"role":"assistant","content":[{"type":"text","text":"a1"}],"refusal":null}`)})
-	second := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
-	if m, err := s.Message(t.Context(), c, second.HeadID); err != nil || m.ParentID != answer.ID || second.Known != 3 || m.PathTokens != second.Tokens {
-		t.Errorf("%+v, %v: %+v; want it below %s", second, err, m, answer.ID)
+	next := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
+	if m, err := s.Message(t.Context(), c, next.HeadID); err != nil || m.ParentID != answer.ID || next.Known != 3 || m.PathTokens != next.Tokens {
+		t.Errorf("%+v, %v: %+v; want it below %s", next, err, m, answer.ID)
 	}
-	chain, _, err := s.AppendChain(t.Context(), c, second.HeadID, []tree.NewMessage{user("x"), user("y")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain := must3(s.AppendChain(t.Context(), c, next.HeadID, []tree.NewMessage{user("x"), user("y")}))(t)
 	if p := appendPath(t, s, c, slices.Concat([]*chat.Message{chat.Read([]byte(`{"role":"developer","content":"s"}`))}, path("u1", "a1", "u2"),
 		[]*chat.Message{chat.Read(chain[0].Body), chat.Read(chain[1].Body)})); p.Known != 6 || p.HeadID != chain[1].ID {
 		t.Errorf("below a chain: %+v", p)
@@ -91,14 +77,12 @@ func TestAppendPath(t *testing.T) {
 	if p := appendPath(t, s, plain.ID, path("u1")); p.Known != 0 {
 		t.Errorf("%+v", p)
 	}
-	if fork, _, err := s.Fork(t.Context(), c, second.HeadID, tree.NewConversation{}); err != nil {
+	if fork, _, err := s.Fork(t.Context(), c, next.HeadID, tree.NewConversation{}); err != nil {
 		t.Fatal(err)
 	} else if p, err := s.FindPath(t.Context(), fork.ID, tree.HashPath(path("s"))); err != nil || p.Known != 0 {
 		t.Errorf("in a fork: %+v, %v", p, err)
 	}
-	if _, err := s.ForTenant("other").FindPath(t.Context(), c, tree.HashPath(path("s"))); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another tenant finds it: %v", err)
-	}
+	refused(t, "another tenant finds it", second(s.ForTenant("other").FindPath(t.Context(), c, tree.HashPath(path("s")))), fault.NotFound)
 	if p, err := s.ForTenant("other").AppendPath(t.Context(), tree.NewConversation{ID: c}, path("s", "u1")); !errors.Is(err, fault.Conflict) {
 		t.Errorf("another tenant appends to it: %+v, %v", p, err)
 	}
@@ -175,7 +159,7 @@ func TestLongPath(t *testing.T) {
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	c := uuid.New()
-	all := long(2*tree.MaxChain + 10)
+	all := long(tree.MaxChain + 10)
 	p := appendPath(t, s, c, all)
 	if m, err := s.Message(t.Context(), c, p.HeadID); err != nil || m.Depth != len(all)-1 || m.PathTokens != p.Tokens {
 		t.Errorf("%+v, %v", m, err)
@@ -199,9 +183,7 @@ func TestFindPathReadsOneMessage(t *testing.T) {
 	all := long(1000)
 	head := appendPath(t, s, c, all).HeadID
 	hashes := tree.HashPath(slices.Concat(all, path("u new")))
-	if _, err := pool.Exec(t.Context(), "analyze nodes"); err != nil {
-		t.Fatal(err)
-	}
+	must(pool.Exec(t.Context(), "analyze nodes"))(t)
 	find := func(s *tree.Store) error {
 		p, err := s.FindPath(t.Context(), c, hashes)
 		if p.Known != len(all) || p.HeadID != head {
@@ -214,9 +196,7 @@ func TestFindPathReadsOneMessage(t *testing.T) {
 	}
 	_, err := pool.Exec(t.Context(), `
 		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, hashes[len(hashes)-1][:], uuid.UUID(head))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if p, err := s.FindPath(t.Context(), c, hashes); err != nil || p.Known != len(all)-1 {
 		t.Errorf("a hash that only begins alike is found: %+v, %v", p, err)
 	}
@@ -228,37 +208,6 @@ func long(n int) []*chat.Message {
 		texts[i] = fmt.Sprintf("%c message %d of a long path, which says neither much nor little, as messages do", "ua"[i%2], i)
 	}
 	return path(texts...)
-}
-
-// BenchmarkFindPath looks up a path of 1,000 messages of which all but the last
-// is known, or none.
-func BenchmarkFindPath(b *testing.B) {
-	pool := dbtest.New(b)
-	s := tree.New(pool)
-	c := uuid.New()
-	all := long(1000)
-	appendPath(b, s, c, all)
-	if _, err := pool.Exec(b.Context(), "analyze nodes"); err != nil {
-		b.Fatal(err)
-	}
-	for name, asked := range map[string][]*chat.Message{
-		"known":   append(all[:999:999], path("u new")...),
-		"unknown": append(path("s"), all[1:]...),
-	} {
-		b.Run(name, func(b *testing.B) {
-			var times []time.Duration
-			for b.Loop() {
-				start := time.Now()
-				if _, err := s.FindPath(b.Context(), c, tree.HashPath(asked)); err != nil {
-					b.Fatal(err)
-				}
-				times = append(times, time.Since(start))
-			}
-			slices.Sort(times)
-			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
-			b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
-		})
-	}
 }
 
 func TestRecognizedAnswers(t *testing.T) {
@@ -278,10 +227,7 @@ func TestRecognizedAnswers(t *testing.T) {
 	for _, descending := range []bool{false, true} {
 		var got []uuid.UUID
 		for after := (tree.Message{}); ; {
-			page, err := s.RecognizedAnswers(t.Context(), after, descending, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must(s.RecognizedAnswers(t.Context(), after, descending, 2))(t)
 			if len(page) == 0 {
 				break
 			}
@@ -302,14 +248,11 @@ func TestRecognizedAnswers(t *testing.T) {
 
 func TestChangeMetadata(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	m := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
 	for _, metadata := range []string{`{"a": 1}`, ``} {
 		to := func(json.RawMessage) json.RawMessage { return json.RawMessage(metadata) }
-		if err := s.ChangeMetadata(t.Context(), c.ID, m.ID, to); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.ChangeMetadata(t.Context(), c.ID, m.ID, to))
 		if got, err := s.Message(t.Context(), c.ID, m.ID); err != nil || string(got.Metadata) != metadata || string(got.Body) != string(m.Body) {
 			t.Errorf("%s: %+v, %v", metadata, got, err)
 		}
@@ -331,8 +274,8 @@ func TestPruneEnd(t *testing.T) {
 	c := uuid.New()
 	first := appendPath(t, s, c, path("s", "u1"))
 	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Body: path("a1")[0].Raw})
-	second := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
-	last := mustAppend(t, s, c, second.HeadID, tree.NewMessage{Body: path("a2")[0].Raw})
+	next := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
+	last := mustAppend(t, s, c, next.HeadID, tree.NewMessage{Body: path("a2")[0].Raw})
 	brought := func(m tree.Message) bool { return m.Role != tree.RoleAssistant }
 	for _, test := range []struct {
 		id     uuid.UUID
@@ -349,9 +292,7 @@ func TestPruneEnd(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := s.Conversation(t.Context(), c); !errors.Is(err, fault.NotFound) {
-		t.Errorf("the empty conversation: %v", err)
-	}
+	refused(t, "the empty conversation", second(s.Conversation(t.Context(), c)), fault.NotFound)
 }
 
 // TestEverythingBelowAPathIsKnown holds that what an import adds below a path, and
@@ -362,9 +303,7 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 	c := uuid.New()
 	first := appendPath(t, s, c, path("s", "u1"))
 	saved := tree.Checkpoint{ConversationID: c, MessageID: uuid.New(), ParentID: first.HeadID, ServerID: "a", Model: "m", Content: "a1"}
-	if err := s.ClaimReply(t.Context(), saved, nil, false); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.ClaimReply(t.Context(), saved, nil, false))
 	listed, err := s.Checkpoints(t.Context())
 	if err != nil || len(listed) != 1 {
 		t.Fatal(listed, err)
@@ -375,12 +314,10 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 		t.Fatal(stored, err)
 	}
 	imported := uuid.New()
-	if _, err := s.Import(t.Context(), tree.Bundle{
+	must(s.Import(t.Context(), tree.Bundle{
 		Conversation: tree.NewConversation{ID: c},
 		Nodes:        []tree.BundleNode{{ID: imported, ParentID: saved.MessageID, Body: path("u2")[0].Raw}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if p, err := s.FindPath(t.Context(), c, tree.HashPath(path("s", "u1", "a1", "u2", "a2"))); err != nil || p.Known != 4 || p.HeadID != imported {
 		t.Errorf("%+v, %v, want the imported message %s", p, err, imported)
 	}

@@ -22,17 +22,13 @@ func thought(text, answer string) tree.NewMessage {
 // and is found nowhere else: not in a context, not by a search, not among tokens.
 func TestReasoning(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	const hm = "They greet me, <zebra> & \"all\"."
 	question := mustAppend(t, s, c.ID, uuid.Nil, user("Hello?"))
 	asked := thought(hm, "Hello.")
 	answer := mustAppend(t, s, c.ID, question.ID, asked)
 	plain := mustAppend(t, s, c.ID, question.ID, thought("", "Hello."))
-	chain, _, err := s.AppendChain(t.Context(), c.ID, answer.ID, []tree.NewMessage{user("More?"), thought("More zebras.", "No.")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain := must3(s.AppendChain(t.Context(), c.ID, answer.ID, []tree.NewMessage{user("More?"), thought("More zebras.", "No.")}))(t)
 	head := chain[1].ID
 	if answer.Reasoning != hm || chain[1].Reasoning != "More zebras." || answer.Tokens != plain.Tokens {
 		t.Errorf("appended %+v, %+v", answer, chain[1])
@@ -50,21 +46,11 @@ func TestReasoning(t *testing.T) {
 	}
 	page, err := s.Transcript(t.Context(), c.ID, head, tree.Paging{})
 	check("transcript", page.Data, err)
-	var branch []tree.Message
-	for m, err := range s.Branch(t.Context(), c.ID, head, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		branch = append(branch, m)
-	}
-	check("branch", branch, nil)
+	check("branch", gather(t, s.Branch(t.Context(), c.ID, head, 0)), nil)
 	ids := []uuid.UUID{question.ID, answer.ID, chain[0].ID, head}
 	all, err := s.Messages(t.Context(), c.ID, ids)
 	check("messages", all, err)
-	fork, _, err := s.Fork(t.Context(), c.ID, head, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fork := must3(s.Fork(t.Context(), c.ID, head, tree.NewConversation{}))(t)
 	page, err = s.Transcript(t.Context(), fork.ID, fork.HeadID, tree.Paging{})
 	check("fork", page.Data, err)
 	found, err := s.Reasoning(t.Context(), c.ID, append(ids, plain.ID, uuid.New()))
@@ -79,14 +65,8 @@ func TestReasoning(t *testing.T) {
 	if hits, err := s.Search(t.Context(), "zebra", uuid.Nil, tree.Paging{}); err != nil || len(hits.Data) != 0 {
 		t.Errorf("a search finds %d messages, %v", len(hits.Data), err)
 	}
-	contexts, err := summarize.New(s, summarize.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := contexts.Context(t.Context(), c.ID, head, summarize.Window{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	contexts := must(summarize.New(s, summarize.Config{}))(t)
+	read := must(contexts.Context(t.Context(), c.ID, head, summarize.Window{}))(t)
 	for _, m := range read.Messages {
 		if strings.Contains(string(m), "zebra") {
 			t.Errorf("a context has %s", m)
@@ -104,34 +84,22 @@ func TestReasoning(t *testing.T) {
 		t.Errorf("again: created %t, %v", created, err)
 	}
 	asked.Reasoning = "Something else."
-	if _, _, err := s.Append(t.Context(), c.ID, question.ID, asked); !errors.Is(err, fault.Conflict) {
-		t.Errorf("with other reasoning: %v", err)
-	}
+	refused(t, "with other reasoning", third(s.Append(t.Context(), c.ID, question.ID, asked)), fault.Conflict)
 
 	// Out of the store and into another one.
 	exported, nodes, err := s.Export(t.Context(), c.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: exported.ID}, HeadID: head}
-	for n, err := range nodes {
-		if err != nil {
-			t.Fatal(err)
-		}
-		bundle.Nodes = append(bundle.Nodes, n)
-	}
+	bundle.Nodes = append(bundle.Nodes, gather(t, nodes)...)
 	to := tree.New(dbtest.New(t))
-	if _, err := to.Import(t.Context(), bundle); err != nil {
-		t.Fatal(err)
-	}
+	must(to.Import(t.Context(), bundle))(t)
 	page, err = to.Transcript(t.Context(), c.ID, head, tree.Paging{})
 	check("import", page.Data, err)
 }
 
 func TestReasoningIsChecked(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	for name, test := range map[string]struct {
 		m    tree.NewMessage
 		kind error

@@ -1,18 +1,121 @@
 package tree_test
 
 import (
-	"crypto/sha256"
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
+// statements keeps what is sent to the database.
+type statements struct{ sql []string }
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	s.sql = append(s.sql, q.SQL)
+	return ctx
+}
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	s.sql = append(s.sql, "batch")
+	return ctx
+}
+func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+func (s *statements) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, c pgx.TraceCopyFromStartData) context.Context {
+	s.sql = append(s.sql, "copy into "+c.TableName.Sanitize())
+	return ctx
+}
+func (s *statements) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}
+
+// counted opens a database of the test's own, and keeps what is sent to it.
+func counted(t *testing.T) (*pgxpool.Pool, *statements) {
+	t.Helper()
+	var sent statements
+	pool := must(db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 1, Tracer: &sent}))(t)
+	t.Cleanup(pool.Close)
+	return pool, &sent
+}
+
+func chainOf(length int) []tree.NewMessage {
+	ms := make([]tree.NewMessage, length)
+	for i := range ms {
+		ms[i] = user(fmt.Sprint(i))
+		ms[i].ID = uuid.New()
+	}
+	return ms
+}
+
+// A chain takes as many round trips for a thousand messages as for two: stored
+// for the first time, sent again, or refused.
+func TestChainTakesAFixedNumberOfRoundTrips(t *testing.T) {
+	t.Parallel()
+	pool, sent := counted(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	trips := func(what string, chain []tree.NewMessage, created, conflict bool) int {
+		t.Helper()
+		sent.sql = nil
+		got, was, err := s.AppendChain(t.Context(), c.ID, root.ID, chain)
+		if errors.Is(err, fault.Conflict) != conflict || !conflict && (err != nil || was != created || len(got) != len(chain)) {
+			t.Errorf("%s of %d: %d messages, created %t, %v", what, len(chain), len(got), was, err)
+		}
+		return len(sent.sql)
+	}
+	var want []int
+	for _, length := range []int{2, tree.MaxChain} {
+		chain := chainOf(length)
+		broken := append(append([]tree.NewMessage{}, chain[:length-1]...), chainOf(1)...)
+		rewritten := append(append([]tree.NewMessage{}, chain[:length-1]...), user("another"))
+		rewritten[length-1].ID = chain[length-1].ID
+		behind := append(chainOf(length-1), chain[length-1])
+		got := []int{
+			trips("a new chain", chain, true, false), trips("the chain again", chain, false, false),
+			trips("a chain with a new end", broken, false, true), trips("a chain with another end", rewritten, false, true),
+			trips("a new chain with a stored end", behind, false, true),
+		}
+		t.Logf("%d messages: %v round trips", length, got)
+		if want == nil {
+			want = got
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("a chain of %d takes %v round trips, and one of 2 %v", length, got, want)
+		}
+	}
+}
+
+// A chain sent again says what a read of its messages says.
+func TestReplayedChainIsAsItIsRead(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	chain := chainOf(3)
+	must3(s.AppendChain(t.Context(), c.ID, uuid.Nil, chain))(t)
+	mustAppend(t, s, c.ID, chain[0].ID, user("a sibling of the second"))
+	mustAppend(t, s, c.ID, uuid.Nil, user("another root"))
+	again, created, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
+	if err != nil || created || len(again) != len(chain) {
+		t.Fatalf("%d messages, created %t, %v", len(again), created, err)
+	}
+	for _, m := range again {
+		read := must(s.Message(t.Context(), c.ID, m.ID))(t)
+		if got, want := string(m.AppendJSON(nil)), string(read.AppendJSON(nil)); got != want {
+			t.Errorf("the chain again says\n%s\nand a read\n%s", got, want)
+		}
+	}
+}
+
 // TestAttachmentsTakeAFixedNumberOfRoundTrips holds that messages which name
-// attachments take as many round trips when there are hundreds as when there are two.
+// attachments, and tool results below a stored call, take as many round trips when there are hundreds as when there are two.
 func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
@@ -39,23 +142,34 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	for what, f := range map[string]func(length int) func() error{
 		"a chain": func(length int) func() error {
 			c, ms := newConversation(t, s).ID, chain(length)
-			return func() error { _, _, err := s.AppendChain(t.Context(), c, uuid.Nil, ms); return err }
+			return func() error { return third(s.AppendChain(t.Context(), c, uuid.Nil, ms)) }
 		},
 		"a chain again": func(length int) func() error {
 			c, ms := newConversation(t, s).ID, chain(length)
-			again := func() error { _, _, err := s.AppendChain(t.Context(), c, uuid.Nil, ms); return err }
-			if err := again(); err != nil {
-				t.Fatal(err)
-			}
+			again := func() error { return third(s.AppendChain(t.Context(), c, uuid.Nil, ms)) }
+			noError(t, again())
 			return again
 		},
 		"a check": func(length int) func() error {
 			ms := chain(length)
-			return func() error { _, err := s.Checked(t.Context(), ms); return err }
+			return func() error { return second(s.Checked(t.Context(), ms)) }
 		},
 		"an import": func(length int) func() error {
 			bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: nodes(length)}
-			return func() error { _, err := s.Import(t.Context(), bundle); return err }
+			return func() error { return second(s.Import(t.Context(), bundle)) }
+		},
+		"an import of tool results": func(length int) func() error {
+			c, caller := newConversation(t, s).ID, &chat.Message{Role: chat.Assistant}
+			for i := range length {
+				caller.Calls = append(caller.Calls, chat.Call{ID: fmt.Sprint(i), Name: "f", Arguments: "{}"})
+			}
+			bundle := tree.Bundle{Conversation: tree.NewConversation{ID: c}}
+			parent := mustAppend(t, s, c, uuid.Nil, tree.NewMessage{Body: caller.Encode()}).ID
+			for i := range length {
+				n := tree.BundleNode{ID: uuid.New(), ParentID: parent, Body: fmt.Appendf(nil, `{"role":"tool","tool_call_id":"%d","content":"r"}`, i)}
+				bundle.Nodes, parent = append(bundle.Nodes, n), n.ID
+			}
+			return func() error { return second(s.Import(t.Context(), bundle)) }
 		},
 	} {
 		var trips []int
@@ -73,31 +187,6 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	}
 }
 
-// TestUploadCountsManyMessagesAtOnce holds that an attachment which comes after
-// messages that name it takes two round trips for twenty of them.
-func TestUploadCountsManyMessagesAtOnce(t *testing.T) {
-	t.Parallel()
-	pool, sent := counted(t)
-	s := tree.New(pool)
-	var trips []int
-	for i, length := range []int{2, 200} {
-		late := fmt.Appendf(nil, "came late %d", i)
-		bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}}
-		for range length {
-			bundle.Nodes = append(bundle.Nodes, tree.BundleNode{ID: uuid.New(), Body: naming("x", tree.Attachment{Hash: sha256.Sum256(late), MediaType: "text/plain"})})
-		}
-		if _, err := s.Import(t.Context(), bundle); err != nil {
-			t.Fatal(err)
-		}
-		sent.sql = nil
-		upload(t, s, "late.txt", late)
-		trips = append(trips, len(sent.sql))
-	}
-	if more := trips[1] - trips[0]; more > 2*200/20 {
-		t.Errorf("198 messages more take %d round trips more", more)
-	}
-}
-
 // TestDeletedTurnTakesFewRoundTrips holds that what a request brought is deleted
 // with its answer in a few round trips, however much it was, and that a message
 // from which another branch goes on stays.
@@ -107,12 +196,10 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 	s := tree.New(pool)
 	for what, delete := range map[string]func(c, id uuid.UUID, brought int) error{
 		"Retract": func(c, id uuid.UUID, brought int) error {
-			_, err := s.Retract(t.Context(), c, id, func(tree.Message) int { return brought + 1 })
-			return err
+			return second(s.Retract(t.Context(), c, id, func(tree.Message) int { return brought + 1 }))
 		},
 		"PruneEnd": func(c, id uuid.UUID, brought int) error {
-			_, err := s.PruneEnd(t.Context(), c, id, func(tree.Message) bool { return true })
-			return err
+			return second(s.PruneEnd(t.Context(), c, id, func(tree.Message) bool { return true }))
 		},
 	} {
 		var trips []int
@@ -120,10 +207,7 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 			c := newConversation(t, s).ID
 			top := mustAppend(t, s, c, uuid.Nil, raw(`{"role":"system","content":"stays"}`))
 			mustAppend(t, s, c, top.ID, user("another branch"))
-			chain, _, err := s.AppendChain(t.Context(), c, top.ID, chainOf(brought+1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			chain := must3(s.AppendChain(t.Context(), c, top.ID, chainOf(brought+1)))(t)
 			sent.sql = nil
 			if err := delete(c, chain[brought].ID, brought); err != nil {
 				t.Fatalf("%s of %d: %v", what, brought, err)
@@ -136,35 +220,5 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 		if more := trips[1] - trips[0]; more > 10 {
 			t.Errorf("%s takes %d round trips, and of 600 messages %d more", what, trips[0], more)
 		}
-	}
-}
-
-// TestImportedResultsTakeAFixedNumberOfRoundTrips holds that tool results which an
-// import adds below a stored message are placed with one look at its calls.
-func TestImportedResultsTakeAFixedNumberOfRoundTrips(t *testing.T) {
-	t.Parallel()
-	pool, sent := counted(t)
-	s := tree.New(pool)
-	var trips []int
-	for _, length := range []int{1, 2, 50} {
-		caller := &chat.Message{Role: chat.Assistant}
-		for i := range length {
-			caller.Calls = append(caller.Calls, chat.Call{ID: fmt.Sprint(i), Name: "f", Arguments: "{}"})
-		}
-		c := newConversation(t, s).ID
-		bundle := tree.Bundle{Conversation: tree.NewConversation{ID: c}}
-		parent := mustAppend(t, s, c, uuid.Nil, tree.NewMessage{Body: caller.Encode()}).ID
-		for i := range length {
-			n := tree.BundleNode{ID: uuid.New(), ParentID: parent, Body: fmt.Appendf(nil, `{"role":"tool","tool_call_id":"%d","content":"r"}`, i)}
-			bundle.Nodes, parent = append(bundle.Nodes, n), n.ID
-		}
-		sent.sql = nil
-		if _, err := s.Import(t.Context(), bundle); err != nil {
-			t.Fatal(err)
-		}
-		trips = append(trips, len(sent.sql))
-	}
-	if trips[1] != trips[2] {
-		t.Errorf("2 results take %d round trips, and 50 %d", trips[1], trips[2])
 	}
 }

@@ -1,10 +1,10 @@
 package tree_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +15,66 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
+
+// failer is a test, also one of rapid.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func noError(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must gives a call's first result, and ends the test if the call failed.
+func must[T any](got T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		noError(t, err)
+		return got
+	}
+}
+
+// must3 is must for a call of three results.
+func must3[T, U any](got T, _ U, err error) func(failer) T { return must(got, err) }
+
+// paged gives what a list has on all its pages.
+func paged[T any](t failer, limit int, list func(tree.Paging) (tree.Page[T], error)) (got []T) {
+	t.Helper()
+	for p := (tree.Paging{Limit: limit}); ; {
+		page := must(list(p))(t)
+		got = append(got, page.Data...)
+		if p.Cursor = page.Next; p.Cursor == "" {
+			return got
+		}
+	}
+}
+
+// gather gives what a sequence gives, and ends the test where it fails.
+func gather[T any](t failer, seq iter.Seq2[T, error]) (got []T) {
+	t.Helper()
+	for v, err := range seq {
+		noError(t, err)
+		got = append(got, v)
+	}
+	return got
+}
+
+// refused wants an error of a kind.
+func refused(t *testing.T, what string, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+	}
+}
+
+// second and third give a call's last result.
+func second[T any](_ T, err error) error { return err }
+
+func third[T, U any](_ T, _ U, err error) error { return err }
 
 // said is a message body.
 func said(role tree.Role, text string) json.RawMessage {
@@ -31,36 +91,26 @@ func raw(body string) tree.NewMessage { return tree.NewMessage{Body: json.RawMes
 
 func newConversation(t testing.TB, s *tree.Store) tree.Conversation {
 	t.Helper()
-	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+}
+
+// newTree gives a store of an empty database, and a conversation.
+func newTree(t *testing.T) (*tree.Store, tree.Conversation) {
+	t.Helper()
+	s := tree.New(dbtest.New(t))
+	return s, newConversation(t, s)
 }
 
 func mustAppend(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, m tree.NewMessage) tree.Message {
 	t.Helper()
-	got, _, err := s.Append(t.Context(), conversation, parent, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return must3(s.Append(t.Context(), conversation, parent, m))(t)
 }
 
 // counts is what must stay the same when an input is refused.
 func counts(t *testing.T, s *tree.Store, id uuid.UUID) string {
 	t.Helper()
-	n := 0
-	for _, err := range s.Tree(t.Context(), id, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-	}
-	c, err := s.Conversation(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := len(gather(t, s.Tree(t.Context(), id, 0)))
+	c := must(s.Conversation(t.Context(), id))(t)
 	return fmt.Sprintf("%d nodes, %s", n, c.AppendJSON(nil))
 }
 
@@ -85,10 +135,7 @@ func TestPreview(t *testing.T) {
 		want = append(want, m.preview)
 	}
 	var got []string
-	for n, err := range s.Tree(t.Context(), c.ID, 10) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, n := range gather(t, s.Tree(t.Context(), c.ID, 10)) {
 		got = append(got, n.Preview)
 	}
 	if !slices.Equal(got, want) {
@@ -106,59 +153,48 @@ func TestTenants(t *testing.T) {
 	m := mustAppend(t, theirs, c.ID, uuid.Nil, user("secret word"))
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"Conversation": func() error { _, err := mine.Conversation(ctx, c.ID); return err },
-		"UpdateConversation": func() error {
-			_, err := mine.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{HeadID: m.ID})
-			return err
-		},
-		"FindCall":           func() error { _, err := mine.FindCall(ctx, c.ID, "x"); return err },
+		"Conversation":       func() error { return second(mine.Conversation(ctx, c.ID)) },
+		"UpdateConversation": func() error { return second(mine.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{HeadID: m.ID})) },
+		"FindCall":           func() error { return second(mine.FindCall(ctx, c.ID, "x")) },
 		"DeleteConversation": func() error { return mine.DeleteConversation(ctx, c.ID) },
-		"Append":             func() error { _, _, err := mine.Append(ctx, c.ID, m.ID, user("x")); return err },
-		"Append again": func() error {
-			_, _, err := mine.Append(ctx, c.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Body: m.Body})
-			return err
-		},
-		"AppendChain":      func() error { _, _, err := mine.AppendChain(ctx, c.ID, m.ID, []tree.NewMessage{user("x")}); return err },
-		"Message":          func() error { _, err := mine.Message(ctx, c.ID, m.ID); return err },
-		"Children":         func() error { _, err := mine.Children(ctx, c.ID, m.ID, tree.Paging{}); return err },
-		"Children of none": func() error { _, err := mine.Children(ctx, c.ID, uuid.Nil, tree.Paging{}); return err },
-		"Branches":         func() error { _, err := mine.Branches(ctx, c.ID, tree.Paging{}); return err },
-		"NewestLeaf":       func() error { _, err := mine.NewestLeaf(ctx, c.ID, m.ID); return err },
-		"Transcript":       func() error { _, err := mine.Transcript(ctx, c.ID, m.ID, tree.Paging{}); return err },
+		"Append":             func() error { return third(mine.Append(ctx, c.ID, m.ID, user("x"))) },
+		"Append again":       func() error { return third(mine.Append(ctx, c.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Body: m.Body})) },
+		"AppendChain":        func() error { return third(mine.AppendChain(ctx, c.ID, m.ID, []tree.NewMessage{user("x")})) },
+		"Message":            func() error { return second(mine.Message(ctx, c.ID, m.ID)) },
+		"Children":           func() error { return second(mine.Children(ctx, c.ID, m.ID, tree.Paging{})) },
+		"Children of none":   func() error { return second(mine.Children(ctx, c.ID, uuid.Nil, tree.Paging{})) },
+		"Branches":           func() error { return second(mine.Branches(ctx, c.ID, tree.Paging{})) },
+		"NewestLeaf":         func() error { return second(mine.NewestLeaf(ctx, c.ID, m.ID)) },
+		"Transcript":         func() error { return second(mine.Transcript(ctx, c.ID, m.ID, tree.Paging{})) },
 		"Tree": func() error {
 			for _, err := range mine.Tree(ctx, c.ID, 10) {
 				return err
 			}
 			return nil
 		},
-		"Prune":  func() error { _, err := mine.Prune(ctx, c.ID, m.ID); return err },
-		"Fork":   func() error { _, _, err := mine.Fork(ctx, c.ID, m.ID, tree.NewConversation{}); return err },
-		"Search": func() error { _, err := mine.Search(ctx, "secret", c.ID, tree.Paging{}); return err },
+		"Prune":  func() error { return second(mine.Prune(ctx, c.ID, m.ID)) },
+		"Fork":   func() error { return third(mine.Fork(ctx, c.ID, m.ID, tree.NewConversation{})) },
+		"Search": func() error { return second(mine.Search(ctx, "secret", c.ID, tree.Paging{})) },
 		"AddSummary": func() error {
-			_, err := mine.AddSummary(ctx, c.ID, tree.NewSummary{AnchorID: m.ID, Body: m.Body, Range: tree.SummaryRange{LastSummarizedID: m.ID, Model: "x"}})
-			return err
+			return second(mine.AddSummary(ctx, c.ID, tree.NewSummary{AnchorID: m.ID, Body: m.Body, Range: tree.SummaryRange{LastSummarizedID: m.ID, Model: "x"}}))
 		},
-		"Export":            func() error { _, _, err := mine.Export(ctx, c.ID); return err },
-		"Head":              func() error { _, err := mine.Head(ctx, c.ID); return err },
-		"View":              func() error { _, err := mine.View(ctx, c.ID, m.ID, 1<<40); return err },
-		"View, no bodies":   func() error { _, err := mine.View(ctx, c.ID, m.ID, 1<<40, tree.Skeleton()); return err },
-		"Messages":          func() error { _, err := mine.Messages(ctx, c.ID, []uuid.UUID{m.ID}); return err },
-		"Summary":           func() error { _, err := mine.Summary(ctx, c.ID, m.ID); return err },
-		"Summaries":         func() error { _, err := mine.Summaries(ctx, c.ID); return err },
-		"SummariesOnBranch": func() error { _, err := mine.SummariesOnBranch(ctx, c.ID, m.ID); return err },
-		"Compactions":       func() error { _, err := mine.Compactions(ctx, c.ID, tree.Paging{}); return err },
+		"Export":            func() error { return third(mine.Export(ctx, c.ID)) },
+		"Head":              func() error { return second(mine.Head(ctx, c.ID)) },
+		"View":              func() error { return second(mine.View(ctx, c.ID, m.ID, 1<<40)) },
+		"View, no bodies":   func() error { return second(mine.View(ctx, c.ID, m.ID, 1<<40, tree.Skeleton())) },
+		"Messages":          func() error { return second(mine.Messages(ctx, c.ID, []uuid.UUID{m.ID})) },
+		"Summary":           func() error { return second(mine.Summary(ctx, c.ID, m.ID)) },
+		"Summaries":         func() error { return second(mine.Summaries(ctx, c.ID)) },
+		"SummariesOnBranch": func() error { return second(mine.SummariesOnBranch(ctx, c.ID, m.ID)) },
+		"Compactions":       func() error { return second(mine.Compactions(ctx, c.ID, tree.Paging{})) },
 		"Lock":              func() error { return mine.Lock(ctx, c.ID) },
 	} {
 		if err := call(); !errors.Is(err, fault.NotFound) {
 			t.Errorf("%s of another tenant's conversation: %v, want ErrNotFound", name, err)
 		}
 	}
-	if _, err := mine.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}}); !errors.Is(err, fault.Conflict) {
-		t.Errorf("Import over another tenant's id: %v, want ErrConflict", err)
-	}
-	if _, _, err := mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID}); !errors.Is(err, fault.Conflict) {
-		t.Errorf("CreateConversation with another tenant's id: %v, want ErrConflict", err)
-	}
+	refused(t, "Import over another tenant's id", second(mine.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}})), fault.Conflict)
+	refused(t, "CreateConversation with another tenant's id", third(mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID})), fault.Conflict)
 	list, err := mine.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{})
 	found, err2 := mine.Conversations(ctx, tree.ConversationFilter{Query: "secret"}, tree.Paging{})
 	hits, err3 := mine.Search(ctx, "secret", uuid.Nil, tree.Paging{})
@@ -176,27 +212,18 @@ func TestLists(t *testing.T) {
 	ctx := t.Context()
 	var ids []uuid.UUID
 	for i := range 5 {
-		c, _, err := s.CreateConversation(ctx, tree.NewConversation{Title: fmt.Sprintf("Number %d", i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must3(s.CreateConversation(ctx, tree.NewConversation{Title: fmt.Sprintf("Number %d", i)}))(t)
 		mustAppend(t, s, c.ID, uuid.Nil, user(fmt.Sprintf("the quick fox %d", i)))
 		ids = append(ids, c.ID)
 	}
 	mustAppend(t, s, ids[1], uuid.Nil, user("touched last"))
 	list := func(query string) (got []uuid.UUID) {
-		for p := (tree.Paging{Limit: 2}); ; {
-			page, err := s.Conversations(ctx, tree.ConversationFilter{Query: query}, p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, c := range page.Data {
-				got = append(got, c.ID)
-			}
-			if p.Cursor = page.Next; p.Cursor == "" {
-				return got
-			}
+		for _, c := range paged(t, 2, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
+			return s.Conversations(ctx, tree.ConversationFilter{Query: query}, p)
+		}) {
+			got = append(got, c.ID)
 		}
+		return got
 	}
 	for query, want := range map[string][]uuid.UUID{
 		"":              {ids[1], ids[4], ids[3], ids[2], ids[0]},
@@ -259,49 +286,71 @@ func TestAddSummaryRefuses(t *testing.T) {
 	}
 }
 
-// A fork made again with the same id is the same fork.
-func TestForkIdempotent(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
-	m := mustAppend(t, s, c.ID, mustAppend(t, s, c.ID, uuid.Nil, user("root")).ID, user("tip"))
-	n := tree.NewConversation{ID: uuid.New(), Title: "Fork"}
-	first, created, err := s.Fork(t.Context(), c.ID, m.ID, n)
-	if err != nil || !created {
-		t.Fatal(created, err)
-	}
-	again, created, err := s.Fork(t.Context(), c.ID, m.ID, n)
-	if err != nil || created || again.ID != first.ID || again.HeadID != first.HeadID {
-		t.Errorf("the fork again: %+v, created %t, %v; want %+v", again, created, err, first)
-	}
-	want := fmt.Sprintf(`{"forked_from":{"conversation_id":"%s","message_id":"%s"}}`, c.ID, m.ID)
-	if string(first.Metadata) != want {
-		t.Errorf("metadata %s, want %s", first.Metadata, want)
-	}
-}
-
 // A fork whose metadata has no room for a name of the source does without.
 func TestForkOfFullMetadata(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
 	full := `{"a":"` + strings.Repeat("x", tree.MaxMetadataBytes-8) + `"}`
-	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{Metadata: json.RawMessage(full)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{Metadata: json.RawMessage(full)}))(t)
 	fork, _, err := s.Fork(t.Context(), c.ID, mustAppend(t, s, c.ID, uuid.Nil, user("root")).ID, tree.NewConversation{})
 	if err != nil || string(fork.Metadata) != full {
 		t.Errorf("%v, metadata of %d bytes", err, len(fork.Metadata))
 	}
 }
 
-func TestCancelled(t *testing.T) {
+// Settings that can't stand are refused wherever they are given, and those that
+// stand already stay.
+func TestCheckingSettings(t *testing.T) {
+	t.Parallel()
+	lax := tree.New(dbtest.New(t))
+	refusal := fault.New(fault.Invalid, "invalid_setting", "settings.bad", "It can't stand.")
+	store := lax.CheckingSettings(func(settings json.RawMessage) error {
+		if string(settings) == `{"bad":1}` {
+			return refusal
+		}
+		return nil
+	}).ForTenant(lax.TenantID())
+	bad, good := json.RawMessage(`{"bad":1}`), json.RawMessage(`{"good":1}`)
+	ctx := t.Context()
+	if _, _, err := store.CreateConversation(ctx, tree.NewConversation{Settings: bad}); !errors.Is(err, refusal) {
+		t.Errorf("created: %v", err)
+	}
+	c := must3(store.CreateConversation(ctx, tree.NewConversation{Settings: good}))(t)
+	if _, err := store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Settings: bad}); !errors.Is(err, refusal) {
+		t.Errorf("updated: %v", err)
+	}
+	m := must3(store.Append(ctx, c.ID, [16]byte{}, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"x"}`)}))(t)
+	if _, _, err := store.Fork(ctx, c.ID, m.ID, tree.NewConversation{Settings: bad}); !errors.Is(err, refusal) {
+		t.Errorf("forked: %v", err)
+	}
+	// A store without the check may have let it in.
+	must(lax.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Settings: bad}))(t)
+	title := "Hazel"
+	if _, err := store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title}); err != nil {
+		t.Errorf("renamed: %v", err)
+	}
+	if fork, _, err := store.Fork(ctx, c.ID, m.ID, tree.NewConversation{}); err != nil || string(fork.Settings) != string(bad) {
+		t.Errorf("forked with its source's settings: %s, %v", fork.Settings, err)
+	}
+}
+
+// TestFindCall holds that the newest message is found that makes a call, in this
+// tenant and conversation.
+func TestFindCall(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := s.Append(ctx, c.ID, uuid.Nil, user("x")); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled append: %v", err)
+	c, other := newConversation(t, s), newConversation(t, s)
+	call := func(conversation uuid.UUID, id string) tree.Message {
+		return mustAppend(t, s, conversation, uuid.Nil, raw(`{"role":"assistant","content":null,"tool_calls":[{"id":"`+id+`","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}`))
 	}
+	call(c.ID, "a")
+	want := call(c.ID, "a")
+	mustAppend(t, s, c.ID, uuid.Nil, raw(`{"role":"assistant","content":"a","tool_calls":null}`))
+	call(other.ID, "a")
+	call(c.ID, "ab")
+	if got, err := s.FindCall(t.Context(), c.ID, "a"); err != nil || got != want.ID {
+		t.Errorf("%s, %v; want %s", got, err, want.ID)
+	}
+	refused(t, "a call that nobody made", second(s.FindCall(t.Context(), c.ID, "b")), fault.NotFound)
+	refused(t, "another tenant's", second(s.ForTenant("another").FindCall(t.Context(), c.ID, "a")), fault.NotFound)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -19,14 +20,9 @@ import (
 // call's error.
 func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, call func() error) error {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if err := open(tree.New(tx, tree.WithLimits(tree.Limits{Conversations: 1}))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, open(tree.New(tx, tree.WithLimits(tree.Limits{Conversations: 1}))))
 	done := make(chan error, 1)
 	go func() { done <- call() }()
 	for deadline := time.Now().Add(30 * time.Second); dbtest.Waiting(t, pool) == 0 && len(done) == 0; time.Sleep(time.Millisecond) {
@@ -34,33 +30,80 @@ func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, c
 			t.Fatal("the call neither waits nor ends")
 		}
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
 	return <-done
 }
 
-// Two writers of one conversation take turns: the second waits, and counts on
-// from what the first one stored.
+// Two writers of one conversation take turns: the second waits, and goes on from
+// what the first one stored.
 func TestWritersOfAConversationTakeTurns(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	c := newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	var first, second tree.Message
-	err := meanwhile(t, pool, func(s *tree.Store) (err error) {
-		first, _, err = s.Append(t.Context(), c.ID, root.ID, user("first"))
-		return err
-	}, func() (err error) {
-		second, _, err = s.Append(t.Context(), c.ID, root.ID, user("second"))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	chain := func(s *tree.Store, first uuid.UUID) (bool, error) {
+		_, created, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{{ID: first, Body: root.Body}, {ID: uuid.NewSHA1(first, nil), Body: root.Body}})
+		return created, err
 	}
-	if first.Siblings.Index != 1 || second.Siblings != (tree.Siblings{Index: 2, Count: 2}) {
-		t.Errorf("the siblings are %+v and %+v", first.Siblings, second.Siblings)
+	one := func(s *tree.Store, id uuid.UUID) (bool, error) {
+		_, created, err := s.Append(t.Context(), c.ID, root.ID, tree.NewMessage{ID: id, Body: root.Body})
+		return created, err
+	}
+	below := func(s *tree.Store, id uuid.UUID) (bool, error) {
+		_, created, err := s.Append(t.Context(), c.ID, id, user("below"))
+		return created, err
+	}
+	moved := func(s *tree.Store, id uuid.UUID) (bool, error) {
+		return true, second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: id}))
+	}
+	prune := func(s *tree.Store, id uuid.UUID) (bool, error) { return true, second(s.Prune(t.Context(), c.ID, id)) }
+	type write func(*tree.Store, uuid.UUID) (bool, error)
+	for name, test := range map[string]struct {
+		there, same   bool // the message is stored before; both are given its id
+		first, second write
+		created       bool
+		err           error
+		children      int // of the root, in the end
+	}{
+		"two messages":                    {first: one, second: one, created: true, children: 2},
+		"a message and a chain":           {first: one, second: chain, created: true, children: 2},
+		"a chain and a message":           {first: chain, second: one, created: true, children: 2},
+		"a message twice":                 {same: true, first: one, second: one, children: 1},
+		"a chain twice":                   {same: true, first: chain, second: chain, children: 1},
+		"a prune, and a message below it": {there: true, same: true, first: prune, second: below, err: fault.NotFound},
+		"a prune, and a head there":       {there: true, same: true, first: prune, second: moved, err: fault.Invalid},
+		"a message below, and a prune":    {there: true, same: true, first: below, second: prune, created: true},
+		"a head, and its prune":           {there: true, same: true, first: moved, second: prune, created: true},
+	} {
+		id, other := uuid.New(), uuid.New()
+		if test.same {
+			other = id
+		}
+		if test.there {
+			must(one(s, id))(t)
+		}
+		var created bool
+		err := meanwhile(t, pool, func(s *tree.Store) error { return second(test.first(s, id)) }, func() (err error) {
+			created, err = test.second(s, other)
+			return err
+		})
+		if !errors.Is(err, test.err) || err == nil && created != test.created {
+			t.Errorf("%s: created %t, %v; want %t, %v", name, created, err, test.created, test.err)
+		}
+		children := must(s.Children(t.Context(), c.ID, root.ID, tree.Paging{}))(t).Data
+		if len(children) != test.children {
+			t.Errorf("%s: the root has %d children, want %d", name, len(children), test.children)
+		}
+		for i, m := range children {
+			if m.Siblings != (tree.Siblings{Index: i + 1, Count: len(children)}) {
+				t.Errorf("%s: child %d is %+v", name, i, m.Siblings)
+			}
+			must(s.Prune(t.Context(), c.ID, m.ID))(t)
+		}
+		if head := activeHead(t, s, c.ID); head != root.ID {
+			t.Errorf("%s: the head is %s", name, head)
+		}
 	}
 }
 
@@ -73,26 +116,17 @@ func TestTurnsOutliveAMoveOfTheShard(t *testing.T) {
 	c := newConversation(t, tree.New(pool))
 	root := mustAppend(t, tree.New(pool), c.ID, uuid.Nil, user("root"))
 	for name, write := range map[string]func(*tree.Store) error{
-		"an append": func(s *tree.Store) error {
-			_, _, err := s.Append(t.Context(), c.ID, root.ID, user("more"))
-			return err
-		},
+		"an append": func(s *tree.Store) error { return third(s.Append(t.Context(), c.ID, root.ID, user("more"))) },
 		"a chain": func(s *tree.Store) error {
-			_, _, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("one"), user("two")})
-			return err
+			return third(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("one"), user("two")}))
 		},
 		"a pin": func(s *tree.Store) error { return second(s.PinMessage(t.Context(), c.ID, root.ID, true)) },
 	} {
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must(pool.Begin(t.Context()))(t)
 		turns := func() (n int) {
 			const held = `select count(*) from pg_locks where locktype = 'advisory' and classid = 1668246643 and granted
 				and database = (select oid from pg_database where datname = current_database())`
-			if err := pool.QueryRow(t.Context(), held).Scan(&n); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, pool.QueryRow(t.Context(), held).Scan(&n))
 			return n
 		}
 		if err := write(tree.New(tx)); err != nil {
@@ -100,9 +134,7 @@ func TestTurnsOutliveAMoveOfTheShard(t *testing.T) {
 		} else if n := turns(); n != 1 {
 			t.Errorf("%s holds %d turns, want one until its transaction ends", name, n)
 		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, tx.Rollback(t.Context()))
 		if n := turns(); n != 0 {
 			t.Errorf("%s left %d turns behind", name, n)
 		}
@@ -115,14 +147,125 @@ func TestMakersOfConversationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	limited := tree.New(pool, tree.WithLimits(tree.Limits{Conversations: 1}))
-	err := meanwhile(t, pool, func(s *tree.Store) error {
-		_, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-		return err
-	}, func() error {
-		_, _, err := limited.CreateConversation(t.Context(), tree.NewConversation{})
-		return err
-	})
+	err := meanwhile(t, pool, func(s *tree.Store) error { return third(s.CreateConversation(t.Context(), tree.NewConversation{})) }, func() error { return third(limited.CreateConversation(t.Context(), tree.NewConversation{})) })
 	if !errors.Is(err, fault.Full) {
 		t.Errorf("a second conversation where one is the most: %v, want ErrLimit", err)
 	}
+}
+
+// A caller's transaction: what is appended in it is there when it commits, is
+// gone when it doesn't, and a refused append doesn't break it.
+func TestInTransaction(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	for _, commit := range []bool{true, false} {
+		tx := must(pool.Begin(t.Context()))(t)
+		inTx := tree.New(tx)
+		m := mustAppend(t, inTx, c.ID, uuid.Nil, user("in a transaction"))
+		refused(t, "an absent parent", third(inTx.Append(t.Context(), c.ID, uuid.New(), user("x"))), fault.NotFound)
+		refused(t, "an absent parent", third(inTx.AppendChain(t.Context(), c.ID, uuid.New(), []tree.NewMessage{user("x")})), fault.NotFound)
+		chain := must3(inTx.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("x"), user("y")}))(t)
+		finish(t, tx, commit)
+		if _, err := s.Message(t.Context(), c.ID, chain[1].ID); (err == nil) != commit {
+			t.Errorf("committed %t, and reading it gives %v", commit, err)
+		}
+	}
+}
+
+// A transaction that is the caller's keeps its settings, whether a method
+// succeeds or fails.
+func TestCallersTransactionKeepsItsSettings(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.StatementTimeout(7*time.Minute))
+	all := tree.New(pool)
+	c := newConversation(t, all)
+	root := mustAppend(t, all, c.ID, uuid.Nil, user("root"))
+	m := mustAppend(t, all, c.ID, root.ID, user("tip"))
+	taken := newConversation(t, all)
+	for _, own := range []string{"", "set local statement_timeout = '4321ms'", "set local statement_timeout = 0"} {
+		for name, call := range map[string]func(context.Context, *tree.Store) error{
+			"a fork": func(ctx context.Context, s *tree.Store) error {
+				return third(s.Fork(ctx, c.ID, m.ID, tree.NewConversation{}))
+			},
+			"a fork that is refused": func(ctx context.Context, s *tree.Store) error {
+				if _, _, err := s.Fork(ctx, c.ID, m.ID, tree.NewConversation{ID: taken.ID}); !errors.Is(err, fault.Conflict) {
+					return errors.Join(errors.New("the fork was not refused"), err)
+				}
+				return nil
+			},
+			"an import": func(ctx context.Context, s *tree.Store) error {
+				return second(s.Import(ctx, bundleOf(uuid.New(), 1000)))
+			},
+			"an import that is refused": func(ctx context.Context, s *tree.Store) error {
+				b := bundleOf(uuid.New(), 1500)
+				b.Nodes[len(b.Nodes)-1].Body = nil
+				if _, err := s.Import(ctx, b); !errors.Is(err, fault.Invalid) {
+					return errors.Join(errors.New("the import was not refused"), err)
+				}
+				return nil
+			},
+			"a prune":  func(ctx context.Context, s *tree.Store) error { return second(s.Prune(ctx, c.ID, m.ID)) },
+			"a delete": func(ctx context.Context, s *tree.Store) error { return s.DeleteConversation(ctx, c.ID) },
+		} {
+			tx := must(pool.Begin(t.Context()))(t)
+			must(tx.Exec(t.Context(), own))(t)
+			before := settings(t, tx)
+			if err := call(t.Context(), tree.New(tx)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if after := settings(t, tx); after != before {
+				t.Errorf("%s, after %q: the settings changed from %s to %s", name, own, before, after)
+			}
+			noError(t, tx.Rollback(t.Context()))
+		}
+	}
+}
+
+// settings are all that a session or a transaction may have set.
+func settings(t *testing.T, tx pgx.Tx) (all string) {
+	t.Helper()
+	const query = "select string_agg(name || '=' || setting, ' ' order by name) from pg_settings where source = 'session' or name like '%\\_timeout'"
+	noError(t, tx.QueryRow(t.Context(), query).Scan(&all))
+	return all
+}
+
+// An import that waits for a conversation's lock until the database ends the
+// wait ends in the database's error, and not in one that says something of the
+// id.
+func TestImportKeepsTheDatabasesErrors(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	c := newConversation(t, tree.New(pool))
+	holder := must(pool.Begin(t.Context()))(t)
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	noError(t, tree.New(holder).Lock(t.Context(), c.ID))
+	for _, setting := range []string{"lock_timeout", "statement_timeout"} {
+		tx := must(pool.Begin(t.Context()))(t)
+		must(tx.Exec(t.Context(), "set local "+setting+" = '50ms'"))(t)
+		refused(t, setting, second(tree.New(tx).Import(t.Context(), bundleOf(c.ID, 1))), fault.Timeout)
+		noError(t, tx.Rollback(t.Context()))
+	}
+}
+
+// An import may store much at a time, which takes longer than other statements
+// may.
+func TestImportMayTakeLong(t *testing.T) {
+	t.Parallel()
+	const bound = 500 * time.Millisecond
+	pool := dbtest.New(t, dbtest.StatementTimeout(bound))
+	s := tree.New(pool)
+	holder := must(pool.Begin(t.Context()))(t)
+	released := make(chan error, 1)
+	release := func() { released <- holder.Rollback(context.Background()) }
+	if _, err := holder.Exec(t.Context(), "lock table nodes in share mode"); err != nil { // which a COPY waits for
+		release()
+		t.Fatal(err)
+	}
+	time.AfterFunc(2*bound, release)
+	if got, err := s.Import(t.Context(), bundleOf(uuid.New(), 1000)); err != nil || got[0].Added != 1000 {
+		t.Errorf("%v, %v", got, err)
+	}
+	noError(t, <-released)
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -47,14 +48,48 @@ func TestForget(t *testing.T) {
 	pool := dbtest.New(t)
 	a := newServer(t, pool, silent)
 	for range 2 {
-		_, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-		must[int](t)(0, err)
+		must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	}
-	must[int](t)(0, second(pool.Exec(t.Context(), "update changes set at = $1 where conversation_id = (select min(conversation_id::text)::uuid from changes)", time.Now().Add(-61*time.Minute))))
-	must[int](t)(0, a.store.ForgetChanges(t.Context()))
+	must(pool.Exec(t.Context(), "update changes set at = $1 where conversation_id = (select min(conversation_id::text)::uuid from changes)", time.Now().Add(-61*time.Minute)))(t)
+	noError(t, a.store.ForgetChanges(t.Context()))
 	var left int
-	must[int](t)(0, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
+	noError(t, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
 	if left != 1 {
 		t.Errorf("%d changes are left", left)
+	}
+}
+
+// lossy loses every signal.
+type lossy struct{ Signals }
+
+func (lossy) Send(context.Context, string) error { return nil }
+
+// TestLostSignals holds that what was signalled in vain is found all the same.
+func TestLostSignals(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a, b := newServer(t, pool, func(c *Config) { c.Signals = lossy{c.Signals} }), newServer(t, pool, nil)
+	w := b.watch(t, tree.DefaultTenant, uuid.Nil, nil)
+	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	if got := collect(t, w, 1); got[0].ConversationID != c.ID {
+		t.Errorf("%v", got)
+	}
+}
+
+// broken has a connection that never listens.
+type broken struct{ Signals }
+
+func (broken) Listen(context.Context, func(), func(string)) error {
+	return errors.New("the connection broke")
+}
+
+func TestBrokenListener(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a, b := newServer(t, pool, nil), newServer(t, pool, func(c *Config) { c.Signals = broken{c.Signals} })
+	w := b.watch(t, tree.DefaultTenant, uuid.Nil, nil)
+	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	if got := collect(t, w, 1); got[0].ConversationID != c.ID {
+		t.Errorf("%v", got)
 	}
 }

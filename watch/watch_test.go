@@ -64,15 +64,23 @@ func (s testServer) watch(t *testing.T, tenant string, conversation uuid.UUID, l
 	return w
 }
 
-func must[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
+
+// must gives a call's first result, and ends the test if the call failed.
+func must[T any](got T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		noError(t, err)
+		return got
+	}
+}
+
+func must3[T, U any](got T, _ U, err error) func(*testing.T) T { return must(got, err) }
 
 func user(text string) tree.NewMessage {
 	body, _ := json.Marshal(map[string]string{"role": "user", "content": text})
@@ -87,45 +95,40 @@ func everything(t *testing.T, s *tree.Store) (told []string) {
 		told = append(told, fmt.Sprint(kind, message, parent, head, n))
 	}
 	none := uuid.Nil
-	c, _, err := s.CreateConversation(ctx, tree.NewConversation{Title: "Woods"})
-	must[int](t)(0, err)
+	c := must3(s.CreateConversation(ctx, tree.NewConversation{Title: "Woods"}))(t)
 	tell(tree.ConversationCreated, none, none, none, 0)
-	first, _, err := s.Append(ctx, c.ID, uuid.Nil, user("What is a coppice?"))
-	must[int](t)(0, err)
+	first := must3(s.Append(ctx, c.ID, uuid.Nil, user("What is a coppice?")))(t)
 	tell(tree.MessagesAppended, first.ID, none, first.ID, 1)
-	chain, _, err := s.AppendChain(ctx, c.ID, first.ID, []tree.NewMessage{user("a"), user("b")})
-	must[int](t)(0, err)
+	chain := must3(s.AppendChain(ctx, c.ID, first.ID, []tree.NewMessage{user("a"), user("b")}))(t)
 	tell(tree.MessagesAppended, chain[1].ID, first.ID, chain[1].ID, 2)
-	aside, _, err := s.Append(ctx, c.ID, first.ID, user("another"), tree.KeepHead())
-	must[int](t)(0, err)
+	aside := must3(s.Append(ctx, c.ID, first.ID, user("another"), tree.KeepHead()))(t)
 	tell(tree.MessagesAppended, aside.ID, first.ID, chain[1].ID, 1)
 	title := "Coppices"
-	must[tree.Conversation](t)(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))
+	must(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))(t)
 	tell(tree.HeadMoved, aside.ID, none, aside.ID, 0)
 	tell(tree.ConversationUpdated, none, none, aside.ID, 0)
-	must[tree.Conversation](t)(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID})) // nothing new
-	summary := must[tree.Summary](t)(s.AddSummary(ctx, c.ID, tree.NewSummary{
+	must(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))(t) // nothing new
+	summary := must(s.AddSummary(ctx, c.ID, tree.NewSummary{
 		AnchorID: chain[1].ID, Body: json.RawMessage(`{"role":"user","content":"a summary"}`), Range: tree.SummaryRange{LastSummarizedID: chain[0].ID, Model: "m"},
-	}))
+	}))(t)
 	tell(tree.SummaryCreated, summary.ID, chain[1].ID, aside.ID, 0)
-	must[tree.Pruned](t)(s.Prune(ctx, c.ID, summary.ID))
+	must(s.Prune(ctx, c.ID, summary.ID))(t)
 	tell(tree.SummaryDeleted, summary.ID, chain[1].ID, aside.ID, 0)
 	reply := uuid.Must(uuid.NewV7())
 	checkpoint := tree.Checkpoint{ConversationID: c.ID, MessageID: reply, ParentID: chain[1].ID, ServerID: "a", Model: "m"}
-	must[int](t)(0, s.ClaimReply(ctx, checkpoint, nil, false))
+	noError(t, s.ClaimReply(ctx, checkpoint, nil, false))
 	tell(tree.ReplyRunning, reply, chain[1].ID, aside.ID, 0)
-	must[int](t)(0, s.EndReply(ctx, tree.ReplyEnd{ConversationID: c.ID, MessageID: reply, ServerID: "a"}))
+	noError(t, s.EndReply(ctx, tree.ReplyEnd{ConversationID: c.ID, MessageID: reply, ServerID: "a"}))
 	tell(tree.ReplyEnded, reply, none, aside.ID, 0)
-	must[tree.Pruned](t)(s.Prune(ctx, c.ID, chain[0].ID))
+	must(s.Prune(ctx, c.ID, chain[0].ID))(t)
 	tell(tree.MessagesPruned, chain[0].ID, first.ID, aside.ID, 2)
-	fork, _, err := s.Fork(ctx, c.ID, aside.ID, tree.NewConversation{})
-	must[int](t)(0, err)
+	fork := must3(s.Fork(ctx, c.ID, aside.ID, tree.NewConversation{}))(t)
 	tell(tree.ConversationCreated, none, none, fork.HeadID, 2)
-	must[int](t)(0, s.DeleteConversation(ctx, c.ID))
+	noError(t, s.DeleteConversation(ctx, c.ID))
 	tell(tree.ConversationDeleted, none, none, aside.ID, 0)
-	imported := must[[]tree.Imported](t)(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))
+	imported := must(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))(t)
 	tell(tree.ConversationImported, none, none, first.ID, 1)
-	must[[]tree.Imported](t)(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: imported[0].ConversationID}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))
+	must(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: imported[0].ConversationID}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))(t)
 	return told
 }
 
@@ -134,6 +137,18 @@ func lines(changes []tree.Change) (all []string) {
 		all = append(all, fmt.Sprint(c.Kind, c.MessageID, c.ParentID, c.HeadID, c.Messages))
 	}
 	return all
+}
+
+// gapless wants each conversation's changes in order, each once.
+func gapless(t *testing.T, changes []tree.Change) {
+	t.Helper()
+	last := map[uuid.UUID]int64{}
+	for _, c := range changes {
+		if before, ok := last[c.ConversationID]; ok && c.Sequence != before+1 {
+			t.Errorf("%d is told after %d", c.Sequence, before)
+		}
+		last[c.ConversationID] = c.Sequence
+	}
 }
 
 // TestEveryChangeIsTold makes every kind of change on one server. It is told there,
@@ -153,13 +168,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 		if is, should := lines(got), slices.Clone(want); !slices.Equal(slices.Sorted(slices.Values(is)), slices.Sorted(slices.Values(should))) {
 			t.Errorf("server %d tells\n%s\nand not\n%s", i, strings.Join(is, "\n"), strings.Join(should, "\n"))
 		}
-		last := map[uuid.UUID]int64{}
-		for _, c := range got {
-			if before, ok := last[c.ConversationID]; ok && c.Sequence != before+1 {
-				t.Errorf("server %d tells %d after %d", i, c.Sequence, before)
-			}
-			last[c.ConversationID] = c.Sequence
-		}
+		gapless(t, got)
 	}
 }
 
@@ -169,13 +178,11 @@ func TestReadOnAfterAnyEvent(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	a, b := newServer(t, pool, nil), newServer(t, pool, silent)
-	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-	must[int](t)(0, err)
+	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	one, all := a.watch(t, tree.DefaultTenant, c.ID, nil), a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
 	const n = 12
 	for i := range n {
-		_, _, err := a.store.Append(t.Context(), c.ID, uuid.Nil, user(fmt.Sprint(i)))
-		must[int](t)(0, err)
+		must3(a.store.Append(t.Context(), c.ID, uuid.Nil, user(fmt.Sprint(i))))(t)
 	}
 	of, ofAll := collect(t, one, n), collect(t, all, n)
 	first, _ := one.Started()
@@ -202,8 +209,7 @@ func TestReadOnAfterAnyEvent(t *testing.T) {
 		}
 	}
 	// And then what is new, once.
-	m, _, err := b.store.Append(t.Context(), c.ID, uuid.Nil, user("new"))
-	must[int](t)(0, err)
+	m := must3(b.store.Append(t.Context(), c.ID, uuid.Nil, user("new")))(t)
 	if next := collect(t, w, 1); len(next) != 1 || next[0].MessageID != m.ID {
 		t.Errorf("%v", next)
 	}
@@ -214,14 +220,12 @@ func TestCannotReadOn(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	a := newServer(t, pool, silent)
-	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-	must[int](t)(0, err)
-	count := must[int64](t)(a.store.ChangeCount(t.Context(), c.ID))
+	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	count := must(a.store.ChangeCount(t.Context(), c.ID))(t)
 	for range 3 {
-		_, _, err := a.store.Append(t.Context(), c.ID, uuid.Nil, user("x"))
-		must[int](t)(0, err)
+		must3(a.store.Append(t.Context(), c.ID, uuid.Nil, user("x")))(t)
 	}
-	must[int](t)(0, second(pool.Exec(t.Context(), "delete from changes where sequence = $1", count+1)))
+	must(pool.Exec(t.Context(), "delete from changes where sequence = $1", count+1))(t)
 	old, new, future := count, count+1, count+100
 	hours, tomorrow := time.Now().Add(-2*time.Hour).UnixMicro(), time.Now().Add(24*time.Hour).UnixMicro()
 	for _, try := range []struct {
@@ -245,8 +249,6 @@ func TestCannotReadOn(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
-
 // TestTenantsAreApart holds that no Watch tells of another tenant's conversation,
 // even of one that has the id of one's own that was deleted.
 func TestTenantsAreApart(t *testing.T) {
@@ -255,20 +257,16 @@ func TestTenantsAreApart(t *testing.T) {
 	a, b := newServer(t, pool, nil), newServer(t, pool, silent)
 	acme, other := a.store.ForTenant("acme"), a.store.ForTenant("other")
 	id := uuid.New()
-	_, _, err := acme.CreateConversation(t.Context(), tree.NewConversation{ID: id})
-	must[int](t)(0, err)
-	first := must[int64](t)(acme.ChangeCount(t.Context(), id))
+	must3(acme.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
+	first := must(acme.ChangeCount(t.Context(), id))(t)
 	var own, all []*Watch
 	for _, s := range []testServer{a, b} {
 		own, all = append(own, s.watch(t, "acme", id, nil)), append(all, s.watch(t, "acme", uuid.Nil, nil))
 	}
-	must[int](t)(0, acme.DeleteConversation(t.Context(), id))
-	_, _, err = other.CreateConversation(t.Context(), tree.NewConversation{ID: id})
-	must[int](t)(0, err)
-	_, _, err = other.Append(t.Context(), id, uuid.Nil, user("secret"))
-	must[int](t)(0, err)
-	last, _, err := acme.CreateConversation(t.Context(), tree.NewConversation{})
-	must[int](t)(0, err)
+	noError(t, acme.DeleteConversation(t.Context(), id))
+	must3(other.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
+	must3(other.Append(t.Context(), id, uuid.Nil, user("secret")))(t)
+	must3(acme.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	for i := range own {
 		if got := collect(t, own[i], 1); len(got) != 1 || got[0].Kind != tree.ConversationDeleted || !own[i].Deleted(got) {
 			t.Errorf("%v", got)
@@ -287,7 +285,6 @@ func TestTenantsAreApart(t *testing.T) {
 	if _, resumed := w.Started(); resumed || len(w.Missed()) > 0 {
 		t.Error("the changes of the conversation before are told")
 	}
-	_ = last
 }
 
 // TestConcurrentWriters has many write to few conversations by two servers: each
@@ -298,12 +295,11 @@ func TestConcurrentWriters(t *testing.T) {
 	a, b := newServer(t, pool, nil), newServer(t, pool, nil)
 	var ids []uuid.UUID
 	for range 3 {
-		c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-		must[int](t)(0, err)
+		c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 		ids = append(ids, c.ID)
 	}
 	watches := []*Watch{a.watch(t, tree.DefaultTenant, uuid.Nil, nil), b.watch(t, tree.DefaultTenant, uuid.Nil, nil)}
-	const writers, each = 6, 20
+	const writers, each = 4, 10
 	var done sync.WaitGroup
 	for n := range writers {
 		done.Go(func() {
@@ -317,13 +313,7 @@ func TestConcurrentWriters(t *testing.T) {
 	}
 	done.Wait()
 	for i, w := range watches {
-		last := map[uuid.UUID]int64{}
-		for _, c := range collect(t, w, writers*each) {
-			if before, ok := last[c.ConversationID]; ok && c.Sequence != before+1 {
-				t.Errorf("server %d tells %d after %d", i, c.Sequence, before)
-			}
-			last[c.ConversationID] = c.Sequence
-		}
+		gapless(t, collect(t, w, writers*each))
 		if more := w.Missed(); len(more) > 0 {
 			t.Errorf("server %d tells %d changes more", i, len(more))
 		}
@@ -335,19 +325,14 @@ func TestNothingIsToldOfWhatIsRolledBack(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	a := newServer(t, pool, silent)
-	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-	must[int](t)(0, err)
+	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	w := a.watch(t, tree.DefaultTenant, c.ID, nil)
-	tx, err := pool.Begin(t.Context())
-	must[int](t)(0, err)
-	_, _, err = tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("never"))
-	must[int](t)(0, err)
-	must[int](t)(0, tx.Rollback(t.Context()))
-	tx, err = pool.Begin(t.Context())
-	must[int](t)(0, err)
-	m, _, err := tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("once"))
-	must[int](t)(0, err)
-	must[int](t)(0, tx.Commit(t.Context()))
+	tx := must(pool.Begin(t.Context()))(t)
+	must3(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("never")))(t)
+	noError(t, tx.Rollback(t.Context()))
+	tx = must(pool.Begin(t.Context()))(t)
+	m := must3(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("once")))(t)
+	noError(t, tx.Commit(t.Context()))
 	if got := collect(t, w, 1); len(got) != 1 || got[0].MessageID != m.ID {
 		t.Errorf("%v", got)
 	}
@@ -370,17 +355,13 @@ func TestBeforeAnyReader(t *testing.T) {
 	if !was(uuid.Nil) {
 		t.Error("not called for a Watch that begins")
 	}
-	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{})
-	must[int](t)(0, err)
+	c := must3(s.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	for range 3 {
 		collect(t, w, 1)
 		if !was(c.ID) {
 			t.Error("a reader was told before it was called")
 		}
-		must[tree.Message](t)(func() (tree.Message, error) {
-			m, _, err := s.store.Append(t.Context(), c.ID, uuid.Nil, user("more"))
-			return m, err
-		}())
+		must3(s.store.Append(t.Context(), c.ID, uuid.Nil, user("more")))(t)
 	}
 	collect(t, w, 1)
 	was(c.ID)

@@ -3,8 +3,8 @@ package dbtest
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,19 +37,6 @@ func TestWithDatabase(t *testing.T) {
 	}
 }
 
-func TestStamp(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1_750_000_000, 0)
-	if at, ok := stampTime(databasePrefix + stamp(now) + "_" + random()); !ok || !at.Equal(now) {
-		t.Errorf("read back as %v, %v", at, ok)
-	}
-	for _, name := range []string{databasePrefix + "mine", databasePrefix, databasePrefix + "x_1"} {
-		if at, ok := stampTime(name); ok {
-			t.Errorf("%s was made at %v", name, at)
-		}
-	}
-}
-
 // Forgotten databases go, those in use and those of others stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
@@ -61,26 +48,17 @@ func TestSweep(t *testing.T) {
 	foreign := databasePrefix + "of_" + random()
 	kept := []string{inUse, fresh, foreign}
 	for _, name := range append(kept, forgotten) {
-		if err := s.clone(t.Context(), name, emptyTemplate); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.clone(t.Context(), name, emptyTemplate))
 		t.Cleanup(func() { s.drop(context.Background(), name) })
 	}
-	conn, err := pgx.Connect(t.Context(), withDatabase(s.url, inUse))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), withDatabase(s.url, inUse)))(t)
 	defer conn.Close(context.Background())
 
-	if err := s.sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.sweep(t.Context()))
 	var left []string
-	err = s.admin.QueryRow(t.Context(), "select array_agg(datname) from pg_database where datname = any($1)",
+	err := s.admin.QueryRow(t.Context(), "select array_agg(datname) from pg_database where datname = any($1)",
 		append(kept, forgotten)).Scan(&left)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	slices.Sort(left)
 	slices.Sort(kept)
 	if !slices.Equal(left, kept) {
@@ -119,20 +97,6 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestNoServerNamesTheWaysOut(t *testing.T) {
-	t.Parallel()
-	docker, private := errors.New("docker's reason"), errors.New("the other reason")
-	err := noServer(docker, private)
-	for _, want := range []string{"Docker", image, "apt-get install postgresql", "npm", urlVariable, docker.Error(), private.Error()} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the message doesn't say %q:\n%v", want, err)
-		}
-	}
-	if !errors.Is(err, docker) || !errors.Is(err, private) {
-		t.Error("the message lost its causes")
-	}
-}
-
 // The process that TestServerDies kills names its server in this form.
 const serverLine = "server: "
 
@@ -150,20 +114,13 @@ func TestServerDies(t *testing.T) {
 	temp := t.TempDir()
 	// The server may run as a user of its own, who has to get through.
 	for dir := temp; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chmod(dir, 0o755))
 	}
 	helper := exec.Command(os.Args[0], "-test.run=^TestHelperServer$", "-test.v")
 	helper.Env = append(os.Environ(), "COPPICE_DBTEST_HELPER=1", urlVariable+"=", citusVariable+"=", "TMPDIR="+temp)
 	helper.Stderr = os.Stderr
-	out, err := helper.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := helper.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must(helper.StdoutPipe())(t)
+	noError(t, helper.Start())
 	var url, printed string
 	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
 		url, _ = strings.CutPrefix(lines.Text(), serverLine)
@@ -202,4 +159,52 @@ func eventually(t *testing.T, what string, happened func() bool) {
 			t.Fatalf("waited 30 s in vain: %s", what)
 		}
 	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must gives a call's result, and ends the test if the call failed.
+func must[T any](got T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return got
+	}
+}
+
+// TestBrokenConnectionGivesNoAnswer holds that an answer which comes before a broken
+// connection is closed isn't read: it would look sound, and be used again.
+func TestBrokenConnectionGivesNoAnswer(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	read := make(chan error, 1)
+	c := &fragileConn{Conn: closesLate{near, read}, of: &Fragile{breaks: AfterSending}}
+	go func() { // pgx's reader beside the write
+		_, err := c.Read(make([]byte, 8))
+		read <- err
+	}()
+	go func() {
+		_, _ = far.Read(make([]byte, 8))
+		_, _ = far.Write([]byte("answer"))
+	}()
+	must(c.Write([]byte("question")))(t)
+	if err := <-read; err == nil {
+		t.Error("the answer was read")
+	}
+}
+
+// A closesLate connection is closed after something was read.
+type closesLate struct {
+	net.Conn
+	read chan error
+}
+
+func (c closesLate) Close() error {
+	c.read <- <-c.read
+	return c.Conn.Close()
 }

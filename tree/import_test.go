@@ -1,6 +1,8 @@
 package tree_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,8 +11,86 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
+
+// A bundle of more nodes than are copied at once is stored whole or not at all:
+// also where a call stands in one piece and its result in the next, and where
+// only its last node is unsound.
+func TestImportInPieces(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	const nodes = 2500
+	bundle := func(last string) tree.Bundle {
+		b := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}}
+		parent := uuid.Nil
+		for i := range nodes {
+			body := `{"role":"user","content":"hi"}`
+			switch i {
+			case 998, 1998:
+				body = `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}`
+			case 999, 1999:
+				body = `{"role":"tool","tool_call_id":"a","content":"1"}`
+			case 1000, 2000:
+				body = `{"role":"tool","tool_call_id":"b","content":"2"}`
+			case nodes - 1:
+				body = last
+			}
+			n := tree.BundleNode{ID: uuid.New(), ParentID: parent, Body: json.RawMessage(body)}
+			b.Nodes, parent = append(b.Nodes, n), n.ID
+		}
+		b.HeadID = parent
+		return b
+	}
+	good := bundle(`{"role":"user","content":"the end"}`)
+	for again := range 2 {
+		imported := must(store.Import(t.Context(), good))(t)
+		if got := imported[0]; got.Added+got.Present != nodes || got.Present != again*nodes || len(got.Changed) > 0 {
+			t.Errorf("%d added, %d present, %d changed", got.Added, got.Present, len(got.Changed))
+		}
+	}
+	if c, err := store.Conversation(t.Context(), good.Conversation.ID); err != nil || c.HeadID != good.HeadID {
+		t.Errorf("head %s, %v", c.HeadID, err)
+	}
+	bad := bundle(`{"role":"tool","tool_call_id":"a","content":"late"}`)
+	var told *fault.Error
+	if _, err := store.Import(t.Context(), bad); !errors.As(err, &told) || told.Code != "tool_call_not_found" {
+		t.Errorf("%v", err)
+	}
+	refused(t, "a bundle that was refused left a conversation", second(store.Conversation(t.Context(), bad.Conversation.ID)), fault.NotFound)
+}
+
+// TestImportOfWhatIsDeletedMeanwhile holds that an import which waits for a
+// conversation that another writer then deletes makes it anew, and doesn't say that
+// its id can't be had.
+func TestImportOfWhatIsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	tx := must(pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	other := tree.New(tx)
+	noError(t, other.Lock(t.Context(), c.ID))
+	done := make(chan error, 1)
+	var imported []tree.Imported
+	go func() {
+		var err error
+		imported, err = s.Import(t.Context(), bundleOf(c.ID, 2))
+		done <- err
+	}()
+	untilWaiting(t, pool)
+	noError(t, other.DeleteConversation(t.Context(), c.ID))
+	noError(t, tx.Commit(t.Context()))
+	noError(t, <-done)
+	if len(imported) != 1 || !imported[0].Created || imported[0].Added != len(bundleOf(c.ID, 2).Nodes) {
+		t.Errorf("imported %+v", imported)
+	}
+	if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.HeadID == uuid.Nil {
+		t.Errorf("stored %+v, %v", got, err)
+	}
+}
 
 // What a message inherits from its parent is the same however it was stored:
 // its depth, the tokens of its path, and the prefix, which is made of the
@@ -24,10 +104,7 @@ func TestPlaceIsTheSameHoweverStored(t *testing.T) {
 	}
 	tip := func(how string, c, head uuid.UUID) {
 		t.Helper()
-		v, err := s.View(t.Context(), c, head, 1<<40)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must(s.View(t.Context(), c, head, 1<<40))(t)
 		if len(v.Prefix) != 2 || v.Prefix[0].Role != tree.RoleSystem || v.Prefix[1].Role != tree.RoleDeveloper {
 			t.Errorf("%s: the prefix has %d messages, want the first two", how, len(v.Prefix))
 		}
@@ -50,9 +127,7 @@ func TestPlaceIsTheSameHoweverStored(t *testing.T) {
 	tip("one by one", one.ID, parent)
 
 	whole := newConversation(t, s)
-	if _, _, err := s.AppendChain(t.Context(), whole.ID, uuid.Nil, chain); err != nil {
-		t.Fatal(err)
-	}
+	must3(s.AppendChain(t.Context(), whole.ID, uuid.Nil, chain))(t)
 	tip("as a chain", whole.ID, parent)
 
 	halves := newConversation(t, s)
@@ -61,21 +136,14 @@ func TestPlaceIsTheSameHoweverStored(t *testing.T) {
 		if half[0].ID != chain[0].ID {
 			above = activeHead(t, s, halves.ID)
 		}
-		if _, _, err := s.AppendChain(t.Context(), halves.ID, above, half); err != nil {
-			t.Fatal(err)
-		}
+		must3(s.AppendChain(t.Context(), halves.ID, above, half))(t)
 	}
 	tip("as chains below one another", halves.ID, parent)
 
-	if _, err := s.Import(t.Context(), bundle); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Import(t.Context(), bundle))(t)
 	tip("imported", bundle.Conversation.ID, parent)
 
-	fork, _, err := s.Fork(t.Context(), one.ID, parent, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fork := must3(s.Fork(t.Context(), one.ID, parent, tree.NewConversation{}))(t)
 	tip("forked", fork.ID, fork.HeadID)
 }
 
@@ -105,10 +173,7 @@ func TestPruneClosesTheGap(t *testing.T) {
 		there -= 3
 		check := func(want ...uuid.UUID) {
 			t.Helper()
-			page, err := s.Children(t.Context(), c.ID, parent, tree.Paging{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must(s.Children(t.Context(), c.ID, parent, tree.Paging{}))(t)
 			var got []uuid.UUID
 			for i, m := range page.Data {
 				got = append(got, m.ID)
@@ -136,8 +201,7 @@ func TestPruneClosesTheGap(t *testing.T) {
 // A bundle that comes later leaves the active head to whoever chose it.
 func TestImportLeavesAChosenHead(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	ms := thread(t, s, c.ID, uuid.Nil, "root", "chosen")
 	other := thread(t, s, c.ID, ms[0].ID, "other")[0]
 	setHead(t, s, c.ID, ms[1].ID)
@@ -175,14 +239,11 @@ func TestImportRefusesACutoffOffThePath(t *testing.T) {
 // What an import adds under a parent counts on from the siblings that are there.
 func TestImportCountsOn(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	root := thread(t, s, c.ID, uuid.Nil, "root", "first")[0]
-	if _, err := s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, Nodes: []tree.BundleNode{
+	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, Nodes: []tree.BundleNode{
 		{ID: uuid.New(), ParentID: root.ID, Body: said(tree.RoleUser, "second")}, {ID: uuid.New(), Body: said(tree.RoleUser, "another root")},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	for parent, want := range map[uuid.UUID]int{root.ID: 2, uuid.Nil: 2} {
 		page, err := s.Children(t.Context(), c.ID, parent, tree.Paging{})
 		if err != nil || len(page.Data) != want || page.Data[want-1].Siblings != (tree.Siblings{Index: want, Count: want}) {
@@ -195,8 +256,7 @@ func TestImportCountsOn(t *testing.T) {
 // newer, as it merges the other's.
 func TestMergedSummaryIsTheNewer(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	path := thread(t, s, c.ID, uuid.Nil, "root", "cutoff", "anchor")
 	ahead := time.Now().Add(time.Hour)
 	prior := mustSummarize(t, s, c.ID, path[2].ID, "of a clock that is ahead", tree.SummaryRange{LastSummarizedID: path[0].ID}, ahead)

@@ -1,0 +1,234 @@
+package tree_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestUploadCountsAgain imports messages that name a missing file, forks them, and
+// uploads the file: all of them cost then what they would if it had been there.
+func TestUploadCountsAgain(t *testing.T) {
+	t.Parallel()
+	before, after := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))
+	text := []byte(strings.Repeat("hazel ", 500))
+	pic := picture(t, 2000, 1000)
+	file, image := upload(t, before, "hazel.txt", text), upload(t, before, "hazel.png", pic)
+	conversation, other := uuid.New(), uuid.New()
+	id := func(n byte) uuid.UUID { return uuid.UUID{0: 1, 15: n} }
+	plain := func(role, text string) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"role":%q,"content":%q}`, role, text))
+	}
+	nodes := []tree.BundleNode{
+		{ID: id(1), Body: plain("system", "Be brief.")},
+		{ID: id(2), ParentID: id(1), Body: naming("first", file)},
+		{ID: id(3), ParentID: id(2), Body: plain("assistant", "Hm.")},
+		{ID: id(4), ParentID: id(3), Body: naming("both", image, file, file)},
+		{ID: id(5), ParentID: id(3), Body: plain("user", "elsewhere")},
+		{ID: id(6), ParentID: id(1), Body: plain("user", "without")},
+		{ID: id(7), ParentID: id(4), Body: plain("user", "summary of this"), Summary: &tree.SummaryRange{LastSummarizedID: id(2), Model: "m"}},
+	}
+	costs := func(s *tree.Store, conversation uuid.UUID) (all []string) {
+		c, found, err := s.Export(t.Context(), conversation)
+		noError(t, err)
+		for _, n := range gather(t, found) {
+			if n.Summary != nil {
+				continue
+			}
+			m := must(s.Message(t.Context(), c.ID, n.ID))(t)
+			all = append(all, fmt.Sprintf("%s: %d of %d", chat.Read(n.Body).Text(), m.Tokens, m.PathTokens))
+		}
+		return all
+	}
+	imported := func(s *tree.Store) {
+		t.Helper()
+		for _, b := range []tree.Bundle{
+			{Conversation: tree.NewConversation{ID: conversation}, Nodes: nodes},
+			{Conversation: tree.NewConversation{ID: other}, Nodes: []tree.BundleNode{{ID: id(1), Body: naming("alone", image)}}},
+		} {
+			must(s.Import(t.Context(), b))(t)
+		}
+	}
+	imported(before)
+	imported(after)
+	fork := must3(after.Fork(t.Context(), conversation, id(4), tree.NewConversation{}))(t)
+	if slices.Equal(costs(after, conversation), costs(before, conversation)) {
+		t.Error("a missing file costs as much as one that is there")
+	}
+	if named, err := after.ConversationAttachments(t.Context(), conversation); err != nil || len(named) != 2 {
+		t.Errorf("the conversation names %x, %v", named, err)
+	}
+	upload(t, after, "hazel.txt", text)
+	upload(t, after, "hazel.png", pic)
+	upload(t, after, "hazel.png", pic) // which changes nothing
+	for _, c := range []uuid.UUID{conversation, other} {
+		if got, want := costs(after, c), costs(before, c); !slices.Equal(got, want) {
+			t.Errorf("after the upload they cost\n%q, and should\n%q", got, want)
+		}
+	}
+	path := slices.DeleteFunc(costs(before, conversation), func(cost string) bool {
+		return strings.HasPrefix(cost, "without") || strings.HasPrefix(cost, "elsewhere")
+	})
+	if got, want := costs(after, fork.ID), path; !slices.Equal(got, want) {
+		t.Errorf("the messages of a fork cost\n%q, and should\n%q", got, want)
+	}
+}
+
+// TestUploadMeetsImport uploads a file while an import that names it isn't committed:
+// the upload waits, and finds its messages.
+func TestUploadMeetsImport(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	text := []byte(strings.Repeat("hazel ", 500))
+	file := upload(t, s.ForTenant("elsewhere"), "hazel.txt", text)
+	tx := must(pool.Begin(t.Context()))(t)
+	defer tx.Rollback(context.Background()) //nolint:errcheck // after the commit there is nothing to roll back
+	id, message := uuid.New(), uuid.New()
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: id}, Nodes: []tree.BundleNode{{ID: message, Body: naming("x", file)}}}
+	must(tree.New(tx).Import(t.Context(), bundle))(t)
+	uploaded := make(chan error, 1)
+	go func() {
+		_, _, err := s.AddAttachment(t.Context(), "hazel.txt", text)
+		uploaded <- err
+	}()
+	untilWaiting(t, pool)
+	noError(t, tx.Commit(t.Context()))
+	noError(t, <-uploaded)
+	m, err := s.Message(t.Context(), id, message)
+	if err != nil || m.Tokens < file.Tokens {
+		t.Errorf("the message costs %d tokens, and the file alone %d: %v", m.Tokens, file.Tokens, err)
+	}
+}
+
+// TestImportCountsAttachments holds that an imported message costs what an appended
+// one does, whether the attachment is there or missing.
+func TestImportCountsAttachments(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	file := upload(t, s, "notes.txt", []byte(strings.Repeat("Hazel and ash. ", 100)))
+	missing := tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "notes.txt"}
+	want := say(t, s, start(t, s), uuid.Nil, naming("Read:", file)).Tokens
+	there, gone := uuid.New(), uuid.New()
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{
+		{ID: there, Body: naming("Read:", file)}, {ID: gone, Body: naming("Read:", missing)},
+	}}
+	must(s.Import(t.Context(), bundle))(t)
+	for id, most := range map[uuid.UUID]int{there: want, gone: want - 300} {
+		if m, err := s.Message(t.Context(), bundle.Conversation.ID, id); err != nil || m.Tokens > most || id == there && m.Tokens != want {
+			t.Errorf("it costs %d tokens, and one that was appended %d, %v", m.Tokens, want, err)
+		}
+	}
+}
+
+// TestAttachmentsCost holds what messages cost against the provider's rule.
+func TestAttachmentsCost(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := start(t, s)
+	bare := say(t, s, c, uuid.Nil, naming("Look:")).Tokens
+	for _, size := range [][2]int{{100, 100}, {1024, 1024}, {4000, 300}, {600, 5000}} {
+		a := upload(t, s, "p.png", picture(t, size[0], size[1]))
+		want := bare + tokens.Image(size[0], size[1], "high")
+		if m := say(t, s, c, uuid.Nil, naming("Look:", a)); m.Tokens != want || a.Tokens != want-bare {
+			t.Errorf("%v costs %d, and alone %d; want %d", size, m.Tokens, a.Tokens, want)
+		}
+		low := strings.Replace(string(naming("Look:", a)), `"image_url":{`, `"image_url":{"detail":"low",`, 1)
+		if m := say(t, s, c, uuid.Nil, json.RawMessage(low)); m.Tokens != bare+85 {
+			t.Errorf("%v in low detail costs %d", size, m.Tokens)
+		}
+	}
+	text := strings.Repeat("Hazel, ash and oak. ", 500)
+	a := upload(t, s, "trees.txt", []byte(text))
+	if m := say(t, s, c, uuid.Nil, naming("Read:", a)); m.Tokens < bare+tokens.O200k().Count(text) || m.Tokens > bare+tokens.O200k().Count(text)+20 {
+		t.Errorf("a text of %d tokens costs %d", tokens.O200k().Count(text), m.Tokens-bare)
+	}
+}
+
+// A message that is checked before it is stored, for the context of a reply, costs
+// what it will cost when it is stored.
+func TestCheckedCountsAttachments(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	conversation := start(t, s)
+	body := naming("What does it say?", upload(t, s, "notes.txt", []byte(strings.Repeat("Hazel and ash. ", 2000))))
+	checked := must(s.Checked(t.Context(), []tree.NewMessage{{Body: body}}))(t)
+	if m := say(t, s, conversation, uuid.Nil, body); checked[0].Tokens() != m.Tokens || m.Tokens < 6000 {
+		t.Errorf("it costs %d tokens, and cost %d when it was checked", m.Tokens, checked[0].Tokens())
+	}
+	missing := naming("And this?", tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "b.txt"})
+	refused(t, "what isn't there", second(s.Checked(t.Context(), []tree.NewMessage{{Body: missing}})), fault.NotFound)
+}
+
+// TestUploadsAtOnce holds that an upload whose bytes another request stores meanwhile
+// is answered as a second upload: by the first one's name, and with no need of room.
+func TestUploadsAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	data := []byte("the same bytes")
+	limits := tree.Limits{AllAttachmentBytes: int64(len(data)) * 3 / 2}
+	other := tree.New(pool, tree.WithLimits(limits))
+	uploads := 0
+	s := tree.New(dbtest.AfterQuery(t, pool, "TouchAttachment", func() {
+		uploads++
+		if _, created, err := other.AddAttachment(t.Context(), "first.txt", data); err != nil || !created {
+			t.Errorf("the upload in between: %v, %v", created, err)
+		}
+	}), tree.WithLimits(limits))
+	a, created, err := s.AddAttachment(t.Context(), "second.txt", data)
+	if err != nil || created || a.Name != "first.txt" || uploads != 1 {
+		t.Errorf("it is stored as %q, created %v, %v; after %d uploads in between", a.Name, created, err, uploads)
+	}
+}
+
+// TestImportHoldsWhatItCounts has a sweep come for attachments that nothing names yet,
+// after an import has looked what its first message costs with one of them: they stay,
+// and neither the import nor the sweep waits for ever, whatever the order is in which
+// the conversations name them.
+func TestImportHoldsWhatItCounts(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	named := []tree.Attachment{upload(t, s, "a.txt", []byte("not named yet")), upload(t, s, "b.txt", []byte("nor this"))}
+	slices.SortFunc(named, func(a, b tree.Attachment) int { return bytes.Compare(b.Hash[:], a.Hash[:]) }) // the sweep begins at the other end
+	swept := make(chan error, 1)
+	var once sync.Once
+	importing := tree.New(dbtest.AfterQuery(t, pool, "ListAttachments", func() {
+		once.Do(func() {
+			go func() {
+				_, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10)
+				swept <- err
+			}()
+			for dbtest.Waiting(t, pool) == 0 && len(swept) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}))
+	var bundles []tree.Bundle
+	for _, a := range named {
+		bundles = append(bundles, tree.Bundle{
+			Conversation: tree.NewConversation{ID: uuid.New()},
+			Nodes:        []tree.BundleNode{{ID: uuid.New(), Body: naming("read", a)}},
+		})
+	}
+	must(importing.Import(t.Context(), bundles...))(t)
+	noError(t, <-swept)
+	if !has(t, s, named[0]) || !has(t, s, named[1]) {
+		t.Error("messages name them, and their tokens are counted, and they are gone")
+	}
+}

@@ -1,0 +1,335 @@
+package tree_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestBranchFrom holds that a page of a branch is the part of the transcript
+// that it is asked for, in any tree, and that nothing of another branch comes.
+func TestBranchFrom(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newConversation(t, s)
+		ids := []uuid.UUID{uuid.Nil}
+		for range rapid.IntRange(1, 20).Draw(rt, "messages") {
+			parent := ids[max(0, len(ids)-1-rapid.IntRange(0, 3).Draw(rt, "up"))]
+			ids = append(ids, mustAppend(t, s, c.ID, parent, user("x")).ID)
+		}
+		head := rapid.SampledFrom(ids).Draw(rt, "head") // uuid.Nil is the active one
+		whole := must(s.Transcript(t.Context(), c.ID, head, tree.Paging{Limit: 100}))(rt)
+		branch := make([]uuid.UUID, len(whole.Data))
+		for i, m := range whole.Data {
+			branch[i] = m.ID
+		}
+		from, limit := rapid.SampledFrom(ids).Draw(rt, "from"), rapid.IntRange(1, 5).Draw(rt, "limit")
+		got, err := s.BranchFrom(t.Context(), c.ID, head, from, limit)
+		at := slices.Index(branch, from)
+		if from == uuid.Nil {
+			at = 0
+		}
+		if at < 0 {
+			if !errors.Is(err, fault.NotFound) {
+				rt.Fatalf("a message of another branch begins a page: %d messages, %v", len(got), err)
+			}
+			return
+		}
+		noError(rt, err)
+		want := branch[at:min(at+limit, len(branch))]
+		if !slices.EqualFunc(got, want, func(m tree.Message, id uuid.UUID) bool { return m.ID == id && len(m.Body) > 0 }) {
+			rt.Fatalf("%d messages from %s, want %v", len(got), from, want)
+		}
+	})
+	empty := newConversation(t, s)
+	refused(t, "an empty conversation has a branch", second(s.BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
+	refused(t, "another tenant reads a branch", second(s.ForTenant("other").BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
+}
+
+// A leaf's prune moves the head to the parent, whatever else hangs there. A
+// message that others hang below stays.
+func TestPruneLeaf(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	leaf := mustAppend(t, s, c.ID, root.ID, user("leaf"))
+	sibling := mustAppend(t, s, c.ID, root.ID, user("newer sibling"))
+	setHead(t, s, c.ID, leaf.ID)
+	for name, id := range map[string]uuid.UUID{"has_children": root.ID, "message_not_found": uuid.New()} {
+		if _, err := s.PruneLeaf(t.Context(), c.ID, id); err == nil || fault.Of(err).Code != name {
+			t.Errorf("%v, want %s", err, name)
+		}
+	}
+	p, err := s.PruneLeaf(t.Context(), c.ID, leaf.ID)
+	if err != nil || p != (tree.Pruned{Messages: 1, HeadID: root.ID}) || activeHead(t, s, c.ID) != root.ID {
+		t.Errorf("%+v, %v; the head is to be the parent %s", p, err, root.ID)
+	}
+	if p, err = s.PruneLeaf(t.Context(), c.ID, sibling.ID); err != nil || p.HeadID != root.ID {
+		t.Errorf("%+v, %v; the head stays", p, err)
+	}
+	if p, err = s.PruneLeaf(t.Context(), c.ID, root.ID); err != nil || p.HeadID != uuid.Nil {
+		t.Errorf("%+v, %v; nothing is left", p, err)
+	}
+}
+
+// A conversation is found by its id, the beginning of its id, its title, or a part
+// of its title. Ids win, then whole titles, and another tenant's are not found.
+func TestFindConversation(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	create := func(s *tree.Store, id, title string) {
+		t.Helper()
+		must3(s.CreateConversation(t.Context(), tree.NewConversation{ID: uuid.MustParse(id), Title: title}))(t)
+	}
+	const a, b, c, d, foreign = "01990000-0007-7000-8000-00000000abcd", "01990000-0007-7000-8000-00000000abce",
+		"01990000-0008-7000-8000-000000000000", "ffffffff-0000-7000-8000-000000000000", "01990000-0009-7000-8000-000000000000"
+	create(s, a, "trees")
+	create(s, b, "0199")
+	create(s, c, "trees")
+	create(s, d, "0199ab")
+	create(s.ForTenant("other"), foreign, "trees")
+	const part = "eeeeeeee-0000-7000-8000-000000000000"
+	create(s, part, "All of my trees")
+	for name, want := range map[string][]string{
+		a: {a}, "01990000-0007-7000-8000-00000000ABCD": {a}, "0199000000077000800000000000abce": {b}, "{" + a + "}": {a},
+		"0199": {c, b, a}, "01990000-0007": {b, a}, "019900000007": {b, a}, "01990000-00": {c, b, a}, "0199-0000": nil,
+		"trees": {c, a}, "Trees": {part, c, a}, "REE": {part, c, a}, "OF MY": {part}, "tr%s": nil, "tr__s": nil, "0199ab": {d}, "ffff": {d}, foreign: nil, "01990000-0009": nil,
+		"019": {d, b}, "0199A": {d}, "": nil, "no title": nil, "----": nil, "0199\x00": nil, "\xff\xff\xff\xff": nil, a + "0": nil,
+	} {
+		got, err := s.FindConversation(t.Context(), name)
+		var ids []string
+		for _, c := range got {
+			ids = append(ids, c.ID.String())
+		}
+		if err != nil || fmt.Sprint(ids) != fmt.Sprint(want) {
+			t.Errorf("%q: %v, %v; want %v", name, ids, err, want)
+		}
+	}
+	for range 2 * tree.MostFound {
+		create(s, uuid.NewString(), "many")
+	}
+	if got, err := s.FindConversation(t.Context(), "many"); err != nil || len(got) != tree.MostFound {
+		t.Errorf("%d conversations of one title, %v", len(got), err)
+	}
+}
+
+// Nodes are found by the beginning of an id in their conversation alone.
+func TestFindNodes(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c, other := newConversation(t, s), newConversation(t, s)
+	id := func(n int) uuid.UUID { return uuid.MustParse(fmt.Sprintf("01990000-0007-7000-8000-%012x", n)) }
+	add := func(conversation, parent uuid.UUID, n int) {
+		m := user("hello")
+		m.ID = id(n)
+		mustAppend(t, s, conversation, parent, m)
+	}
+	add(c.ID, uuid.Nil, 0xa1)
+	add(c.ID, id(0xa1), 0xa2)
+	add(other.ID, uuid.Nil, 0xa3)
+	summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{
+		ID: id(0xb1), AnchorID: id(0xa1), Body: said(tree.RoleUser, "What was said."),
+		Range: tree.SummaryRange{LastSummarizedID: id(0xa1), Model: "a test"},
+	}))(t)
+	for beginning, want := range map[string][]uuid.UUID{
+		id(0xa1).String(): {id(0xa1)}, "01990000-0007-7000-8000-0000000000A": {id(0xa1), id(0xa2)},
+		"0199": {id(0xa1), id(0xa2), id(0xb1)}, "019900000007700080000000000000b": {id(0xb1)}, id(0xa3).String(): nil, "019": nil, "hello": nil,
+	} {
+		got, err := s.FindNodes(t.Context(), c.ID, beginning)
+		var ids []uuid.UUID
+		for _, n := range got {
+			if ids = append(ids, n.ID); n.ID == summary.ID != (n.Kind == tree.KindSummary) || n.Kind == tree.KindSummary != (n.Summary != nil) {
+				t.Errorf("%q: %+v", beginning, n)
+			}
+		}
+		if err != nil || fmt.Sprint(ids) != fmt.Sprint(want) {
+			t.Errorf("%q: %v, %v; want %v", beginning, ids, err, want)
+		}
+	}
+	if got, err := s.ForTenant("other").FindNodes(t.Context(), c.ID, "0199"); err != nil || len(got) > 0 {
+		t.Errorf("another tenant finds %d nodes, %v", len(got), err)
+	}
+}
+
+// A branch is streamed from its oldest message, by its head or as the active
+// one, as a transcript has it.
+func TestBranch(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c, empty := newConversation(t, s), newConversation(t, s)
+	parent := uuid.Nil
+	for i := range 7 {
+		parent = mustAppend(t, s, c.ID, parent, user(fmt.Sprint("message ", i))).ID
+		mustAppend(t, s, c.ID, parent, tree.NewMessage{Body: said(tree.RoleUser, "a sibling"), Metadata: []byte(`{"n":1}`)})
+	}
+	head := mustAppend(t, s, c.ID, parent, user("the last")).ID
+	page := must(s.Transcript(t.Context(), c.ID, head, tree.Paging{}))(t)
+	for _, ref := range []uuid.UUID{head, uuid.Nil} {
+		for _, limit := range []int{0, 1, 3, len(page.Data), len(page.Data) + 1} {
+			want := page.Data
+			if limit > 0 {
+				want = want[max(0, len(want)-limit):]
+			}
+			if got := gather(t, s.Branch(t.Context(), c.ID, ref, limit)); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("head %s, limit %d: %d messages, want %d", ref, limit, len(got), len(want))
+			}
+		}
+	}
+	for m, err := range s.Branch(t.Context(), c.ID, head, 0) { // a reader may leave
+		if err != nil || m.ParentID != uuid.Nil {
+			t.Fatalf("%s, %v", m.ID, err)
+		}
+		break
+	}
+	for what, test := range map[string]struct {
+		s            *tree.Store
+		conversation uuid.UUID
+		head         uuid.UUID
+		code         string
+	}{
+		"no conversation":    {s, uuid.New(), uuid.Nil, "conversation_not_found"},
+		"another tenant's":   {s.ForTenant("other"), c.ID, head, "conversation_not_found"},
+		"no message":         {s, c.ID, uuid.New(), "message_not_found"},
+		"no message at all":  {s, empty.ID, uuid.Nil, "no_active_head"},
+		"another one's head": {s, empty.ID, head, "message_not_found"},
+	} {
+		for m, err := range test.s.Branch(t.Context(), test.conversation, test.head, 0) {
+			if codeOf(err) != test.code {
+				t.Errorf("%s: %s, %v", what, m.ID, err)
+			}
+		}
+	}
+}
+
+// codeOf is the code of an error that says what to mend.
+func codeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fault.Of(err).Code
+}
+
+// A cursor of another length than lists make is refused by each of them.
+func TestCursorOfAnotherLength(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	newConversation(t, s)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	mustAppend(t, s, c.ID, root.ID, user("a"))
+	last := mustAppend(t, s, c.ID, root.ID, user("b"))
+	mustAppend(t, s, c.ID, last.ID, user("c"))
+	for name, list := range map[string]func(tree.Paging) (string, error){
+		"Conversations": func(p tree.Paging) (string, error) {
+			l, err := s.Conversations(t.Context(), tree.ConversationFilter{}, p)
+			return l.Next, err
+		},
+		"Branches": func(p tree.Paging) (string, error) { l, err := s.Branches(t.Context(), c.ID, p); return l.Next, err },
+		"Children": func(p tree.Paging) (string, error) {
+			l, err := s.Children(t.Context(), c.ID, root.ID, p)
+			return l.Next, err
+		},
+		"Transcript": func(p tree.Paging) (string, error) {
+			l, err := s.Transcript(t.Context(), c.ID, last.ID, p)
+			return l.Next, err
+		},
+	} {
+		cursor, err := list(tree.Paging{Limit: 1})
+		if err != nil || cursor == "" {
+			t.Fatalf("%s: cursor %q, %v", name, cursor, err)
+		}
+		raw := must(base64.RawURLEncoding.DecodeString(cursor))(t)
+		if _, err := list(tree.Paging{Cursor: cursor}); err != nil {
+			t.Errorf("%s: its own cursor: %v", name, err)
+		}
+		for _, length := range []int{1, 7, 8, 16, 23, 25, 31, 33, 1000} {
+			other := append(raw[:min(length, len(raw)):len(raw)], make([]byte, max(0, length-len(raw)))...)
+			if _, err := list(tree.Paging{Cursor: base64.RawURLEncoding.EncodeToString(other)}); !errors.Is(err, fault.Invalid) {
+				t.Errorf("%s with its cursor at %d bytes: %v, want fault.Invalid", name, length, err)
+			}
+		}
+	}
+}
+
+// A version stays while a message does, and is another one when its id is used
+// again; a tenant reads nothing of another's.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleSystem, "Be brief.")})
+	head := mustAppend(t, s, c.ID, root.ID, tree.NewMessage{Body: said(tree.RoleUser, "One.")})
+	summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{
+		AnchorID: head.ID, Body: said(tree.RoleUser, "What was said."),
+		Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "a test"},
+	}))(t)
+	state, err := s.BranchState(t.Context(), c.ID, head.ID)
+	if err != nil || state.Messages != 2 || state.PrefixID != root.ID || len(state.Folds) != 1 ||
+		state.Folds[0] != (tree.Fold{SummaryID: summary.ID, AnchorID: head.ID, CutoffID: root.ID}) {
+		t.Errorf("%+v, %v", state, err)
+	}
+	var texts []tree.Text
+	collect := func(text tree.Text) error { texts = append(texts, text); return nil }
+	if err := s.Ancestors(t.Context(), c.ID, head.ID, 10, collect); err != nil || len(texts) != 2 ||
+		texts[0].ID != head.ID || texts[0].Version != state.Version || texts[0].ParentID != root.ID || texts[1].Depth != 0 || string(texts[1].Body) != string(root.Body) {
+		t.Errorf("%+v, %v", texts, err)
+	}
+	enough := errors.New("enough")
+	if err := s.Ancestors(t.Context(), c.ID, head.ID, 10, func(tree.Text) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("the walk ended with %v", err)
+	}
+	versions := map[uuid.UUID]tree.Version{}
+	if err := s.Versions(t.Context(), c.ID, func(id uuid.UUID, v tree.Version) { versions[id] = v }); err != nil || len(versions) != 2 || versions[head.ID] != state.Version {
+		t.Errorf("%v, %v", versions, err)
+	}
+
+	texts = nil
+	other := s.ForTenant("other")
+	refused(t, "another tenant's state", second(other.BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
+	for _, err := range []error{
+		other.Ancestors(t.Context(), c.ID, head.ID, 10, collect), other.Texts(t.Context(), c.ID, []uuid.UUID{head.ID}, collect),
+		other.Versions(t.Context(), c.ID, func(uuid.UUID, tree.Version) { texts = append(texts, tree.Text{}) }),
+	} {
+		if err != nil || len(texts) != 0 {
+			t.Errorf("another tenant read %v, %v", texts, err)
+		}
+	}
+
+	must(s.Prune(t.Context(), c.ID, head.ID))(t)
+	refused(t, "the state of what was pruned", second(s.BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
+	again := tree.NewMessage{ID: head.ID, Body: said(tree.RoleUser, "Two.")}
+	mustAppend(t, s, c.ID, root.ID, again)
+	now, err := s.BranchState(t.Context(), c.ID, head.ID)
+	if err != nil || now.Version == state.Version || len(now.Folds) != 0 {
+		t.Errorf("after the id was used again: %+v, before it %+v, %v", now, state, err)
+	}
+}
+
+// Methods that recall asks tell that the database is away, and not that the
+// program broke.
+func TestRecallsDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	pool.Close()
+	id := uuid.New()
+	_, state := s.BranchState(t.Context(), id, id)
+	for name, err := range map[string]error{
+		"BranchState": state,
+		"Ancestors":   s.Ancestors(t.Context(), id, id, 1, func(tree.Text) error { return nil }),
+		"Texts":       s.Texts(t.Context(), id, []uuid.UUID{id}, func(tree.Text) error { return nil }),
+		"Versions":    s.Versions(t.Context(), id, func(uuid.UUID, tree.Version) {}),
+	} {
+		if !errors.Is(err, fault.Unavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package tree_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// thread appends messages below one another, and gives them root first.
+func thread(t *testing.T, s *tree.Store, conversation, parent uuid.UUID, texts ...string) (ms []tree.Message) {
+	t.Helper()
+	for _, text := range texts {
+		m := mustAppend(t, s, conversation, parent, user(text))
+		ms, parent = append(ms, m), m.ID
+	}
+	return ms
+}
+
+func mustSummarize(t *testing.T, s *tree.Store, conversation, anchor uuid.UUID, text string, r tree.SummaryRange, at time.Time) uuid.UUID {
+	t.Helper()
+	r.Model = "a test"
+	n := must(s.AddSummary(t.Context(), conversation, tree.NewSummary{AnchorID: anchor, Body: said(tree.RoleUser, text), Range: r, CreatedAt: at}))(t)
+	return n.ID
+}
+
+// appliesAt fails unless the summary is the one that a view of the head holds,
+// and the one that a compaction at the head would have to merge.
+func appliesAt(t *testing.T, s *tree.Store, conversation uuid.UUID, at string, head, want uuid.UUID) {
+	t.Helper()
+	for _, budget := range []int64{10, 1 << 40} { // ten tokens end the tail below the anchor, and the walk goes on to look for a summary
+		v := must(s.View(t.Context(), conversation, head, budget))(t)
+		got := uuid.Nil
+		if v.Summary != nil {
+			got = v.Summary.ID
+		}
+		if got != want {
+			t.Errorf("%s, budget %d: the view holds summary %s, want %s", at, budget, got, want)
+		}
+		if v.Summary == nil && v.Folded > 0 {
+			t.Errorf("%s: %d messages are folded without a summary", at, v.Folded)
+		}
+	}
+	for _, prior := range []uuid.UUID{want, uuid.New()} {
+		k := must(s.RecordCompaction(t.Context(), tree.Compaction{
+			ConversationID: conversation, ID: uuid.New(), HeadID: head, AnchorID: head, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
+			Settings: []byte(`{}`), Attempts: []byte(`[]`),
+		}, &tree.NewSummary{AnchorID: head, Body: said(tree.RoleUser, "merged"), Range: tree.SummaryRange{LastSummarizedID: head, Model: "a test"}}))(t)
+		if merged := k.Outcome == tree.OutcomeSaved; merged != (prior == want) {
+			t.Errorf("%s: a summary that merges %s is %s, and the applicable one is %s", at, prior, k.Outcome, want)
+		}
+		if k.SummaryID != uuid.Nil {
+			must(s.Prune(t.Context(), conversation, k.SummaryID))(t)
+		}
+	}
+}
+
+// A summary is looked up by its anchor and not by its cutoff: its writer saw
+// the messages between the two, and a branch that leaves the path between them
+// doesn't hold those.
+func TestBranchOffAboveTheAnchorHasNoSummary(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	trunk := thread(t, s, c.ID, uuid.Nil, "root", "cutoff", "ahead 1", "ahead 2", "anchor", "tail")
+	const root, cutoff, ahead1, ahead2, anchor, tail = 0, 1, 2, 3, 4, 5
+	summary := mustSummarize(t, s, c.ID, trunk[anchor].ID, "has seen root to anchor", tree.SummaryRange{LastSummarizedID: trunk[cutoff].ID}, time.Time{})
+	for _, test := range []struct {
+		at      string
+		parent  int // the new branch's parent
+		applies bool
+	}{
+		{"beside the cutoff", root, false},
+		{"below the cutoff", cutoff, false},
+		{"below the first message ahead", ahead1, false},
+		{"beside the anchor", ahead2, false},
+		{"below the anchor", anchor, true},
+		{"below the tail", tail, true},
+	} {
+		branch := thread(t, s, c.ID, trunk[test.parent].ID, test.at, "and on")
+		for _, head := range branch {
+			want := uuid.Nil
+			if test.applies {
+				want = summary
+			}
+			appliesAt(t, s, c.ID, test.at, head.ID, want)
+		}
+	}
+	for i, m := range trunk {
+		want := uuid.Nil
+		if i >= anchor {
+			want = summary
+		}
+		appliesAt(t, s, c.ID, "on the path itself", m.ID, want)
+	}
+	// Another root shares nothing.
+	appliesAt(t, s, c.ID, "another root", thread(t, s, c.ID, uuid.Nil, "another root")[0].ID, uuid.Nil)
+}
+
+// Of several summaries at one anchor the newest applies, in whichever order
+// they were stored. Undoing it brings back the one before it.
+func TestNewestSummaryAtAnAnchorApplies(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	for name, order := range map[string][]int{"oldest stored first": {0, 1, 2}, "newest stored first": {2, 1, 0}, "newest stored between": {1, 2, 0}} {
+		c := newConversation(t, s)
+		path := thread(t, s, c.ID, uuid.Nil, "root", "cutoff", "anchor", "tail")
+		byAge := make([]uuid.UUID, 3)
+		for _, age := range order {
+			byAge[age] = mustSummarize(t, s, c.ID, path[2].ID, name, tree.SummaryRange{LastSummarizedID: path[1].ID},
+				path[2].CreatedAt.Add(time.Duration(age+1)*time.Second))
+		}
+		for age := 2; age >= 0; age-- {
+			appliesAt(t, s, c.ID, name+", at the anchor", path[2].ID, byAge[age])
+			appliesAt(t, s, c.ID, name+", below the anchor", path[3].ID, byAge[age])
+			must(s.Prune(t.Context(), c.ID, byAge[age]))(t)
+		}
+		appliesAt(t, s, c.ID, name+", all undone", path[3].ID, uuid.Nil)
+	}
+}
+
+// Of summaries at several anchors the deepest applies, however old it is.
+func TestDeepestAnchorApplies(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	path := thread(t, s, c.ID, uuid.Nil, "root", "first", "second", "third", "tail")
+	deep := mustSummarize(t, s, c.ID, path[3].ID, "deep", tree.SummaryRange{LastSummarizedID: path[2].ID}, path[3].CreatedAt)
+	high := mustSummarize(t, s, c.ID, path[1].ID, "high", tree.SummaryRange{LastSummarizedID: path[0].ID}, path[3].CreatedAt.Add(time.Hour))
+	for i, want := range []uuid.UUID{uuid.Nil, high, high, deep, deep} {
+		appliesAt(t, s, c.ID, path[i].ID.String(), path[i].ID, want)
+	}
+}
+
+// A view is the same over a connection of the simple protocol, as poolers
+// between the program and Postgres want it, where all values come as text, and
+// in memory that other views were in.
+func TestViewIsTheSame(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	config := pool.Config().Copy()
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	simple := must(pgxpool.NewWithConfig(t.Context(), config))(t)
+	t.Cleanup(simple.Close)
+
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	var line []tree.Message
+	parent := uuid.Nil
+	for i, body := range []string{
+		`{"role":"system","content":"Be brief."}`,
+		`{"role":"developer","content":"Ünïcode \u0041"}`,
+		`{"role":"user","content":"one"}`,
+		`{"role":"assistant","tool_calls":[{"id":"call-1","type":"function","function":{"name":"look","arguments":"{}"}}]}`,
+		`{"role":"tool","tool_call_id":"call-1","content":"found"}`,
+		`{"role":"assistant","content":"two"}`,
+		`{"role":"user","content":"three"}`,
+		`{"role":"assistant","content":"` + strings.Repeat("four ", 3000) + `"}`,
+	} {
+		m := tree.NewMessage{Body: []byte(body), Pinned: i == 2, CreatedAt: time.Date(1969+10*i, 12, 31, 23, 59, 59, 123456000, time.UTC)}
+		line = append(line, mustAppend(t, s, c.ID, parent, m))
+		parent = line[i].ID
+	}
+	prior := uuid.Nil
+	for _, anchor := range []int{5, 6} {
+		summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{
+			AnchorID: line[anchor].ID, Body: []byte(fmt.Sprintf(`{"role":"user","content":"summary %d"}`, anchor)), Metadata: []byte(`{"by": "us"}`),
+			Range: tree.SummaryRange{LastSummarizedID: line[anchor-1].ID, PriorSummaryID: prior, KeptIDs: []uuid.UUID{line[2].ID, line[3].ID}, Model: "m"},
+		}))(t)
+		prior = summary.ID
+	}
+	for _, head := range line {
+		for _, budget := range []int64{1, 1 << 40} {
+			for _, options := range [][]tree.ViewOption{nil, {tree.Skeleton()}} {
+				want := must(tree.New(pool).View(t.Context(), c.ID, head.ID, budget, options...))(t)
+				got, err := tree.New(simple).View(t.Context(), c.ID, head.ID, budget, options...)
+				if err != nil || !reflect.DeepEqual(got, want) {
+					t.Errorf("depth %d, budget %d, %d options: %v\n%+v\nover the extended protocol\n%+v", head.Depth, budget, len(options), err, got, want)
+				}
+				for _, m := range want.Tail {
+					if whole := line[m.Depth]; m.ID != whole.ID || m.ParentID != whole.ParentID || m.Role != whole.Role || m.Tokens != whole.Tokens ||
+						m.PathTokens != whole.PathTokens || m.Pinned != whole.Pinned || !m.CreatedAt.Equal(whole.CreatedAt) {
+						t.Errorf("%+v of the view is\n%+v", m.Message, whole)
+					}
+				}
+			}
+		}
+	}
+	if v, _ := s.View(t.Context(), c.ID, line[7].ID, 1<<40); v.Summary == nil || v.Summary.ID != prior || len(v.Summary.Range.KeptIDs) != 2 || v.Summary.Range.PriorSummaryID == uuid.Nil {
+		t.Errorf("summary %+v", v.Summary)
+	}
+}
+
+// A summary that an import brings is marked with what is known of its origin,
+// in the view, in the tree, in a fork and in an export, and so is one that
+// merges it. One that was written here is not.
+func TestImportedSummaryIsMarked(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := tree.New(dbtest.New(t))
+	id, u1, a1, u2, a2, summary := uuid.New(), uuid.New(), uuid.New(), uuid.New(), uuid.New(), uuid.New()
+	earlier := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	said := func(id, parent uuid.UUID, role, text string) tree.BundleNode {
+		return tree.BundleNode{ID: id, ParentID: parent, Body: json.RawMessage(`{"role":"` + role + `","content":"` + text + `"}`), CreatedAt: earlier}
+	}
+	bundle := tree.Bundle{
+		Conversation: tree.NewConversation{ID: id}, Format: "coppice", HeadID: a2,
+		Nodes: []tree.BundleNode{
+			said(u1, uuid.Nil, "user", "One"), said(a1, u1, "assistant", "Two"), said(u2, a1, "user", "Three"), said(a2, u2, "assistant", "Four"),
+			{ID: summary, ParentID: a1, Body: json.RawMessage(`{"role":"user","content":"They agreed that the invoice is paid."}`), CreatedAt: earlier,
+				Summary: &tree.SummaryRange{LastSummarizedID: a1, Model: "gpt-x", Origin: &tree.Origin{ImportedAt: earlier, Format: "anything"}}},
+		},
+	}
+	before := time.Now()
+	must(store.Import(ctx, bundle))(t)
+	check := func(where string, o *tree.Origin, merged bool) {
+		t.Helper()
+		if o == nil {
+			t.Errorf("%s: the summary isn't marked", where)
+			return
+		}
+		if o.ImportedAt.Before(before.Add(-time.Second)) || o.Format != "coppice" || o.FirstImportedAt == nil || !o.FirstImportedAt.Equal(earlier) || o.Merged != merged {
+			t.Errorf("%s: the origin is %+v", where, o)
+		}
+	}
+	viewed := func(id, head uuid.UUID) *tree.Summary {
+		t.Helper()
+		v, err := store.View(ctx, id, head, 1000)
+		if err != nil || v.Summary == nil {
+			t.Fatalf("the view has the summary %v, %v", v.Summary, err)
+		}
+		return v.Summary
+	}
+	check("view", viewed(id, a2).Range.Origin, false)
+	for _, n := range gather(t, store.Tree(ctx, id, 0)) {
+		if n.Summary != nil {
+			check("tree", n.Summary.Origin, false)
+		}
+	}
+	listed, err := store.Summaries(ctx, id)
+	if err != nil || len(listed) != 1 || listed[0].Body != nil {
+		t.Fatalf("summaries %+v, %v", listed, err)
+	}
+	check("list", listed[0].Range.Origin, false)
+	_, nodes, err := store.Export(ctx, id)
+	noError(t, err)
+	for _, n := range gather(t, nodes) {
+		if n.Summary != nil {
+			check("export", n.Summary.Origin, false)
+		}
+	}
+	forked := must3(store.Fork(ctx, id, a2, tree.NewConversation{}))(t)
+	check("fork", viewed(forked.ID, forked.HeadID).Range.Origin, false)
+
+	compact := func(prior uuid.UUID) uuid.UUID {
+		t.Helper()
+		k, err := store.RecordCompaction(ctx, tree.Compaction{
+			ConversationID: id, ID: uuid.New(), HeadID: a2, AnchorID: u2, CutoffID: u2, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
+			Settings: json.RawMessage(`{}`), Attempts: json.RawMessage(`[]`),
+		}, &tree.NewSummary{AnchorID: u2, Body: json.RawMessage(`{"role":"user","content":"All of it."}`), Range: tree.SummaryRange{LastSummarizedID: u2, Model: "m"}})
+		if err != nil || k.Outcome != tree.OutcomeSaved {
+			t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
+		}
+		return k.SummaryID
+	}
+	merged := compact(summary)
+	check("merged", viewed(id, a2).Range.Origin, true)
+	for _, gone := range []uuid.UUID{merged, summary} {
+		must(store.Prune(ctx, id, gone))(t)
+	}
+	compact(uuid.Nil)
+	if o := viewed(id, a2).Range.Origin; o != nil {
+		t.Errorf("a summary of messages alone has the origin %+v", o)
+	}
+}

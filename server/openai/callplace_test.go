@@ -32,39 +32,40 @@ func TestResultsOfTurnsAtATime(t *testing.T) {
 		return llmtest.Answer("plain")
 	}))
 	id, native := a.conversation(`{"items":[` + says("user", "before") + `]}`)
+	before, err := a.store.ForTenant("acme").Conversation(t.Context(), native)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ask := func(input string) string {
 		return `{"model":"wood","conversation":"` + id + `","tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}],"input":` + input + `}`
 	}
-	result := func(call string, i int) string {
-		return fmt.Sprintf(`{"type":"function_call_output","call_id":"%s_%d","output":"result %d"}`, call, i, i)
+	results := func(i int) string {
+		const one = `{"type":"function_call_output","call_id":"%s_%d","output":"result %[2]d"}`
+		return "[" + fmt.Sprintf(one, "call", i) + "," + fmt.Sprintf(one, "more", i) + "]"
 	}
-	together := func(do func(i int)) {
-		var wg sync.WaitGroup
-		for i := range turns {
-			wg.Go(func() { do(i) })
-		}
-		wg.Wait()
+	var wg sync.WaitGroup
+	for i := range turns {
+		wg.Go(func() { a.try(ask(fmt.Sprintf(`"turn %d"`, i))) })
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		together(func(i int) { a.try(ask(fmt.Sprintf(`"turn %d"`, i))) })
-	}()
 	a.eventually(func() bool { return len(a.upstream.Requests()) == turns })
 	close(gate)
-	<-done
-	a.try(`{"model":"wood","input":"plain","conversation":"` + a.withHeadAt(native, "before", id) + `"}`)
+	wg.Wait()
+	a.setHead(native, before.HeadID)
+	a.try(ask(`"plain"`))
 
 	// Not stored, a result reads the branch of its call all the same.
 	for i := range turns {
-		got, _ := a.ask(200, "acme", "POST", "/responses", strings.Replace(ask("["+result("call", i)+","+result("more", i)+"]"), `{`, `{"store":false,`, 1))
+		got, _ := a.ask(200, "acme", "POST", "/responses", strings.Replace(ask(results(i)), `{`, `{"store":false,`, 1))
 		if prompt := a.prompt(); !strings.Contains(got, fmt.Sprint("answer ", i)) || !strings.Contains(prompt, fmt.Sprint("turn ", i)) || strings.Contains(prompt, "plain") {
 			t.Errorf("%s to %s", got, prompt)
 		}
 	}
-	before := len(a.upstream.Requests())
-	together(func(i int) { a.try(ask("[" + result("call", i) + "," + result("more", i) + "]")) })
-	for _, req := range a.upstream.Requests()[before:] {
+	asked := len(a.upstream.Requests())
+	for i := range turns {
+		wg.Go(func() { a.try(ask(results(i))) })
+	}
+	wg.Wait()
+	for _, req := range a.upstream.Requests()[asked:] {
 		prompt := joined(req.Messages)
 		for i := range turns {
 			if has := strings.Contains(prompt, fmt.Sprint("result ", i)); has != strings.Contains(prompt, fmt.Sprint("turn ", i)) {
@@ -76,42 +77,17 @@ func TestResultsOfTurnsAtATime(t *testing.T) {
 	if err != nil || len(branches.Data) != turns+1 || a.treeSize(native) != 1+turns*5+2 {
 		t.Errorf("%d branches, %v; %d messages", len(branches.Data), err, a.treeSize(native))
 	}
-
 	// A call of the active branch that has its result gets another one beside it.
-	active := a.items(id, "?order=asc")
-	var call string
-	for _, item := range active.Data {
-		if item.Type == "function_call" {
-			call = strings.TrimPrefix(item.CallID, "more_")
+	active := a.items(id, "").says()
+	for i := range turns {
+		if strings.Contains(active, fmt.Sprint("call_", i)) {
+			a.try(ask(results(i)))
 		}
 	}
-	var i int
-	if _, err := fmt.Sscan(call, &i); err != nil {
-		t.Fatal(err)
-	}
-	a.try(ask("[" + result("call", i) + "," + result("more", i) + "]"))
 	if n := a.treeSize(native); n != 1+turns*5+2+3 {
 		t.Errorf("%d messages", n)
 	}
-	if got, _ := a.ask(400, "acme", "POST", "/responses", ask("["+result("none", 7)+"]")); !strings.Contains(got, `"param":"input"`) {
+	if got, _ := a.ask(400, "acme", "POST", "/responses", ask(results(7))); !strings.Contains(got, `"param":"input"`) {
 		t.Errorf("%s", got)
 	}
-}
-
-// withHeadAt makes a message of a conversation its active head, by its text.
-func (a *api) withHeadAt(native [16]byte, text, id string) string {
-	a.t.Helper()
-	for n, err := range a.store.ForTenant("acme").Tree(a.t.Context(), native, 0) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		m, err := a.store.ForTenant("acme").Message(a.t.Context(), native, n.ID)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		if strings.Contains(string(m.Body), `"`+text+`"`) {
-			a.setHead(native, m.ID)
-		}
-	}
-	return id
 }

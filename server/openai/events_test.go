@@ -42,16 +42,6 @@ func TestGoldenStreams(t *testing.T) {
 	}
 }
 
-func TestQueued(t *testing.T) {
-	t.Parallel()
-	turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
-	turn.Echo.Background = true
-	events := events(t, string(NewStream(turn, -1).Begin(nil)))
-	if got := types(events); got != "response.created response.queued response.in_progress" || events[0].Response.Status != "queued" || events[2].Response.Status != "in_progress" {
-		t.Errorf("%s: %+v", got, events)
-	}
-}
-
 // A sent is an event as a client reads it.
 type sent struct {
 	Type     string

@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server"
-	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -28,9 +27,9 @@ func TestLongHistoriesTakeTurns(t *testing.T) {
 	const most, conns = server.DefaultMaxImports / 2, server.DefaultMaxImports/2 + 3
 	const asked = 3 * conns
 	pool := dbtest.New(t, dbtest.MaxConns(conns))
-	a := newAPIOn(t, pool, openai.Recognition{}, slices.Repeat([]llmtest.Behaviour{llmtest.Answer("ok")}, asked)...)
-	a.patience = 5 * time.Second
-	hasty := a.again()
+	a := setup{pool: pool}.serve(t)
+	a.upstream.Otherwise(llmtest.Answer("ok"))
+	hasty := a.again(func(s *setup) { s.timeout = 2 * time.Second })
 	lock, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	if err != nil {
 		t.Fatal(err)

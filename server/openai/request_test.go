@@ -279,29 +279,3 @@ func after(b []byte) error {
 	_, err := ParseStartingAfter(q)
 	return err
 }
-
-// TestMemoryOfRequests holds that a request takes memory in proportion to its
-// bytes, whatever it is filled with.
-func TestMemoryOfRequests(t *testing.T) {
-	const size = 4 << 20
-	fill := func(before, each, after string) []byte {
-		return []byte(before + strings.Repeat(each, (size-len(before)-len(after))/len(each)) + after)
-	}
-	for name, body := range map[string][]byte{
-		"unknown members": fill(`{"model":"m"`, `,"a":1`, `}`),
-		"equal members":   fill(`{"model":"m"`, `,"user":""`, `}`),
-		"unknown array":   fill(`{"model":"m","input":"hi","x":[1`, `,1`, `]}`),
-		"items":           fill(`{"model":"m","input":[{"role":"user","content":"a"}`, `,{"role":"user","content":"a"}`, `]}`),
-		"parts":           fill(`{"model":"m","input":[{"role":"user","content":[{"type":"text","text":""}`, `,{"type":"text","text":""}`, `]}]}`),
-		"one turn":        fill(`{"model":"m","input":[{"type":"reasoning"}`, `,{"type":"reasoning"}`, `]}`),
-		"tools":           fill(`{"model":"m","input":"hi","tools":[{"type":"x"}`, `,{"type":"x"}`, `]}`),
-		"metadata":        fill(`{"model":"m","input":"hi","metadata":{"":""`, `,"a":""`, `}}`),
-		"include":         fill(`{"model":"m","input":"hi","include":[""`, `,""`, `]}`),
-	} {
-		if used := allocates(40*size, func() { _, _ = ParseCreate(body) }); used > 40*size {
-			t.Errorf("%s: %d bytes take %d", name, len(body), used)
-		} else {
-			t.Logf("%s: %.1f bytes a byte", name, float64(used)/size)
-		}
-	}
-}

@@ -2,16 +2,15 @@ package openai_test
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A webUI is a chat interface that keeps its histories itself: it sends each request
@@ -65,16 +64,7 @@ func (u *webUI) aside() {
 // of the answer.
 func (u *webUI) stop(history ...string) (seen string) {
 	u.t.Helper()
-	req, err := http.NewRequestWithContext(u.t.Context(), "POST", u.url+"/openai/v1/chat/completions", strings.NewReader(u.chat(u.written(history))))
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+u.secrets["acme"])
-	for i := 0; i < len(u.headers); i += 2 {
-		req.Header.Set(u.headers[i], u.headers[i+1])
-	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := u.do(u.t.Context(), "acme", "POST", "/openai/v1/chat/completions", u.chat(u.written(history)), u.headers...)
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -89,50 +79,23 @@ func (u *webUI) stop(history ...string) (seen string) {
 	return seen
 }
 
-// native reads something from the native API.
-func (a *api) native(path string, into any) {
-	a.t.Helper()
-	req, err := http.NewRequestWithContext(a.t.Context(), "GET", a.url+"/v1/"+path, nil)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+a.secrets["acme"])
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode == 200 {
-		err = json.Unmarshal(got, into)
-	}
-	if err != nil || res.StatusCode != 200 {
-		a.t.Fatalf("%s: %d %s %v", path, res.StatusCode, got, err)
-	}
-}
-
-// branches are the conversations of the native API, each as its branches, which are
-// texts.
+// branches are the conversations of acme, each as its branches, which are texts.
 func (a *api) branches() (all [][]string) {
 	a.t.Helper()
-	type list struct {
-		Data []struct {
-			ID, Role string
-			Content  any
+	store := a.store.ForTenant("acme")
+	for _, c := range a.listed("acme") {
+		heads, err := store.Branches(a.t.Context(), c.ID, tree.Paging{Limit: tree.MaxPage})
+		if err != nil {
+			a.t.Fatal(err)
 		}
-	}
-	var conversations list
-	a.native("conversations", &conversations)
-	for _, c := range conversations.Data {
-		var heads list
 		var branches []string
-		a.native("conversations/"+c.ID+"/branches", &heads)
 		for _, head := range heads.Data {
-			var transcript list
-			a.native("conversations/"+c.ID+"/branches/"+head.ID+"/transcript", &transcript)
 			var texts []string
-			for _, m := range transcript.Data {
-				texts = append(texts, fmt.Sprint(m.Content))
+			for m, err := range store.Branch(a.t.Context(), c.ID, head.ID, 0) {
+				if err != nil {
+					a.t.Fatal(err)
+				}
+				texts = append(texts, chat.Read(m.Body).Text())
 			}
 			branches = append(branches, strings.Join(texts, " / "))
 		}
@@ -192,8 +155,8 @@ func openWebUI(a *api) *webUI {
 }
 
 // TestWebUIs has two chat interfaces do what their users do: chat, ask again, edit,
-// stop, go back to another branch. The native API then shows one conversation with
-// each of these as a branch, no message twice, and nothing of titles and tags.
+// stop, go back to another branch. One conversation is stored, with each of these as
+// a branch, no message twice, and nothing of titles and tags.
 func TestWebUIs(t *testing.T) {
 	t.Parallel()
 	for name, ui := range map[string]func(*api) *webUI{"LibreChat": libreChat, "Open WebUI": openWebUI} {
@@ -256,9 +219,8 @@ func TestWebUIs(t *testing.T) {
 					distinct[path] = true
 				}
 			}
-			var tree struct{ Data []any }
-			if a.native("conversations/"+u.conversation+"/tree", &tree); len(tree.Data) != len(distinct) {
-				t.Errorf("%d messages, want %d", len(tree.Data), len(distinct))
+			if n := a.messages(u.conversation); n != len(distinct) {
+				t.Errorf("%d messages, want %d", n, len(distinct))
 			}
 		})
 	}

@@ -96,7 +96,7 @@ func (a *api) given(has, lacks string) {
 // the item comes before the answer, and that all readings have it.
 func TestContextManagement(t *testing.T) {
 	t.Parallel()
-	a := setup{contexts: compacting(), script: answersOf(10)}.serve(t)
+	a := setup{contexts: compacting(), script: answersOf(11)}.serve(t)
 	last := a.talk(4)
 	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","stream":true,"context_management":[{"type":"compaction","compact_threshold":1000}],"input":"And now?","previous_response_id":"`+last+`"}`)
 	begin, compacted, answer := strings.Index(streamed, "event: response.in_progress"), strings.Index(streamed, `"type":"compaction"`), strings.Index(streamed, "event: response.output_text.delta")
@@ -124,13 +124,19 @@ func TestContextManagement(t *testing.T) {
 	for _, body := range []string{
 		both,
 		`{"model":"wood","input":[` + raw[0] + `,{"role":"assistant","content":` + string(marshal(t, items[1].Content[0].Text)) + `},{"role":"user","content":"Go on, then."}]}`,
-		`{"model":"wood","input":[{"type":"item_reference","id":"` + items[0].ID + `"},{"type":"item_reference","id":"` + items[1].ID + `"},{"role":"user","content":"Go on!"}]}`,
+		`{"model":"wood","context_management":[{"type":"compaction"}],"input":[{"type":"item_reference","id":"` + items[0].ID + `"},{"type":"item_reference","id":"` + items[1].ID + `"},{"role":"user","content":"Go on!"}]}`,
 	} {
 		r := nodeOf(t, a.create(body).ID)
 		a.given("SUMMARY of|Answer 4.|And now?", "Answer 0.")
 		if before := a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}); r.Conversation != n.Conversation || before != n.Node.String() {
 			t.Errorf("the question hangs below %s, not below the answer", before)
 		}
+	}
+	byID := `"input":[{"type":"item_reference","id":"` + items[0].ID + `"},{"role":"user","content":"Unkept."}]}`
+	a.create(`{"model":"wood","store":false,` + byID)
+	a.given("SUMMARY of|Unkept.", "Answer 0.")
+	if got, _ := a.ask(400, "other", "POST", "/responses", `{"model":"wood",`+byID); !strings.Contains(got, "item_not_found") {
+		t.Errorf("%s", got)
 	}
 	// Another tenant has but the text, as it would have it from a server that is gone.
 	theirs, _ := a.ask(200, "other", "POST", "/responses", both)

@@ -105,31 +105,6 @@ func TestCompletionsAreBranches(t *testing.T) {
 	}
 }
 
-// TestCompletionsWithTools holds that a tool's turn is recognized however a client
-// writes the call that it answers.
-func TestCompletionsWithTools(t *testing.T) {
-	t.Parallel()
-	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city": "Rome"}`}
-	a := newAPI(t, llmtest.CallTools(call))
-	a.upstream.Otherwise(llmtest.Answer("Sunny."))
-	tools := store + `"tools":[{"type":"function","function":{"name":"weather"}}],`
-	question, result := said("user", "Weather in Rome?"), `{"role":"tool","tool_call_id":"call_1","content":"22 degrees"}`
-	first := a.complete("acme", chatBody(tools, question))
-	if first.Choices[0].Finish != "tool_calls" {
-		t.Errorf("%+v", first)
-	}
-	for _, content := range []string{`"content":null,`, `"content":"",`, ``} {
-		c := a.complete("acme", chatBody(tools, question,
-			`{"role":"assistant",`+content+`"tool_calls":[{"function":{"arguments":"{\"city\": \"Rome\"}","name":"weather"},"type":"function","id":"call_1"}]}`, result))
-		if m := a.message(c.conversation, c.head); m.Depth != 3 || c.conversation != first.conversation {
-			t.Errorf("%s: %+v", content, m)
-		}
-	}
-	if n := a.messages(first.conversation); n != 6 {
-		t.Errorf("%d messages, want 6", n)
-	}
-}
-
 var changing = regexp.MustCompile(`chatcmpl-[\w-]+|"created":\d+`)
 
 // TestCompletionsStream holds that a stream is the same, recorded or not, and for

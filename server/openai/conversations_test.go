@@ -170,12 +170,17 @@ func TestConversations(t *testing.T) {
 func TestEmptyConversations(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, llmtest.Answer("Hello."))
-	for _, body := range []string{``, `{}`, `{"items":[]}`, `{"items":null,"metadata":null,"unknown":1}`} {
+	for _, body := range []string{``, `{}`, `{"items":null,"metadata":null,"unknown":1}`} {
 		id, native := a.conversation(body)
 		if p := a.items(id, ""); len(p.Data) != 0 || p.HasMore || p.FirstID != nil {
 			t.Errorf("%s: %+v", body, p)
 		}
 		if body == `{}` {
+			for _, members := range []string{``, `"store":false,`} {
+				if got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood",`+members+`"conversation":"`+id+`"}`); !strings.Contains(got, `"param":"input","code":"missing_required_parameter"`) {
+					t.Errorf("nothing to answer: %s", got)
+				}
+			}
 			a.create(`{"model":"wood","input":"Good morning","conversation":{"id":"` + id + `"}}`)
 		} else {
 			a.add(id, says("user", "Good morning"))
@@ -199,6 +204,7 @@ func TestConversationsRefuse(t *testing.T) {
 		{400, "POST", "/conversations", `{"items":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, `"param":"items"`},
 		{400, "POST", "/conversations", `{"items":[{"id":"` + gone + `"}]}`, `"param":"items","code":"item_not_found"`},
 		{400, "POST", "/conversations", `{"items":[{"type":"compaction","encrypted_content":"x"}]}`, `"param":"items[0]"`},
+		{400, "POST", "/responses", `{"model":"wood","conversation":"` + id + `","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, `"param":"input"`},
 		{400, "POST", at, `{}`, `"param":"metadata","code":"missing_required_parameter"`},
 		{400, "POST", at + "/items", `{"items":[]}`, `"param":"items","code":"missing_required_parameter"`},
 		{400, "GET", at + "/items?limit=101", ``, `"param":"limit"`},
@@ -313,57 +319,4 @@ func TestNativeChangeMeanwhile(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestAllAtOnce holds that of turns, items and deletes in one conversation at the
-// same time, what was answered is there, and that what met the end of the message
-// that it follows says so.
-func TestAllAtOnce(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	a.upstream.Otherwise(llmtest.Echo())
-	id, native := a.conversation(`{"items":[` + says("user", "first") + `,` + says("assistant", "hello") + `]}`)
-	last := a.items(id, "?limit=1").Data[0].ID
-	var wg sync.WaitGroup
-	var said sync.Map
-	take := func(text string, status int, got string) {
-		switch {
-		case strings.Contains(got, "event: response.failed\n"), status == 404 && strings.Contains(got, "_not_found"): // its parent was deleted meanwhile
-		case status == 200:
-			said.Store(text, true)
-		default:
-			t.Errorf("%s: %d %s", text, status, got)
-		}
-	}
-	for i := range 6 {
-		wg.Go(func() {
-			text := fmt.Sprint("item ", i)
-			status, got, _ := a.send("acme", "POST", "/conversations/"+id+"/items", `{"items":[`+says("user", text)+`]}`)
-			take(text, status, got)
-		})
-		wg.Go(func() {
-			text := fmt.Sprint("turn ", i)
-			status, got, _ := a.send("acme", "POST", "/responses", fmt.Sprintf(`{"model":"wood","stream":%v,"conversation":"%s","input":"%s"}`, i%2 == 0, id, text))
-			take(text, status, got)
-		})
-		wg.Go(func() {
-			if status, got, _ := a.send("acme", "DELETE", "/conversations/"+id+"/items/"+last, ""); status >= 500 {
-				t.Errorf("%d %s", status, got)
-			}
-		})
-	}
-	wg.Wait()
-	var all strings.Builder
-	for n, err := range a.store.ForTenant("acme").Tree(t.Context(), native, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(a.message(native.String(), n.ID.String()).Body)
-	}
-	said.Range(func(text, _ any) bool {
-		if !strings.Contains(all.String(), fmt.Sprintf(`{"role":"user","content":%q}`, text)) {
-			t.Errorf("%s is lost of %s", text, all.String())
-		}
-		return true
-	})
 }

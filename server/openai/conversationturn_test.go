@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
-	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -96,66 +95,6 @@ func TestDeleteItem(t *testing.T) {
 	}
 	if got := a.items(id, "").says(); got != "assistant:a" {
 		t.Errorf("the items are %s", got)
-	}
-}
-
-// TestSessionInAConversation goes through the turns of the Agents SDK's session:
-// it reads the items, asks for responses without naming the conversation, with
-// the ids of what it read but those of answers, and adds the turn without ids.
-func TestSessionInAConversation(t *testing.T) {
-	t.Parallel()
-	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
-	a := newAPI(t, llmtest.Answer("Hello."), llmtest.CallTools(call), llmtest.Answer("Sunny."), llmtest.Answer("Hello."), llmtest.Answer("Bye."))
-	const tools = `,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]}`
-	id, native := a.conversation(`{"items":[]}`)
-	history := func() (items []string) {
-		t.Helper()
-		got, _ := a.ask(200, "acme", "GET", "/conversations/"+id+"/items?order=asc", "")
-		var p struct{ Data []map[string]any }
-		if err := json.Unmarshal([]byte(got), &p); err != nil {
-			t.Fatal(err)
-		}
-		for _, item := range p.Data {
-			if item["role"] == "assistant" {
-				delete(item, "id")
-			}
-			raw, _ := json.Marshal(item)
-			items = append(items, string(raw))
-		}
-		return items
-	}
-	turn := func(question string, steps int, want int) {
-		t.Helper()
-		items := append(history(), says("user", question))
-		turn := []string{says("user", question)}
-		for range steps {
-			r := a.create(`{"model":"wood","include":[],"input":[` + strings.Join(items, ",") + `]` + tools)
-			o := r.Output[0]
-			switch o.Type {
-			case "function_call":
-				items = append(items, fmt.Sprintf(`{"type":"function_call","id":%q,"call_id":%q,"name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"}`, o.ID, o.CallID),
-					`{"type":"function_call_output","call_id":"call_1","output":"22"}`)
-				turn = append(turn, fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"}`, o.CallID), items[len(items)-1])
-			default:
-				turn = append(turn, says("assistant", o.Content[0].Text))
-			}
-		}
-		a.add(id, strings.Join(turn, ","))
-		if n := a.treeSize(native); n != want {
-			t.Errorf("after %s the tree has %d messages, want %d", question, n, want)
-		}
-	}
-	turn("Hi", 1, 2)
-	turn("Weather?", 2, 6)
-	turn("Hi", 1, 8) // the same words once more
-	turn("Thanks", 1, 10)
-	got := a.items(id, "?order=asc")
-	if want := "user:Hi assistant:Hello. user:Weather? function_call:call_1 function_call_output:call_1 assistant:Sunny. user:Hi assistant:Hello. user:Thanks assistant:Bye."; got.says() != want {
-		t.Errorf("the items are %s", got.says())
-	}
-	branches, err := a.store.ForTenant("acme").Branches(t.Context(), native, tree.Paging{})
-	if err != nil || len(branches.Data) != 1 {
-		t.Errorf("%d branches, %v", len(branches.Data), err)
 	}
 }
 

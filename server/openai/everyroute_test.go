@@ -340,7 +340,7 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 				t.Fatal("a request for another's changed something")
 			}
 		}
-		got := visit(f.plant("acme"))
+		got := visit(f.plantFor("acme", r.Pattern+v.query+v.body))
 		if got.status != 200 {
 			t.Errorf("one's own answers %d: %s", got.status, got.body)
 		}
@@ -400,33 +400,4 @@ func (f *field) stall(how, sent string) {
 	if errors.As(err, &late) && late.Timeout() {
 		f.t.Errorf("%s: the server still waits; it said %q", how, got)
 	}
-}
-
-// safeLog is a log that handlers write and tests read.
-type safeLog struct {
-	mu    sync.Mutex
-	text  strings.Builder
-	heard func(line string)
-}
-
-// hear has a function called with each line from now on.
-func (l *safeLog) hear(heard func(line string)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.heard = heard
-}
-
-func (l *safeLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.heard != nil {
-		l.heard(string(p))
-	}
-	return l.text.Write(p)
-}
-
-func (l *safeLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -2,45 +2,13 @@ package openai_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// TestFailedFirstTurn holds that a conversation whose first answer fails shows its
-// question, and that a retry answers that question, on any server and once.
-func TestFailedFirstTurn(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	servers := []*api{a, a.again()}
-	for _, form := range []string{`"input":[` + says("user", "hi") + "," + says("user", "ho") + `]`, `"input":"hi","stream":true`} {
-		a.upstream.Script(llmtest.Fail(500))
-		a.upstream.Otherwise(llmtest.Answer("ok"))
-		id, native := a.conversation(`{}`)
-		body := `{"model":"wood","conversation":"` + id + `",` + form + `}`
-		question := strings.Count(form, "h")
-		for i, server := range servers {
-			status, got, _ := server.send("acme", "POST", "/responses", body, retryHeader, fmt.Sprint(i))
-			if failed := status != 200 || strings.Contains(got, "response.failed"); failed != (i == 0) {
-				t.Errorf("attempt %d: %d %s", i, status, got)
-			}
-			want := map[int]string{1: "user:hi", 2: "user:hi user:ho"}[question] + []string{"", " assistant:ok"}[i]
-			if said := a.items(id, "?order=asc").says(); said != want || a.treeSize(native) != question+i {
-				t.Errorf("after attempt %d the items are %s, want %s; %d messages", i, said, want, a.treeSize(native))
-			}
-		}
-		next, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","conversation":"`+id+`","input":"on"}`)
-		if said := a.items(id, "?order=asc").says(); !strings.HasSuffix(said, "assistant:ok user:on assistant:ok") {
-			t.Errorf("the items are %s after %s", said, next)
-		}
-	}
-}
 
 // TestFailedFirstTurnOfItsOwn holds that a response which begins a conversation
 // leaves it with its question as the active head, whatever comes of the answer.
@@ -96,22 +64,6 @@ func TestFailedResponseElsewhere(t *testing.T) {
 	a.ask(404, "acme", "GET", "/responses/"+id, "")
 }
 
-// TestNothingToAnswer holds that a request which says nothing, in a conversation
-// where nobody said anything, is told what it lacks.
-func TestNothingToAnswer(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	id, native := a.conversation(`{}`)
-	for _, rest := range []string{"", `,"input":[]`, `,"store":false`, `,"stream":true`, `,"background":true`} {
-		if got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","conversation":"`+id+`"`+rest+`}`); !strings.Contains(got, `"param":"input","code":"missing_required_parameter"`) {
-			t.Errorf("%s: %s", rest, got)
-		}
-	}
-	if n := a.treeSize(native); n != 0 {
-		t.Errorf("%d messages", n)
-	}
-}
-
 // TestTooLargeAMessage holds that a message which the tree couldn't hold is refused
 // by its place in the input, on every route that stores one.
 func TestTooLargeAMessage(t *testing.T) {
@@ -163,34 +115,5 @@ func TestRefusedOpening(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestManyFirstRequests holds that of requests with the same opening at a time, of
-// which a full server refuses some, each one that was answered is whole in a
-// conversation of its own, and the others leave nothing.
-func TestManyFirstRequests(t *testing.T) {
-	t.Parallel()
-	a := setup{replies: reply.Config{MaxPerTenant: 3}}.serve(t)
-	a.upstream.Otherwise(llmtest.Answer("ok"))
-	var mu sync.Mutex
-	answered := map[string]bool{}
-	var wg sync.WaitGroup
-	for range 30 {
-		wg.Go(func() {
-			status, got, header := a.send("acme", "POST", "/responses", `{"model":"wood","input":"hi"}`)
-			mu.Lock()
-			defer mu.Unlock()
-			switch id := header.Get("X-Coppice-Conversation-Id"); {
-			case status == 200 && !answered[id]:
-				answered[id] = true
-			case status != 429:
-				t.Errorf("%d %s in %s", status, got, id)
-			}
-		})
-	}
-	wg.Wait()
-	if c, m := a.everything(); len(answered) == 0 || c != len(answered) || m != 2*len(answered) {
-		t.Errorf("%d conversations with %d messages, want %d and twice that", c, m, len(answered))
 	}
 }

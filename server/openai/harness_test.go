@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,7 +28,14 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// A random round takes hundreds of requests, so there are fewer than rapid's 100.
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		_ = checks.Value.Set("30")
+	}
+	os.Exit(dbtest.Main(m))
+}
 
 // A setup says what a server of a test is made of.
 type setup struct {

@@ -30,7 +30,6 @@ func (w *forest) remove(c *rider) {
 		w.t.Fatalf("%s: %d %s", path, status, got)
 	}
 	c.drop()
-	c.pending = callOf(c.last())
 	copse := w.trees[r.at]
 	if r.path != "/responses" {
 		if len(b.children) == 0 {

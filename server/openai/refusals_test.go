@@ -160,21 +160,3 @@ func TestRefusalsAreBranches(t *testing.T) {
 		t.Errorf("the model was given %s", got)
 	}
 }
-
-// TestRefusalsInResponses holds that a refusal is the same in the stream and in the
-// response, and that a client which sends it back goes on from it.
-func TestRefusalsInResponses(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, llmtest.Refuse("Not about hazel."))
-	a.upstream.Otherwise(llmtest.Answer("Well then."))
-	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","stream":true,"input":"How do I fell a tree?"}`)
-	id := finalID(t, streamed)
-	whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, "")
-	if !strings.Contains(final(streamed), whole) || !strings.Contains(whole, `"content":[{"type":"refusal","refusal":"Not about hazel."}]`) {
-		t.Errorf("%s\n%s", whole, streamed)
-	}
-	same := a.create(`{"model":"wood","input":[{"role":"user","content":"How do I fell a tree?"},{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"Not about hazel."}]},{"role":"user","content":"Why?"}]}`)
-	if nodeOf(t, same.ID).Conversation != nodeOf(t, id).Conversation {
-		t.Errorf("%s is in another conversation than %s", same.ID, id)
-	}
-}

@@ -16,6 +16,7 @@ func TestParseCreate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, body, extra string }{
 		{"the least", `{"model":"m","input":"hi"}`, `{}`},
+		{"a member twice", `{"model":"x","input":"hi","model":"m"}`, `{}`},
 		{"null everywhere", `{"model":"m","input":"hi","instructions":null,"previous_response_id":null,"conversation":null,"store":null,"stream":null,"tools":null,"tool_choice":null,"text":null,"reasoning":null,"metadata":null,"temperature":null,"prompt":null,"include":null,"user":null,"context_management":null}`, `{}`},
 		{"unknown members", `{"model":"m","input":"hi","client_metadata":{"a":[1]},"text":{},"include":["reasoning.encrypted_content","new"],"prompt_cache_retention":"24h","stream_options":{"include_obfuscation":false},"access_programs":7}`, `{}`},
 		{"sampling", `{"model":"m","input":"hi","temperature":0.5,"top_p":0.25,"max_output_tokens":16,"top_logprobs":0,"max_tool_calls":2}`, `{"top_p":0.25}`},

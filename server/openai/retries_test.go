@@ -116,6 +116,7 @@ func TestRetryOfAFailedResponse(t *testing.T) {
 	id, _ := a.conversation(`{"items":[` + says("user", "before") + "," + says("assistant", "indeed") + `]}`)
 	a.upstream.Otherwise(llmtest.Answer("ok"))
 	first := a.create(`{"model":"wood","input":"hi"}`)
+	empty, _ := a.conversation(`{}`)
 	failed, midway := llmtest.Fail(500), llmtest.FailMidway("half of an answer")
 	for name, test := range map[string]struct {
 		path, body      string
@@ -127,6 +128,7 @@ func TestRetryOfAFailedResponse(t *testing.T) {
 		"a completion":             {"/chat/completions", chatBody(store, said("user", "chat")), failed, 1, 0, 1, 2},
 		"after a response":         {"/responses", `{"model":"wood","input":"next","previous_response_id":"` + first.ID + `"}`, failed, 0, 0, 1, 2},
 		"midway after a response":  {"/responses", `{"model":"wood","input":"then","previous_response_id":"` + first.ID + `"}`, midway, 0, 1, 2, 4},
+		"in an empty conversation": {"/responses", `{"model":"wood","stream":true,"input":[` + says("user", "hi") + "," + says("user", "ho") + `],"conversation":"` + empty + `"}`, failed, 0, 0, 2, 3},
 		"in a conversation":        {"/responses", `{"model":"wood","input":"next","conversation":"` + id + `"}`, failed, 0, 0, 1, 2},
 		"midway in a conversation": {"/responses", `{"model":"wood","input":"then","conversation":"` + id + `"}`, midway, 0, 1, 2, 4},
 	} {
@@ -134,6 +136,9 @@ func TestRetryOfAFailedResponse(t *testing.T) {
 		a.upstream.Script(test.fails, test.fails)
 		for i, server := range []*api{a, second, third} {
 			status, got, header := server.send("acme", "POST", test.path, test.body, retryHeader, fmt.Sprint(i))
+			if i == 0 && strings.Contains(test.body, empty) && a.items(empty, "?order=asc").says() != "user:hi user:ho" {
+				t.Errorf("the items are %s", a.items(empty, "?order=asc").says())
+			}
 			if i < 2 && (status == 200 && !strings.Contains(got, `"status":"failed"`) || header.Get("X-Should-Retry") != "") || i == 2 && status != 200 {
 				t.Errorf("%s, attempt %d: %d %s", name, i, status, got)
 			}

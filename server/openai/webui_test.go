@@ -105,31 +105,8 @@ func (a *api) branches() (all [][]string) {
 	return all
 }
 
-// LibreChat speaks by LangChain: its messages are strings or parts, with members of
-// its own, and it names the conversation by a header that the operator sets.
-func libreChat(a *api) *webUI {
-	return &webUI{
-		api:     a,
-		headers: []string{"X-Coppice-Session", "8f5a2b1c-0d3e-4f60-9a7b-1c2d3e4f5a6b", "User-Agent", "ci/JS 5.12.2", "X-Stainless-Lang", "js", "X-Stainless-Retry-Count", "0", "X-Stainless-Runtime", "node"},
-		chat: func(history []string) string {
-			return `{"model":"wood","temperature":1,"top_p":1,"presence_penalty":0,"frequency_penalty":0,"stream":true,"stream_options":{"include_usage":true},"user":"665f1c2ab7d9e80012345678","messages":[` + strings.Join(history, ",") + `]}`
-		},
-		side: map[string]string{
-			"a title":                `{"model":"gpt-5","temperature":0.2,"presence_penalty":0,"frequency_penalty":0,"user":"665f1c2ab7d9e80012345678","messages":[` + said("user", "Name the conversation.\nUser: What is a coppice?\nAI: A wood.") + `]}`,
-			"a title, by the prompt": `{"model":"wood","temperature":0.2,"user":"665f1c2ab7d9e80012345678","messages":[` + said("user", "Provide a concise, 5-word-or-less title for the conversation, using title case conventions. Only return the title itself.\n\nConversation:\nUser: What is a coppice?\nAI: A wood.") + `]}`,
-		},
-		said: func(role, text string, n int) string {
-			if role == "assistant" && n%2 == 1 {
-				return fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":%q,"tool_call_ids":[]}]}`, text)
-			}
-			return fmt.Sprintf(`{"role":%q,"content":%q}`, role, text)
-		},
-		times: map[string]int{},
-	}
-}
-
-// Open WebUI sends what its page has: text, or parts where a picture is there. It
-// names the user and the chat.
+// Open WebUI names the user and the chat. It sends text, and here every other answer
+// as parts, as LibreChat does.
 func openWebUI(a *api) *webUI {
 	task := func(what string) string {
 		return `{"model":"wood","messages":[` + said("user", "### Task:\n"+what+"\n### Output:\nJSON\n### Chat History:\n<chat_history>\nUSER: What is a coppice?\nASSISTANT: A wood.\n</chat_history>") + `],"stream":false,"max_completion_tokens":1000}`
@@ -149,79 +126,79 @@ func openWebUI(a *api) *webUI {
 			"what to ask":     task("Suggest 3-5 relevant follow-up questions or prompts."),
 			"words to search": task("Analyze the chat history to determine the necessity of generating search queries."),
 		},
-		said:  func(role, text string, _ int) string { return fmt.Sprintf(`{"role": %q, "content": %q}`, role, text) },
+		said: func(role, text string, n int) string {
+			if role == "assistant" && n%2 == 1 {
+				return fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":%q,"tool_call_ids":[]}]}`, text)
+			}
+			return fmt.Sprintf(`{"role": %q, "content": %q}`, role, text)
+		},
 		times: map[string]int{},
 	}
 }
 
-// TestWebUIs has two chat interfaces do what their users do: chat, ask again, edit,
+// TestWebUIs has a chat interface do what its users do: chat, ask again, edit,
 // stop, go back to another branch. One conversation is stored, with each of these as
 // a branch, no message twice, and nothing of titles and tags.
 func TestWebUIs(t *testing.T) {
 	t.Parallel()
-	for name, ui := range map[string]func(*api) *webUI{"LibreChat": libreChat, "Open WebUI": openWebUI} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := newAPIWith(t, openai.Recognition{
-				Record: true, SideModels: []string{"gpt-5"},
-				SidePrompts: []string{"Provide a concise, 5-word-or-less title", "### Task: Generate", "### Task: Suggest", "### Task: Analyze the chat history"},
-			})
-			next := make(chan llmtest.Behaviour, 1)
-			a.upstream.Otherwise(llmtest.Reply(func(req llmtest.Request) llmtest.Behaviour {
-				if last := string(req.Messages[len(req.Messages)-1]); strings.Contains(last, "chat_history") || strings.Contains(last, "conversation") {
-					return llmtest.Answer(`{"title":"🌳 Coppice"}`)
-				}
-				return <-next
-			}))
-			u := ui(a)
-			turn := func(answer string, history ...string) {
-				t.Helper()
-				next <- llmtest.Answer(answer)
-				if got := u.turn(history...); got != answer {
-					t.Errorf("%v is answered %q, want %q", history, got, answer)
-				}
-				if prompt, want := a.prompt(), strings.Join(u.sent, " "); prompt != want {
-					t.Errorf("the model was given %s, want %s", prompt, want)
-				}
-			}
-			const what, often, who = "What is a coppice?", `How often is it cut? 🌳 <b>"é"</b>`, "### Task:\nRespond to the user query using the provided context.\nWho cuts it?"
-			turn("A wood.", what)
-			u.aside()
-			turn("Every ten years.", what, "A wood.", often)
-			turn("Every seven years.", what, "A wood.", often)                  // regenerated
-			turn("Yes.", what, "A wood.", often, "Every ten years.", "Always?") // after a switch to the first answer
-			turn("In winter.", what, "A wood.", "When is it cut?")              // a question that was edited
-			turn("A shrub.", "What is a hazel?")                                // the opening
-			turn("Indeed.", what, "A forest.", "Really?")                       // an answer
-			u.aside()
-			gate, whole := make(chan struct{}), "A woodman cuts it with a billhook."
-			next <- llmtest.PauseMidway(gate, whole)
-			part := u.stop(what, "A wood.", who)
-			close(gate)
-			turn("At home.", what, "A wood.", who, part, "Where does he live?")
-			const begins = "Be brief. / What is a coppice? / A wood. / "
-			want := []string{
-				begins + often + " / Every seven years.", begins + often + " / Every ten years. / Always? / Yes.", begins + "When is it cut? / In winter.", "Be brief. / What is a hazel? / A shrub.",
-				"Be brief. / What is a coppice? / A forest. / Really? / Indeed.", begins + who + " / " + whole, begins + who + " / " + part + " / Where does he live? / At home.",
-			}
-			slices.Sort(want)
-			var got [][]string
-			a.eventually(func() bool { // the answer that was stopped ends by itself
-				got = a.branches()
-				return strings.Contains(fmt.Sprint(got), whole)
-			})
-			if len(got) != 1 || !slices.Equal(got[0], want) {
-				t.Errorf("the branches are\n%s\nwant\n%s", strings.Join(slices.Concat(got...), "\n"), strings.Join(want, "\n"))
-			}
-			distinct := map[string]bool{} // each prefix of a branch is a message
-			for _, branch := range want {
-				for path := branch; path != ""; path = path[:max(0, strings.LastIndex(path, " / "))] {
-					distinct[path] = true
-				}
-			}
-			if n := a.messages(u.conversation); n != len(distinct) {
-				t.Errorf("%d messages, want %d", n, len(distinct))
-			}
-		})
+	a := newAPIWith(t, openai.Recognition{
+		Record:      true,
+		SidePrompts: []string{"### Task: Generate", "### Task: Suggest", "### Task: Analyze the chat history"},
+	})
+	next := make(chan llmtest.Behaviour, 1)
+	a.upstream.Otherwise(llmtest.Reply(func(req llmtest.Request) llmtest.Behaviour {
+		if last := string(req.Messages[len(req.Messages)-1]); strings.Contains(last, "chat_history") || strings.Contains(last, "conversation") {
+			return llmtest.Answer(`{"title":"🌳 Coppice"}`)
+		}
+		return <-next
+	}))
+	u := openWebUI(a)
+	turn := func(answer string, history ...string) {
+		t.Helper()
+		next <- llmtest.Answer(answer)
+		if got := u.turn(history...); got != answer {
+			t.Errorf("%v is answered %q, want %q", history, got, answer)
+		}
+		if prompt, want := a.prompt(), strings.Join(u.sent, " "); prompt != want {
+			t.Errorf("the model was given %s, want %s", prompt, want)
+		}
+	}
+	const what, often, who = "What is a coppice?", `How often is it cut? 🌳 <b>"é"</b>`, "### Task:\nRespond to the user query using the provided context.\nWho cuts it?"
+	turn("A wood.", what)
+	u.aside()
+	turn("Every ten years.", what, "A wood.", often)
+	turn("Every seven years.", what, "A wood.", often)                  // regenerated
+	turn("Yes.", what, "A wood.", often, "Every ten years.", "Always?") // after a switch to the first answer
+	turn("In winter.", what, "A wood.", "When is it cut?")              // a question that was edited
+	turn("A shrub.", "What is a hazel?")                                // the opening
+	turn("Indeed.", what, "A forest.", "Really?")                       // an answer
+	u.aside()
+	gate, whole := make(chan struct{}), "A woodman cuts it with a billhook."
+	next <- llmtest.PauseMidway(gate, whole)
+	part := u.stop(what, "A wood.", who)
+	close(gate)
+	turn("At home.", what, "A wood.", who, part, "Where does he live?")
+	const begins = "Be brief. / What is a coppice? / A wood. / "
+	want := []string{
+		begins + often + " / Every seven years.", begins + often + " / Every ten years. / Always? / Yes.", begins + "When is it cut? / In winter.", "Be brief. / What is a hazel? / A shrub.",
+		"Be brief. / What is a coppice? / A forest. / Really? / Indeed.", begins + who + " / " + whole, begins + who + " / " + part + " / Where does he live? / At home.",
+	}
+	slices.Sort(want)
+	var got [][]string
+	a.eventually(func() bool { // the answer that was stopped ends by itself
+		got = a.branches()
+		return strings.Contains(fmt.Sprint(got), whole)
+	})
+	if len(got) != 1 || !slices.Equal(got[0], want) {
+		t.Errorf("the branches are\n%s\nwant\n%s", strings.Join(slices.Concat(got...), "\n"), strings.Join(want, "\n"))
+	}
+	distinct := map[string]bool{} // each prefix of a branch is a message
+	for _, branch := range want {
+		for path := branch; path != ""; path = path[:max(0, strings.LastIndex(path, " / "))] {
+			distinct[path] = true
+		}
+	}
+	if n := a.messages(u.conversation); n != len(distinct) {
+		t.Errorf("%d messages, want %d", n, len(distinct))
 	}
 }

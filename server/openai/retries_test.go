@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -112,7 +114,7 @@ func TestRetryElsewhere(t *testing.T) {
 func TestRetryOfAFailedResponse(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	second, third := a.again(), a.again()
+	second, third := a.again(), a.again() // which look for an answer elsewhere for 2 s
 	id, _ := a.conversation(`{"items":[` + says("user", "before") + "," + says("assistant", "indeed") + `]}`)
 	a.upstream.Otherwise(llmtest.Answer("ok"))
 	first := a.create(`{"model":"wood","input":"hi"}`)
@@ -123,18 +125,22 @@ func TestRetryOfAFailedResponse(t *testing.T) {
 		fails           llmtest.Behaviour
 		new, stored     int // conversations, and messages by each attempt that fails after the first
 		messages, final int
+		elsewhere       bool
 	}{
-		"an opening":               {"/responses", `{"model":"wood","input":"alone"}`, failed, 1, 0, 1, 2},
-		"a completion":             {"/chat/completions", chatBody(store, said("user", "chat")), failed, 1, 0, 1, 2},
-		"after a response":         {"/responses", `{"model":"wood","input":"next","previous_response_id":"` + first.ID + `"}`, failed, 0, 0, 1, 2},
-		"midway after a response":  {"/responses", `{"model":"wood","input":"then","previous_response_id":"` + first.ID + `"}`, midway, 0, 1, 2, 4},
-		"in an empty conversation": {"/responses", `{"model":"wood","stream":true,"input":[` + says("user", "hi") + "," + says("user", "ho") + `],"conversation":"` + empty + `"}`, failed, 0, 0, 2, 3},
-		"in a conversation":        {"/responses", `{"model":"wood","input":"next","conversation":"` + id + `"}`, failed, 0, 0, 1, 2},
-		"midway in a conversation": {"/responses", `{"model":"wood","input":"then","conversation":"` + id + `"}`, midway, 0, 1, 2, 4},
+		"an opening":               {"/responses", `{"model":"wood","input":"alone"}`, failed, 1, 0, 1, 2, false},
+		"a completion":             {"/chat/completions", chatBody(store, said("user", "chat")), failed, 1, 0, 1, 2, false},
+		"after a response":         {"/responses", `{"model":"wood","input":"next","previous_response_id":"` + first.ID + `"}`, failed, 0, 0, 1, 2, false},
+		"in an empty conversation": {"/responses", `{"model":"wood","input":[` + says("user", "hi") + "," + says("user", "ho") + `],"conversation":"` + empty + `"}`, failed, 0, 0, 2, 3, false},
+		"in a conversation":        {"/responses", `{"model":"wood","input":"next","conversation":"` + id + `"}`, failed, 0, 0, 1, 2, true},
+		"midway in a conversation": {"/responses", `{"model":"wood","input":"then","conversation":"` + id + `"}`, midway, 0, 1, 2, 4, true},
 	} {
 		conversations, messages := a.everything()
 		a.upstream.Script(test.fails, test.fails)
-		for i, server := range []*api{a, second, third} {
+		servers := []*api{a, a, a}
+		if test.elsewhere {
+			servers = []*api{a, second, third}
+		}
+		for i, server := range servers {
 			status, got, header := server.send("acme", "POST", test.path, test.body, retryHeader, fmt.Sprint(i))
 			if i == 0 && strings.Contains(test.body, empty) && a.items(empty, "?order=asc").says() != "user:hi user:ho" {
 				t.Errorf("the items are %s", a.items(empty, "?order=asc").says())
@@ -162,7 +168,7 @@ func TestRetryOfWhatRunsElsewhere(t *testing.T) {
 		if fails {
 			does, want = llmtest.Fail(500), 502
 		}
-		a := newAPI(t, slices.Repeat([]llmtest.Behaviour{llmtest.After(gate, does)}, 2)...)
+		a := setup{replies: reply.Config{CheckpointEvery: 20 * time.Millisecond}, script: slices.Repeat([]llmtest.Behaviour{llmtest.After(gate, does)}, 2)}.serve(t)
 		a.upstream.Otherwise(llmtest.Answer("ok"))
 		other := a.again()
 		requests := [][2]string{{"/responses", `{"model":"wood","input":"hi"}`}, {"/chat/completions", chatBody(store, said("user", "hi"))}}
@@ -188,7 +194,7 @@ func TestRetryOfWhatRunsElsewhere(t *testing.T) {
 			t.Errorf("the answers are %v", ids)
 		}
 		for _, request := range requests {
-			if status, got, _ := other.send("acme", "POST", request[0], request[1], retryHeader, "2"); status != 200 {
+			if status, got, _ := a.send("acme", "POST", request[0], request[1], retryHeader, "2"); status != 200 {
 				t.Errorf("%d %s", status, got)
 			}
 		}

@@ -24,20 +24,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 	a := newAPIOn(t, fragile.Pool, func(c *server.Config) { c.Keys = keys.New(pool) })
 	c := a.over("")
 	id, ids := plant(t, tree.New(pool), "hazel")
-	on := m{"conversation_id": id.String(), "head_id": ids[3].String()}
-	calls := map[string]m{
-		"search":              {"query": "hazel"},
-		"fetch":               {"id": id.String() + "/" + ids[3].String()},
-		"recall":              {"question": "hazel", "conversation_id": id.String()},
-		"list_conversations":  {"query": "hazel"},
-		"list_branches":       {"conversation_id": id.String()},
-		"read_branch":         on,
-		"explain_context":     on,
-		"create_conversation": {"title": "Woods"},
-		"append_messages":     {"conversation_id": id.String(), "parent_id": ids[3].String(), "messages": []m{{"role": "user", "content": "x"}}},
-		"fork_branch":         {"conversation_id": id.String(), "message_id": ids[3].String()},
-		"compact_branch":      on,
-	}
+	calls := calls(id.String(), ids[3].String())
 	tools, err := c.session.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -153,7 +154,7 @@ func (c *client) call(tool string, arguments, out any) {
 		c.t.Fatal(err)
 	}
 	var x, y any
-	if json.Unmarshal(structured, &x) != nil || json.Unmarshal([]byte(textOf(res)), &y) != nil || !sameJSON(x, y) {
+	if json.Unmarshal(structured, &x) != nil || json.Unmarshal([]byte(textOf(res)), &y) != nil || !reflect.DeepEqual(x, y) {
 		c.t.Errorf("%s: the text is not the structured content:\n%s\n%s", tool, textOf(res), structured)
 	}
 	if out != nil {
@@ -172,12 +173,6 @@ func (c *client) refused(tool, code string, arguments any) string {
 		c.t.Errorf("%s %v: %q, want the error %s", tool, arguments, text, code)
 	}
 	return text
-}
-
-func sameJSON(a, b any) bool {
-	x, _ := json.Marshal(a)
-	y, _ := json.Marshal(b)
-	return string(x) == string(y)
 }
 
 func textOf(res *sdk.CallToolResult) string {
@@ -236,4 +231,22 @@ func (a *api) state() (digest string) {
 		a.t.Fatal(err)
 	}
 	return digest
+}
+
+// calls are arguments of every tool.
+func calls(conversation, message string) map[string]m {
+	on := m{"conversation_id": conversation, "head_id": message}
+	return map[string]m{
+		"search":              {"query": "hazel"},
+		"fetch":               {"id": conversation + "/" + message},
+		"recall":              {"question": "hazel", "conversation_id": conversation, "head_id": message, "scope": "conversation"},
+		"list_conversations":  {"query": "hazel"},
+		"list_branches":       {"conversation_id": conversation},
+		"read_branch":         on,
+		"explain_context":     on,
+		"create_conversation": {"title": "Woods"},
+		"append_messages":     {"conversation_id": conversation, "parent_id": message, "messages": []m{{"role": "user", "content": "x"}}},
+		"fork_branch":         {"conversation_id": conversation, "message_id": message},
+		"compact_branch":      on,
+	}
 }

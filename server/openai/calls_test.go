@@ -18,18 +18,15 @@ import (
 func TestCallsAreThoseOfTheStoredMessage(t *testing.T) {
 	t.Parallel()
 	for name, pieces := range map[string][]string{
-		"numbered":           {`[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]`, `[{"index":0,"function":{"arguments":"{\"x\""}}]`, `[{"index":0,"function":{"arguments":":1}"}}]`, `[{"index":1,"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]`},
-		"interleaved":        {`[{"index":0,"id":"a","function":{"name":"f"}},{"index":1,"id":"b","function":{"name":"g"}}]`, `[{"index":1,"function":{"arguments":"[1"}},{"index":0,"function":{"arguments":"[0"}}]`, `[{"index":0,"function":{"arguments":"]"}},{"index":1,"function":{"arguments":"]"}}]`},
-		"not numbered":       {`[{"id":"a","function":{"name":"f","arguments":"{"}}]`, `[{"function":{"arguments":"}"}}]`, `[{"id":"b","function":{"name":"g","arguments":"{}"}}]`},
-		"all numbered 0":     {`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`, `[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]`},
-		"an id each piece":   {`[{"index":0,"id":"a1","function":{"name":"f","arguments":"{"}}]`, `[{"index":0,"id":"a2","function":{"arguments":"}"}}]`},
-		"a name each piece":  {`[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]`, `[{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}]`},
-		"the name late":      {`[{"index":0,"id":"a","function":{"arguments":"{"}}]`, `[{"index":0,"function":{"name":"f","arguments":"}"}}]`},
-		"the id late":        {`[{"index":0,"function":{"name":"f","arguments":"{"}}]`, `[{"index":1,"id":"b","function":{"name":"g","arguments":""}}]`, `[{"index":0,"id":"a","function":{"arguments":"}"}}]`},
-		"NUL":                {`[{"index":0,"id":"a","function":{"name":"f","arguments":"{\u0000}"}}]`},
-		"members unknown":    {`[{"index":0,"id":"a","extra_content":{"signature":"x"},"function":{"name":"f","arguments":"{}"}}]`},
-		"whole, in one":      {`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"b","function":{"name":"g","arguments":""}}]`},
-		"nothing in between": {`[]`, `[{"index":0,"id":"a","function":{"name":"f","arguments":null}}]`, `null`},
+		"numbered":         {`[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]`, `[{"index":0,"function":{"arguments":"{\"x\""}}]`, `[{"index":0,"function":{"arguments":":1}"}}]`, `[{"index":1,"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]`},
+		"interleaved":      {`[{"index":0,"id":"a","function":{"name":"f"}},{"index":1,"id":"b","function":{"name":"g"}}]`, `[{"index":1,"function":{"arguments":"[1"}},{"index":0,"function":{"arguments":"[0"}}]`, `[{"index":0,"function":{"arguments":"]"}},{"index":1,"function":{"arguments":"]"}}]`},
+		"not numbered":     {`[{"id":"a","function":{"name":"f","arguments":"{"}}]`, `[{"function":{"arguments":"}"}}]`, `[{"id":"b","function":{"name":"g","arguments":"{}"}}]`},
+		"all numbered 0":   {`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`, `[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]`},
+		"an id each piece": {`[{"index":0,"id":"a1","function":{"name":"f","arguments":"{"}}]`, `[{"index":0,"id":"a2","function":{"arguments":"}"}}]`},
+		"the name late":    {`[{"index":0,"id":"a","function":{"arguments":"{"}}]`, `[{"index":0,"function":{"name":"f","arguments":"}"}}]`},
+		"the id late":      {`[{"index":0,"function":{"name":"f","arguments":"{"}}]`, `[{"index":1,"id":"b","function":{"name":"g","arguments":""}}]`, `[{"index":0,"id":"a","function":{"arguments":"}"}}]`},
+		"NUL":              {`[{"index":0,"id":"a","function":{"name":"f","arguments":"{\u0000}"}}]`},
+		"members unknown":  {`[{"index":0,"id":"a","extra_content":{"signature":"x"},"function":{"name":"f","arguments":"{}"}}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,6 +137,29 @@ func TestCheckCalls(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%v, %v: %q, want %q", test.pending, test.messages, got, test.want)
+		}
+	}
+}
+
+// Texts of side requests begin as the operator says, however their lines are broken.
+func TestBegins(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		text, beginning string
+		want            bool
+	}{
+		{"### Task:\nGenerate a title", "### Task: Generate", true},
+		{"### Task:\r\n\n  Generate", "### Task: Generate", true},
+		{"### Task: Generate", "### Task:\n\tGen", true},
+		{"### Task:\nRespond to the user query", "### Task: Generate", false},
+		{" ### Task: Generate", "### Task: Generate", false},
+		{"### Task:", "### Task: Generate", false},
+		{"Título: é", "Título:\u00a0é", true},
+		{"", "x", false},
+		{"x", "", true},
+	} {
+		if got := begins(test.text, test.beginning); got != test.want {
+			t.Errorf("%q begins with %q: %t, want %t", test.text, test.beginning, got, test.want)
 		}
 	}
 }

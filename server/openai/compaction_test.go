@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -32,12 +29,10 @@ const hazel = "Hazel grows again after it was cut to the ground, every ten years
 // talk makes a branch of so many turns, and gives the last response's id.
 func (a *api) talk(turns int) (last string) {
 	a.t.Helper()
+	previous := ""
 	for i := range turns {
-		previous := ""
-		if last != "" {
-			previous = `,"previous_response_id":"` + last + `"`
-		}
 		last = a.create(fmt.Sprintf(`{"model":"wood","input":"Question %d. %s"%s}`, i, strings.Repeat(hazel, 12), previous)).ID
+		previous = `,"previous_response_id":"` + last + `"`
 	}
 	return last
 }
@@ -52,16 +47,13 @@ func answersOf(n int) (script []llmtest.Behaviour) {
 // An item is what a test reads of one.
 type item struct {
 	ID, Type, Role string
-	Content        json.RawMessage
-	Sealed         string `json:"encrypted_content"`
+	Content        []struct{ Text string }
 }
 
-func itemsIn(t *testing.T, body string) (id string, items []item, raw []json.RawMessage) {
+// itemsIn reads the output of a response, whose items are texts as well.
+func itemsIn(t *testing.T, body string) (items []item, raw []string) {
 	t.Helper()
-	var r struct {
-		ID     string
-		Output []json.RawMessage
-	}
+	var r struct{ Output []json.RawMessage }
 	if err := json.Unmarshal([]byte(body), &r); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -70,104 +62,9 @@ func itemsIn(t *testing.T, body string) (id string, items []item, raw []json.Raw
 		if err := json.Unmarshal(one, &i); err != nil {
 			t.Fatal(err)
 		}
-		items = append(items, i)
+		items, raw = append(items, i), append(raw, string(one))
 	}
-	return r.ID, items, r.Output
-}
-
-// TestContextManagement holds that past the threshold the branch is compacted, that
-// the item comes before the answer, and that all readings have it.
-func TestContextManagement(t *testing.T) {
-	t.Parallel()
-	a := setup{contexts: compacting(), script: answersOf(10)}.serve(t)
-	last := a.talk(4)
-	body := `{"model":"wood","stream":true,"context_management":[{"type":"compaction","compact_threshold":1000}],"input":"And now?","previous_response_id":"` + last + `"}`
-	streamed, _ := a.ask(200, "acme", "POST", "/responses", body)
-	begin, item, answer := strings.Index(streamed, "event: response.in_progress"), strings.Index(streamed, `"type":"compaction"`), strings.Index(streamed, "event: response.output_text.delta")
-	if begin < 0 || item < begin || answer < item || !strings.Contains(streamed, "event: response.completed") {
-		t.Fatalf("%d, %d, %d in %s", begin, item, answer, streamed)
-	}
-	if got := a.prompt(); !strings.Contains(got, "SUMMARY of") || strings.Contains(got, "Answer 0.") || !strings.HasSuffix(got, `{"role":"user","content":"And now?"}`) {
-		t.Errorf("the model was given %s", got)
-	}
-	id := finalID(t, streamed)
-	whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, "")
-	if !strings.Contains(final(streamed), whole) {
-		t.Errorf("read later it is\n%s\nstreamed\n%s", whole, final(streamed))
-	}
-	if again, _ := a.ask(200, "acme", "GET", "/responses/"+id+"?stream=true", ""); final(again) != final(streamed) {
-		t.Errorf("%s", again)
-	}
-	if list, _ := a.ask(200, "acme", "GET", "/responses/"+id+"/input_items?limit=100", ""); strings.Contains(list, "compaction") || !strings.Contains(list, "Question 0.") {
-		t.Errorf("%s", list)
-	}
-
-	// A client that keeps its history drops what stands before the item.
-	_, items, raw := itemsIn(t, whole)
-	if len(items) != 2 || items[0].Type != "compaction" || !strings.HasPrefix(items[0].ID, "cmp_") {
-		t.Fatalf("%s", whole)
-	}
-	next := `{"model":"wood","input":[` + string(raw[0]) + `,` + string(raw[1]) + `,{"role":"user","content":"Go on."}]}`
-	r := a.create(next)
-	if got := a.prompt(); !strings.Contains(got, "SUMMARY of") || !strings.Contains(got, "Answer 4.") || !strings.Contains(got, "And now?") || !strings.HasSuffix(got, `{"role":"user","content":"Go on."}`) {
-		t.Errorf("the model was given %s", got)
-	}
-	if one, two := nodeOf(t, id), nodeOf(t, r.ID); one.Conversation != two.Conversation {
-		t.Error("it goes on in another conversation")
-	}
-	// Without the answer's id, and by the item's id alone.
-	for _, input := range []string{
-		string(raw[0]) + `,{"role":"assistant","content":` + string(marshal(t, text(t, items[1]))) + `},{"role":"user","content":"Go on, then."}`,
-		`{"type":"item_reference","id":"` + items[0].ID + `"},{"type":"item_reference","id":"` + items[1].ID + `"},{"role":"user","content":"Go on!"}`,
-	} {
-		r := a.create(`{"model":"wood","input":[` + input + `]}`)
-		if got := a.prompt(); !strings.Contains(got, "SUMMARY of") || !strings.Contains(got, "Answer 4.") || strings.Count(got, "And now?") != 1 {
-			t.Errorf("the model was given %s", got)
-		}
-		m, err := a.store.ForTenant("acme").Message(t.Context(), nodeOf(t, r.ID).Conversation, nodeOf(t, r.ID).Node)
-		if err != nil || nodeOf(t, id).Conversation != m.ConversationID {
-			t.Errorf("%v", err)
-		}
-		question, err := a.store.ForTenant("acme").Message(t.Context(), m.ConversationID, m.ParentID)
-		if err != nil || question.ParentID != nodeOf(t, id).Node {
-			t.Errorf("the question hangs below %s, not below the answer: %v", question.ParentID, err)
-		}
-	}
-	// Another tenant has but the text, as it would have it from a server that is gone.
-	theirs, _ := a.ask(200, "other", "POST", "/responses", next)
-	if got := a.prompt(); !strings.Contains(got, "SUMMARY of") || strings.Contains(got, "Question 3.") || !strings.Contains(got, "Answer 4.") {
-		t.Errorf("the model was given %s", got)
-	}
-	if theirID, _, _ := itemsIn(t, theirs); nodeOf(t, theirID).Conversation == nodeOf(t, id).Conversation {
-		t.Error("it is another tenant's conversation")
-	}
-	if got, _ := a.ask(400, "other", "POST", "/responses", `{"model":"wood","input":[{"type":"item_reference","id":"`+items[0].ID+`"},{"role":"user","content":"Mine?"}]}`); !strings.Contains(got, "item_not_found") {
-		t.Errorf("%s", got)
-	}
-	// Where the summary is undone, its text stands, and what was said is gone from the item.
-	n := openai.NodeID{}
-	found, err := openai.ParseItemID(items[0].ID)
-	if n = found.NodeID; err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.store.ForTenant("acme").Prune(t.Context(), n.Conversation, n.Node); err != nil {
-		t.Fatal(err)
-	}
-	if r := a.create(`{"model":"wood","input":[` + string(raw[0]) + `,{"role":"user","content":"And after?"}]}`); nodeOf(t, r.ID).Conversation == n.Conversation || !strings.Contains(a.prompt(), "SUMMARY of") {
-		t.Errorf("%+v after %s", r, a.prompt())
-	}
-	if whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, ""); strings.Contains(whole, "compaction") {
-		t.Errorf("what was undone is read: %s", whole)
-	}
-}
-
-func text(t *testing.T, i item) string {
-	t.Helper()
-	var parts []struct{ Text string }
-	if err := json.Unmarshal(i.Content, &parts); err != nil {
-		t.Fatal(err)
-	}
-	return parts[0].Text
+	return items, raw
 }
 
 func marshal(t *testing.T, v any) []byte {
@@ -179,17 +76,92 @@ func marshal(t *testing.T, v any) []byte {
 	return raw
 }
 
-func nodeOf(t testing.TB, id string) openai.NodeID {
-	t.Helper()
-	n, err := openai.ParseResponseID(id)
+// given holds that the model was given a summary and some texts, and not others.
+func (a *api) given(has, lacks string) {
+	a.t.Helper()
+	got := a.prompt()
+	for text := range strings.SplitSeq(has, "|") {
+		if strings.Count(got, text) != 1 {
+			a.t.Errorf("the model was given %s without one %q", got, text)
+		}
+	}
+	for text := range strings.SplitSeq(lacks, "|") {
+		if strings.Contains(got, text) {
+			a.t.Errorf("the model was given %s with %q", got, text)
+		}
+	}
+}
+
+// TestContextManagement holds that past the threshold the branch is compacted, that
+// the item comes before the answer, and that all readings have it.
+func TestContextManagement(t *testing.T) {
+	t.Parallel()
+	a := setup{contexts: compacting(), script: answersOf(11)}.serve(t)
+	last := a.talk(4)
+	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","stream":true,"context_management":[{"type":"compaction","compact_threshold":1000}],"input":"And now?","previous_response_id":"`+last+`"}`)
+	begin, compacted, answer := strings.Index(streamed, "event: response.in_progress"), strings.Index(streamed, `"type":"compaction"`), strings.Index(streamed, "event: response.output_text.delta")
+	if begin < 0 || compacted < begin || answer < compacted || !strings.Contains(streamed, "event: response.completed") {
+		t.Fatalf("%d, %d, %d in %s", begin, compacted, answer, streamed)
+	}
+	a.given("SUMMARY of|And now?", "Answer 0.")
+	id := finalID(t, streamed)
+	whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, "")
+	if again, _ := a.ask(200, "acme", "GET", "/responses/"+id+"?stream=true", ""); final(again) != final(streamed) || !strings.Contains(final(streamed), whole) {
+		t.Errorf("read later it is\n%s\nand\n%s\nstreamed\n%s", whole, final(again), final(streamed))
+	}
+	if list, _ := a.ask(200, "acme", "GET", "/responses/"+id+"/input_items?limit=100", ""); strings.Contains(list, "compaction") || !strings.Contains(list, "Question 0.") {
+		t.Errorf("%s", list)
+	}
+
+	// A client that keeps its history drops what stands before the item, and goes on
+	// with both items, without the answer's id, or by the ids alone.
+	items, raw := itemsIn(t, whole)
+	if len(items) != 2 || items[0].Type != "compaction" || !strings.HasPrefix(items[0].ID, "cmp_") {
+		t.Fatalf("%s", whole)
+	}
+	n := nodeOf(t, id)
+	both := `{"model":"wood","input":[` + raw[0] + `,` + raw[1] + `,{"role":"user","content":"Go on."}]}`
+	for _, body := range []string{
+		both,
+		`{"model":"wood","input":[` + raw[0] + `,{"role":"assistant","content":` + string(marshal(t, items[1].Content[0].Text)) + `},{"role":"user","content":"Go on, then."}]}`,
+		`{"model":"wood","context_management":[{"type":"compaction"}],"input":[{"type":"item_reference","id":"` + items[0].ID + `"},{"type":"item_reference","id":"` + items[1].ID + `"},{"role":"user","content":"Go on!"}]}`,
+	} {
+		r := nodeOf(t, a.create(body).ID)
+		a.given("SUMMARY of|Answer 4.|And now?", "Answer 0.")
+		if before := a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}); r.Conversation != n.Conversation || before != n.Node.String() {
+			t.Errorf("the question hangs below %s, not below the answer", before)
+		}
+	}
+	byID := `"input":[{"type":"item_reference","id":"` + items[0].ID + `"},{"role":"user","content":"Unkept."}]}`
+	a.create(`{"model":"wood","store":false,` + byID)
+	a.given("SUMMARY of|Unkept.", "Answer 0.")
+	if got, _ := a.ask(400, "other", "POST", "/responses", `{"model":"wood",`+byID); !strings.Contains(got, "item_not_found") {
+		t.Errorf("%s", got)
+	}
+	// Another tenant has but the text, as it would have it from a server that is gone.
+	theirs, _ := a.ask(200, "other", "POST", "/responses", both)
+	a.given("SUMMARY of|Answer 4.", "Question 3.")
+	if nodeOf(t, responseIn(t, theirs).ID).Conversation == n.Conversation {
+		t.Error("it is another tenant's conversation")
+	}
+	// Where the summary is undone, its text stands, and what was said is gone from the item.
+	found, err := openai.ParseItemID(items[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	if _, err := a.store.ForTenant("acme").Prune(t.Context(), found.Conversation, found.Node); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.create(`{"model":"wood","input":[` + raw[0] + `,{"role":"user","content":"And after?"}]}`); nodeOf(t, r.ID).Conversation == n.Conversation || !strings.Contains(a.prompt(), "SUMMARY of") {
+		t.Errorf("%+v after %s", r, a.prompt())
+	}
+	if whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, ""); strings.Contains(whole, "compaction") {
+		t.Errorf("what was undone is read: %s", whole)
+	}
 }
 
-// TestCompactionUnstored holds the same of a history that nobody keeps, in which a
-// call must not be parted from its output.
+// TestCompactionUnstored holds that a history that nobody keeps is compacted, and
+// that no call is parted from its output.
 func TestCompactionUnstored(t *testing.T) {
 	t.Parallel()
 	a := setup{contexts: compacting(), script: answersOf(4)}.serve(t)
@@ -202,18 +174,10 @@ func TestCompactionUnstored(t *testing.T) {
 			fmt.Sprintf(`{"role":"assistant","content":"Reply %d."}`, i))
 	}
 	history = append(history, `{"role":"user","content":"And now?"}`)
-	create := func(history []string) (string, []item, []json.RawMessage) {
+	create := func() ([]item, []string) {
 		t.Helper()
 		got, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","store":false,"context_management":[{"type":"compaction","compact_threshold":1000}],"input":[`+strings.Join(history, ",")+`]}`)
-		_, items, raw := itemsIn(t, got)
-		return got, items, raw
-	}
-	_, items, raw := create(history)
-	if len(items) != 2 || items[0].Type != "compaction" || items[1].Type != "message" {
-		t.Fatalf("%+v", items)
-	}
-	check := func() {
-		t.Helper()
+		a.given("Mind the hazel.|SUMMARY of", "Reply 0.")
 		sent := a.upstream.Requests()
 		open := map[string]bool{}
 		for i, body := range sent[len(sent)-1].Messages {
@@ -225,18 +189,18 @@ func TestCompactionUnstored(t *testing.T) {
 				t.Errorf("message %d answers a call that was folded: %s", i, a.prompt())
 			}
 		}
-		if got := a.prompt(); !strings.HasPrefix(got, `{"content":"Mind the hazel.","role":"developer"}`) && !strings.HasPrefix(got, `{"role":"developer","content":"Mind the hazel."}`) || strings.Count(got, "SUMMARY of") != 1 || strings.Contains(got, "Reply 0.") {
-			t.Errorf("the model was given %s", got)
-		}
+		return itemsIn(t, got)
 	}
-	check()
+	items, raw := create()
+	if len(items) != 2 || items[0].Type != "compaction" || items[1].Type != "message" {
+		t.Fatalf("%+v", items)
+	}
 	// All of it comes again with the item behind it: the item stands for what is before.
-	next := append(slices.Clone(history), string(raw[0]), string(raw[1]), `{"role":"user","content":"Go on."}`)
-	if _, items, _ := create(next); len(items) != 1 {
+	history = append(history, raw[0], raw[1], `{"role":"user","content":"Go on."}`)
+	if items, _ := create(); len(items) != 1 {
 		t.Errorf("%+v", items)
 	}
-	check()
-	if a.kept() != 0 {
+	if len(a.listed("acme")) != 0 {
 		t.Error("something is kept")
 	}
 }
@@ -247,32 +211,23 @@ func TestCompact(t *testing.T) {
 	t.Parallel()
 	a := setup{contexts: compacting(), script: answersOf(10)}.serve(t)
 	last := a.talk(3)
+	n := nodeOf(t, last)
 	got, header := a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+last+`"}`)
-	_, items, raw := itemsIn(t, got)
-	if n := len(items); n < 2 || items[n-1].Type != "compaction" || items[0].Role != "user" || !strings.Contains(got, `"object":"response.compaction"`) {
+	items, raw := itemsIn(t, got)
+	if end := len(items) - 1; end < 1 || items[end].Type != "compaction" || items[0].Role != "user" || !strings.Contains(got, `"object":"response.compaction"`) || !strings.Contains(got, `"usage":{`) {
 		t.Fatalf("%s", got)
 	}
-	if header.Get("X-Coppice-Head-Id") != nodeOf(t, last).Node.String() {
-		t.Errorf("%v", header)
+	if is, err := named(header); is != n {
+		t.Errorf("%v, %v", header, err)
 	}
-	var all []string
-	for _, one := range raw {
-		all = append(all, string(one))
-	}
-	r := a.create(`{"model":"wood","input":[` + strings.Join(all, ",") + `,{"role":"user","content":"And now?"}]}`)
-	if got := a.prompt(); strings.Count(got, "SUMMARY of") != 1 || strings.Contains(got, "Answer 2.") || !strings.HasSuffix(got, `{"role":"user","content":"And now?"}`) {
-		t.Errorf("the model was given %s", got)
-	}
-	question, err := a.store.ForTenant("acme").Message(t.Context(), nodeOf(t, r.ID).Conversation, nodeOf(t, r.ID).Node)
-	if err == nil {
-		question, err = a.store.ForTenant("acme").Message(t.Context(), question.ConversationID, question.ParentID)
-	}
-	if err != nil || question.ParentID != nodeOf(t, last).Node {
-		t.Errorf("it goes on below %s: %v", question.ParentID, err)
+	r := nodeOf(t, a.create(`{"model":"wood","input":[`+strings.Join(raw, ",")+`,{"role":"user","content":"And now?"}]}`).ID)
+	a.given("SUMMARY of|And now?", "Answer 2.")
+	if before := a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}); before != n.Node.String() {
+		t.Errorf("it goes on below %s", before)
 	}
 	// Once more: the branch is folded already.
 	again, _ := a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+last+`"}`)
-	if _, twice, _ := itemsIn(t, again); twice[len(twice)-1].ID != items[len(items)-1].ID {
+	if twice, _ := itemsIn(t, again); twice[len(twice)-1].ID != items[len(items)-1].ID {
 		t.Errorf("%s after %s", again, got)
 	}
 	// The messages are all there, verbatim.
@@ -280,21 +235,13 @@ func TestCompact(t *testing.T) {
 		t.Errorf("%s", list)
 	}
 	// What is stored nowhere: a short history, whose text the item has.
-	conversations := a.kept()
+	conversations := len(a.listed("acme"))
 	got, _ = a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","prompt_cache_key":"x","input":[
 		{"type":"message","role":"user","content":"We agreed to launch on Tuesday."},{"type":"message","role":"assistant","content":"On Tuesday, then."}]}`)
-	_, items, raw = itemsIn(t, got)
-	if len(items) != 2 || items[0].Role != "user" || items[1].Type != "compaction" || a.kept() != conversations {
+	items, raw = itemsIn(t, got)
+	if len(items) != 2 || items[0].Role != "user" || items[1].Type != "compaction" || len(a.listed("acme")) != conversations {
 		t.Fatalf("%s", got)
 	}
-	a.create(`{"model":"wood","store":false,"input":[` + string(raw[0]) + `,` + string(raw[1]) + `,{"role":"user","content":"When?"}]}`)
-	if got := a.prompt(); strings.Count(got, "SUMMARY of 2 messages") != 1 || strings.Count(got, "We agreed to launch on Tuesday.") != 1 {
-		t.Errorf("the model was given %s", got)
-	}
-	if got, _ := a.ask(400, "other", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+last+`"}`); !strings.Contains(got, "previous_response_not_found") {
-		t.Errorf("%s", got)
-	}
-	if _, err := uuid.Parse(header.Get("X-Coppice-Conversation-Id")); err != nil {
-		t.Error(err)
-	}
+	a.create(`{"model":"wood","store":false,"input":[` + raw[0] + `,` + raw[1] + `,{"role":"user","content":"When?"}]}`)
+	a.given("SUMMARY of 2 messages|We agreed to launch on Tuesday.", "On Tuesday, then.")
 }

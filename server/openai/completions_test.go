@@ -3,7 +3,6 @@ package openai_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -45,29 +44,6 @@ func (a *api) complete(tenant, body string, headers ...string) (c completion) {
 	return c
 }
 
-// send sends a request from any goroutine.
-func (a *api) send(tenant, method, path, body string, headers ...string) (int, string, http.Header) {
-	req, err := http.NewRequestWithContext(a.t.Context(), method, a.url+"/openai/v1"+path, strings.NewReader(body))
-	if err != nil {
-		return 0, err.Error(), nil
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+a.secrets[tenant])
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err.Error(), nil
-	}
-	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	if err != nil {
-		return 0, err.Error(), nil
-	}
-	return res.StatusCode, string(got), res.Header
-}
-
 // chatBody is a request of these messages, with further members before them.
 func chatBody(members string, messages ...string) string {
 	return `{"model":"wood",` + members + `"messages":[` + strings.Join(messages, ",") + `]}`
@@ -76,37 +52,6 @@ func chatBody(members string, messages ...string) string {
 const store = `"store":true,`
 
 func said(role, text string) string { return fmt.Sprintf(`{"role":%q,"content":%q}`, role, text) }
-
-// conversations counts a tenant's.
-func (a *api) conversations(tenant string) int {
-	a.t.Helper()
-	list, err := a.store.ForTenant(tenant).Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: tree.MaxPage})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return len(list.Data)
-}
-
-// messages counts those of a conversation.
-func (a *api) messages(tenant, conversation string) (n int) {
-	a.t.Helper()
-	for _, err := range a.store.ForTenant(tenant).Tree(a.t.Context(), uuid.MustParse(conversation), 0) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		n++
-	}
-	return n
-}
-
-func (a *api) message(tenant, conversation, id string) tree.Message {
-	a.t.Helper()
-	m, err := a.store.ForTenant(tenant).Message(a.t.Context(), uuid.MustParse(conversation), uuid.MustParse(id))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return m
-}
 
 func TestCompletionsAreBranches(t *testing.T) {
 	t.Parallel()
@@ -122,7 +67,7 @@ func TestCompletionsAreBranches(t *testing.T) {
 	// The client sends the answer back as it came, or in another writing, and is
 	// recognized.
 	second := a.complete("acme", chatBody(store, system, question, string(first.Choices[0].Message), next))
-	if m := a.message("acme", second.conversation, second.head); second.conversation != first.conversation || m.Depth != 4 {
+	if m := a.message(second.conversation, second.head); second.conversation != first.conversation || m.Depth != 4 {
 		t.Errorf("%+v", m)
 	}
 	if got := a.prompt(); got != strings.Join([]string{system, question, string(first.Choices[0].Message), next}, " ") {
@@ -134,56 +79,29 @@ func TestCompletionsAreBranches(t *testing.T) {
 		t.Errorf("the model was given %s", got)
 	}
 	answerID := func(head string) uuid.UUID { // of the answer before the last question
-		return a.message("acme", first.conversation, a.message("acme", first.conversation, head).ParentID.String()).ParentID
+		return a.message(first.conversation, a.message(first.conversation, head).ParentID.String()).ParentID
 	}
 	if answerID(second.head).String() != first.head || answerID(edited.head).String() != first.head {
 		t.Errorf("the edit is not beside what it edits: %s and %s, want %s", answerID(second.head), answerID(edited.head), first.head)
 	}
 	again := a.complete("acme", chatBody(store, system, question))
-	if m := a.message("acme", again.conversation, again.head); m.Siblings != (tree.Siblings{Index: 2, Count: 2}) || again.conversation != first.conversation {
+	if m := a.message(again.conversation, again.head); m.Siblings != (tree.Siblings{Index: 2, Count: 2}) || again.conversation != first.conversation {
 		t.Errorf("the other answer is %+v", m)
 	}
-	if n := a.messages("acme", first.conversation); n != 8 { // s q a1 a2 · 2 · 2
+	if n := a.messages(first.conversation); n != 8 { // s q a1 a2 · 2 · 2
 		t.Errorf("%d messages, want 8", n)
 	}
 	c, err := a.store.ForTenant("acme").Conversation(t.Context(), uuid.MustParse(first.conversation))
-	if err != nil || c.HeadID.String() != again.head {
-		t.Errorf("the active head is %s, %v; want the newest answer %s", c.HeadID, err, again.head)
+	if err != nil || c.HeadID.String() != again.head || c.Title != "What is a coppice?" {
+		t.Errorf("the active head of %q is %s, %v; want the newest answer %s", c.Title, c.HeadID, err, again.head)
 	}
 	// What the native API appends below is known, too.
 	if _, _, err := a.store.ForTenant("acme").Append(t.Context(), c.ID, uuid.MustParse(again.head), tree.NewMessage{Body: []byte(said("user", "Is it?"))}); err != nil {
 		t.Fatal(err)
 	}
 	a.complete("acme", chatBody(store, system, question, said("assistant", "A kind of hedge."), said("user", "Is it?")))
-	if n := a.messages("acme", first.conversation); n != 10 {
+	if n := a.messages(first.conversation); n != 10 {
 		t.Errorf("%d messages, want 10", n)
-	}
-}
-
-// TestCompletionsWithTools holds that a tool's turn is recognized however a client
-// writes the call that it answers.
-func TestCompletionsWithTools(t *testing.T) {
-	t.Parallel()
-	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city": "Rome"}`}
-	a := newAPI(t, llmtest.CallTools(call), llmtest.Answer("Sunny."), llmtest.Answer("Hot."), llmtest.Answer("Dry."))
-	tools := store + `"tools":[{"type":"function","function":{"name":"weather"}}],`
-	question, result := said("user", "Weather in Rome?"), `{"role":"tool","tool_call_id":"call_1","content":"22 degrees"}`
-	first := a.complete("acme", chatBody(tools, question))
-	if first.Choices[0].Finish != "tool_calls" {
-		t.Errorf("%+v", first)
-	}
-	for _, content := range []string{`"content":null,`, `"content":"",`, ``} {
-		c := a.complete("acme", chatBody(tools, question,
-			`{"role":"assistant",`+content+`"tool_calls":[{"function":{"arguments":"{\"city\": \"Rome\"}","name":"weather"},"type":"function","id":"call_1"}]}`, result))
-		if m := a.message("acme", c.conversation, c.head); m.Depth != 3 || c.conversation != first.conversation {
-			t.Errorf("%s: %+v", content, m)
-		}
-	}
-	if n := a.messages("acme", first.conversation); n != 6 {
-		t.Errorf("%d messages, want 6", n)
-	}
-	if status, got, _ := a.send("acme", "POST", "/chat/completions", chatBody(tools, question, result)); status != 400 || !strings.Contains(got, `"param":"messages[1].tool_call_id"`) {
-		t.Errorf("a result without its call: %d %s", status, got)
 	}
 }
 
@@ -193,6 +111,7 @@ var changing = regexp.MustCompile(`chatcmpl-[\w-]+|"created":\d+`)
 // every way to ask.
 func TestCompletionsStream(t *testing.T) {
 	t.Parallel()
+	a := newAPI(t)
 	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
 	for name, test := range map[string]struct {
 		behaviour llmtest.Behaviour
@@ -203,48 +122,45 @@ func TestCompletionsStream(t *testing.T) {
 		"no usage": {llmtest.Answer("Yes."), false, []string{`"delta":{"content":"Yes."}`, `"finish_reason":"stop"`}},
 		"calls":    {llmtest.CallTools(call), false, []string{`"tool_calls":[{"index":0,`, `"id":"call_1"`, `"finish_reason":"tool_calls"`}},
 		"refusal":  {llmtest.Refuse("No."), false, []string{`"refusal":"`, `"finish_reason":"stop"`}},
+		"thoughts": {llmtest.Think("They ask for hazel.", "It is a wood."), false, []string{`"reasoning_content":"They`, `"content":"It is`}},
 		"cut off":  {llmtest.Truncated("It is"), false, []string{`"finish_reason":"length"`}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := newAPI(t, test.behaviour, test.behaviour)
-			var streams []string
-			for _, recorded := range []bool{true, false} {
-				members := fmt.Sprintf(`"stream":true,"store":%v,"stream_options":{"include_usage":%v},`, recorded, test.usage)
-				status, got, header := a.send("acme", "POST", "/chat/completions", chatBody(members, said("user", "Well?")))
-				if status != 200 || header.Get("Content-Type") != "text/event-stream" || header.Get("X-Request-Id") == "" || (header.Get("X-Coppice-Head-Id") != "") != recorded {
-					t.Errorf("%d %v", status, header)
-				}
-				if !strings.HasSuffix(got, "data: [DONE]\n\n") || strings.Contains(got, `"error"`) || strings.Contains(got, "event:") {
-					t.Errorf("%s", got)
-				}
-				rest := got
-				for _, want := range test.want {
-					at := strings.Index(rest, want)
-					if at < 0 {
-						t.Fatalf("the stream lacks %s, or has it too soon: %s", want, got)
-					}
-					rest = rest[at:]
-				}
-				streams = append(streams, together(t, got))
+		a.upstream.Otherwise(test.behaviour)
+		var streams []string
+		for _, recorded := range []bool{true, false} {
+			members := fmt.Sprintf(`"stream":true,"store":%v,"stream_options":{"include_usage":%v},`, recorded, test.usage)
+			got, header := a.ask(200, "acme", "POST", "/chat/completions", chatBody(members, said("user", "Well?")))
+			if header.Get("Content-Type") != "text/event-stream" || header.Get("X-Request-Id") == "" || (header.Get("X-Coppice-Head-Id") != "") != recorded {
+				t.Errorf("%s: %v", name, header)
 			}
-			if streams[0] != streams[1] {
-				t.Errorf("recorded\n%s\nnot recorded\n%s", streams[0], streams[1])
+			if !strings.HasSuffix(got, "data: [DONE]\n\n") || strings.Contains(got, `"error"`) || strings.Contains(got, "event:") {
+				t.Errorf("%s: %s", name, got)
 			}
-		})
+			rest := got
+			for _, want := range test.want {
+				at := strings.Index(rest, want)
+				if at < 0 {
+					t.Fatalf("%s: the stream lacks %s, or has it too soon: %s", name, want, got)
+				}
+				rest = rest[at:]
+			}
+			streams = append(streams, together(got))
+		}
+		if streams[0] != streams[1] {
+			t.Errorf("%s: recorded\n%s\nnot recorded\n%s", name, streams[0], streams[1])
+		}
 	}
 }
 
 // together puts the pieces of a stream together: how they are cut up depends on
 // the reader.
-func together(t *testing.T, stream string) string {
-	t.Helper()
-	said := regexp.MustCompile(`"(content|refusal|arguments)":"(([^"\\]|\\.)*)"`)
+func together(stream string) string {
+	said := regexp.MustCompile(`"(content|refusal|arguments|reasoning_content)":"(([^"\\]|\\.)*)"`)
 	var texts, rest []string
 	for line := range strings.SplitSeq(strings.TrimSpace(changing.ReplaceAllString(stream, "")), "\n\n") {
 		data := strings.TrimPrefix(line, "data: ")
 		switch {
-		case strings.Contains(data, `"delta":{"content"`), strings.Contains(data, `"delta":{"refusal"`), strings.Contains(data, `"delta":{"tool_calls"`):
+		case strings.Contains(data, `"delta":{"content"`), strings.Contains(data, `"delta":{"refusal"`), strings.Contains(data, `"delta":{"tool_calls"`), strings.Contains(data, `"delta":{"reasoning_content"`):
 			for _, piece := range said.FindAllStringSubmatch(data, -1) {
 				texts = append(texts, piece[2])
 			}
@@ -255,53 +171,15 @@ func together(t *testing.T, stream string) string {
 	return strings.Join(texts, "") + "\n" + strings.Join(rest, "\n")
 }
 
-func TestCompletionsRefuse(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	hi := said("user", "hi")
-	unknown := openai.NodeID{Conversation: uuid.Must(uuid.NewV7()), Node: uuid.Must(uuid.NewV7())}.CompletionID()
-	for _, test := range []struct {
-		status                   int
-		method, path, body, want string
-	}{
-		{400, "POST", "/chat/completions", ``, `"code":"invalid_json"`},
-		{400, "POST", "/chat/completions", chatBody(`"n":2,`, hi), `"param":"n"`},
-		{400, "POST", "/chat/completions", chatBody(store), `"param":"messages"`},
-		{400, "POST", "/chat/completions", chatBody(store, said("nobody", "hi")), `"param":"messages[0].role"`},
-		{400, "POST", "/chat/completions", chatBody(store+`"logprobs":true,`, hi), `"param":"logprobs"`},
-		{400, "POST", "/chat/completions", chatBody(`"prediction":{},`, hi), `"param":"prediction"`},
-		{404, "POST", "/chat/completions", strings.Replace(chatBody(store, hi), "wood", "none", 1), `"code":"model_not_found"`},
-		{413, "POST", "/chat/completions", chatBody(store, said("user", strings.Repeat("x", tree.MaxBodyBytes))), `"param":"messages[0]"`},
-		{404, "GET", "/chat/completions/" + unknown, ``, `Chat completion with id '` + unknown + `' not found.`},
-		{404, "GET", "/chat/completions/x", ``, `Chat completion with id 'x' not found.`},
-		{404, "GET", "/chat/completions/" + unknown + "/messages", ``, `not found.`},
-		{404, "DELETE", "/chat/completions/" + unknown, ``, `not found.`},
-		{404, "POST", "/chat/completions/" + unknown, `{"metadata":{}}`, `not found.`},
-		{400, "POST", "/chat/completions/" + unknown, `{"metadata":{"a":1}}`, `"param":"metadata.a"`},
-		{400, "GET", "/chat/completions?limit=0", ``, `"param":"limit"`},
-		{400, "GET", "/chat/completions?after=" + unknown, ``, `"param":"after"`},
-		{404, "GET", "/models/none", ``, `"code":"model_not_found"`},
-	} {
-		status, got, header := a.send("acme", test.method, test.path, test.body)
-		if status != test.status || !strings.Contains(got, test.want) || !strings.HasPrefix(got, `{"error":{"message":`) || header.Get("X-Should-Retry") != "false" {
-			t.Errorf("%s %s %.200s: %d %s, want %d %s; %v", test.method, test.path, test.body, status, got, test.status, test.want, header)
+// answerIn is the text of an answer, streamed or not.
+func answerIn(got string) (text string) {
+	for line := range strings.SplitSeq(got, "\n") {
+		var c struct {
+			Choices []struct{ Delta, Message struct{ Content string } }
+		}
+		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &c) == nil && len(c.Choices) > 0 {
+			text += c.Choices[0].Delta.Content + c.Choices[0].Message.Content
 		}
 	}
-	if n := len(a.upstream.Requests()); n != 0 {
-		t.Errorf("the model was asked %d times", n)
-	}
-	a.upstream.Script(llmtest.Fail(500), llmtest.Fail(500), llmtest.Fail(500))
-	for _, members := range []string{``, store} {
-		if status, got, _ := a.send("acme", "POST", "/chat/completions", chatBody(members, hi)); status != 502 || !strings.Contains(got, `"type":"server_error"`) {
-			t.Errorf("%d %s", status, got)
-		}
-	}
-	stream := chatBody(`"stream":true,`, hi)
-	if status, got, header := a.send("acme", "POST", "/chat/completions", stream); status != 502 || !strings.Contains(got, `"type":"server_error"`) || header.Get("X-Should-Retry") != "" {
-		t.Errorf("a stream that fails at once: %d %s", status, got)
-	}
-	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"))
-	if status, got, _ := a.send("acme", "POST", "/chat/completions", stream); status != 200 || !strings.Contains(got, `data: {"error":{"message":`) || strings.Contains(got, "DONE") || !strings.Contains(got, "It is") {
-		t.Errorf("a stream that fails midway: %d %s", status, got)
-	}
+	return text
 }

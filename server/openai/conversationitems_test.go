@@ -70,14 +70,21 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 	})
 }
 
-// A client that pages from the newest item back stays on the branch on which it
-// began. Forwards it is told that the item is on no active branch any more.
+// TestPagesWhileAnotherBranchBecomesActive holds that a client that pages from the
+// newest item back stays on the branch on which it began, also where items are
+// deleted. Forwards it is told that the item is on no active branch any more.
 func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	id, native := a.conversation(`{"items":[` + says("user", "root") + "," + says("assistant", "one") + "," + says("user", "two") + `]}`)
+	id, native := a.conversation(`{"items":[` + says("user", "root") + "," + says("assistant", "one") + "," + says("user", "two") + "," + says("user", "three") + `]}`)
+	page := a.items(id, "?limit=2")
+	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+page.Data[0].ID, "")
+	if got := a.items(id, "?after="+*page.LastID).says(); got != "assistant:one user:root" {
+		t.Errorf("after a deletion the rest is %s", got)
+	}
+	a.ask(400, "acme", "GET", "/conversations/"+id+"/items?after="+page.Data[0].ID, "")
 	first, begun := a.items(id, "?limit=1"), a.items(id, "?limit=2&order=asc")
-	root := a.items(id, "?limit=1&order=asc").Data[0].ID
+	root := begun.Data[0].ID
 	item, err := openai.ParseItemID(root)
 	if err != nil {
 		t.Fatal(err)

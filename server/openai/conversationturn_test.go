@@ -1,130 +1,17 @@
 package openai_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
-	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// TestTurnThatComesTwice holds that a turn whose response named no conversation
-// is known again when its items are added, in whatever way the client writes
-// them, and stands in the tree once.
-func TestTurnThatComesTwice(t *testing.T) {
-	t.Parallel()
-	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
-	a := newAPI(t, llmtest.Answer("Hello."), llmtest.CallTools(call), llmtest.Answer("Sunny."), llmtest.Answer("Hello."))
-	const tools = `,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
-	id, native := a.conversation(`{}`)
-	first := a.create(`{"model":"wood","input":"Hi","conversation":"` + id + `"}`)
-
-	asked := a.create(`{"model":"wood","input":"Weather?","previous_response_id":"` + first.ID + `"` + tools + `}`)
-	answered := a.create(`{"model":"wood","input":[{"type":"function_call_output","call_id":"call_1","output":"22"}],"previous_response_id":"` + asked.ID + `"` + tools + `}`)
-	before := a.items(id, "?order=asc")
-	added := a.add(id, `{"role":"user","content":[{"type":"input_text","text":"Weather?"}]},{"type":"function_call","call_id":"call_1","name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"},
-		{"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"22"}]},{"type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Sunny.","annotations":[],"logprobs":[]}]}`)
-	if n := a.treeSize(native); n != 6 || added.Data[3].ID != answered.Output[0].ID || added.Data[1].ID != asked.Output[0].ID {
-		t.Errorf("the tree has %d messages, and the items are %+v", n, added.Data)
-	}
-	if after := a.items(id, "?order=asc"); after.says() != before.says() || len(after.Data) != 6 {
-		t.Errorf("the items were %s and are %s", before.says(), after.says())
-	}
-
-	// Of a turn that goes on, the rest is added.
-	added = a.add(id, says("assistant", "Sunny.")+","+says("user", "And now?"))
-	if n := a.treeSize(native); n != 7 || added.Data[0].ID != answered.Output[0].ID {
-		t.Errorf("the tree has %d messages, and the items are %+v", n, added.Data)
-	}
-
-	// What a client says again, it means.
-	for i := range 3 {
-		a.add(id, says("user", "Ping"))
-		a.add(id, says("user", "Hi")+","+says("assistant", "Hello."))
-		if n := a.treeSize(native); n != 10+3*i {
-			t.Errorf("the tree has %d messages", n)
-		}
-	}
-	// So does one whose response named the conversation: it has the turn already.
-	a.create(`{"model":"wood","input":"Hi","conversation":"` + id + `"}`)
-	a.add(id, says("user", "Hi")+","+says("assistant", "Hello."))
-	if n := a.treeSize(native); n != 20 {
-		t.Errorf("the tree has %d messages", n)
-	}
-}
-
-// TestKeyOfATurnThatComesTwice holds that the key of a request finds its items for good,
-// also those that were there when it came.
-func TestKeyOfATurnThatComesTwice(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, llmtest.Answer("Hello."))
-	id, native := a.conversation(`{"items":[` + says("user", "first") + `]}`)
-	got, _ := a.ask(200, "acme", "GET", "/conversations/"+id+"/items", "")
-	var page struct{ Data []json.RawMessage }
-	if err := json.Unmarshal([]byte(got), &page); err != nil {
-		t.Fatal(err)
-	}
-	a.create(fmt.Sprintf(`{"model":"wood","input":[%s,%s]}`, page.Data[0], says("user", "Hi")))
-	body := `{"items":[` + says("user", "Hi") + "," + says("assistant", "Hello.") + "," + says("user", "more") + `]}`
-	for _, on := range []bool{false, false, true} {
-		if on {
-			a.add(id, says("user", "on"))
-		}
-		status, got, header := a.send("acme", "POST", "/conversations/"+id+"/items", body, "Idempotency-Key", "k")
-		var added itemPage
-		if err := json.Unmarshal([]byte(got), &added); err != nil || status != 200 {
-			t.Fatal(status, got)
-		}
-		if says := added.says(); says != "user:Hi assistant:Hello. user:more" {
-			t.Errorf("it gives %s", says)
-		}
-		want, says := 4, "user:first user:Hi assistant:Hello. user:more"
-		if on {
-			want, says = 5, says+" user:on"
-		}
-		if items := a.items(id, "?order=asc"); items.says() != says || a.treeSize(native) != want {
-			t.Errorf("the items are %s", items.says())
-		}
-		if c, err := a.store.ForTenant("acme").Conversation(t.Context(), native); err != nil || header.Get("X-Coppice-Head-Id") != c.HeadID.String() {
-			t.Errorf("the head %s is told as %s: %v", c.HeadID, header.Get("X-Coppice-Head-Id"), err)
-		}
-	}
-}
-
-// A request that an SDK sends again is not carried out again.
-func TestItemsThatAreSentAgain(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	id, native := a.conversation(`{"items":[` + says("user", "Hi") + `]}`)
-	send := func(retry string) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), "POST", a.url+"/openai/v1/conversations/"+id+"/items", strings.NewReader(`{"items":[`+says("user", "One")+","+says("user", "Two")+`]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Authorization", "Bearer "+a.secrets["acme"])
-		req.Header.Set("X-Stainless-Retry-Count", retry)
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		if res.StatusCode != 200 {
-			t.Error(res.Status)
-		}
-	}
-	for i, retry := range []string{"0", "1", "2", "0"} {
-		send(retry)
-		if n, want := a.treeSize(native), []int{3, 3, 3, 5}[i]; n != want {
-			t.Errorf("request %d: the tree has %d messages, want %d", i, n, want)
-		}
-	}
-}
 
 // TestDeleteItem takes items from the end of a conversation, and from within it.
 func TestDeleteItem(t *testing.T) {
@@ -211,62 +98,38 @@ func TestDeleteItem(t *testing.T) {
 	}
 }
 
-// TestSessionInAConversation goes through the turns of the Agents SDK's session:
-// it reads the items, asks for responses without naming the conversation, with
-// the ids of what it read but those of answers, and adds the turn without ids.
-func TestSessionInAConversation(t *testing.T) {
+// TestDeletedItemOfABranchThatWentOn holds that the active head isn't moved back where
+// somebody says something while the last item is deleted.
+func TestDeletedItemOfABranchThatWentOn(t *testing.T) {
 	t.Parallel()
-	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
-	a := newAPI(t, llmtest.Answer("Hello."), llmtest.CallTools(call), llmtest.Answer("Sunny."), llmtest.Answer("Hello."), llmtest.Answer("Bye."))
-	const tools = `,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]}`
-	id, native := a.conversation(`{"items":[]}`)
-	history := func() (items []string) {
-		t.Helper()
-		got, _ := a.ask(200, "acme", "GET", "/conversations/"+id+"/items?order=asc", "")
-		var p struct{ Data []map[string]any }
-		if err := json.Unmarshal([]byte(got), &p); err != nil {
-			t.Fatal(err)
-		}
-		for _, item := range p.Data {
-			if item["role"] == "assistant" {
-				delete(item, "id")
-			}
-			raw, _ := json.Marshal(item)
-			items = append(items, string(raw))
-		}
-		return items
+	a := newAPI(t)
+	id, native := a.conversation(`{"items":[` + says("user", "q") + `,` + says("assistant", "a") + `]}`)
+	last := a.items(id, "?limit=1").Data[0].ID
+	item, err := openai.ParseItemID(last)
+	if err != nil {
+		t.Fatal(err)
 	}
-	turn := func(question string, steps int, want int) {
-		t.Helper()
-		items := append(history(), says("user", question))
-		turn := []string{says("user", question)}
-		for range steps {
-			r := a.create(`{"model":"wood","include":[],"input":[` + strings.Join(items, ",") + `]` + tools)
-			o := r.Output[0]
-			switch o.Type {
-			case "function_call":
-				items = append(items, fmt.Sprintf(`{"type":"function_call","id":%q,"call_id":%q,"name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"}`, o.ID, o.CallID),
-					`{"type":"function_call_output","call_id":"call_1","output":"22"}`)
-				turn = append(turn, fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"weather","arguments":"{\"city\":\"Rome\"}","status":"completed"}`, o.CallID), items[len(items)-1])
-			default:
-				turn = append(turn, says("assistant", o.Content[0].Text))
-			}
-		}
-		a.add(id, strings.Join(turn, ","))
-		if n := a.treeSize(native); n != want {
-			t.Errorf("after %s the tree has %d messages, want %d", question, n, want)
-		}
+	tx, err := a.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	turn("Hi", 1, 2)
-	turn("Weather?", 2, 6)
-	turn("Hi", 1, 8) // the same words once more
-	turn("Thanks", 1, 10)
-	got := a.items(id, "?order=asc")
-	if want := "user:Hi assistant:Hello. user:Weather? function_call:call_1 function_call_output:call_1 assistant:Sunny. user:Hi assistant:Hello. user:Thanks assistant:Bye."; got.says() != want {
-		t.Errorf("the items are %s", got.says())
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	later, _, err := tree.New(tx).ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"later"}`)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	branches, err := a.store.ForTenant("acme").Branches(t.Context(), native, tree.Paging{})
-	if err != nil || len(branches.Data) != 1 {
-		t.Errorf("%d branches, %v", len(branches.Data), err)
+	var answered sync.WaitGroup
+	answered.Go(func() {
+		if status, got, _ := a.send("acme", "DELETE", "/conversations/"+id+"/items/"+last, ""); status != 409 || !strings.Contains(got, "changed_meanwhile") {
+			t.Errorf("%d %s", status, got)
+		}
+	})
+	a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > 0 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answered.Wait()
+	if c, err := a.store.ForTenant("acme").Conversation(t.Context(), native); err != nil || c.HeadID != later.ID {
+		t.Errorf("the head is %s, %v; want %s", c.HeadID, err, later.ID)
 	}
 }

@@ -42,16 +42,6 @@ func TestGoldenStreams(t *testing.T) {
 	}
 }
 
-func TestQueued(t *testing.T) {
-	t.Parallel()
-	turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
-	turn.Echo.Background = true
-	events := events(t, string(NewStream(turn, -1).Begin(nil)))
-	if got := types(events); got != "response.created response.queued response.in_progress" || events[0].Response.Status != "queued" || events[2].Response.Status != "in_progress" {
-		t.Errorf("%s: %+v", got, events)
-	}
-}
-
 // A sent is an event as a client reads it.
 type sent struct {
 	Type     string
@@ -254,79 +244,4 @@ func TestLate(t *testing.T) {
 	if !strings.Contains(items, `"text":"x"`) || !strings.Contains(items, `"text":"a"`) || !strings.Contains(last.raw, `"text":"ab"`) || !strings.Contains(last.raw, `"text":"xy"`) {
 		t.Errorf("items %s, response %s", items, last.raw)
 	}
-}
-
-// TestChunksAddUp holds that the chunks of a stream add up to the completion, as
-// clients add them up: names and ids come once, and everything of a call stands
-// under its number.
-func TestChunksAddUp(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		deltas, end := anAnswer(t)
-		if end.Status == Failed {
-			end.Status = Completed
-		}
-		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
-		if rapid.Bool().Draw(t, "again") {
-			deltas = nil
-		}
-		if end.Message == nil {
-			return
-		}
-		got := addUp(t, chunks(turn, deltas, end, true))
-		want := marshal(turn.Completion(end))
-		var whole struct {
-			Choices []struct {
-				Message      added
-				FinishReason string `json:"finish_reason"`
-			}
-		}
-		if err := json.Unmarshal(want, &whole); err != nil {
-			t.Fatal(err)
-		}
-		if a, b := marshal(got), marshal(whole.Choices[0].Message); string(a) != string(b) {
-			t.Fatalf("the chunks add up to\n%s, not\n%s", a, b)
-		}
-	})
-}
-
-type added struct {
-	Content, Refusal string
-	Reasoning        string `json:"reasoning_content"`
-	Calls            []struct {
-		Index    int
-		ID, Type string
-		Function struct{ Name, Arguments string }
-	} `json:"tool_calls"`
-}
-
-func addUp(t *rapid.T, stream string) (all added) {
-	for text := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
-		data := strings.TrimPrefix(text, "data: ")
-		if data == "[DONE]" {
-			continue
-		}
-		var c struct{ Choices []struct{ Delta added } }
-		if err := json.Unmarshal([]byte(data), &c); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		for _, choice := range c.Choices {
-			d := choice.Delta
-			all.Content += d.Content
-			all.Refusal += d.Refusal
-			all.Reasoning += d.Reasoning
-			for _, p := range d.Calls {
-				at := p.Index
-				if p.Index = 0; at == len(all.Calls) {
-					all.Calls = append(all.Calls, p)
-					continue
-				}
-				all.Calls[at].ID += p.ID
-				all.Calls[at].Type += p.Type
-				all.Calls[at].Function.Name += p.Function.Name
-				all.Calls[at].Function.Arguments += p.Function.Arguments
-			}
-		}
-	}
-	return all
 }

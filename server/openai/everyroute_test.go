@@ -3,15 +3,12 @@ package openai_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -125,12 +122,7 @@ type field struct {
 
 func newField(t testing.TB, changes ...func(*server.Config)) *field {
 	t.Helper()
-	return newFieldOn(t, dbtest.New(t), changes...)
-}
-
-func newFieldOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*server.Config)) *field {
-	t.Helper()
-	return newPatientField(t, pool, reply.DefaultStoreTimeout, changes...)
+	return newPatientField(t, dbtest.New(t), reply.DefaultStoreTimeout, changes...)
 }
 
 // newPatientField is a field whose answers wait so long for an absent database.
@@ -340,7 +332,7 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 				t.Fatal("a request for another's changed something")
 			}
 		}
-		got := visit(f.plant("acme"))
+		got := visit(f.plantFor("acme", r.Pattern+v.query+v.body))
 		if got.status != 200 {
 			t.Errorf("one's own answers %d: %s", got.status, got.body)
 		}
@@ -350,54 +342,5 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 	})
 	if named < 20 {
 		t.Errorf("only %d visits name an id", named)
-	}
-}
-
-// TestStalledBodies sends requests whose body never comes to an end to every
-// route. The server hangs up on each.
-func TestStalledBodies(t *testing.T) {
-	t.Parallel()
-	f := newField(t, func(c *server.Config) {
-		c.RequestTimeout, c.CompactionTimeout = 400*time.Millisecond, 400*time.Millisecond
-	})
-	p := absentPlot()
-	for _, r := range openai.Surface().Routes {
-		t.Run(r.Method+" "+r.Pattern, func(t *testing.T) {
-			t.Parallel()
-			var group sync.WaitGroup
-			for how, framing := range map[string]string{
-				"no byte": "Content-Length: 100\r\n\r\n", "half": "Content-Length: 100\r\n\r\n" + `{"model":"offline`, "no chunk": "Transfer-Encoding: chunked\r\n\r\n", "asked for": "Expect: 100-continue\r\nContent-Length: 100\r\n\r\n",
-			} {
-				for _, secret := range []string{f.secrets["acme"], "cop_unknown"} {
-					group.Go(func() {
-						f.with(t).stall(how, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", r.Method, p.fill(r.Pattern), secret, framing))
-					})
-				}
-			}
-			group.Wait()
-		})
-	}
-}
-
-// stall sends what a client has sent when it falls silent, and reads until the
-// server hangs up.
-func (f *field) stall(how, sent string) {
-	f.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
-	if err != nil {
-		f.t.Error(err)
-		return
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, sent); err != nil {
-		f.t.Errorf("%s: %v", how, err)
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		f.t.Errorf("%s: %v", how, err)
-	}
-	got, err := io.ReadAll(conn)
-	var late net.Error
-	if errors.As(err, &late) && late.Timeout() {
-		f.t.Errorf("%s: the server still waits; it said %q", how, got)
 	}
 }

@@ -1,101 +1,48 @@
 package openai_test
 
 import (
-	"fmt"
+	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// TestFailedFirstTurn holds that a conversation whose first answer fails shows its
-// question, and that a retry answers that question, on any server and once.
-func TestFailedFirstTurn(t *testing.T) {
-	t.Parallel()
-	for _, form := range []string{`"input":"hi"`, `"input":[` + says("user", "hi") + "," + says("user", "ho") + `]`, `"input":"hi","stream":true`} {
-		a := newAPI(t, llmtest.Fail(500), llmtest.Fail(500))
-		a.upstream.Otherwise(llmtest.Answer("ok"))
-		id, native := a.conversation(`{}`)
-		body := `{"model":"wood","conversation":"` + id + `",` + form + `}`
-		question := strings.Count(form, "h")
-		for i, server := range []*api{a, a.again(), a.again()} {
-			failing := i < 2
-			status, got, _ := server.send("acme", "POST", "/responses", body, retryHeader, fmt.Sprint(i))
-			if failing == (status == 200 && !strings.Contains(got, "response.failed")) {
-				t.Errorf("try %d: %d %s", i, status, got)
-			}
-			want := strings.TrimSuffix("user:hi user:ho", map[int]string{1: " user:ho"}[question])
-			size := question
-			if !failing {
-				want, size = want+" assistant:ok", question+1
-			}
-			if said := a.items(id, "?order=asc").says(); said != want || a.treeSize(native) != size {
-				t.Errorf("after try %d the items are %s, want %s; %d messages", i, said, want, a.treeSize(native))
-			}
-		}
-		if again := a.try(body, retryHeader, "3"); again == "" || a.treeSize(native) != question+1 {
-			t.Errorf("another retry makes %d messages", a.treeSize(native))
-		}
-		next, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","conversation":"`+id+`","input":"on"}`)
-		if said := a.items(id, "?order=asc").says(); !strings.HasSuffix(said, "assistant:ok user:on assistant:ok") {
-			t.Errorf("the items are %s after %s", said, next)
-		}
-	}
-}
 
 // TestFailedFirstTurnOfItsOwn holds that a response which begins a conversation
 // leaves it with its question as the active head, whatever comes of the answer.
 func TestFailedFirstTurnOfItsOwn(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, llmtest.Fail(500))
 	gate := make(chan struct{})
-	a.upstream.Otherwise(llmtest.After(gate, llmtest.Answer("ok")))
-	head := func(id uuid.UUID) string {
-		c, err := a.store.ForTenant("acme").Conversation(t.Context(), id)
+	a := newAPI(t, llmtest.Fail(500), llmtest.After(gate, llmtest.Answer("ok")))
+	headIs := func(id, want string) {
+		t.Helper()
+		n := nodeOf(t, id).Conversation
+		c, err := a.store.ForTenant("acme").Conversation(t.Context(), n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := a.store.ForTenant("acme").Message(t.Context(), id, c.HeadID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(m.Body)
-	}
-	for _, text := range []string{"that fails", "that runs"} {
-		id, whole := a.stream(`{"model":"wood","stream":true,"input":"` + text + `"}`)
-		n, err := openai.ParseResponseID(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text == "that fails" {
-			whole()
-		}
-		if got := head(n.Conversation); !strings.Contains(got, text) {
-			t.Errorf("the head of a response %s is %s", text, got)
-		}
-		if text == "that runs" {
-			close(gate)
-			whole()
-			if got := head(n.Conversation); !strings.Contains(got, "ok") {
-				t.Errorf("its head at the end is %s", got)
-			}
+		if got := string(a.message(n.String(), c.HeadID.String()).Body); !strings.Contains(got, want) {
+			t.Errorf("the head is %s, want %s", got, want)
 		}
 	}
+	id, whole := a.stream(`{"model":"wood","stream":true,"input":"that fails"}`)
+	whole()
+	headIs(id, "that fails")
+	id, whole = a.stream(`{"model":"wood","stream":true,"input":"that runs"}`)
+	headIs(id, "that runs")
+	close(gate)
+	whole()
+	headIs(id, "ok")
 }
 
 // TestFailedResponseElsewhere holds that a response which failed before it said
 // anything can be read, streamed and deleted on every server.
 func TestFailedResponseElsewhere(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	a := setup{pool: pool, script: []llmtest.Behaviour{llmtest.Fail(429)}}.serve(t)
-	b := setup{pool: pool}.serve(t)
-	b.secrets = a.secrets
+	a := newAPI(t, llmtest.Fail(429))
+	b := a.again()
 	id, whole := a.stream(`{"model":"wood","stream":true,"input":"hi","instructions":"Be brief.","metadata":{"a":"b"}}`)
 	streamed := whole()
 	for _, s := range []*api{a, b} {
@@ -114,25 +61,7 @@ func TestFailedResponseElsewhere(t *testing.T) {
 		s.ask(400, "acme", "POST", "/responses", `{"model":"wood","input":"on","previous_response_id":"`+id+`"}`)
 	}
 	b.ask(200, "acme", "DELETE", "/responses/"+id, "")
-	for _, s := range []*api{a, b} {
-		s.ask(404, "acme", "GET", "/responses/"+id, "")
-	}
-}
-
-// TestNothingToAnswer holds that a request which says nothing, in a conversation
-// where nobody said anything, is told what it lacks.
-func TestNothingToAnswer(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	id, native := a.conversation(`{}`)
-	for _, rest := range []string{"", `,"input":[]`, `,"store":false`, `,"stream":true`, `,"background":true`} {
-		if got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","conversation":"`+id+`"`+rest+`}`); !strings.Contains(got, `"param":"input","code":"missing_required_parameter"`) {
-			t.Errorf("%s: %s", rest, got)
-		}
-	}
-	if n := a.treeSize(native); n != 0 {
-		t.Errorf("%d messages", n)
-	}
+	a.ask(404, "acme", "GET", "/responses/"+id, "")
 }
 
 // TestTooLargeAMessage holds that a message which the tree couldn't hold is refused
@@ -153,6 +82,38 @@ func TestTooLargeAMessage(t *testing.T) {
 	} {
 		if got, _ := a.ask(413, "acme", "POST", test.path, test.body); !strings.Contains(got, `"param":"`+test.param+`","code":"message_too_large"`) {
 			t.Errorf("%s: %s", test.path, got)
+		}
+	}
+}
+
+// TestRefusedOpening holds that of a request which is refused no conversation is
+// left, unless another request has said something there meanwhile.
+func TestRefusedOpening(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer("ok"))
+	items := strings.TrimSuffix(strings.Repeat(says("user", strings.Repeat("a b c d e f g h ", 20_000))+",", 3), ",")
+	for want := range 2 {
+		pool := dbtest.AfterQuery(t, a.pool, "InsertConversation", func() {
+			if want == 0 {
+				return
+			}
+			list := a.listed("acme")
+			if _, _, err := a.store.ForTenant("acme").Append(t.Context(), list[0].ID, list[0].HeadID, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"kept"}`)}); err != nil {
+				t.Error(err)
+			}
+		})
+		traced := a.again(func(s *setup) { s.pool = pool })
+		for path, body := range map[string]string{"/responses": `{"model":"wood","input":[` + items + `]}`, "/conversations": `{"items":[{"type":"function_call_output","call_id":"c","output":"x"}]}`} {
+			traced.ask(400, "acme", "POST", path, body)
+			if c, m := a.everything(); c != want || m != want {
+				t.Errorf("%s: %d conversations with %d messages, want %d", path, c, m, want)
+			}
+			for _, c := range a.listed("acme") {
+				if err := a.store.ForTenant("acme").DeleteConversation(t.Context(), c.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 }

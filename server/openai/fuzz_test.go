@@ -85,24 +85,3 @@ func FuzzItems(f *testing.F) {
 		chunks(turn, nil, end, false)
 	})
 }
-
-// FuzzIDs holds that what is read as an id is that id.
-func FuzzIDs(f *testing.F) {
-	f.Add(someNode.ResponseID())
-	f.Add(someNode.item(KindCall, 7))
-	f.Add(ConversationID(someNode.Node))
-	f.Fuzz(func(t *testing.T, id string) {
-		if n, err := ParseResponseID(id); err == nil && n.ResponseID() != id {
-			t.Fatalf("%q is %q", id, n.ResponseID())
-		}
-		if n, err := ParseItemID(id); err == nil && n.String() != id {
-			t.Fatalf("%q is %q", id, n)
-		}
-		if n, err := ParseConversationID(id); err == nil && ConversationID(n) != id {
-			t.Fatalf("%q is %q", id, ConversationID(n))
-		}
-		if c, err := someSeal.Open(id); err == nil && someSeal.Close(c) != id {
-			t.Fatalf("%q is a seal", id)
-		}
-	})
-}

@@ -46,18 +46,19 @@ func TestMixedClients(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &forest{api: a, servers: servers, t: rt, marks: &marks, trees: map[uuid.UUID]*copse{}}
 		before := len(a.upstream.Requests())
-		for _, c := range w.conversations() { // of the round before
+		for _, c := range w.listed("acme") { // of the round before
 			if err := a.store.ForTenant("acme").DeleteConversation(t.Context(), c.ID); err != nil {
 				rt.Fatal(err)
 			}
 		}
 		shared, native := a.conversation(`{}`)
 		w.trees[native] = &copse{}
-		kinds := []walker{&byResponse{}, &byConversation{id: shared}, &byConversation{id: shared}, &byIDs{}, &byWords{}, &byWords{responses: true}}
+		kinds := []string{byResponse, byConversation, byConversation, byIDs, byChat, byWords}
 		var clients []*rider
 		for i := range rapid.IntRange(1, 4).Draw(rt, "clients") {
-			clients = append(clients, &rider{walker: kinds[rapid.IntRange(0, len(kinds)-1).Draw(rt, "kind")], name: fmt.Sprintf("%d-%d", before, i)})
-			kinds = slices.DeleteFunc(kinds, func(k walker) bool { return k == clients[i].walker })
+			at := w.index("kind", len(kinds))
+			clients = append(clients, &rider{kind: kinds[at], id: shared, name: fmt.Sprintf("%d-%d", before, i)})
+			kinds = slices.Delete(kinds, at, at+1)
 		}
 		for range rapid.IntRange(1, 10).Draw(rt, "steps") {
 			w.step(clients)
@@ -91,14 +92,6 @@ type bole struct {
 	call     string // that it makes
 	brought  int    // of an answer: messages that its request brought
 	deleted  bool   // of an answer: its response is, and others go on from it
-}
-
-// callOf is the call that an answer makes; "" for none.
-func callOf(b *bole) string {
-	if b == nil {
-		return ""
-	}
-	return b.call
 }
 
 func (b *bole) path() (marks []string) {
@@ -152,47 +145,24 @@ type ride struct {
 	answer *bole
 }
 
-// A rider is a client: what is common to all kinds.
-type rider struct {
-	walker
-	name    string
-	session string
-	pending string // a call that it has to answer
-}
-
-// A walker is a kind of client.
-type walker interface {
-	// next draws a turn.
-	next(w *forest, c *rider) *ride
-	// learn takes the answer of a turn.
-	learn(w *forest, r *ride)
-	// forget takes the last turn back, which was deleted, and names its answer;
-	// "" where it can't be.
-	last() *bole
-	drop()
-}
-
 func (w *forest) draw(label string, n int) bool { return w.index(label, n) == 0 }
 
 func (w *forest) index(label string, n int) int { return rapid.IntRange(0, n-1).Draw(w.t, label) }
-
-// text makes what a user says.
-func (w *forest) text(c *rider) (mark, text string) {
-	mark = fmt.Sprintf("[u%d]", w.marks.Add(1))
-	text = "Question " + mark + ". " + strings.Repeat(hazel, 4)
-	if w.draw("tool", 4) {
-		text += "Please use the tool."
-	}
-	return mark, text
-}
 
 // input is what a client says next: words, or the result of a call.
 func (w *forest) input(c *rider) (mark, item string) {
 	if c.pending != "" {
 		mark = fmt.Sprintf("[r%d]", w.marks.Add(1))
+		if c.kind == byChat {
+			return mark, fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"Result %s."}`, c.pending, mark)
+		}
 		return mark, fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"Result %s."}`, c.pending, mark)
 	}
-	mark, text := w.text(c)
+	mark = fmt.Sprintf("[u%d]", w.marks.Add(1))
+	text := "Question " + mark + ". " + strings.Repeat(hazel, 4)
+	if w.draw("tool", 4) {
+		text += "Please use the tool."
+	}
 	return mark, says("user", text)
 }
 
@@ -215,7 +185,7 @@ func (w *forest) step(clients []*rider) {
 	var rides []*ride
 	for _, c := range clients {
 		if !w.draw("waits", 3) {
-			rides = append(rides, c.next(w, c))
+			rides = append(rides, c.next(w))
 		}
 	}
 	for _, r := range rides { // some of which have made another branch active
@@ -232,7 +202,6 @@ func (w *forest) step(clients []*rider) {
 	w.run(rides, "0")
 	w.settle(rides)
 	for _, r := range rides {
-		r.rider.pending = r.answer.call
 		r.rider.learn(w, r)
 	}
 	var again []*ride

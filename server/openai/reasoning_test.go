@@ -1,100 +1,55 @@
 package openai_test
 
 import (
-	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A reasoning item is streamed before the message, has the same id wherever it is
-// read, and can be sent back. No model reads what is in it.
+// TestReasoningItems holds that a reasoning item is streamed before the message, has
+// the same id wherever it is read, and can be sent back. No model reads what is in it.
 func TestReasoningItems(t *testing.T) {
 	t.Parallel()
 	const hm = "They ask for hazel, and for nothing else."
-	a := newAPI(t, llmtest.Think(hm, "It is a wood."), llmtest.Answer("Every ten years."), llmtest.Answer("Indeed."))
+	a := newAPI(t, llmtest.Think(hm, "It is a wood."))
+	a.upstream.Otherwise(llmtest.Answer("Every ten years."))
 	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"What is a coppice?","stream":true}`)
-	var kinds []string
-	var last struct{ Response json.RawMessage }
-	for line := range strings.Lines(streamed) {
-		if kind, ok := strings.CutPrefix(line, "event: "); ok && !strings.HasSuffix(kind, "delta\n") {
-			kinds = append(kinds, strings.TrimPrefix(strings.TrimSpace(kind), "response."))
-		}
-		if data, ok := strings.CutPrefix(line, "data: {"); ok {
-			if err := json.Unmarshal([]byte("{"+data), &last); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if got, want := strings.Join(kinds, " "), "created in_progress output_item.added content_part.added reasoning_text.done content_part.done output_item.done "+
-		"output_item.added content_part.added output_text.done content_part.done output_item.done completed"; got != want {
-		t.Errorf("the events are %s, want %s", got, want)
-	}
-	var r response
-	if err := json.Unmarshal(last.Response, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := responseIn(t, streamed)
 	if len(r.Output) != 2 || r.Output[0].Type != "reasoning" || !strings.HasPrefix(r.Output[0].ID, "rs_") || r.Output[0].Content[0].Text != hm || r.Output[1].Content[0].Text != "It is a wood." {
-		t.Fatalf("%s", last.Response)
+		t.Fatalf("%s", streamed)
 	}
-	if !strings.Contains(string(last.Response), `"output_tokens_details":{"reasoning_tokens":10}`) {
-		t.Errorf("usage: %s", last.Response)
-	}
-	if later, _ := a.ask(200, "acme", "GET", "/responses/"+r.ID, ""); later != string(last.Response) {
-		t.Errorf("read later it is\n%s\nwas\n%s", later, last.Response)
+	later, _ := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
+	if !strings.Contains(final(streamed), later) || !strings.Contains(later, `"output_tokens_details":{"reasoning_tokens":10}`) {
+		t.Errorf("read later it is\n%s\nwas\n%s", later, final(streamed))
 	}
 	if replayed, _ := a.ask(200, "acme", "GET", "/responses/"+r.ID+"?stream=true", ""); strings.Count(replayed, r.Output[0].ID) < 4 {
 		t.Errorf("replayed: %s", replayed)
 	}
-
 	// The branch goes on, by the response's id and with everything in full.
-	a.create(`{"model":"wood","input":"How often?","previous_response_id":"` + r.ID + `"}`)
-	if strings.Contains(a.prompt(), "nothing else") {
-		t.Errorf("the model reads %s", a.prompt())
-	}
-	full := a.create(`{"model":"wood","input":[{"role":"user","content":"What is a coppice?"},` + string(echo(t, last.Response)) + `,{"role":"user","content":"Is it?"}]}`)
-	if strings.Contains(a.prompt(), "nothing else") {
-		t.Errorf("the model reads %s", a.prompt())
-	}
-	n, err := openai.ParseResponseID(full.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var thoughts []string
-	for m, err := range a.store.ForTenant("acme").Branch(t.Context(), n.Conversation, uuid.Nil, 0) {
-		if err != nil {
-			t.Fatal(err)
+	_, raw := itemsIn(t, later)
+	for _, rest := range []string{
+		`"input":"How often?","previous_response_id":"` + r.ID + `"`,
+		`"input":[{"role":"user","content":"What is a coppice?"},` + strings.Join(raw, ",") + `,{"role":"user","content":"Is it?"}]`,
+	} {
+		n := nodeOf(t, a.create(`{"model":"wood",`+rest+`}`).ID)
+		if strings.Contains(a.prompt(), "nothing else") {
+			t.Errorf("the model reads %s", a.prompt())
 		}
-		if m.Reasoning != "" {
-			thoughts = append(thoughts, string(m.Role)+" "+m.Reasoning)
+		var thoughts []string
+		for m, err := range a.store.ForTenant("acme").Branch(t.Context(), n.Conversation, n.Node, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Reasoning != "" {
+				thoughts = append(thoughts, string(m.Role)+" "+m.Reasoning)
+			}
+		}
+		if len(thoughts) != 1 || thoughts[0] != string(tree.RoleAssistant)+" "+hm {
+			t.Errorf("stored are %q", thoughts)
 		}
 	}
-	if len(thoughts) != 1 || thoughts[0] != string(tree.RoleAssistant)+" "+hm {
-		t.Errorf("stored of what came in full: %q", thoughts)
-	}
-}
-
-// echo is a response's output as a client sends it back, without its brackets.
-func echo(t *testing.T, response []byte) []byte {
-	t.Helper()
-	var r struct{ Output []json.RawMessage }
-	if err := json.Unmarshal(response, &r); err != nil {
-		t.Fatal(err)
-	}
-	var out []byte
-	for i, item := range r.Output {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, item...)
-	}
-	return out
 }
 
 // What a model thought stands in the conversation as in the response, and stays when
@@ -134,25 +89,5 @@ func TestReasoningInAConversation(t *testing.T) {
 	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+list[len(list)-2].ID, "")
 	if got := a.items(id, "?order=asc").says(); got != "user:What is a coppice? assistant:It is a wood." {
 		t.Errorf("without the reasoning there are %s", got)
-	}
-}
-
-// A chat completion shows what a model thought, streamed or not, recorded or not.
-func TestReasoningInCompletions(t *testing.T) {
-	t.Parallel()
-	const hm = "They ask for hazel."
-	a := newAPI(t)
-	a.upstream.Otherwise(llmtest.Think(hm, "It is a wood."))
-	for _, members := range []string{``, store} {
-		for _, stream := range []string{``, `"stream":true,`} {
-			_, got, _ := a.send("acme", "POST", "/chat/completions", chatBody(members+stream, said("user", "What is a coppice?")))
-			var thought strings.Builder
-			for _, piece := range regexp.MustCompile(`"reasoning_content":"([^"]*)"`).FindAllStringSubmatch(got, -1) {
-				thought.WriteString(piece[1])
-			}
-			if thought.String() != hm || answerIn(got) != "It is a wood." || stream != "" && strings.Index(got, "reasoning_content") > strings.Index(got, "It is") {
-				t.Errorf("%q%q: %s", members, stream, got)
-			}
-		}
 	}
 }

@@ -42,15 +42,6 @@ func (a *api) stepsOn(conversation, head uuid.UUID) (steps int) {
 	return steps
 }
 
-func (a *api) nodes(conversation uuid.UUID) (n int) {
-	a.t.Helper()
-	err := a.pool.QueryRow(a.t.Context(), "select count(*) from nodes where conversation_id = $1 and kind = 'message'", conversation).Scan(&n)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return n
-}
-
 // TestRecallInCompletions holds that a client that keeps its history itself sees
 // one answer of a reply with calls of recall, and goes on from it.
 func TestRecallInCompletions(t *testing.T) {
@@ -82,8 +73,8 @@ func TestRecallInCompletions(t *testing.T) {
 	// The client sends what it saw, and is on the same branch.
 	history = append(history, said("assistant", m.Text()), said("user", "Thank you."))
 	third := a.complete("acme", chatBody(store, history...))
-	if third.conversation != first.conversation || a.nodes(conversation) != 8 || a.stepsOn(conversation, uuid.MustParse(third.head)) != 2 {
-		t.Errorf("%d messages after %+v", a.nodes(conversation), third)
+	if third.conversation != first.conversation || a.treeSize(conversation) != 8 || a.stepsOn(conversation, uuid.MustParse(third.head)) != 2 {
+		t.Errorf("%d messages after %+v", a.treeSize(conversation), third)
 	}
 	_, listed, _ := a.send("acme", "GET", "/chat/completions/"+second.ID+"/messages", "")
 	if strings.Contains(listed, "recall") || !strings.Contains(listed, "What was it?") {
@@ -96,12 +87,12 @@ func TestRecallInCompletions(t *testing.T) {
 		t.Errorf("streamed %s", streamed)
 	}
 	again := uuid.MustParse(header.Get("X-Coppice-Head-Id"))
-	if n := a.nodes(conversation); n != 11 || a.stepsOn(conversation, again) != 2 {
+	if n := a.treeSize(conversation); n != 11 || a.stepsOn(conversation, again) != 2 {
 		t.Errorf("%d messages after a regeneration", n)
 	}
 	id := openai.NodeID{Conversation: conversation, Node: again}.CompletionID()
-	if status, got, _ := a.send("acme", "DELETE", "/chat/completions/"+id, ""); status != 200 || a.nodes(conversation) != 8 {
-		t.Errorf("%d %s: %d messages are left", status, got, a.nodes(conversation))
+	if status, got, _ := a.send("acme", "DELETE", "/chat/completions/"+id, ""); status != 200 || a.treeSize(conversation) != 8 {
+		t.Errorf("%d %s: %d messages are left", status, got, a.treeSize(conversation))
 	}
 }
 
@@ -138,14 +129,14 @@ func TestRecallInResponses(t *testing.T) {
 	}
 	// Without its last item the conversation ends in the question.
 	popped := a.create(`{"model":"wood",` + named + `"input":"Once more?"}`)
-	before := a.nodes(n.Conversation)
+	before := a.treeSize(n.Conversation)
 	a.ask(200, "acme", "DELETE", "/conversations/"+openai.ConversationID(c.ID)+"/items/"+popped.Output[0].ID, "")
 	after, err := store.Conversation(t.Context(), c.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := store.Message(t.Context(), c.ID, after.HeadID); err != nil || m.Role != tree.RoleUser || a.nodes(n.Conversation) != before-3 {
-		t.Errorf("the head is %+v, %v; %d of %d messages are left", m, err, a.nodes(n.Conversation), before)
+	if m, err := store.Message(t.Context(), c.ID, after.HeadID); err != nil || m.Role != tree.RoleUser || a.treeSize(n.Conversation) != before-3 {
+		t.Errorf("the head is %+v, %v; %d of %d messages are left", m, err, a.treeSize(n.Conversation), before)
 	}
 	// The client's call stays open beside one that the server answered.
 	const tools = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}],`
@@ -160,57 +151,42 @@ func TestRecallInResponses(t *testing.T) {
 	if got := a.prompt(); strings.Count(got, `"tool_call_id":"call_r"`) != 2 || !strings.HasSuffix(got, `{"role":"tool","content":"rain","tool_call_id":"call_w"}`) {
 		t.Errorf("the model was given %s", got)
 	}
-	before = a.nodes(n.Conversation)
+	before = a.treeSize(n.Conversation)
 	refused, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","recall":true,`+strings.Replace(tools, "weather", "recall", 1)+`"input":"hi"}`)
-	if !strings.Contains(refused, "leave recall out") || !strings.Contains(refused, `"param":"tools"`) || a.nodes(n.Conversation) != before {
+	if !strings.Contains(refused, "leave recall out") || !strings.Contains(refused, `"param":"tools"`) || a.treeSize(n.Conversation) != before {
 		t.Errorf("%s", refused)
 	}
 	// Taken back, the answers go with the calls before them, and the inputs.
 	a.ask(200, "acme", "DELETE", "/responses/"+fourth.ID, "")
 	a.ask(200, "acme", "DELETE", "/responses/"+third.ID, "")
-	if left := a.nodes(n.Conversation); left != before-6 {
+	if left := a.treeSize(n.Conversation); left != before-6 {
 		t.Errorf("%d of %d messages are left", left, before)
 	}
 }
 
-// TestRecallKnowsItsTurnAgain holds that items that are added to a conversation
-// are known where calls of recall stand between them.
+// TestRecallKnowsItsTurnAgain holds that items that are added to a conversation, and
+// a retry that reaches another server, know a turn where calls of recall stand in it.
 func TestRecallKnowsItsTurnAgain(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, llmtest.Answer("Noted."), llmtest.CallTools(searching), llmtest.Answer("It is wombat-42."), llmtest.Answer("Good."))
 	first := a.create(`{"model":"wood","input":"` + gatePassword + `"}`)
-	n, _ := openai.ParseResponseID(first.ID)
+	n := nodeOf(t, first.ID)
 	a.foldUpTo(n.Conversation, n.Node)
-	second := a.create(`{"model":"wood","recall":true,"previous_response_id":"` + first.ID + `","input":"What was it?"}`)
-	before := a.nodes(n.Conversation)
+	body := `{"model":"wood","recall":true,"previous_response_id":"` + first.ID + `","input":"What was it?"}`
+	second := a.try(body, keyHeader, "one")
+	before := a.treeSize(n.Conversation)
+	if got := a.again().try(body, keyHeader, "one"); got != second || a.treeSize(n.Conversation) != before {
+		t.Errorf("the retry got %s, want %s; %d messages, want %d", got, second, a.treeSize(n.Conversation), before)
+	}
 	turn := said("user", "What was it?") + `,{"type":"message","role":"assistant","content":[{"type":"output_text","text":"It is wombat-42.","annotations":[]}]}`
-	a.ask(200, "acme", "POST", "/conversations/"+openai.ConversationID(n.Conversation)+"/items", `{"items":[`+turn+`]}`)
-	if after := a.nodes(n.Conversation); after != before {
+	a.add(openai.ConversationID(n.Conversation), turn)
+	if after := a.treeSize(n.Conversation); after != before {
 		t.Errorf("%d messages more", after-before)
 	}
 	// A history without ids but for the first answer's goes on below the calls.
 	a.create(`{"model":"wood","input":[` + said("user", gatePassword) + `,{"type":"item_reference","id":"` + first.Output[0].ID + `"},` + turn + `,` + said("user", "Well.") + `]}`)
-	answer, _ := openai.ParseResponseID(second.ID)
-	children, err := a.store.ForTenant("acme").Children(t.Context(), n.Conversation, answer.Node, tree.Paging{})
-	if err != nil || len(children.Data) != 1 || a.nodes(n.Conversation) != before+2 {
-		t.Errorf("%d continue the answer, %d messages: %v", len(children.Data), a.nodes(n.Conversation), err)
-	}
-}
-
-// TestRetryFindsAnAnswerBelowCallsOfRecall holds that a retry that reaches another
-// server gets the answer of the try before it, though calls of recall stand between
-// the request and the answer.
-func TestRetryFindsAnAnswerBelowCallsOfRecall(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, llmtest.Answer("Noted."), llmtest.CallTools(searching), llmtest.Answer("It is wombat-42."))
-	first := a.create(`{"model":"wood","input":"` + gatePassword + `"}`)
-	n, _ := openai.ParseResponseID(first.ID)
-	a.foldUpTo(n.Conversation, n.Node)
-	const key = "Idempotency-Key"
-	body := `{"model":"wood","recall":true,"previous_response_id":"` + first.ID + `","input":"What was it?"}`
-	second := a.try(body, key, "one")
-	before := a.nodes(n.Conversation)
-	if got := a.again().try(body, key, "one"); got != second || a.nodes(n.Conversation) != before {
-		t.Errorf("it got %s, want %s; %d messages, want %d", got, second, a.nodes(n.Conversation), before)
+	children, err := a.store.ForTenant("acme").Children(t.Context(), n.Conversation, nodeOf(t, second).Node, tree.Paging{})
+	if err != nil || len(children.Data) != 1 || a.treeSize(n.Conversation) != before+2 {
+		t.Errorf("%d continue the answer, %d messages: %v", len(children.Data), a.treeSize(n.Conversation), err)
 	}
 }

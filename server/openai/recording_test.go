@@ -23,31 +23,34 @@ func TestWhatIsRecorded(t *testing.T) {
 	recording := side
 	recording.Record = true
 	hi, title := said("user", "hi"), said("user", "### Task: find a title")
+	quiet := newAPIWith(t, side)
+	quiet.upstream.Otherwise(llmtest.Answer("ok"))
+	eager := quiet.again(func(s *setup) { s.recognition = recording })
 	for i, test := range []struct {
-		with     openai.Recognition
+		a        *api
 		body     string
 		header   string
 		recorded bool
 	}{
-		{side, chatBody("", hi), "", false},
-		{side, chatBody(store, hi), "", true},
-		{side, chatBody(store, hi), "false", false},
-		{side, chatBody("", hi), "true", true},
-		{side, chatBody(store, title), "", false},
-		{recording, chatBody("", hi), "", true},
-		{recording, chatBody(`"store":false,`, hi), "", true},
-		{recording, chatBody("", hi), "false", false},
-		{recording, chatBody("", title), "", false},
-		{recording, chatBody("", title, said("assistant", "What for?"), hi), "", true},
-		{recording, strings.Replace(chatBody("", hi), "wood", "gpt-5", 1), "", false},
-		{recording, chatBody("", hi, said("user", strings.Repeat("x", tree.MaxBodyBytes))), "", false}, // which can't be
+		{quiet, chatBody("", hi), "", false},
+		{quiet, chatBody(store, hi), "", true},
+		{quiet, chatBody(store, hi), "false", false},
+		{quiet, chatBody("", hi), "true", true},
+		{quiet, chatBody(store, title), "", false},
+		{eager, chatBody("", hi), "", true},
+		{eager, chatBody(`"store":false,`, hi), "", true},
+		{eager, chatBody("", hi), "false", false},
+		{eager, chatBody("", title), "", false},
+		{eager, chatBody("", title, said("assistant", "What for?"), hi), "", true},
+		{eager, strings.Replace(chatBody("", hi), "wood", "gpt-5", 1), "", false},
+		{eager, chatBody("", hi, said("user", strings.Repeat("x", tree.MaxBodyBytes))), "", false}, // which can't be
 	} {
-		a := newAPIWith(t, test.with, llmtest.Answer("ok"))
-		c := a.complete("acme", test.body, "X-Coppice-Record", test.header)
-		if n := a.conversations("acme"); (n == 1) != test.recorded || (c.conversation != "") != test.recorded {
-			t.Errorf("case %d: %d conversations, %+v", i, n, c)
+		_, before := quiet.everything()
+		c := test.a.complete("acme", test.body, "X-Coppice-Record", test.header)
+		if _, after := quiet.everything(); (after > before) != test.recorded || (c.conversation != "") != test.recorded {
+			t.Errorf("case %d: %d messages more, %+v", i, after-before, c)
 		}
-		if status, _, _ := a.send("acme", "GET", "/chat/completions/"+c.ID, ""); (status == 200) != test.recorded {
+		if status, _, _ := quiet.send("acme", "GET", "/chat/completions/"+c.ID, ""); (status == 200) != test.recorded {
 			t.Errorf("case %d: reading it gives %d", i, status)
 		}
 	}
@@ -58,16 +61,17 @@ func TestWhatIsRecorded(t *testing.T) {
 func TestManagedContext(t *testing.T) {
 	t.Parallel()
 	odd := `{ "role":"user", "content":"What is a coppice?" }`
-	a := newAPIWith(t, openai.Recognition{Managed: true}, llmtest.Answer("A wood."), llmtest.Answer("A wood."))
-	a.complete("acme", chatBody(store, said("user", "What is a coppice?")))
-	a.complete("acme", chatBody(store, odd))
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer("A wood."))
+	managed := a.again(func(s *setup) { s.recognition.Managed = true })
+	managed.complete("acme", chatBody(store, said("user", "What is a coppice?")))
+	managed.complete("acme", chatBody(store, odd))
 	if got := a.prompt(); got != said("user", "What is a coppice?") { // as it is stored
 		t.Errorf("the model was given %s", got)
 	}
-	a = newAPI(t, llmtest.Answer("Long."))
 	messages := []string{odd}
-	for i := range 20 {
-		messages = append(messages, said("assistant", fmt.Sprint("Answer ", i)), said("user", strings.Repeat("word ", 10_000)))
+	for i := range 10 {
+		messages = append(messages, said("assistant", fmt.Sprint("Answer ", i)), said("user", strings.Repeat("word ", 20_000)))
 	}
 	c := a.complete("acme", chatBody(store, messages...))
 	if got := a.prompt(); len(got) > 700_000 || strings.Contains(got, odd) || c.conversation == "" {

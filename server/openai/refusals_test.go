@@ -3,20 +3,134 @@ package openai_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
 )
 
+// A refusal is a request that is refused, and what the answer has.
+type refusal struct {
+	status                   int
+	method, path, body, want string
+}
+
+// refuses holds that requests are refused as OpenAI refuses them.
+func (a *api) refuses(all []refusal) {
+	a.t.Helper()
+	for _, r := range all {
+		status, got, header := a.send("acme", r.method, r.path, r.body)
+		if status != r.status || !strings.Contains(got, r.want) || !strings.HasPrefix(got, `{"error":{"message":`) || header.Get("X-Should-Retry") != "false" || header.Get("X-Request-Id") == "" {
+			a.t.Errorf("%s %s %.200s: %d %s, want %d %s; %v", r.method, r.path, r.body, status, got, r.status, r.want, header)
+		}
+	}
+}
+
+// TestRefusals holds what is refused only once the server has looked: what a request
+// itself shows is in the tables of its reader.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	hi := said("user", "hi")
+	node := openai.NodeID{Conversation: uuid.New(), Node: uuid.New()}
+	unknown, completion := node.ResponseID(), "/chat/completions/"+node.CompletionID()
+	create := func(members string) string { return `{"model":"wood",` + members + `}` }
+	a.refuses([]refusal{
+		{400, "POST", "/responses", ``, `"code":"invalid_json"`},
+		{404, "POST", "/responses", `{"model":"none","input":"hi"}`, `"code":"model_not_found"`},
+		{400, "POST", "/responses", create(`"input":"hi","temperature":2.1`), `"param":"temperature"`},
+		{400, "POST", "/responses", create(`"input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"x"}]`), `"param":"input[1].encrypted_content"`},
+		{400, "POST", "/responses", create(`"store":false,"input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"coppice.v1.AAAA"}]`), `"param":"input[1].encrypted_content"`},
+		{400, "POST", "/responses", create(`"store":false,"input":[{"role":"assistant","content":"hi"}]`), `"param":"input"`},
+		{400, "POST", "/responses", create(`"store":false,"input":"hi","previous_response_id":"` + unknown + `"`), `"code":"previous_response_not_found"`},
+		{400, "POST", "/responses", create(`"store":false,"input":[{"type":"function_call_output","call_id":"c","output":"x"}]`), `No tool call found for function call output with call_id c.`},
+		{400, "POST", "/responses/compact", create(`"previous_response_id":"` + unknown + `"`), `"code":"previous_response_not_found"`},
+		{400, "POST", "/responses/compact", create(`"input":[{"role":"developer","content":"hi"}]`), `There is nothing to compact`},
+		{400, "POST", "/responses/compact", create(`"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]`), `No tool output found for function call c.`},
+		{400, "POST", "/responses/input_tokens", `{"model":"wood"}`, `"param":"input"`},
+		{404, "DELETE", "/responses/" + unknown, ``, `not found.","type":"invalid_request_error","param":null`},
+		{404, "POST", "/responses/" + unknown + "/cancel", ``, `not found.","type":"invalid_request_error","param":null`},
+		{404, "GET", "/responses/" + unknown + "/input_items", ``, `not found.","type":"invalid_request_error","param":null`},
+		{400, "POST", "/responses", create(`"input":[{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`), `"param":"input"`},
+		{400, "POST", "/responses", create(`"input":[{"role":"assistant","content":"hi"}]`), `"param":"input"`},
+		{400, "POST", "/responses", create(`"input":"hi","previous_response_id":"` + unknown + `"`), `"code":"previous_response_not_found"`},
+		{404, "POST", "/responses", create(`"input":"hi","conversation":"` + openai.ConversationID(uuid.New()) + `"`), `"param":"conversation"`},
+		{400, "POST", "/responses", create(`"input":[{"id":"` + strings.Replace(unknown, "resp", "msg", 1) + `_1"}]`), `"param":"input[0].id","code":"item_not_found"`},
+		{404, "GET", "/responses/" + unknown, ``, `not found.","type":"invalid_request_error","param":null`},
+		{404, "GET", "/responses/resp_x?stream=true", ``, `Response with id 'resp_x' not found.`},
+		{400, "POST", "/chat/completions", ``, `"code":"invalid_json"`},
+		{400, "POST", "/chat/completions", chatBody(store, said("nobody", "hi")), `"param":"messages[0].role"`},
+		{400, "POST", "/chat/completions", chatBody(store, said("system", ""), hi), `"param":"messages[0].content"`},
+		{400, "POST", "/chat/completions", chatBody(store, hi, `{"role":"tool","tool_call_id":"call_1","content":"22"}`), `"param":"messages[1].tool_call_id"`},
+		{404, "POST", "/chat/completions", strings.Replace(chatBody(store, hi), "wood", "none", 1), `"code":"model_not_found"`},
+		{404, "GET", completion, ``, `Chat completion with id '` + node.CompletionID() + `' not found.`},
+		{404, "GET", "/chat/completions/x", ``, `Chat completion with id 'x' not found.`},
+		{404, "GET", completion + "/messages", ``, `not found.`},
+		{404, "DELETE", completion, ``, `not found.`},
+		{404, "POST", completion, `{"metadata":{}}`, `not found.`},
+		{400, "POST", completion, `{"metadata":{"a":1}}`, `"param":"metadata.a"`},
+		{400, "GET", "/chat/completions?limit=0", ``, `"param":"limit"`},
+		{400, "GET", "/chat/completions?after=" + node.CompletionID(), ``, `"param":"after"`},
+		{404, "GET", "/models/none", ``, `"code":"model_not_found"`},
+		{404, "GET", "/nowhere", ``, `"type":"invalid_request_error"`},
+		{405, "DELETE", "/models", ``, `"code":"method_not_allowed"`},
+	})
+	if n := len(a.upstream.Requests()); n != 0 || len(a.listed("acme")) != 0 {
+		t.Errorf("the model was asked %d times, and refused requests left %d conversations", n, len(a.listed("acme")))
+	}
+	if got, _ := a.ask(401, "nobody", "GET", "/models", ""); !strings.Contains(got, `"code":"invalid_api_key"`) {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestProviderThatIsOverrun holds that a client hears of a provider's limit as it
+// would from the provider, and when to come back.
+func TestProviderThatIsOverrun(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for path, body := range map[string]string{
+		"/responses": `{"model":"wood","input":"hi"}`, "/chat/completions": `{"model":"wood","messages":[{"role":"user","content":"hi"}]}`,
+	} {
+		for want, after := range map[string]time.Duration{"7": 7 * time.Second, "1": 0} {
+			a.upstream.Script(llmtest.FailWith(llmtest.Failure{Status: 429, Message: "slow down", RetryAfter: after}))
+			status, got, header := a.send("acme", "POST", path, body)
+			if status != 429 || header.Get("Retry-After") != want || header.Get("X-Should-Retry") != "" ||
+				!strings.Contains(got, `"type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"`) {
+				t.Errorf("%s: %d after %s: %s", path, status, header.Get("Retry-After"), got)
+			}
+		}
+	}
+}
+
+// TestModelThatFails holds what a client of chat completions hears of a model that
+// fails, at once and midway.
+func TestModelThatFails(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, members := range []string{``, store, `"stream":true,`} {
+		a.upstream.Script(llmtest.Fail(500))
+		if status, got, header := a.send("acme", "POST", "/chat/completions", chatBody(members, said("user", "hi"))); status != 502 || !strings.Contains(got, `"type":"server_error"`) || header.Get("X-Should-Retry") != "" {
+			t.Errorf("%s fails at once: %d %s", members, status, got)
+		}
+	}
+	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"))
+	if got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(`"stream":true,`, said("user", "hi"))); !strings.Contains(got, `data: {"error":{"message":`) || strings.Contains(got, "DONE") || !strings.Contains(got, "It is") {
+		t.Errorf("a stream that fails midway: %s", got)
+	}
+}
+
 // before is the message that an answer's question follows.
 func (a *api) before(c completion) string {
 	a.t.Helper()
-	question := a.message("acme", c.conversation, c.head).ParentID
-	return a.message("acme", c.conversation, question.String()).ParentID.String()
+	question := a.message(c.conversation, c.head).ParentID
+	return a.message(c.conversation, question.String()).ParentID.String()
 }
 
-// Two refusals of one question say different things, and a client that goes on from
-// one goes on from that one, however it writes it.
+// TestRefusalsAreBranches holds that two refusals of one question say different
+// things, and that a client which goes on from one goes on from that one, however it
+// writes it.
 func TestRefusalsAreBranches(t *testing.T) {
 	t.Parallel()
 	a := newAPIWith(t, openai.Recognition{Managed: true}, llmtest.Refuse("Not about hazel."), llmtest.Refuse("Not about willow."))
@@ -27,64 +141,22 @@ func TestRefusalsAreBranches(t *testing.T) {
 		refusals = append(refusals, a.complete("acme", chatBody(store, question)))
 	}
 	for i, text := range []string{"Not about hazel.", "Not about willow."} {
-		if got := string(refusals[i].Choices[0].Message); !strings.Contains(got, text) {
-			t.Fatalf("%s, want %s", got, text)
-		}
 		for _, written := range []string{
 			string(refusals[i].Choices[0].Message),
 			`{"refusal":"` + text + `","role":"assistant","content":""}`,
 			`{"role":"assistant","content":[{"refusal":"` + text + `", "type":"refusal"}]}`,
 		} {
 			c := a.complete("acme", chatBody(store, question, written, next))
-			if got := a.before(c); got != refusals[i].head {
-				t.Errorf("%s goes on from %s, want %s", written, got, refusals[i].head)
-			}
-			if got := a.prompt(); !strings.Contains(got, text) {
-				t.Errorf("after %s the model was given %s", written, got)
+			if got := a.before(c); got != refusals[i].head || !strings.Contains(a.prompt(), text) {
+				t.Errorf("%s goes on from %s, want %s; the model was given %s", written, got, refusals[i].head, a.prompt())
 			}
 		}
 	}
-	if n := a.messages("acme", refusals[0].conversation); n != 3+2+6 {
+	if n := a.messages(refusals[0].conversation); n != 3+2+6 {
 		t.Errorf("%d messages", n)
 	}
-	made := a.complete("acme", chatBody(store, question, `{"role":"assistant","content":null,"refusal":"Made up."}`, next))
+	a.complete("acme", chatBody(store, question, `{"role":"assistant","content":null,"refusal":"Made up."}`, next))
 	if got := a.prompt(); !strings.Contains(got, "Made up.") || strings.Contains(got, "hazel") || strings.Contains(got, "willow") {
-		t.Errorf("the model was given %s, answer %s", got, made.head)
-	}
-}
-
-// A refusal is the same in the stream, in the response and in the items, and two of
-// them are two branches for a client that sends its history.
-func TestRefusalsInResponses(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, llmtest.Refuse("Not about hazel."), llmtest.Refuse("Not about willow."))
-	a.upstream.Otherwise(llmtest.Answer("Well then."))
-	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","stream":true,"input":"How do I fell a tree?"}`)
-	id := finalID(t, streamed)
-	for _, want := range []string{"event: response.refusal.delta\n", "event: response.refusal.done\n", `"part":{"type":"refusal","refusal":"Not about hazel."}`, "event: response.completed\n"} {
-		if !strings.Contains(streamed, want) {
-			t.Errorf("the stream lacks %s: %s", want, streamed)
-		}
-	}
-	whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, "")
-	if !strings.Contains(final(streamed), whole) || !strings.Contains(whole, `"content":[{"type":"refusal","refusal":"Not about hazel."}]`) {
-		t.Errorf("%s\n%s", whole, streamed)
-	}
-	n, err := openai.ParseResponseID(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const user = `{"role":"user","content":"How do I fell a tree?"}`
-	refused := func(text string) string {
-		return `{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"` + text + `"}]}`
-	}
-	same := a.create(`{"model":"wood","input":[` + user + `,` + refused("Not about hazel.") + `,{"role":"user","content":"Why?"}]}`)
-	a.create(`{"model":"wood","input":[` + user + `,` + refused("Not about oak.") + `,{"role":"user","content":"Why?"}]}`)
-	if got := a.prompt(); !strings.Contains(got, "oak") || strings.Contains(got, "hazel") {
 		t.Errorf("the model was given %s", got)
-	}
-	m, err := openai.ParseResponseID(same.ID)
-	if err != nil || m.Conversation != n.Conversation {
-		t.Errorf("%s is in another conversation than %s: %v", same.ID, id, err)
 	}
 }

@@ -5,118 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/coppice-chat/coppice/db/dbtest"
-	"github.com/coppice-chat/coppice/keys"
-	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
-	"github.com/coppice-chat/coppice/server"
-	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// A setup says what a server of a test is made of.
-type setup struct {
-	pool     *pgxpool.Pool // nil for a database of its own
-	contexts summarize.Config
-	replies  reply.Config
-	script   []llmtest.Behaviour
-}
-
-// serve makes an api of it, and the services behind it.
-func (s setup) serve(t *testing.T) *api {
-	t.Helper()
-	if s.pool == nil {
-		s.pool = dbtest.New(t)
-	}
-	a := &api{t: t, upstream: llmtest.NewServer(t, s.script...), store: tree.New(s.pool), secrets: map[string]string{}}
-	ring := keys.New(s.pool)
-	for _, tenant := range []string{"acme", "other"} {
-		_, secret, err := ring.Create(t.Context(), tenant, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.secrets[tenant] = secret
-	}
-	model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: a.upstream.URL(), Model: "wood"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.contexts.Settings == (summarize.Settings{}) {
-		s.contexts.Settings = summarize.Defaults()
-	}
-	contexts, err := summarize.New(a.store, s.contexts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.replies.Store, s.replies.Contexts, s.replies.Models = a.store, contexts, []llm.Model{model}
-	replies, err := reply.New(s.replies)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := server.New(server.Config{Store: a.store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{openai.Surface()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := httptest.NewServer(h)
-	recover, stop := context.WithCancel(context.Background())
-	recovered := make(chan struct{})
-	go func() {
-		defer close(recovered)
-		replies.Recover(recover)
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-recovered
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = replies.Close(ended)
-		web.Close()
-	})
-	a.url = web.URL
-	return a
-}
-
-// get sends a request of acme's and reads its answer as JSON.
-func (a *api) get(method, path, body string) map[string]any {
-	a.t.Helper()
-	got, _ := a.ask(200, "acme", method, path, body)
-	var out map[string]any
-	if err := json.Unmarshal([]byte(got), &out); err != nil {
-		a.t.Fatalf("%s: %v", got, err)
-	}
-	return out
-}
-
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for begin := time.Now(); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
-// kept counts what acme has stored.
-func (a *api) kept() (conversations int) {
-	a.t.Helper()
-	list, err := a.store.ForTenant("acme").Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return len(list.Data)
-}
 
 // codex is a request as Codex sends it.
 const codex = `{"model":"wood","instructions":"Be terse.","store":false,"stream":true,"include":["reasoning.encrypted_content"],"parallel_tool_calls":true,
@@ -126,12 +23,13 @@ const codex = `{"model":"wood","instructions":"Be terse.","store":false,"stream"
 	"input":[{"type":"message","role":"developer","id":"msg_0199","content":[{"type":"input_text","text":"Mind the hazel."}]},
 		{"type":"message","role":"user","id":"msg_019a","content":[{"type":"input_text","text":"What time is it?"}]}%s]}`
 
-// TestStoreFalse holds that of a request with store: false nothing is kept, and
-// that a client which sends its whole history each time, as Codex does, gets on.
+// TestStoreFalse holds that of a request with store: false nothing is kept, that a
+// client which sends its whole history each time, as Codex does, gets on, and that
+// such an answer may go on from one that is kept.
 func TestStoreFalse(t *testing.T) {
 	t.Parallel()
 	call := llmtest.ToolCall{ID: "call_1", Name: "mcp__clock__now", Arguments: `{}`}
-	a := setup{script: []llmtest.Behaviour{llmtest.CallTools(call), llmtest.Answer("Noon."), llmtest.Answer("Plain."), llmtest.Fail(500)}}.serve(t)
+	a := newAPI(t, llmtest.CallTools(call), llmtest.Answer("Noon."), llmtest.Answer("It is a wood."), llmtest.Answer("Indeed."), llmtest.Answer("Ten years."))
 	streamed, header := a.ask(200, "acme", "POST", "/responses", fmt.Sprintf(codex, ""))
 	if header.Get("X-Coppice-Head-Id") != "" || header.Get("X-Coppice-Conversation-Id") != "" {
 		t.Errorf("the header names what isn't there: %v", header)
@@ -141,39 +39,23 @@ func TestStoreFalse(t *testing.T) {
 			t.Errorf("the stream lacks %s: %s", want, streamed)
 		}
 	}
-	sent := a.upstream.Requests()[0]
-	if tools := string(sent.Body); !strings.Contains(tools, `"mcp__clock__now"`) || strings.Contains(tools, "web_search") {
-		t.Errorf("the model was offered %s", tools)
-	}
-	if got := a.prompt(); got != `{"role":"system","content":"Be terse."} {"role":"developer","content":"Mind the hazel."} {"role":"user","content":"What time is it?"}` && !strings.Contains(got, "Mind the hazel.") {
-		t.Errorf("the model was given %s", got)
+	if tools := string(a.upstream.Requests()[0].Body); !strings.Contains(tools, `"mcp__clock__now"`) || strings.Contains(tools, "web_search") || !strings.Contains(a.prompt(), "Be terse.") || !strings.Contains(a.prompt(), "Mind the hazel.") {
+		t.Errorf("the model was given %s", tools)
 	}
 	again, _ := a.ask(200, "acme", "POST", "/responses", fmt.Sprintf(codex, `,{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},
 		{"type":"function_call","id":"fc_1","call_id":"call_1","namespace":"mcp__clock","name":"now","arguments":"{}"},
 		{"type":"function_call_output","id":"fco_0199","call_id":"call_1","output":"12:00"}`))
-	if !strings.Contains(again, `"text":"Noon."`) || !strings.Contains(a.prompt(), `"tool_call_id":"call_1"`) {
+	if !strings.Contains(again, `"text":"Noon."`) || !strings.Contains(a.prompt(), `"tool_call_id":"call_1"`) || len(a.listed("acme")) != 0 {
 		t.Errorf("%s after %s", again, a.prompt())
 	}
 	id := finalID(t, again)
 	a.ask(404, "acme", "GET", "/responses/"+id, "")
 	a.ask(404, "acme", "DELETE", "/responses/"+id, "")
-	if got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","input":"hi","previous_response_id":"`+id+`"}`); !strings.Contains(got, "previous_response_not_found") {
-		t.Errorf("%s", got)
+	for _, members := range []string{``, `"store":false,`} {
+		if got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood",`+members+`"input":"hi","previous_response_id":"`+id+`"}`); !strings.Contains(got, "previous_response_not_found") {
+			t.Errorf("%s", got)
+		}
 	}
-	if r := a.create(`{"model":"wood","input":"hi","store":false}`); r.Status != "completed" || r.Output[0].Content[0].Text != "Plain." {
-		t.Errorf("%+v", r)
-	}
-	a.ask(502, "acme", "POST", "/responses", `{"model":"wood","input":"hi","store":false}`)
-	if n := a.kept(); n != 0 {
-		t.Errorf("%d conversations are kept", n)
-	}
-}
-
-// TestStoreFalseContinues holds that an answer that is not kept may go on from one
-// that is.
-func TestStoreFalseContinues(t *testing.T) {
-	t.Parallel()
-	a := setup{script: []llmtest.Behaviour{llmtest.Answer("It is a wood."), llmtest.Answer("Indeed."), llmtest.Answer("Ten years.")}}.serve(t)
 	first := a.create(`{"model":"wood","input":"What is a coppice?"}`)
 	a.create(`{"model":"wood","input":"Really?","store":false,"previous_response_id":"` + first.ID + `"}`)
 	if got := a.prompt(); !strings.Contains(got, "It is a wood.") || !strings.HasSuffix(got, `{"role":"user","content":"Really?"}`) {
@@ -190,40 +72,21 @@ func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	a := setup{script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut"), llmtest.Answer("Hello.")}, replies: reply.Config{MaxPerTenant: 1}}.serve(t)
 	ctx, leave := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, "POST", a.url+"/openai/v1/responses", strings.NewReader(`{"model":"wood","input":"hi","store":false,"stream":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+a.secrets["acme"])
-	res, err := http.DefaultClient.Do(req)
+	res, err := a.do(ctx, "acme", "POST", "/openai/v1/responses", `{"model":"wood","input":"hi","store":false,"stream":true}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
 	// Only once the model speaks is it the first request that it hangs for.
-	for lines := bufio.NewReader(res.Body); ; {
-		line, err := lines.ReadString('\n')
-		if err != nil {
+	for lines, line := bufio.NewReader(res.Body), ""; line != "event: response.output_text.delta\n"; {
+		if line, err = lines.ReadString('\n'); err != nil {
 			t.Fatal(err)
-		}
-		if line == "event: response.output_text.delta\n" {
-			break
 		}
 	}
 	leave()
 	eventually(t, "room for the next answer", func() bool {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", a.url+"/openai/v1/responses", strings.NewReader(`{"model":"wood","input":"hi","store":false}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + a.secrets["acme"]}}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		return res.StatusCode == 200
+		status, _, _ := a.send("acme", "POST", "/responses", `{"model":"wood","input":"hi","store":false}`)
+		return status == 200
 	})
 }
 
@@ -233,11 +96,8 @@ func TestTruncation(t *testing.T) {
 	t.Parallel()
 	settings := summarize.Defaults()
 	settings.MaxContextTokens, settings.ReservedTokens = 3000, 300
-	script := make([]llmtest.Behaviour, 10)
-	for i := range script {
-		script[i] = llmtest.Answer("They talk of hazel, and of how it grows again.")
-	}
-	a := setup{contexts: summarize.Config{Settings: settings}, script: script}.serve(t)
+	a := setup{contexts: summarize.Config{Settings: settings}}.serve(t)
+	a.upstream.Otherwise(llmtest.Answer("They talk of hazel, and of how it grows again."))
 	long := strings.Repeat("Hazel grows again after it was cut to the ground. ", 80) // about 880 tokens
 	previous := ""
 	for range 3 {
@@ -252,8 +112,8 @@ func TestTruncation(t *testing.T) {
 		}
 	}
 	a.ask(400, "acme", "POST", "/responses", `{"model":"wood","input":"`+long+long+long+long+`"}`)
-	if len(a.upstream.Requests()) != asked || a.kept() != 1 {
-		t.Errorf("the model was asked, or %d conversations are kept", a.kept())
+	if len(a.upstream.Requests()) != asked || len(a.listed("acme")) != 1 {
+		t.Errorf("the model was asked, or %d conversations are kept", len(a.listed("acme")))
 	}
 	for _, extra := range []string{``, `,"store":false`} {
 		r := a.create(`{"model":"wood","truncation":"auto","input":"And now? ` + long + `"` + previous + extra + `}`)
@@ -286,9 +146,131 @@ func TestInputTokens(t *testing.T) {
 	if more := count(`{"input":"What is a coppice?","previous_response_id":"` + first.ID + `"}`); more <= 2*one {
 		t.Errorf("with the branch it is %v", more)
 	}
-	if a.kept() != 1 || len(a.upstream.Requests()) != 1 {
+	if len(a.listed("acme")) != 1 || len(a.upstream.Requests()) != 1 {
 		t.Error("counting stored something, or asked a model")
 	}
 }
 
-func parse(id string) (uuid.UUID, error) { return uuid.Parse(id) }
+func TestResponsesAreBranches(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, llmtest.Answer("It is a wood."), llmtest.Answer("Every ten years."), llmtest.Answer("With a billhook."), llmtest.Answer("Indeed."))
+	first := a.create(`{"model":"wood","input":"What is a coppice?","instructions":"Speak of hazel.","metadata":{"a":"b"}}`)
+	if first.Status != "completed" || first.Object != "response" || first.Output[0].Content[0].Text != "It is a wood." || first.Usage.Total == 0 || first.CreatedAt == 0 {
+		t.Errorf("%+v", first)
+	}
+	if got := a.prompt(); !strings.HasPrefix(got, `{"content":"Speak of hazel.","role":"system"}`) {
+		t.Errorf("the model was given %s", got)
+	}
+	next := `{"model":"wood","previous_response_id":"` + first.ID + `","input":`
+	second := a.create(next + `"How often is it cut?"}`)
+	if got := a.prompt(); strings.Contains(got, "hazel") || !strings.Contains(got, "It is a wood.") || !strings.HasSuffix(got, `{"role":"user","content":"How often is it cut?"}`) {
+		t.Errorf("the model was given %s", got)
+	}
+	third := a.create(next + `[{"role":"user","content":[{"type":"input_text","text":"What is it cut with?"}]}]}`)
+	if got := a.prompt(); strings.Contains(got, "How often") || strings.Contains(got, "ten years") {
+		t.Errorf("the model was given a sibling's text: %s", got)
+	}
+	// A client that refers to what is stored item by item gets the same prompt, and
+	// goes on where the item is.
+	a.create(`{"model":"wood","input":[{"role":"user","content":"What is a coppice?"},{"type":"item_reference","id":"` + first.Output[0].ID + `"},{"role":"user","content":"Really?"}]}`)
+	if got := a.prompt(); got != `{"role":"user","content":"What is a coppice?"} {"role":"assistant","content":"It is a wood."} {"role":"user","content":"Really?"}` {
+		t.Errorf("the model was given %s", got)
+	}
+	n := nodeOf(t, first.ID)
+	children, err := a.store.ForTenant("acme").Children(t.Context(), n.Conversation, n.Node, tree.Paging{})
+	if err != nil || len(children.Data) != 3 {
+		t.Errorf("the response has %d continuations, want 3 siblings: %v", len(children.Data), err)
+	}
+	for _, r := range []response{first, second, third} {
+		got, header := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
+		if is, err := named(header); !strings.Contains(got, r.Output[0].ID) || is != nodeOf(t, r.ID) || is.Conversation != n.Conversation {
+			t.Errorf("%s: %s %v, %v", r.ID, got, header, err)
+		}
+	}
+	if got, _ := a.ask(200, "acme", "GET", "/responses/"+first.ID, ""); !strings.Contains(got, `"instructions":"Speak of hazel."`) || !strings.Contains(got, `"metadata":{"a":"b"}`) || !strings.Contains(got, `"model":"wood"`) {
+		t.Errorf("%s", got)
+	}
+	if list := a.listed("acme"); list[0].Title != "What is a coppice?" {
+		t.Errorf("it is listed as %q", list[0].Title)
+	}
+}
+
+// TestResponsesStream holds that a stream, the same stream read again, and the
+// response read later say the same.
+func TestResponsesStream(t *testing.T) {
+	t.Parallel()
+	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
+	a := newAPI(t, llmtest.Answer("It is a wood that is cut so that it grows again."), llmtest.CallTools(call), llmtest.Answer("Sunny."), llmtest.Fail(500))
+	streamed, header := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"What is a coppice?","stream":true}`)
+	if header.Get("Content-Type") != "text/event-stream" || header.Get("X-Coppice-Head-Id") == "" {
+		t.Errorf("%v", header)
+	}
+	path := "/responses/" + finalID(t, streamed)
+	if again, _ := a.ask(200, "acme", "GET", path+"?stream=true", ""); final(again) != final(streamed) {
+		t.Errorf("the stream ends with\n%s\nand later with\n%s", final(streamed), final(again))
+	}
+	if rest, _ := a.ask(200, "acme", "GET", path+"?stream=true&starting_after=2", ""); strings.Contains(rest, `"sequence_number":2,`) || !strings.HasPrefix(rest, "event: response.content_part.added\n") || final(rest) != final(streamed) {
+		t.Errorf("after event 2 comes %s", rest)
+	}
+	if end, _ := a.ask(200, "acme", "GET", path+"?stream=true&starting_after=1000", ""); !strings.HasPrefix(end, "event: response.completed\n") || !strings.HasSuffix(end, "data: [DONE]\n\n") {
+		t.Errorf("after the end comes %s", end)
+	}
+	if got, _ := a.ask(400, "acme", "GET", path+"?stream=true&starting_after=-1", ""); !strings.Contains(got, `"param":"starting_after"`) {
+		t.Errorf("%s", got)
+	}
+	if whole, _ := a.ask(200, "acme", "GET", path, ""); !strings.Contains(final(streamed), whole) {
+		t.Errorf("read later it is %s, streamed %s", whole, final(streamed))
+	}
+
+	const tools = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
+	called, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Weather in Rome?","stream":true,`+tools+`}`)
+	for _, want := range []string{"event: response.function_call_arguments.done\n", `"call_id":"call_1"`, `"arguments":"{\"city\":\"Rome\"}"`, "data: [DONE]\n\n"} {
+		if !strings.Contains(called, want) {
+			t.Errorf("the stream lacks %s: %s", want, called)
+		}
+	}
+	if r := a.create(`{"model":"wood","previous_response_id":"` + finalID(t, called) + `",` + tools + `,"input":[{"type":"function_call_output","call_id":"call_1","output":"22 degrees"}]}`); r.Output[0].Content[0].Text != "Sunny." {
+		t.Errorf("%+v", r)
+	}
+	failed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`)
+	if !strings.Contains(failed, "event: response.failed\n") || !strings.Contains(failed, `"code":"server_error"`) {
+		t.Errorf("%s", failed)
+	}
+}
+
+// TestInputItems holds that the pages of a list, in both orders and of any size, are
+// what the response answers.
+func TestInputItems(t *testing.T) {
+	t.Parallel()
+	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{}`}
+	a := newAPI(t, llmtest.Answer("Hello."), llmtest.CallTools(call), llmtest.Answer("Sunny."))
+	const tools = `,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]}`
+	one := a.create(`{"model":"wood","input":"hi"` + tools)
+	two := a.create(`{"model":"wood","input":"Weather?","previous_response_id":"` + one.ID + `"` + tools)
+	three := a.create(`{"model":"wood","input":[{"type":"function_call_output","call_id":"call_1","output":"22"}],"previous_response_id":"` + two.ID + `"` + tools)
+	list := "/responses/" + three.ID + "/input_items"
+	want := []string{"message", "message", "message", "function_call", "function_call_output"}
+	for _, order := range []string{"&order=asc", ""} {
+		for _, limit := range []string{"?limit=2", "?limit=100"} {
+			var got []string
+			for after, more := "", true; more; {
+				var p itemPage
+				body, _ := a.ask(200, "acme", "GET", list+limit+order+after, "")
+				if err := json.Unmarshal([]byte(body), &p); err != nil || p.Object != "list" {
+					t.Fatalf("%s: %v", body, err)
+				}
+				for _, item := range p.Data {
+					got = append(got, item.Type)
+				}
+				after, more = "&after="+*p.LastID, p.HasMore
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s%s: %s", limit, order, got)
+			}
+		}
+		slices.Reverse(want)
+	}
+	for _, query := range []string{"?limit=0", "?after=msg_1"} {
+		a.ask(400, "acme", "GET", list+query, "")
+	}
+}

@@ -2,86 +2,205 @@ package openai_test
 
 import (
 	"context"
-	"net/http"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-const retryHeader = "X-Stainless-Retry-Count"
+const (
+	retryHeader = "X-Stainless-Retry-Count"
+	keyHeader   = "Idempotency-Key"
+)
 
-// TestRetries holds that a retry of a request gets the answer of the first try,
-// and that the same request sent anew gets another one.
+// try sends a request for a response from any goroutine, and gives the id of its
+// answer.
+func (a *api) try(body string, headers ...string) (id string) {
+	a.t.Helper()
+	status, got, _ := a.send("acme", "POST", "/responses", body, headers...)
+	if status != 200 {
+		a.t.Errorf("%d %s", status, got)
+		return ""
+	}
+	if strings.HasPrefix(got, "event: ") {
+		_, got, _ = strings.Cut(got, `"response":`)
+	}
+	var r response
+	if err := json.NewDecoder(strings.NewReader(got)).Decode(&r); err != nil {
+		a.t.Errorf("%s: %v", got, err)
+	}
+	return r.ID
+}
+
+// TestRetries holds that a retry of a completion gets the answer of the first
+// attempt, on any server, and that the same request sent anew gets another one.
 func TestRetries(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, slices.Repeat([]llmtest.Behaviour{llmtest.Answer("ok")}, 20)...)
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer("ok"))
 	body := chatBody(store, said("user", "hi"))
 	first := a.complete("acme", body, retryHeader, "0")
-	for _, count := range []string{"1", "2"} {
-		if c := a.complete("acme", body, retryHeader, count); c.ID != first.ID {
-			t.Errorf("retry %s got %s, want %s", count, c.ID, first.ID)
+	for i, server := range []*api{a, a, a.again()} {
+		if c := server.complete("acme", body, retryHeader, fmt.Sprint(i+1)); c.ID != first.ID {
+			t.Errorf("retry %d got %s, want %s", i+1, c.ID, first.ID)
 		}
 	}
-	if status, got, _ := a.send("acme", "POST", "/chat/completions", strings.Replace(body, store, `"stream":true,`+store, 1), retryHeader, "1"); status != 200 || strings.Contains(got, first.ID) {
+	if _, got, _ := a.send("acme", "POST", "/chat/completions", strings.Replace(body, store, `"stream":true,`+store, 1), retryHeader, "1"); strings.Contains(got, first.ID) {
 		t.Errorf("another request is taken for a retry: %s", got)
 	}
-	anew := a.complete("acme", body, retryHeader, "0")
-	if anew.ID == first.ID {
+	if anew := a.complete("acme", body, retryHeader, "0"); anew.ID == first.ID {
 		t.Errorf("a request sent anew got the answer of the first")
 	}
 	if c := a.complete("other", body, retryHeader, "1"); c.conversation == first.conversation {
 		t.Errorf("another tenant's retry got %+v", c)
 	}
-	if n := a.messages("acme", first.conversation); n != 4 {
+	if n := a.messages(first.conversation); n != 4 {
 		t.Errorf("%d messages, want a question and three answers", n)
 	}
+}
 
-	hi := `{"model":"wood","input":"hi"}`
-	status, got, header := a.send("acme", "POST", "/responses", hi, retryHeader, "0")
-	_, again, headerAgain := a.send("acme", "POST", "/responses", hi, retryHeader, "1")
-	if status != 200 || got != again || header.Get("X-Coppice-Head-Id") != headerAgain.Get("X-Coppice-Head-Id") {
-		t.Errorf("%d: the retry got %s, want %s", status, again, got)
-	}
-	if n := a.messages("acme", header.Get("X-Coppice-Conversation-Id")); n != 2 {
-		t.Errorf("%d messages, want 2", n)
+// TestRetryElsewhere holds that a retry of a response finds the turn of the first
+// attempt on another server, in whatever way the request says what it continues.
+func TestRetryElsewhere(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer("ok"))
+	other, third := a.again(), a.again()
+	id, _ := a.conversation(`{"items":[` + says("user", "before") + "," + says("assistant", "indeed") + `]}`)
+	first := a.create(`{"model":"wood","input":"hi"}`)
+	echoed := `{"role":"user","content":"hi"},{"role":"assistant","id":"` + first.Output[0].ID + `","content":"ok"},`
+	for name, body := range map[string]string{
+		"an opening of its own":         `"input":"alone"`,
+		"another chat's opening":        `"input":"hi"`,
+		"a response":                    `"input":"next","previous_response_id":"` + first.ID + `"`,
+		"several messages":              `"stream":true,"input":[{"role":"developer","content":"Mind."},{"role":"user","content":"next"}],"previous_response_id":"` + first.ID + `"`,
+		"a conversation":                `"input":"next","conversation":"` + id + `"`,
+		"several in it":                 `"input":[{"role":"developer","content":"Mind."},{"role":"user","content":"next"}],"conversation":"` + id + `"`,
+		"a history with ids":            `"stream":true,"input":[` + echoed + `{"role":"user","content":"more"}]`,
+		"a history that stands there":   `"metadata":{},"input":[` + echoed + `{"role":"user","content":"more"}]`,
+		"in the background":             `"input":"later","background":true`,
+		"in the background, in a place": `"stream":true,"input":"later","background":true,"conversation":"` + id + `"`,
+	} {
+		body = `{"model":"wood",` + body + `}`
+		one := a.try(body, retryHeader, "0")
+		a.eventually(func() bool { return a.status(one) == "completed" })
+		conversations, messages := a.everything()
+		for _, server := range []*api{other, third, a} {
+			if again := server.try(body, retryHeader, "1"); again != one {
+				t.Errorf("%s: the retry got %s, want %s", name, again, one)
+			}
+		}
+		if c, m := a.everything(); c != conversations || m != messages {
+			t.Errorf("%s: retries made of %d conversations with %d messages %d with %d", name, conversations, messages, c, m)
+		}
+		anew := other.try(body, retryHeader, "0")
+		if anew == one {
+			t.Errorf("%s: the same request anew got the answer of the first", name)
+		}
+		a.eventually(func() bool { return a.status(anew) == "completed" })
 	}
 }
 
-// TestRetryOfWhatFailed holds that a retry after an error is a new try, which
-// stores the question once.
-func TestRetryOfWhatFailed(t *testing.T) {
+// TestRetryOfAFailedResponse holds that a retry of what the model failed at asks it
+// again, on any server, and stores the input once. Beside an answer that broke off
+// midway stands the next one.
+func TestRetryOfAFailedResponse(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, llmtest.Fail(500), llmtest.Fail(500), llmtest.Answer("ok"))
-	body := chatBody(store, said("user", "hi"))
-	for _, count := range []string{"0", "1"} {
-		if status, got, header := a.send("acme", "POST", "/chat/completions", body, retryHeader, count); status != 502 || header.Get("X-Should-Retry") != "" {
-			t.Errorf("%d %s %v", status, got, header)
+	a := newAPI(t)
+	second, third := a.again(), a.again() // which look for an answer elsewhere for 2 s
+	id, _ := a.conversation(`{"items":[` + says("user", "before") + "," + says("assistant", "indeed") + `]}`)
+	a.upstream.Otherwise(llmtest.Answer("ok"))
+	first := a.create(`{"model":"wood","input":"hi"}`)
+	empty, _ := a.conversation(`{}`)
+	failed, midway := llmtest.Fail(500), llmtest.FailMidway("half of an answer")
+	for name, test := range map[string]struct {
+		path, body      string
+		fails           llmtest.Behaviour
+		new, stored     int // conversations, and messages by each attempt that fails after the first
+		messages, final int
+		elsewhere       bool
+	}{
+		"an opening":               {"/responses", `{"model":"wood","input":"alone"}`, failed, 1, 0, 1, 2, false},
+		"a completion":             {"/chat/completions", chatBody(store, said("user", "chat")), failed, 1, 0, 1, 2, false},
+		"after a response":         {"/responses", `{"model":"wood","input":"next","previous_response_id":"` + first.ID + `"}`, failed, 0, 0, 1, 2, false},
+		"in an empty conversation": {"/responses", `{"model":"wood","input":[` + says("user", "hi") + "," + says("user", "ho") + `],"conversation":"` + empty + `"}`, failed, 0, 0, 2, 3, false},
+		"in a conversation":        {"/responses", `{"model":"wood","input":"next","conversation":"` + id + `"}`, failed, 0, 0, 1, 2, true},
+		"midway in a conversation": {"/responses", `{"model":"wood","input":"then","conversation":"` + id + `"}`, midway, 0, 1, 2, 4, true},
+	} {
+		conversations, messages := a.everything()
+		a.upstream.Script(test.fails, test.fails)
+		servers := []*api{a, a, a}
+		if test.elsewhere {
+			servers = []*api{a, second, third}
+		}
+		for i, server := range servers {
+			status, got, header := server.send("acme", "POST", test.path, test.body, retryHeader, fmt.Sprint(i))
+			if i == 0 && strings.Contains(test.body, empty) && a.items(empty, "?order=asc").says() != "user:hi user:ho" {
+				t.Errorf("the items are %s", a.items(empty, "?order=asc").says())
+			}
+			if i < 2 && (status == 200 && !strings.Contains(got, `"status":"failed"`) || header.Get("X-Should-Retry") != "") || i == 2 && status != 200 {
+				t.Errorf("%s, attempt %d: %d %s", name, i, status, got)
+			}
+			want := test.messages + i*test.stored
+			if i == 2 {
+				want = test.final
+			}
+			if c, m := a.everything(); c != conversations+test.new || m != messages+want {
+				t.Errorf("%s, attempt %d: %d conversations with %d messages, want %d with %d", name, i, c, m, conversations+test.new, messages+want)
+			}
 		}
 	}
-	if c := a.complete("acme", body, retryHeader, "2"); a.messages("acme", c.conversation) != 2 {
-		t.Errorf("%d messages, want 2", a.messages("acme", c.conversation))
-	}
 }
 
-// TestRetryAfterARestart holds that a retry finds its answer in the tree where the
-// server that gave it is gone.
-func TestRetryAfterARestart(t *testing.T) {
+// TestRetryOfWhatRunsElsewhere holds that a retry joins the answer that another
+// server is still at. Where that fails it is told to try again.
+func TestRetryOfWhatRunsElsewhere(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
-	body := chatBody(store, said("user", "hi"))
-	a.complete("acme", body, retryHeader, "0")
-	last := a.complete("acme", body, retryHeader, "0")
-	if c := a.again().complete("acme", body, retryHeader, "1"); c.ID != last.ID {
-		t.Errorf("the retry got %s, want %s", c.ID, last.ID)
+	for _, fails := range []bool{false, true} {
+		gate, does, want := make(chan struct{}), llmtest.Answer("ok"), 200
+		if fails {
+			does, want = llmtest.Fail(500), 502
+		}
+		a := setup{replies: reply.Config{CheckpointEvery: 20 * time.Millisecond}, script: slices.Repeat([]llmtest.Behaviour{llmtest.After(gate, does)}, 2)}.serve(t)
+		a.upstream.Otherwise(llmtest.Answer("ok"))
+		other := a.again()
+		requests := [][2]string{{"/responses", `{"model":"wood","input":"hi"}`}, {"/chat/completions", chatBody(store, said("user", "hi"))}}
+		var wg sync.WaitGroup
+		var ids [4]string
+		for i, request := range requests {
+			send := func(a *api, i int, count string) {
+				wg.Go(func() {
+					status, got, header := a.send("acme", "POST", request[0], request[1], retryHeader, count)
+					if ids[i] = header.Get("X-Coppice-Head-Id"); status != want || header.Get("X-Should-Retry") == "false" {
+						t.Errorf("%d %s", status, got)
+					}
+				})
+			}
+			send(a, 2*i, "0")
+			a.eventually(func() bool { return a.saved() == i+1 })
+			send(other, 2*i+1, "1")
+		}
+		a.eventually(func() bool { return other.begun() == 2 })
+		close(gate)
+		wg.Wait()
+		if !fails && (ids[0] != ids[1] || ids[2] != ids[3] || len(a.upstream.Requests()) != 2) {
+			t.Errorf("the answers are %v", ids)
+		}
+		for _, request := range requests {
+			if status, got, _ := a.send("acme", "POST", request[0], request[1], retryHeader, "2"); status != 200 {
+				t.Errorf("%d %s", status, got)
+			}
+		}
+		if c, m := a.everything(); c != 2 || m != 4 {
+			t.Errorf("fails %t: %d conversations with %d messages", fails, c, m)
+		}
 	}
 }
 
@@ -97,10 +216,7 @@ func TestRetryOfWhatRuns(t *testing.T) {
 		left := make(chan struct{})
 		go func() {
 			defer close(left)
-			req, _ := http.NewRequestWithContext(ctx, "POST", a.url+"/openai/v1/chat/completions", strings.NewReader(body))
-			req.Header.Set("Content-Type", "application/json")
-			req.Header.Set("Authorization", "Bearer "+a.secrets["acme"])
-			if res, err := http.DefaultClient.Do(req); err == nil {
+			if res, err := a.do(ctx, "acme", "POST", "/openai/v1/chat/completions", body); err == nil {
 				res.Body.Close()
 			}
 		}()
@@ -127,128 +243,108 @@ func TestRetryOfWhatRuns(t *testing.T) {
 	}
 }
 
-// TestRetryOfItemsThatAreBeingAdded holds that items are stored once where their
-// request comes again, to another server, while the first still waits for the
-// database, whichever of the two gets its turn first.
-func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
+// TestRetryOfWhatBegins holds that a retry which comes while the first attempt is
+// still being stored waits for it.
+func TestRetryOfWhatBegins(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	servers := []*api{a, a.again()}
-	for name, headers := range map[string][2][]string{
-		"counted":   {{retryHeader, "0"}, {retryHeader, "1"}},
-		"overtaken": {{retryHeader, "1"}, {retryHeader, "0"}},
-		"keyed":     {{"Idempotency-Key", "k"}, {"Idempotency-Key", "k"}},
-	} {
-		c, _, err := a.store.ForTenant("acme").CreateConversation(t.Context(), tree.NewConversation{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tx, err := a.pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-		if _, err := tx.Exec(t.Context(), "select from conversations where id = $1 for update", c.ID); err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		var got [2]string
-		for i, s := range servers {
-			wg.Go(func() {
-				var status int
-				if status, got[i], _ = s.send("acme", "POST", itemsPath(c.ID), twoItems, headers[i]...); status != 200 {
-					t.Error(got[i])
-				}
-			})
-			a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > i })
-		}
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wg.Wait()
-		if n := a.messages("acme", c.ID.String()); n != 2 || got[0] != got[1] {
-			t.Errorf("%s: %d messages, want 2: the first try got %s, the retry %s", name, n, got[0], got[1])
-		}
-	}
-}
-
-const twoItems = `{"items":[{"role":"user","content":"hi"},{"role":"user","content":"there"}]}`
-
-func itemsPath(conversation uuid.UUID) string {
-	return "/conversations/" + openai.ConversationID(conversation) + "/items"
-}
-
-// TestItemsAddedAgain adds the same items several times. They are stored once for
-// each request, which an Idempotency-Key names for good.
-func TestItemsAddedAgain(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	store := a.store.ForTenant("acme")
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+	a.upstream.Otherwise(llmtest.Answer("ok"))
+	id, native := a.conversation(`{}`)
+	tx, err := a.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := user(t, store, c.ID, "first")
-	id, retry, key := openai.ConversationID(c.ID), []string{retryHeader, "1"}, func(k string) []string { return []string{"Idempotency-Key", k} }
-	back := func() {
-		if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first}); err != nil {
-			t.Fatal(err)
-		}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if err := tree.New(tx).ForTenant("acme").Lock(t.Context(), native); err != nil {
+		t.Fatal(err)
 	}
-	deletes := func(at int) func() {
-		return func() {
-			if status, got, _ := a.send("acme", "DELETE", itemsPath(c.ID)+"/"+a.items(id, "?order=asc").Data[at].ID, ""); status != 200 {
-				t.Fatal(got)
-			}
-		}
+	var wg sync.WaitGroup
+	ids := make([]string, 3)
+	for i := range ids {
+		wg.Go(func() {
+			ids[i] = a.try(`{"model":"wood","input":"hi","conversation":"`+id+`"}`, retryHeader, fmt.Sprint(i))
+		})
+		a.eventually(func() bool { return a.tried() == i+1 })
 	}
-	on := func() { user(t, store, c.ID, "on") }
-	for _, step := range []struct {
-		does   string
-		before func()
-		header []string
-		status int
-		added  int // messages
-		says   string
-	}{
-		{"once", nil, nil, 200, 2, "user:first user:hi user:there"},
-		{"that are meant twice", nil, nil, 200, 2, "user:first user:hi user:there user:hi user:there"},
-		{"where they were added before", back, nil, 200, 2, "user:first user:hi user:there"},
-		{"there, by a retry whose first try never came", back, retry, 200, 2, "user:first user:hi user:there"},
-		{"by its retry", nil, retry, 200, 0, "user:first user:hi user:there"},
-		{"with a key", back, key("k"), 200, 2, "user:first user:hi user:there"},
-		{"with another, whose first try never came", nil, slices.Concat(key("l"), retry), 200, 2, "user:first user:hi user:there user:hi user:there"},
-		{"with its key again, when the branch went on", on, key("l"), 200, 0, "user:first user:hi user:there user:hi user:there user:on"},
-		{"with the first key", nil, key("k"), 200, 0, "user:first user:hi user:there user:hi user:there user:on"},
-		{"with a key whose items stand on another branch", back, key("k"), 409, 0, "user:first"},
-		{"with a new key", nil, key("m"), 200, 2, "user:first user:hi user:there"},
-		{"with it, when the last one is gone", deletes(2), key("m"), 409, 0, "user:first user:hi"},
-		{"with another key", back, key("n"), 200, 2, "user:first user:hi user:there"},
-		{"with it, when the first one is gone", deletes(1), key("n"), 409, 0, "user:first user:there"},
-	} {
-		if step.before != nil {
-			step.before()
-		}
-		before := a.messages("acme", c.ID.String())
-		status, got, _ := a.send("acme", "POST", itemsPath(c.ID), twoItems, step.header...)
-		if status != step.status || status == 409 && !strings.Contains(got, "The key was used before") {
-			t.Errorf("%s: %d %s", step.does, status, got)
-		}
-		if n := a.messages("acme", c.ID.String()) - before; n != step.added {
-			t.Errorf("%s: %d messages are added, want %d", step.does, n, step.added)
-		}
-		if says := a.items(id, "?order=asc").says(); says != step.says {
-			t.Errorf("%s: the items are %s", step.does, says)
-		}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if n := a.treeSize(native); n != 2 || ids[0] != ids[1] || ids[1] != ids[2] {
+		t.Errorf("%d messages, and the answers are %v", n, ids)
 	}
 }
 
-// user appends a user's message at the end of the active branch.
-func user(t *testing.T, s *tree.Store, conversation uuid.UUID, text string) uuid.UUID {
-	t.Helper()
-	m, _, err := s.Append(t.Context(), conversation, uuid.Nil, tree.NewMessage{Body: (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode()}, tree.AtHead())
-	if err != nil {
-		t.Fatal(err)
+// TestSameWordsAgain holds that a turn of a conversation which repeats the words of
+// an earlier one is a new turn, also where its first attempt was lost, and that a
+// retry finds its turn where another branch has become active.
+func TestSameWordsAgain(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Echo())
+	id, native := a.conversation(`{}`)
+	turn := func(a *api, text, count string) string {
+		return a.try(`{"model":"wood","input":"`+text+`","conversation":"`+id+`"}`, retryHeader, count)
 	}
-	return m.ID
+	yes := turn(a, "yes", "0")
+	turn(a, "no", "0")
+	again := turn(a, "yes", "1") // the client has had the answer to its first one: it went on from it
+	if again == yes || a.treeSize(native) != 6 {
+		t.Errorf("%d messages", a.treeSize(native))
+	}
+	turn(a, "no", "0")
+	if elsewhere := turn(a.again(), "yes", "1"); elsewhere == yes || elsewhere == again || a.treeSize(native) != 10 {
+		t.Errorf("%d messages", a.treeSize(native))
+	}
+	if got := a.items(id, "?order=asc").says(); got != "user:yes assistant:yes user:no assistant:no user:yes assistant:yes user:no assistant:no user:yes assistant:yes" {
+		t.Errorf("the items are %s", got)
+	}
+	lost := turn(a, "lost", "0")
+	a.setHead(native, nodeOf(t, again).Node)
+	if got := turn(a.again(), "lost", "1"); got != lost || a.treeSize(native) != 12 {
+		t.Errorf("the retry got %s, want %s; %d messages", got, lost, a.treeSize(native))
+	}
+}
+
+// TestIdempotencyKey holds that a key makes requests of the same bytes one request,
+// on any server and whatever they say of retries.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer("ok"))
+	hi := `{"model":"wood","input":"hi"}`
+	one := a.try(hi, keyHeader, "one")
+	for _, server := range []*api{a, a.again()} {
+		if got := server.try(hi, keyHeader, "one"); got != one {
+			t.Errorf("it got %s, want %s", got, one)
+		}
+	}
+	if other := a.try(hi, keyHeader, "two"); other == one {
+		t.Error("another key got the same answer")
+	}
+	if other := a.try(`{"model":"wood","input":"ho"}`, keyHeader, "one"); other == one {
+		t.Error("another request got the same answer")
+	}
+	chat := chatBody(store, said("user", "hi"))
+	first := a.complete("acme", chat, keyHeader, "one")
+	if c := a.again().complete("acme", chat, keyHeader, "one"); c.ID != first.ID {
+		t.Errorf("it got %s, want %s", c.ID, first.ID)
+	}
+}
+
+// TestRetryInASession holds that a retry doesn't get the answer of another session,
+// whichever header names that.
+func TestRetryInASession(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer("ok"))
+	body := chatBody(store, said("user", "hi"))
+	for _, header := range []string{"X-Coppice-Session", "Thread-Id", "X-OpenWebUI-Chat-Id", "X-Session-Id"} {
+		a.complete("acme", body, header, "one", retryHeader, "0")
+		two := a.complete("acme", body, header, "two", retryHeader, "0")
+		a.complete("acme", body, header, "three", retryHeader, "0")
+		if c := a.complete("acme", body, header, "two", retryHeader, "1"); c.ID != two.ID {
+			t.Errorf("%s: the retry got %s, want %s", header, c.ID, two.ID)
+		}
+	}
 }

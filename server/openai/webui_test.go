@@ -2,16 +2,15 @@ package openai_test
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A webUI is a chat interface that keeps its histories itself: it sends each request
@@ -65,16 +64,7 @@ func (u *webUI) aside() {
 // of the answer.
 func (u *webUI) stop(history ...string) (seen string) {
 	u.t.Helper()
-	req, err := http.NewRequestWithContext(u.t.Context(), "POST", u.url+"/openai/v1/chat/completions", strings.NewReader(u.chat(u.written(history))))
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+u.secrets["acme"])
-	for i := 0; i < len(u.headers); i += 2 {
-		req.Header.Set(u.headers[i], u.headers[i+1])
-	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := u.do(u.t.Context(), "acme", "POST", "/openai/v1/chat/completions", u.chat(u.written(history)), u.headers...)
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -89,50 +79,23 @@ func (u *webUI) stop(history ...string) (seen string) {
 	return seen
 }
 
-// native reads something from the native API.
-func (a *api) native(path string, into any) {
-	a.t.Helper()
-	req, err := http.NewRequestWithContext(a.t.Context(), "GET", a.url+"/v1/"+path, nil)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+a.secrets["acme"])
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode == 200 {
-		err = json.Unmarshal(got, into)
-	}
-	if err != nil || res.StatusCode != 200 {
-		a.t.Fatalf("%s: %d %s %v", path, res.StatusCode, got, err)
-	}
-}
-
-// branches are the conversations of the native API, each as its branches, which are
-// texts.
+// branches are the conversations of acme, each as its branches, which are texts.
 func (a *api) branches() (all [][]string) {
 	a.t.Helper()
-	type list struct {
-		Data []struct {
-			ID, Role string
-			Content  any
+	store := a.store.ForTenant("acme")
+	for _, c := range a.listed("acme") {
+		heads, err := store.Branches(a.t.Context(), c.ID, tree.Paging{Limit: tree.MaxPage})
+		if err != nil {
+			a.t.Fatal(err)
 		}
-	}
-	var conversations list
-	a.native("conversations", &conversations)
-	for _, c := range conversations.Data {
-		var heads list
 		var branches []string
-		a.native("conversations/"+c.ID+"/branches", &heads)
 		for _, head := range heads.Data {
-			var transcript list
-			a.native("conversations/"+c.ID+"/branches/"+head.ID+"/transcript", &transcript)
 			var texts []string
-			for _, m := range transcript.Data {
-				texts = append(texts, fmt.Sprint(m.Content))
+			for m, err := range store.Branch(a.t.Context(), c.ID, head.ID, 0) {
+				if err != nil {
+					a.t.Fatal(err)
+				}
+				texts = append(texts, chat.Read(m.Body).Text())
 			}
 			branches = append(branches, strings.Join(texts, " / "))
 		}
@@ -142,31 +105,8 @@ func (a *api) branches() (all [][]string) {
 	return all
 }
 
-// LibreChat speaks by LangChain: its messages are strings or parts, with members of
-// its own, and it names the conversation by a header that the operator sets.
-func libreChat(a *api) *webUI {
-	return &webUI{
-		api:     a,
-		headers: []string{"X-Coppice-Session", "8f5a2b1c-0d3e-4f60-9a7b-1c2d3e4f5a6b", "User-Agent", "ci/JS 5.12.2", "X-Stainless-Lang", "js", "X-Stainless-Retry-Count", "0", "X-Stainless-Runtime", "node"},
-		chat: func(history []string) string {
-			return `{"model":"wood","temperature":1,"top_p":1,"presence_penalty":0,"frequency_penalty":0,"stream":true,"stream_options":{"include_usage":true},"user":"665f1c2ab7d9e80012345678","messages":[` + strings.Join(history, ",") + `]}`
-		},
-		side: map[string]string{
-			"a title":                `{"model":"gpt-5","temperature":0.2,"presence_penalty":0,"frequency_penalty":0,"user":"665f1c2ab7d9e80012345678","messages":[` + said("user", "Name the conversation.\nUser: What is a coppice?\nAI: A wood.") + `]}`,
-			"a title, by the prompt": `{"model":"wood","temperature":0.2,"user":"665f1c2ab7d9e80012345678","messages":[` + said("user", "Provide a concise, 5-word-or-less title for the conversation, using title case conventions. Only return the title itself.\n\nConversation:\nUser: What is a coppice?\nAI: A wood.") + `]}`,
-		},
-		said: func(role, text string, n int) string {
-			if role == "assistant" && n%2 == 1 {
-				return fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":%q,"tool_call_ids":[]}]}`, text)
-			}
-			return fmt.Sprintf(`{"role":%q,"content":%q}`, role, text)
-		},
-		times: map[string]int{},
-	}
-}
-
-// Open WebUI sends what its page has: text, or parts where a picture is there. It
-// names the user and the chat.
+// Open WebUI names the user and the chat. It sends text, and here every other answer
+// as parts, as LibreChat does.
 func openWebUI(a *api) *webUI {
 	task := func(what string) string {
 		return `{"model":"wood","messages":[` + said("user", "### Task:\n"+what+"\n### Output:\nJSON\n### Chat History:\n<chat_history>\nUSER: What is a coppice?\nASSISTANT: A wood.\n</chat_history>") + `],"stream":false,"max_completion_tokens":1000}`
@@ -186,80 +126,79 @@ func openWebUI(a *api) *webUI {
 			"what to ask":     task("Suggest 3-5 relevant follow-up questions or prompts."),
 			"words to search": task("Analyze the chat history to determine the necessity of generating search queries."),
 		},
-		said:  func(role, text string, _ int) string { return fmt.Sprintf(`{"role": %q, "content": %q}`, role, text) },
+		said: func(role, text string, n int) string {
+			if role == "assistant" && n%2 == 1 {
+				return fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":%q,"tool_call_ids":[]}]}`, text)
+			}
+			return fmt.Sprintf(`{"role": %q, "content": %q}`, role, text)
+		},
 		times: map[string]int{},
 	}
 }
 
-// TestWebUIs has two chat interfaces do what their users do: chat, ask again, edit,
-// stop, go back to another branch. The native API then shows one conversation with
-// each of these as a branch, no message twice, and nothing of titles and tags.
+// TestWebUIs has a chat interface do what its users do: chat, ask again, edit,
+// stop, go back to another branch. One conversation is stored, with each of these as
+// a branch, no message twice, and nothing of titles and tags.
 func TestWebUIs(t *testing.T) {
 	t.Parallel()
-	for name, ui := range map[string]func(*api) *webUI{"LibreChat": libreChat, "Open WebUI": openWebUI} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := newAPIWith(t, openai.Recognition{
-				Record: true, SideModels: []string{"gpt-5"},
-				SidePrompts: []string{"Provide a concise, 5-word-or-less title", "### Task: Generate", "### Task: Suggest", "### Task: Analyze the chat history"},
-			})
-			next := make(chan llmtest.Behaviour, 1)
-			a.upstream.Otherwise(llmtest.Reply(func(req llmtest.Request) llmtest.Behaviour {
-				if last := string(req.Messages[len(req.Messages)-1]); strings.Contains(last, "chat_history") || strings.Contains(last, "conversation") {
-					return llmtest.Answer(`{"title":"🌳 Coppice"}`)
-				}
-				return <-next
-			}))
-			u := ui(a)
-			turn := func(answer string, history ...string) {
-				t.Helper()
-				next <- llmtest.Answer(answer)
-				if got := u.turn(history...); got != answer {
-					t.Errorf("%v is answered %q, want %q", history, got, answer)
-				}
-				if prompt, want := a.prompt(), strings.Join(u.sent, " "); prompt != want {
-					t.Errorf("the model was given %s, want %s", prompt, want)
-				}
-			}
-			const what, often, who = "What is a coppice?", `How often is it cut? 🌳 <b>"é"</b>`, "### Task:\nRespond to the user query using the provided context.\nWho cuts it?"
-			turn("A wood.", what)
-			u.aside()
-			turn("Every ten years.", what, "A wood.", often)
-			turn("Every seven years.", what, "A wood.", often)                  // regenerated
-			turn("Yes.", what, "A wood.", often, "Every ten years.", "Always?") // after a switch to the first answer
-			turn("In winter.", what, "A wood.", "When is it cut?")              // a question that was edited
-			turn("A shrub.", "What is a hazel?")                                // the opening
-			turn("Indeed.", what, "A forest.", "Really?")                       // an answer
-			u.aside()
-			gate, whole := make(chan struct{}), "A woodman cuts it with a billhook."
-			next <- llmtest.PauseMidway(gate, whole)
-			part := u.stop(what, "A wood.", who)
-			close(gate)
-			turn("At home.", what, "A wood.", who, part, "Where does he live?")
-			const begins = "Be brief. / What is a coppice? / A wood. / "
-			want := []string{
-				begins + often + " / Every seven years.", begins + often + " / Every ten years. / Always? / Yes.", begins + "When is it cut? / In winter.", "Be brief. / What is a hazel? / A shrub.",
-				"Be brief. / What is a coppice? / A forest. / Really? / Indeed.", begins + who + " / " + whole, begins + who + " / " + part + " / Where does he live? / At home.",
-			}
-			slices.Sort(want)
-			var got [][]string
-			a.eventually(func() bool { // the answer that was stopped ends by itself
-				got = a.branches()
-				return strings.Contains(fmt.Sprint(got), whole)
-			})
-			if len(got) != 1 || !slices.Equal(got[0], want) {
-				t.Errorf("the branches are\n%s\nwant\n%s", strings.Join(slices.Concat(got...), "\n"), strings.Join(want, "\n"))
-			}
-			distinct := map[string]bool{} // each prefix of a branch is a message
-			for _, branch := range want {
-				for path := branch; path != ""; path = path[:max(0, strings.LastIndex(path, " / "))] {
-					distinct[path] = true
-				}
-			}
-			var tree struct{ Data []any }
-			if a.native("conversations/"+u.conversation+"/tree", &tree); len(tree.Data) != len(distinct) {
-				t.Errorf("%d messages, want %d", len(tree.Data), len(distinct))
-			}
-		})
+	a := newAPIWith(t, openai.Recognition{
+		Record:      true,
+		SidePrompts: []string{"### Task: Generate", "### Task: Suggest", "### Task: Analyze the chat history"},
+	})
+	next := make(chan llmtest.Behaviour, 1)
+	a.upstream.Otherwise(llmtest.Reply(func(req llmtest.Request) llmtest.Behaviour {
+		if last := string(req.Messages[len(req.Messages)-1]); strings.Contains(last, "chat_history") || strings.Contains(last, "conversation") {
+			return llmtest.Answer(`{"title":"🌳 Coppice"}`)
+		}
+		return <-next
+	}))
+	u := openWebUI(a)
+	turn := func(answer string, history ...string) {
+		t.Helper()
+		next <- llmtest.Answer(answer)
+		if got := u.turn(history...); got != answer {
+			t.Errorf("%v is answered %q, want %q", history, got, answer)
+		}
+		if prompt, want := a.prompt(), strings.Join(u.sent, " "); prompt != want {
+			t.Errorf("the model was given %s, want %s", prompt, want)
+		}
+	}
+	const what, often, who = "What is a coppice?", `How often is it cut? 🌳 <b>"é"</b>`, "### Task:\nRespond to the user query using the provided context.\nWho cuts it?"
+	turn("A wood.", what)
+	u.aside()
+	turn("Every ten years.", what, "A wood.", often)
+	turn("Every seven years.", what, "A wood.", often)                  // regenerated
+	turn("Yes.", what, "A wood.", often, "Every ten years.", "Always?") // after a switch to the first answer
+	turn("In winter.", what, "A wood.", "When is it cut?")              // a question that was edited
+	turn("A shrub.", "What is a hazel?")                                // the opening
+	turn("Indeed.", what, "A forest.", "Really?")                       // an answer
+	u.aside()
+	gate, whole := make(chan struct{}), "A woodman cuts it with a billhook."
+	next <- llmtest.PauseMidway(gate, whole)
+	part := u.stop(what, "A wood.", who)
+	close(gate)
+	turn("At home.", what, "A wood.", who, part, "Where does he live?")
+	const begins = "Be brief. / What is a coppice? / A wood. / "
+	want := []string{
+		begins + often + " / Every seven years.", begins + often + " / Every ten years. / Always? / Yes.", begins + "When is it cut? / In winter.", "Be brief. / What is a hazel? / A shrub.",
+		"Be brief. / What is a coppice? / A forest. / Really? / Indeed.", begins + who + " / " + whole, begins + who + " / " + part + " / Where does he live? / At home.",
+	}
+	slices.Sort(want)
+	var got [][]string
+	a.eventually(func() bool { // the answer that was stopped ends by itself
+		got = a.branches()
+		return strings.Contains(fmt.Sprint(got), whole)
+	})
+	if len(got) != 1 || !slices.Equal(got[0], want) {
+		t.Errorf("the branches are\n%s\nwant\n%s", strings.Join(slices.Concat(got...), "\n"), strings.Join(want, "\n"))
+	}
+	distinct := map[string]bool{} // each prefix of a branch is a message
+	for _, branch := range want {
+		for path := branch; path != ""; path = path[:max(0, strings.LastIndex(path, " / "))] {
+			distinct[path] = true
+		}
+	}
+	if n := a.messages(u.conversation); n != len(distinct) {
+		t.Errorf("%d messages, want %d", n, len(distinct))
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
@@ -24,14 +23,14 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// files are a picture, a text and a PDF.
+// files are a picture and two texts. A PDF would cost seconds, and its bytes travel alike.
 func files(t *testing.T) map[string][]byte {
 	t.Helper()
 	var picture bytes.Buffer
 	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 900, 600))); err != nil {
 		t.Fatal(err)
 	}
-	return map[string][]byte{"hazel.png": picture.Bytes(), "notes.md": []byte("# Hazel\r\n\"&\u2028"), "paper.pdf": pdftest.Pages("Cut it in winter.")}
+	return map[string][]byte{"hazel.png": picture.Bytes(), "notes.md": []byte("# Hazel\r\n\"&\u2028"), "paper.txt": []byte("Cut it in winter.")}
 }
 
 // naming is a user's message that names attachments.
@@ -50,7 +49,7 @@ func conversationWith(t *testing.T, s *tree.Store, all map[string][]byte) uuid.U
 	id, above := uuid.New(), uuid.New()
 	nodes := []tree.BundleNode{{ID: above, Body: json.RawMessage(`{"role":"system","content":"Be brief."}`)}}
 	var named []tree.Attachment
-	for _, name := range []string{"hazel.png", "notes.md", "paper.pdf"} {
+	for _, name := range []string{"hazel.png", "notes.md", "paper.txt"} {
 		if data, ok := all[name]; ok {
 			a, _, err := s.AddAttachment(t.Context(), name, data)
 			if err != nil {
@@ -217,7 +216,7 @@ func TestAttachmentsPassTheBound(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	all := map[string][]byte{}
-	for _, name := range []string{"hazel.png", "notes.md", "paper.pdf"} {
+	for _, name := range []string{"hazel.png", "notes.md", "paper.txt"} {
 		all[name] = []byte(name + strings.Repeat(" hazel", 50_000))
 	}
 	file := exported(t, store, conversationWith(t, store, all))

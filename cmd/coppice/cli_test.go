@@ -184,30 +184,6 @@ func TestFirstKey(t *testing.T) {
 	}
 }
 
-// originOfSummary is what a database says of a summary that was imported, in an
-// export or in a context.
-var originOfSummary = regexp.MustCompile(`"origin":(null|\{"imported_at":[^{}]*\}),`)
-
-// What export writes, import takes, and then exports the same.
-func TestExportImport(t *testing.T) {
-	t.Parallel()
-	first := []string{"DATABASE_URL=" + dbtest.URL(t)}
-	mustRun(t, first, "import", hedgeFile, "testdata/cli/agent.jsonl")
-	file := filepath.Join(t.TempDir(), "all.jsonl")
-	mustRun(t, first, "export", "--all", "-o", file)
-
-	second := []string{"DATABASE_URL=" + dbtest.URL(t)}
-	if out := mustRun(t, second, "import", file); !strings.Contains(out, "3 conversations, 20 messages, 1 summary") {
-		t.Errorf("import of the export says:\n%s", out)
-	}
-	for _, name := range []string{"01990000-0000-7000-8000-00000000000a", "A hedge for the shade"} {
-		want := originOfSummary.ReplaceAllString(mustRun(t, first, "export", name), "")
-		if got := originOfSummary.ReplaceAllString(mustRun(t, second, "export", name), ""); got != want {
-			t.Errorf("%s: exported again it differs\ngot:\n%s\nwant:\n%s", name, got, want)
-		}
-	}
-}
-
 // The list leaves archived conversations out unless they are asked for, and shows
 // those of a tag.
 func TestListArchived(t *testing.T) {
